@@ -1,0 +1,75 @@
+"""What a site wants done: the one bundle that a turn ends with, and the events in it.
+
+A shell performs an `Effects` in this order: `persist` is handed to stable storage, whose sync comes back as
+`Site.synced(token)`; `events` are recorded and shown to the application, in their order; `datagrams` are sent.
+Nothing in a bundle depends on the sync of a `Persist` in the same bundle.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from reconvene.ids import Service
+
+__all__ = ["Changed", "ConfKind", "Delivered", "Effects", "Event", "Persist", "Sent"]
+
+
+class ConfKind(Enum):
+    REGULAR = "regular"
+    TRANSITIONAL = "transitional"
+    HIDDEN = "hidden"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """deliver_conf: a configuration begins (or, hidden, failed to form here and may have formed elsewhere)."""
+
+    kind: ConfKind
+    conf: str
+    members: tuple[int, ...]
+    reg: str | None = None
+    """Of a transitional configuration: the regular one that it follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A frame of this site's own messages was numbered: they are originated in `conf`."""
+
+    conf: str
+    service: Service
+    first: int
+    """Counter of the first message; the others follow without gaps."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A frame's messages, in order. Message i is `first + i` of its sender's incarnation."""
+
+    conf: str
+    sender: int
+    incarnation: int
+    service: Service
+    first: int
+    payloads: list[bytes]
+    timestamp: tuple[int, ...] | None
+    """Of agreed and safe messages, without the index in the frame, which completes it."""
+
+
+Event = Changed | Sent | Delivered
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Write `value` under `key`, sync, then call `Site.synced(token)`."""
+
+    token: int
+    key: str
+    value: bytes
+
+
+@dataclass(slots=True)
+class Effects:
+    persist: list[Persist] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    datagrams: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
+    """(destinations by ordinal, bytes); never to the site itself."""

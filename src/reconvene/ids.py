@@ -1,0 +1,54 @@
+"""Names and numbers that everything else is identified by.
+
+A *site* has a stable name and, inside the cluster, an *ordinal*: its place among the cluster's sorted names,
+so that the order of ordinals is the order of names. The core speaks of ordinals only; names come back where
+people and files are met.
+"""
+
+from enum import IntEnum
+
+__all__ = ["MAX_SITES", "ConfigurationId", "Service", "configuration_number", "counter_of", "message_id"]
+
+MAX_SITES = 64
+"""Sites in one cluster. Hearing is exchanged as a 64-bit mask, which sets the limit."""
+
+_ORDINAL_BITS = 16
+
+
+class Service(IntEnum):
+    """What is promised of a message's delivery; each includes the ones before it but fifo's order."""
+
+    FIFO = 0
+    CAUSAL = 1
+    AGREED = 2
+    SAFE = 3
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+def configuration_number(counter: int, ordinal: int) -> int:
+    """A number that no other site can make: two components can't both form number 7."""
+    return (counter << _ORDINAL_BITS) | ordinal
+
+
+def counter_of(number: int) -> int:
+    return number >> _ORDINAL_BITS
+
+
+def message_id(sender: str, incarnation: int, counter: int) -> str:
+    return f"{sender}:{incarnation}:{counter}"
+
+
+class ConfigurationId:
+    """How configurations are written in traces: a regular one by its number, a transitional one by the two
+    regular ones that it lies between."""
+
+    @staticmethod
+    def regular(number: int) -> str:
+        return str(number)
+
+    @staticmethod
+    def transitional(old: int, new: int) -> str:
+        return f"{old}+{new}"

@@ -1,0 +1,173 @@
+"""The datagrams that sites exchange.
+
+All are array-like msgspec structs with an integer tag, so that a field costs no name on the wire. `conf` is a
+regular configuration's number, `rank` a member's place among its configuration's sorted ordinals, `site` a
+site's ordinal in the cluster. Acks and vectors are indexed by rank.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Raw, Struct
+
+__all__ = [
+    "VERSION",
+    "Alive",
+    "Beacon",
+    "Datagram",
+    "Frame",
+    "Nack",
+    "Progress",
+    "Propose",
+    "Rebroadcast",
+    "Report",
+    "State",
+]
+
+VERSION = 1
+
+Count = Annotated[int, Meta(ge=0, le=2**62)]
+Rank = Annotated[int, Meta(ge=0, lt=64)]
+Ordinal = Annotated[int, Meta(ge=0, lt=64)]
+Mask = Annotated[int, Meta(ge=0, lt=2**64)]
+Vector = Annotated[list[Count], Meta(max_length=64)]
+Pairs = Annotated[list[Count], Meta(max_length=128)]
+Ranges = Annotated[list[Count], Meta(max_length=3 * 256)]
+
+
+class Frame(Struct, array_like=True, tag=1, gc=False):
+    """A numbered multicast: messages of one service under one header, or a note of the order engine's."""
+
+    conf: Count
+    sender: Rank
+    seq: Annotated[int, Meta(ge=1, le=2**62)]
+    """Numbered from 1 in each configuration."""
+    clock: Count
+    """Lamport's clock: above that of every frame its sender had received."""
+    acks: Pairs
+    """rank, seq, rank, seq …: what its sender had received of others, where that changed since its last frame."""
+    service: Annotated[int, Meta(ge=0, le=3)]
+    part: Annotated[int, Meta(ge=0, le=2)]
+    """0: whole messages; 1: a fragment, more follow; 2: the last fragment, which makes the message complete."""
+    first: Count
+    """Counter of the first message."""
+    messages: list[bytes]
+    dist: Count = 0
+    """ATOP: the distribution that the frame is tagged with."""
+    slot: Annotated[int, Meta(ge=-1, le=2**62)] = -1
+    """The frame's own slot in the total order (all-ack: its clock); -1: it takes none."""
+    passes: Count = 0
+    """ATOP: its sender's slots of `dist` below this one stay empty."""
+    weights: Vector = []
+    """ATOP: the weights of distribution `dist`, on the frame that introduces it."""
+    after: Annotated[list[Count], Meta(max_length=2)] = []
+    """Of causal frames: the order key of the last agreed or safe message that its sender had delivered."""
+    own: Count = 0
+    """Of causal frames: the number of its sender's last frame with agreed or safe messages."""
+
+
+class Alive(Struct, array_like=True, tag=2, gc=False):
+    """Acks without a frame. It counts once all its sender's frames up to `seq` are there."""
+
+    conf: Count
+    sender: Rank
+    seq: Count
+    clock: Count
+    acks: Vector
+    buffer: Count
+    """Bytes that the sender's receive buffer holds."""
+
+
+class Nack(Struct, array_like=True, tag=3, gc=False):
+    """Asks for frames again: rank, from, to, rank, from, to …"""
+
+    conf: Count
+    sender: Rank
+    wants: Ranges
+
+
+class Report(Struct, array_like=True, gc=False, frozen=True):
+    """What a site says of itself while configurations are found; relayed by others, the newest counts."""
+
+    site: Ordinal
+    inc: Count
+    version: Count
+    hears: Mask
+    conf: Count
+    """Its regular configuration."""
+    attempt: Count
+    """The configuration that it has answered for and neither installed nor given up; 0: none."""
+    frozen: bool
+    """It has answered a proposal since `conf` was installed: `conf` can't be resumed."""
+    highest: Count
+    """The highest configuration counter that it knows of."""
+
+
+class Beacon(Struct, array_like=True, tag=4, gc=False):
+    """Here I am: found by foreign sites, counted as a sign of life by members."""
+
+    version: Count
+    site: Ordinal
+    inc: Count
+    stamp: Count
+    echoes: Annotated[list[Count], Meta(max_length=192)]
+    """site, its stamp, ns held …: gives round-trip times."""
+    spread: Count
+    """Variance of its sender's round-trip times, in µs²: for the choice of a book-keeper."""
+    reports: Raw
+    """list[Report], kept encoded: mostly the same as last time."""
+    probe: bool = False
+    """The sender has not heard the receiver for long, and asks for a beacon."""
+
+
+class Propose(Struct, array_like=True, tag=5, gc=False):
+    number: Count
+    site: Ordinal
+    members: Vector
+    incs: Vector
+
+
+class State(Struct, array_like=True, tag=6, gc=False):
+    """A member's answer to a proposal, to all of its members: steps 2 and 3 of extended virtual synchrony."""
+
+    number: Count
+    site: Ordinal
+    members: Vector
+    incs: Vector
+    version: Count
+    """Its report's version when it answered."""
+    conf: Count
+    """Its last regular configuration …"""
+    old: Vector
+    """… with these members …"""
+    received: Vector
+    """… of whom it has accepted frames up to these …"""
+    extras: Pairs
+    """… and holds these beyond a gap: rank, seq …"""
+    known: list[Vector]
+    """What it knows each of them to have acknowledged …"""
+    clocks: Vector
+    """… and the highest clock that it has counted of each."""
+    obligations: Mask
+
+
+class Progress(Struct, array_like=True, tag=7, gc=False):
+    """How far its sender has come in recovery; repeated until it is installed."""
+
+    number: Count
+    site: Ordinal
+    inc: Count
+    states: Mask
+    """Whose states it has."""
+    missing: Ranges
+    """Old frames that it still lacks: rank, from, to …"""
+    recovered: bool
+
+
+class Rebroadcast(Struct, array_like=True, tag=8, gc=False):
+    """A frame of an old configuration, sent again in recovery (step 5.a)."""
+
+    number: Count
+    frame: Raw
+
+
+Datagram = Frame | Alive | Nack | Beacon | Propose | State | Progress | Rebroadcast
