@@ -1,0 +1,1 @@
+"""Simulated clusters for tests of services built on Reconvene."""
