@@ -1,4 +1,4 @@
-"""A trace's rows, as docs/traces.md describes them: one schema for the simulator, real sites and the checks."""
+"""A trace's rows, as docs/traces.md describes them: one schema for simulator, real sites and checks."""
 
 from msgspec import UNSET, Struct, UnsetType
 
