@@ -1,0 +1,45 @@
+# `make` alone lists what there is. Everything runs inside .venv, which `make setup` makes and keeps up to date.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+WORKERS ?= 2
+ARGS ?=
+# Folders of Python; bench only while it has some, since mypy refuses an empty one.
+CODE := src tests $(if $(wildcard bench/*.py),bench)
+
+.PHONY: help setup test check format demo soak bench docs-check lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## make .venv with the pinned dependencies; nothing to do the second time
+	@scripts/setup
+
+test: setup ## run the tests (ARGS="-k name" chooses among them)
+	$(BIN)/python -m pytest -n $(WORKERS) tests $(ARGS)
+
+check: setup ## lint, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict $(CODE)
+
+format: setup ## put the code in its form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: setup ## watch a network break and mend
+	@$(BIN)/reconvene demo $(ARGS)
+
+soak: setup ## many seeds in the simulator, each verified: make soak SEEDS=1-500
+	$(BIN)/python -m reconvene.sim.soak $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+
+bench: setup ## measure
+	$(BIN)/reconvene bench $(ARGS)
+
+lock: ## write requirements.lock anew (ARGS=--upgrade takes the newest versions)
+	scripts/lock $(ARGS)
+
+clean: ## remove .venv and everything made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

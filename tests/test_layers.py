@@ -1,0 +1,199 @@
+"""Imports point downward only, and the protocol layers touch nothing of the outside world.
+
+`LAYERS` is the picture of docs/architecture.md as a table. A new module that no layer names fails the test: decide
+where it belongs, and write it there.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+
+
+@dataclass(frozen=True)
+class Layer:
+    name: str
+    modules: tuple[str, ...]
+    """Under reconvene; `x.*` is the package x with all that is in it."""
+    uses: tuple[str, ...]
+    """Layers that it may import, besides itself: only ones that the table, which goes bottom up, names before it."""
+    pure: bool = False
+    """Sans-IO: nothing but what `PURE` names comes in from outside."""
+
+
+LAYERS = (
+    Layer("words", ("ids", "errors"), uses=(), pure=True),
+    Layer("wire", ("wire.*",), uses=("words",), pure=True),
+    Layer("interface", ("core.effects", "core.options", "core.order.engine"), uses=("words", "wire"), pure=True),
+    Layer("multicast", ("core.multicast.*",), uses=("words", "wire", "interface"), pure=True),
+    Layer("membership", ("core.membership.*",), uses=("words", "wire", "interface"), pure=True),
+    Layer("evs", ("core.evs.*",), uses=("words", "wire", "interface", "multicast"), pure=True),
+    Layer("order", ("core.order.*",), uses=("words", "wire", "interface"), pure=True),
+    Layer(
+        "site",
+        ("core", "core.site"),
+        uses=("words", "wire", "interface", "multicast", "membership", "evs", "order"),
+        pure=True,
+    ),
+    Layer("trace", ("trace.*",), uses=("words",)),
+    # The judge: it knows traces, and nothing of who made them.
+    Layer("verify", ("verify.*",), uses=("words", "trace")),
+    Layer("recorder", ("trace.recorder",), uses=("words", "interface", "trace")),
+    Layer("sim", ("sim.*",), uses=("words", "wire", "interface", "site", "trace", "recorder")),
+    Layer("soak", ("sim.soak",), uses=("words", "interface", "trace", "verify", "sim")),
+    Layer("testing", ("testing.*",), uses=("words", "interface", "site", "trace", "verify", "sim")),
+    Layer("public", ("",), uses=("words",)),
+    Layer(
+        "cli",
+        ("cli.*", "__main__"),
+        uses=("words", "interface", "trace", "verify", "sim", "soak", "testing", "public"),
+    ),
+)
+
+PURE = {
+    *("__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "heapq", "itertools"),
+    *("math", "msgspec", "operator", "struct", "typing"),
+}
+"""What the protocol layers may import from outside: all of it computes, none of it looks around."""
+
+IMPURE_CALLS = {"__import__", "breakpoint", "compile", "eval", "exec", "hash", "id", "input", "open", "print"}
+"""Builtins that reach outside, or answer differently from run to run."""
+
+
+def modules(source: Path) -> dict[str, Path]:
+    """Every module below `source`, by its dotted name."""
+    found = {}
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def layer_of(module: str) -> Layer | None:
+    """The layer that names the module most exactly."""
+    name = module.removeprefix("reconvene").removeprefix(".")
+    for layer in LAYERS:
+        if name in layer.modules:
+            return layer
+    while name:
+        for layer in LAYERS:
+            if f"{name}.*" in layer.modules:
+                return layer
+        name = name.rpartition(".")[0]
+    return None
+
+
+def imports(tree: ast.Module, module: str, is_package: bool, known: Mapping[str, Path]) -> Iterator[tuple[int, str]]:
+    """(line, module) of every import, wherever it stands; `from a import b` is a.b where that is a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".")
+                parents = parts[: len(parts) - node.level + is_package]
+                base = ".".join([*parents, *filter(None, [node.module])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                yield node.lineno, inner if inner in known else base
+
+
+def offences(module: str, text: str, known: Mapping[str, Path], is_package: bool = False) -> list[str]:
+    """What the module does that its layer may not."""
+    layer = layer_of(module)
+    if layer is None:
+        return [f"{module}: no layer names it: place it in LAYERS"]
+    tree = ast.parse(text)
+    found = []
+    for line, target in imports(tree, module, is_package, known):
+        if target.partition(".")[0] != "reconvene":
+            if layer.pure and target.partition(".")[0] not in PURE:
+                found.append(f"{module}:{line}: imports {target}, but the {layer.name} layer is sans-IO")
+            continue
+        other = layer_of(target)
+        if other is None:
+            found.append(f"{module}:{line}: imports {target}, which no layer names")
+        elif other is not layer and other.name not in layer.uses:
+            found.append(f"{module}:{line}: the {layer.name} layer may not import {target} ({other.name})")
+    if layer.pure:
+        found += [
+            f"{module}:{node.lineno}: calls {node.func.id}(), but the {layer.name} layer is sans-IO"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_CALLS
+        ]
+    return found
+
+
+def test_every_module_keeps_to_its_layer() -> None:
+    known = modules(SOURCE)
+    found = [
+        offence
+        for module, path in known.items()
+        for offence in offences(module, path.read_text(), known, path.name == "__init__.py")
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_table_points_downward() -> None:
+    below: set[str] = set()
+    for layer in LAYERS:
+        assert set(layer.uses) <= below, f"{layer.name} uses a layer that the table does not name before it"
+        below.add(layer.name)
+
+
+def test_a_pure_layer_uses_only_pure_ones() -> None:
+    pure = {layer.name for layer in LAYERS if layer.pure}
+    for layer in LAYERS:
+        assert not layer.pure or set(layer.uses) <= pure
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "offence"),
+    [
+        ("core.site", "import socket", "imports socket, but the site layer is sans-IO"),
+        ("core.site", "from time import monotonic_ns", "imports time, but the site layer is sans-IO"),
+        ("core.site", "import os.path", "imports os.path, but the site layer is sans-IO"),
+        ("core.site", "def f():\n    import random", "imports random, but the site layer is sans-IO"),
+        ("core.site", "open('x')", "calls open(), but the site layer is sans-IO"),
+        ("core.site", "from reconvene.sim import network", "the site layer may not import reconvene.sim"),
+        ("core.site", "from reconvene import verify", "the site layer may not import reconvene.verify"),
+        ("core.site", "from ..trace import events", "the site layer may not import reconvene.trace.events"),
+        ("core.order.engine", "from .. import site", "the interface layer may not import reconvene.core.site"),
+        ("core.order.engine", "import reconvene.core.site", "may not import reconvene.core.site (site)"),
+        ("wire.messages", "from reconvene.core.effects import Effects", "the wire layer may not import"),
+        ("wire.messages", "import reconvene", "the wire layer may not import reconvene (public)"),
+        ("verify.evs", "from reconvene.core.effects import Sent", "the verify layer may not import"),
+        ("verify.evs", "from reconvene.sim.scenario import load", "the verify layer may not import"),
+        ("verify.evs", "import reconvene.trace.recorder", "may not import reconvene.trace.recorder (recorder)"),
+        ("sim.network", "import reconvene.cli.demo", "the sim layer may not import reconvene.cli.demo"),
+        ("core.novelty", "", "place it in LAYERS"),
+        ("ids", "from reconvene.core.novelty import x", "reconvene.core.novelty, which no layer names"),
+    ],
+)
+def test_a_planted_import_is_caught(module: str, source: str, offence: str) -> None:
+    known = dict.fromkeys([*modules(SOURCE), "reconvene.core.site", "reconvene.trace.events"], SOURCE)
+    found = offences(f"reconvene.{module}", source, known)
+    assert len(found) == 1
+    assert offence in found[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        (
+            "core.site",
+            "from collections.abc import Iterator\nimport msgspec\nfrom reconvene.core.effects import Sent",
+        ),
+        ("core.order.engine", "from reconvene.wire.messages import Frame"),
+        ("verify.evs", "import os\nfrom reconvene.trace.events import Row"),
+        ("sim.network", "import random\nfrom reconvene.core.site import Site"),
+    ],
+)
+def test_what_is_allowed_passes(module: str, source: str) -> None:
+    assert offences(f"reconvene.{module}", source, modules(SOURCE)) == []
