@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 ARGS ?=
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
-CODE := src tests $(if $(wildcard bench/*.py),bench)
+CODE := src tests scripts $(if $(wildcard bench/*.py),bench)
 
 .PHONY: help setup test check format demo soak bench docs-check lock clean
 
@@ -19,10 +19,11 @@ setup: ## make .venv with the pinned dependencies; nothing to do the second time
 test: setup ## run the tests (ARGS="-k name" chooses among them)
 	$(BIN)/python -m pytest -n $(WORKERS) tests $(ARGS)
 
-check: setup ## lint, formatting and types
+check: setup ## lint, formatting, types, links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict $(CODE)
+	@$(MAKE) --no-print-directory docs-check
 
 format: setup ## put the code in its form
 	$(BIN)/ruff check --fix .
@@ -36,6 +37,9 @@ soak: setup ## many seeds in the simulator, each verified: make soak SEEDS=1-500
 
 bench: setup ## measure
 	$(BIN)/reconvene bench $(ARGS)
+
+docs-check: setup ## links in the documentation
+	$(BIN)/python scripts/check_links.py
 
 lock: ## write requirements.lock anew (ARGS=--upgrade takes the newest versions)
 	scripts/lock $(ARGS)

@@ -1,0 +1,28 @@
+"""Every relative link in the documentation leads to a file that is there."""
+
+import re
+import sys
+from pathlib import Path
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|\b(?:src|href)=\"([^\"]+)\"")
+
+
+def broken(page: Path) -> list[str]:
+    found = []
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        for match in LINK.finditer(line):
+            target = (match[1] or match[2]).partition("#")[0]
+            if target and "://" not in target and not (page.parent / target).exists():
+                found.append(f"{page}:{number}: {target} is not there")
+    return found
+
+
+def main() -> int:
+    pages = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md")])
+    found = [line for page in pages for line in broken(page)]
+    print("\n".join(found) if found else f"Links: {len(pages)} pages, all lead somewhere")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
