@@ -1,0 +1,184 @@
+"""Random faults, each followed by its repair after a random time, so that a run keeps moving.
+
+Given: which kinds of fault, how often on average, and until when.
+Promised: what it does follows from its own stream of random numbers and the states that nodes are in; after
+`stop` it does nothing more.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import exp, log
+from random import Random
+
+from reconvene.sim.cluster import Cluster
+from reconvene.sim.conditions import Changes
+from reconvene.sim.node import Node
+from reconvene.sim.scenario import ChaosPlan
+
+__all__ = ["Chaos"]
+
+MS = 1_000_000
+_SHORTEST_NS = 10 * MS
+_LONGEST_NS = 4_000 * MS
+"""Of a fault: from what nobody notices to what everybody has long reacted to."""
+
+
+class Chaos:
+    def __init__(self, cluster: Cluster, plan: ChaosPlan, random: Random) -> None:
+        self._cluster = cluster
+        self._plan = plan
+        self._random = random
+        self._stopped = False
+        self._partitions = 0
+        self._faults: dict[str, Callable[[], None]] = {
+            "partition": self._partition,
+            "crash": self._crash,
+            "cut": self._cut,
+            "pause": self._pause,
+            "loss": self._loss,
+            "duplicate": self._duplicate,
+            "reorder": self._reorder,
+            "delay": self._delay,
+            "clock": self._clock,
+            "disk": self._disk,
+        }
+        self._next(plan.from_ns)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _next(self, after_ns: int) -> None:
+        at = after_ns + int(self._random.expovariate(1 / self._plan.mean_gap_ns))
+        if at < self._plan.until_ns:
+            self._cluster.loop.at(at, self._strike)
+
+    def _strike(self, _: None) -> None:
+        if self._stopped:
+            return
+        self._faults[self._random.choice(self._plan.faults)]()
+        self._next(self._cluster.now)
+
+    def _later(self, repair: Callable[[], None]) -> None:
+        self._cluster.loop.at(self._cluster.now + self._some_time(), self._repair, repair)
+
+    def _repair(self, repair: Callable[[], None]) -> None:
+        if not self._stopped:
+            repair()
+
+    def _some_time(self) -> int:
+        # Evenly over the orders of magnitude: short and long faults find different steps of the protocol.
+        return int(exp(self._random.uniform(log(_SHORTEST_NS), log(_LONGEST_NS))))
+
+    # -- connectivity ------------------------------------------------------------------------------------
+
+    def _partition(self) -> None:
+        names = list(self._cluster.names)
+        if len(names) < 2:
+            return
+        self._random.shuffle(names)
+        pieces = self._random.choice((2, 2, 2, 3, len(names)))
+        borders = sorted(self._random.sample(range(1, len(names)), min(pieces, len(names)) - 1))
+        edges = [0, *borders, len(names)]
+        self._cluster.partition([names[one:two] for one, two in pairwise(edges)])
+        self._partitions += 1
+        mine = self._partitions
+        self._later(lambda: self._heal(mine))
+
+    def _heal(self, partition: int) -> None:
+        # A later partition has replaced this one, and has its own repair.
+        if partition == self._partitions:
+            self._cluster.heal()
+
+    def _cut(self) -> None:
+        pairs = self._some_pairs()
+        for one, other in pairs:
+            self._cluster.cut(one, other)
+        self._later(lambda: self._mend(pairs))
+
+    def _mend(self, pairs: list[tuple[str, str]]) -> None:
+        for one, other in pairs:
+            self._cluster.mend(one, other)
+
+    # -- processes ---------------------------------------------------------------------------------------
+
+    def _crash(self) -> None:
+        names = [node.name for node in self._cluster.nodes if node.up]
+        if not names:
+            return
+        if self._random.random() < 0.03:
+            for name in names:
+                self._crash_one(name)
+            return
+        self._crash_one(self._random.choice(self._representatives() or names))
+
+    def _representatives(self) -> list[str]:
+        """In a third of the cases: who proposes configurations is where a crash hurts most."""
+        if self._random.random() > 1 / 3:
+            return []
+        sites = [(node, node.site) for node in self._cluster.nodes]
+        return [node.name for node, site in sites if site is not None and site.members[0] == node.ordinal]
+
+    def _crash_one(self, name: str) -> None:
+        node = self._cluster.node(name)
+        if not node.paused and self._random.random() < 0.3:
+            self._cluster.doom(name, self._random.randrange(2 * len(self._cluster.names)))
+        else:
+            self._cluster.crash(name)
+        self._later(lambda: self._restart(node))
+
+    def _restart(self, node: Node) -> None:
+        if node.doomed:
+            self._later(lambda: self._restart(node))  # it has not come to sending yet
+        elif not node.up:
+            self._cluster.restart(node.name)
+
+    def _pause(self) -> None:
+        nodes = [node for node in self._cluster.nodes if node.up and not node.paused]
+        if nodes:
+            node = self._random.choice(nodes)
+            self._cluster.pause(node.name)
+            self._later(lambda: self._resume(node))
+
+    def _resume(self, node: Node) -> None:
+        if node.up and node.paused:
+            self._cluster.resume(node.name)
+
+    def _clock(self) -> None:
+        self._cluster.jump(self._random.choice(self._cluster.names), self._some_time())
+
+    def _disk(self) -> None:
+        self._cluster.stall(self._random.choice(self._cluster.names), self._some_time() // 4)
+
+    # -- conditions --------------------------------------------------------------------------------------
+
+    def _loss(self) -> None:
+        self._worsen("loss", Changes(loss=self._random.choice((0.05, 0.2, 0.5, 0.9))))
+
+    def _duplicate(self) -> None:
+        self._worsen("duplicate", Changes(duplicate=self._random.choice((0.1, 0.5, 1.0))))
+
+    def _reorder(self) -> None:
+        self._worsen("reorder", Changes(reorder=self._random.choice((0.1, 0.5, 0.9))))
+
+    def _delay(self) -> None:
+        latency_ns = self._some_time() // 8
+        self._worsen("delay", Changes(latency_ns=latency_ns, jitter_ns=latency_ns))
+
+    def _worsen(self, kind: str, changes: Changes) -> None:
+        pairs = None if self._random.random() < 0.5 else self._some_pairs()
+        overlay = self._cluster.overlay(kind, changes, pairs)
+        self._later(lambda: self._cluster.lift(overlay))
+
+    def _some_pairs(self) -> list[tuple[str, str]]:
+        """One directed pair, or all that one node says, or all that it hears."""
+        one = self._random.choice(self._cluster.names)
+        others = [name for name in self._cluster.names if name != one]
+        if not others:
+            return []
+        match self._random.randrange(3):
+            case 0:
+                return [(one, self._random.choice(others))]
+            case 1:
+                return [(one, other) for other in others]
+            case _:
+                return [(other, one) for other in others]

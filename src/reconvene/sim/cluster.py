@@ -1,0 +1,220 @@
+"""A cluster in virtual time: nodes, the network between them, and every fault that can befall both.
+
+Faults are methods; each records at which step of the protocol it found the nodes it befell, so that a test can
+tell what its runs have covered.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from reconvene.core.effects import Event
+from reconvene.core.options import Options
+from reconvene.ids import MAX_SITES, Service
+from reconvene.sim.conditions import Changes, Conditions
+from reconvene.sim.loop import Loop
+from reconvene.sim.network import Network
+from reconvene.sim.node import Core, Node, SiteLike
+from reconvene.trace.events import Row
+from reconvene.trace.recorder import Recorder
+
+__all__ = ["Cluster", "OnEvents", "OnStep", "real_core"]
+
+OnStep = Callable[[Node, str, str], None]
+"""A node, the step it was in, and the one it is in now."""
+OnEvents = Callable[[Node, list[Event]], None]
+
+
+class _RealCore:
+    def boot(self, stored: bytes | None) -> bytes:
+        from reconvene.core.site import boot
+
+        return boot(stored)
+
+    def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
+        from reconvene.core.site import Site
+
+        return Site(options, ordinal, sites, record, now)
+
+
+real_core: Core = _RealCore()
+
+
+class Cluster:
+    """Everything in it follows from `seed`; names are those of its nodes, in any order.
+
+    `check_every`: the sites' invariants are checked after each so many turns; 0: never.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        *,
+        seed: int = 0,
+        options: Options | None = None,
+        conditions: Conditions | None = None,
+        links: dict[tuple[str, str], Changes] | None = None,
+        check_every: int = 0,
+        core: Core = real_core,
+    ) -> None:
+        self.names: tuple[str, ...] = tuple(sorted(names))
+        assert 1 <= len(set(self.names)) == len(self.names) <= MAX_SITES, "up to 64 distinct names"
+        self.options = options or Options()
+        self.seed = seed
+        self.loop = Loop()
+        self.rows: dict[str, list[Row]] = {name: [] for name in self.names}
+        self.coverage: Counter[tuple[str, str]] = Counter()
+        """(step, kind of fault): how often a fault of that kind found a node it befell at that step."""
+        self.faults = 0
+        self._ordinals = {name: ordinal for ordinal, name in enumerate(self.names)}
+        sites = len(self.names)
+        disks = self.stream("disk")
+        self.nodes = [
+            Node(name, ordinal, sites, self.loop, self.options, core, disks)
+            for ordinal, name in enumerate(self.names)
+        ]
+        own = {(self._ordinals[one], self._ordinals[two]): own for (one, two), own in (links or {}).items()}
+        self.network = Network(
+            self.loop,
+            [node.receive for node in self.nodes],
+            self.stream("network"),
+            conditions or Conditions(),
+            own,
+        )
+        self._on_step: list[OnStep] = []
+        self._on_events: list[OnEvents] = []
+        self._steps = ["down"] * sites
+        self._check_every = check_every
+        self._turns = 0
+        for node in self.nodes:
+            node.join(
+                self.network,
+                Recorder(node.name, self.names, self.rows[node.name]),
+                self._observed,
+                self._turned,
+            )
+
+    def stream(self, name: str) -> Random:
+        """A source of random numbers of its own, so that one user's draws do not move another's."""
+        return Random(f"{self.seed}/{name}")
+
+    def node(self, name: str) -> Node:
+        return self.nodes[self._ordinals[name]]
+
+    @property
+    def now(self) -> int:
+        return self.loop.now
+
+    def run_until(self, time: int) -> None:
+        self.loop.run(time)
+
+    def run_for(self, duration_ns: int) -> None:
+        self.loop.run(self.loop.now + duration_ns)
+
+    # -- hooks -------------------------------------------------------------------------------------------
+
+    def on_step(self, callback: OnStep) -> None:
+        """Called at the end of a node's turn in which its step has changed; it may inject faults."""
+        self._on_step.append(callback)
+
+    def on_events(self, callback: OnEvents) -> None:
+        """Called with what a node's turn has brought, after it is recorded and before its datagrams leave."""
+        self._on_events.append(callback)
+
+    def _observed(self, node: Node, events: list[Event]) -> None:
+        for callback in self._on_events:
+            callback(node, events)
+
+    def _turned(self, node: Node) -> None:
+        self._turns += 1
+        if self._check_every and self._turns % self._check_every == 0 and node.site is not None:
+            node.site.invariants()
+        if self._on_step:
+            before, now = self._steps[node.ordinal], node.step
+            if before != now:
+                self._steps[node.ordinal] = now
+                for callback in self._on_step:
+                    callback(node, before, now)
+
+    # -- processes ---------------------------------------------------------------------------------------
+
+    def start(self, names: Iterable[str] | None = None) -> None:
+        """The first start of these nodes, or of all."""
+        for name in sorted(self.names if names is None else names):
+            self.node(name).start()
+
+    def restart(self, name: str) -> None:
+        self.node(name).start()
+
+    def crash(self, name: str) -> None:
+        self.record_fault("crash", [name])
+        self.node(name).crash()
+        self._steps[self._ordinals[name]] = "down"
+
+    def doom(self, name: str, copies: int) -> None:
+        """Crash amid the next sending, after so many copies; the fault is recorded as of now."""
+        self.record_fault("crash", [name])
+        self.node(name).doom(copies)
+
+    def pause(self, name: str) -> None:
+        self.record_fault("pause", [name])
+        self.node(name).pause()
+
+    def resume(self, name: str) -> None:
+        self.node(name).resume()
+
+    def jump(self, name: str, by_ns: int) -> None:
+        self.record_fault("clock", [name])
+        self.node(name).jump(by_ns)
+
+    def stall(self, name: str, for_ns: int) -> None:
+        self.record_fault("disk", [name])
+        self.node(name).disk.stall(for_ns)
+
+    def send(self, name: str, service: Service, payload: bytes) -> None:
+        self.node(name).send(service, payload)
+
+    # -- network -----------------------------------------------------------------------------------------
+
+    def partition(self, components: Iterable[Iterable[str]]) -> None:
+        self.record_fault("partition", self.names)
+        self.network.partition([[self._ordinals[name] for name in component] for component in components])
+
+    def heal(self) -> None:
+        self.network.heal()
+
+    def connect(self, components: Iterable[Iterable[str]]) -> None:
+        """A partition that is no fault: what the network is like in the end."""
+        self.network.partition([[self._ordinals[name] for name in component] for component in components])
+
+    def cut(self, source: str, destination: str) -> None:
+        self.record_fault("cut", [source, destination])
+        self.network.cut(self._ordinals[source], self._ordinals[destination])
+
+    def mend(self, source: str, destination: str) -> None:
+        self.network.mend(self._ordinals[source], self._ordinals[destination])
+
+    def change_network(self, changes: Changes) -> None:
+        self.record_fault("network", self.names)
+        self.network.change(changes)
+
+    def overlay(self, kind: str, changes: Changes, pairs: Sequence[tuple[str, str]] | None = None) -> int:
+        """Worse conditions of these directed pairs, or of all, until `lift`."""
+        befallen = self.names if pairs is None else sorted({name for pair in pairs for name in pair})
+        self.record_fault(kind, befallen)
+        ordinals = self._ordinals
+        ends = None if pairs is None else [(ordinals[one], ordinals[two]) for one, two in pairs]
+        return self.network.overlay(changes, ends)
+
+    def lift(self, overlay: int) -> None:
+        self.network.lift(overlay)
+
+    def components(self) -> list[list[str]]:
+        return [[self.names[ordinal] for ordinal in component] for component in self.network.components()]
+
+    def record_fault(self, kind: str, befallen: Iterable[str]) -> None:
+        self.faults += 1
+        for name in befallen:
+            node = self.node(name)
+            if node.up:
+                self.coverage[(node.step, kind)] += 1

@@ -1,0 +1,56 @@
+"""Application traffic: the messages that a scenario has nodes send."""
+
+from random import Random
+
+from reconvene.ids import Service
+from reconvene.sim.cluster import Cluster
+from reconvene.sim.scenario import Load
+
+__all__ = ["Application", "LoadRun"]
+
+
+class Application:
+    """Makes payloads that differ, of the size asked for, and hands them to nodes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._made = 0
+        self.closed = False
+
+    def send(self, name: str, service: Service, size: int) -> None:
+        if self.closed:
+            return
+        self._made += 1
+        unit = b"%s/%d;" % (name.encode(), self._made)
+        payload = (unit * (size // len(unit) + 1))[:size]
+        self._cluster.send(name, service, payload)
+
+
+class LoadRun:
+    """One load at one node: evenly spaced messages that begin anywhere in the first gap, so that nodes do not
+    send in step."""
+
+    def __init__(self, application: Application, cluster: Cluster, load: Load, name: str, random: Random) -> None:
+        self._application = application
+        self._cluster = cluster
+        self._load = load
+        self._node = cluster.node(name)
+        self._phase_ns = random.random() * self._gap_ns if load.rate else 0.0
+        self._sent = 0
+        if load.rate:
+            self._schedule()
+
+    @property
+    def _gap_ns(self) -> float:
+        return 1e9 / self._load.rate
+
+    def _schedule(self) -> None:
+        at = self._load.from_ns + int(self._phase_ns + self._sent * self._gap_ns)
+        if at < self._load.until_ns:
+            self._cluster.loop.at(at, self._send)
+
+    def _send(self, _: None) -> None:
+        if self._node.up and not self._node.paused:
+            self._application.send(self._node.name, self._load.service, self._load.size)
+        self._sent += 1
+        self._schedule()

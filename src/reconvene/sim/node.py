@@ -1,0 +1,316 @@
+"""One simulated process around one site: its clock, receive buffer, disk and application.
+
+Given: datagrams, syncs, and the orders to start, crash, pause and go on.
+Promised: the site sees what a process of its own would: turns that end in one flush, effects performed in their
+order, timers that are never early, nothing at all while it is paused, and only what was synced after a crash.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from heapq import heappush
+from random import Random
+from typing import Protocol
+
+from reconvene.core.effects import Effects, Event
+from reconvene.core.options import Options
+from reconvene.errors import Rejected, Unavailable
+from reconvene.ids import Service
+from reconvene.sim.disk import Disk
+from reconvene.sim.loop import NEVER, Loop
+from reconvene.sim.network import Network
+from reconvene.trace.recorder import Recorder
+
+__all__ = ["Core", "Node", "SiteLike"]
+
+_TURN_AROUND_NS = 10_000
+"""Between what an application hears and what it says to it, so that time moves on where it always answers."""
+
+_MOST_TICKS = 1_000
+"""At one instant: a site that never gets beyond its deadline would otherwise stop time."""
+
+
+class SiteLike(Protocol):
+    """What the simulator needs of reconvene.core.site.Site."""
+
+    @property
+    def incarnation(self) -> int: ...
+    @property
+    def phase(self) -> str: ...
+    @property
+    def step(self) -> str: ...
+    @property
+    def configuration(self) -> str: ...
+    @property
+    def members(self) -> tuple[int, ...]: ...
+    def receive(self, datagram: bytes, now: int) -> None: ...
+    def submit(self, service: Service, payload: bytes, now: int) -> None: ...
+    def room(self) -> int: ...
+    def synced(self, token: int, now: int) -> None: ...
+    def tick(self, now: int) -> None: ...
+    def flush(self, now: int) -> Effects: ...
+    def deadline(self) -> int: ...
+    def invariants(self) -> None: ...
+
+
+class Core(Protocol):
+    """How sites are made: the real ones, or a stand-in in tests of the simulator itself."""
+
+    def boot(self, stored: bytes | None) -> bytes: ...
+    def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike: ...
+
+
+class Node:
+    """`site` is None while the process is down."""
+
+    def __init__(
+        self, name: str, ordinal: int, sites: int, loop: Loop, options: Options, core: Core, random: Random
+    ) -> None:
+        self.name = name
+        self.ordinal = ordinal
+        self.loop = loop
+        self.disk = Disk(loop, random, self._synced)
+        self.site: SiteLike | None = None
+        self.paused = False
+        self.offset = 0
+        """This node's clock, less the loop's time."""
+        self.overflow = 0
+        """Datagrams that its receive buffer had no room for."""
+        self._sites = sites
+        self._options = options
+        self._core = core
+        self._random = random
+        self._network: Network
+        self._recorder: Recorder
+        self._observe: Callable[[Node, list[Event]], None] | None = None
+        self._after_turn: Callable[[Node], None] | None = None
+        self._outbox: deque[tuple[Service, bytes]] = deque()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._held_tokens: list[int] = []
+        self._timer_at = NEVER
+        self._ticked = -1
+        self._ticks = 0
+        self._turn_due = False
+        self._doom: int | None = None
+        self._on_timer = self._timer
+
+    def join(
+        self,
+        network: Network,
+        recorder: Recorder,
+        observe: Callable[["Node", list[Event]], None],
+        after_turn: Callable[["Node"], None],
+    ) -> None:
+        """Completes the making of a cluster, whose parts refer to each other."""
+        self._network, self._recorder = network, recorder
+        self._observe, self._after_turn = observe, after_turn
+
+    # -- the process -------------------------------------------------------------------------------------
+
+    @property
+    def up(self) -> bool:
+        return self.site is not None
+
+    @property
+    def now(self) -> int:
+        return self.loop.now + self.offset
+
+    @property
+    def step(self) -> str:
+        return "down" if self.site is None else self.site.step
+
+    @property
+    def waiting(self) -> int:
+        """Messages that the application holds because the site has no room for them."""
+        return len(self._outbox)
+
+    @property
+    def doomed(self) -> bool:
+        return self._doom is not None
+
+    def start(self) -> None:
+        assert self.site is None, f"{self.name} is up"
+        record = self._core.boot(self.disk.durable.get("site"))
+        self.disk.put("site", record)
+        self.site = self._core.site(self._options, self.ordinal, self._sites, record, self.now)
+        self._recorder.begin(self.site.incarnation)
+        self._turn()
+
+    def crash(self) -> None:
+        assert self.site is not None, f"{self.name} is down"
+        self._recorder.fail(self.now)
+        self.site = None
+        self.paused = False
+        self.disk.crash()
+        self._outbox.clear()
+        self._held.clear()
+        self._held_bytes = 0
+        self._held_tokens.clear()
+        self._timer_at = NEVER
+        self._doom = None
+
+    def doom(self, copies: int | None) -> None:
+        """Crash in the midst of the next turn that sends: this many copies of its datagrams still leave.
+
+        None takes it back."""
+        self._doom = copies
+
+    def pause(self) -> None:
+        assert self.site is not None, f"{self.name} is down"
+        assert not self.paused, f"{self.name} is paused"
+        self.paused = True
+
+    def resume(self) -> None:
+        assert self.site is not None, f"{self.name} is down"
+        assert self.paused, f"{self.name} is not paused"
+        self.paused = False
+        site, now = self.site, self.now
+        # A process that wakes finds its timers and its socket ready at once, and may look at either first.
+        late = site.deadline() <= now
+        timers_first = late and self._random.random() < 0.5
+        if timers_first:
+            site.tick(now)
+        for token in self._held_tokens:
+            site.synced(token, now)
+        for data in self._held:
+            site.receive(data, now)
+        if late and not timers_first:
+            site.tick(now)
+        self._held_tokens.clear()
+        self._held.clear()
+        self._held_bytes = 0
+        self._turn()
+
+    def jump(self, by_ns: int) -> None:
+        """The clock jumps forward; a site's time never goes back."""
+        assert by_ns >= 0
+        self.offset += by_ns
+        if self.site is not None and not self.paused:
+            self._arm(self.site)
+
+    # -- inputs ------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        site = self.site
+        if site is None:
+            return
+        if self.paused:
+            size = _kernel_bytes(len(data))
+            if self._held_bytes + size > self._options.limits.buffer_bytes:
+                self.overflow += 1
+            else:
+                self._held.append(data)
+                self._held_bytes += size
+            return
+        loop = self.loop
+        site.receive(data, loop.now + self.offset)
+        if loop.heap and loop.heap[0][0] == loop.now:
+            self._turn_soon(0)  # more may come at this instant: one flush for all of it
+        else:
+            self._turn()
+
+    def send(self, service: Service, payload: bytes) -> None:
+        """From the application; where the site has no room the message waits, and is lost at a crash."""
+        assert self.site is not None, f"{self.name} is down"
+        if len(payload) > self._options.limits.message_bytes:
+            raise Rejected(f"a message of {len(payload)} bytes is larger than {self._options.limits.message_bytes}")
+        self._outbox.append((service, payload))
+        self._turn_soon(0)
+
+    def drop_waiting(self) -> int:
+        """The application gives up what the site had no room for."""
+        dropped = len(self._outbox)
+        self._outbox.clear()
+        return dropped
+
+    def _synced(self, tokens: list[int]) -> None:
+        site = self.site
+        assert site is not None, "a crash forgets the syncs under way"
+        if self.paused:
+            self._held_tokens += tokens
+            return
+        now = self.loop.now + self.offset
+        for token in tokens:
+            site.synced(token, now)
+        self._turn()
+
+    def _timer(self, at: int) -> None:
+        if at != self._timer_at:
+            return  # an earlier deadline took its place, or the process it belonged to is gone
+        self._timer_at = NEVER
+        site = self.site
+        if site is None or self.paused:
+            return  # resuming looks at the deadline itself
+        now = self.loop.now + self.offset
+        if site.deadline() <= now:
+            self._ticks = self._ticks + 1 if now == self._ticked else 1
+            self._ticked = now
+            assert self._ticks < _MOST_TICKS, f"{self.name} wants to be called again and again at {now}"
+            site.tick(now)
+            self._turn()
+        else:
+            self._arm(site)
+
+    # -- turns -------------------------------------------------------------------------------------------
+
+    def _turn_soon(self, after_ns: int) -> None:
+        if not self._turn_due:
+            self._turn_due = True
+            self.loop.at(self.loop.now + after_ns, self._turn_at_last, None)
+
+    def _turn_at_last(self, _: None) -> None:
+        self._turn_due = False
+        if self.site is not None and not self.paused:
+            self._turn()
+
+    def _turn(self) -> None:
+        site = self.site
+        assert site is not None
+        now = self.loop.now + self.offset
+        if self._outbox:
+            self._submit(site, now)
+        effects = site.flush(now)
+        if effects.persist:
+            self.disk.write(effects.persist)
+        if effects.events:
+            self._recorder.events(now, effects.events)
+            if self._observe is not None:
+                self._observe(self, effects.events)
+                if self.site is not site:
+                    return  # an observer crashed it: after its deliveries, before its datagrams
+        if effects.datagrams:
+            if self._doom is not None:
+                self._die_sending(effects.datagrams)
+                return
+            self._network.transmit(self.ordinal, effects.datagrams)
+        if self._outbox and site.room() > 0:
+            self._turn_soon(_TURN_AROUND_NS)
+        self._arm(site)
+        if self._after_turn is not None:
+            self._after_turn(self)
+
+    def _submit(self, site: SiteLike, now: int) -> None:
+        outbox = self._outbox
+        for _ in range(min(site.room(), len(outbox))):
+            service, payload = outbox[0]
+            try:
+                site.submit(service, payload, now)
+            except Unavailable:
+                return  # there was room for a message, but not for one of this size
+            outbox.popleft()
+
+    def _arm(self, site: SiteLike) -> None:
+        at = max(site.deadline() - self.offset, self.loop.now)
+        if at < self._timer_at:
+            self._timer_at = at
+            heappush(self.loop.heap, (at, next(self.loop.sequence), self._on_timer, at))
+
+    def _die_sending(self, datagrams: list[tuple[tuple[int, ...], bytes]]) -> None:
+        copies = [((destination,), data) for destinations, data in datagrams for destination in destinations]
+        self._network.transmit(self.ordinal, copies[: self._doom])
+        self.crash()
+
+
+def _kernel_bytes(size: int) -> int:
+    """What a datagram takes of a receive buffer: Linux rounds its memory up to a power of two, and adds its own."""
+    return 256 + max(512, 1 << (size + 320 - 1).bit_length())

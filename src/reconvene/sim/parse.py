@@ -1,0 +1,274 @@
+"""Scenario files: TOML in, a Scenario out, or one line that says where the file is wrong and what was expected.
+
+Every field is read through a `Table`, which knows its place, so that no message can forget to say where.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from reconvene.core.options import Limits
+from reconvene.errors import Malformed
+from reconvene.ids import MAX_SITES, Service
+from reconvene.sim.conditions import Changes, Conditions
+from reconvene.sim.durations import parse_duration
+from reconvene.sim.fields import Nodes, Table, one_line, show
+from reconvene.sim.scenario import (
+    FAULTS,
+    ChaosPlan,
+    Crash,
+    Cut,
+    Heal,
+    Load,
+    Mend,
+    NetworkChange,
+    Partition,
+    Pause,
+    Restart,
+    Resume,
+    Scenario,
+    Send,
+    Step,
+    Verb,
+)
+from reconvene.sim.timeline import check_timeline
+
+__all__ = ["load_scenario", "parse_scenario"]
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_MOST_BYTES = 4 << 20
+_MOST_COUNT = 1_000_000
+_MOST_RATE = 1_000_000.0
+_SERVICES = {service.label: service for service in Service}
+_SETTLE = "10s"
+_TOP = (
+    "name nodes seed stack order duration settle final final_down network link at load chaos".split()  # noqa: SIM905
+)
+_NETWORK = ("latency", "jitter", "loss", "duplicate", "reorder", "bandwidth", "mtu")
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Raises Malformed, with one line, where the file can't be read or is no scenario."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise Malformed(f"{path}: expected a scenario file: {error.strerror or error}") from None
+    if len(content) > _MOST_BYTES:
+        raise Malformed(f"{path}: expected a scenario file of {_MOST_BYTES} bytes at most")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Malformed(f"{path}: expected UTF-8, which byte {error.start} is not") from None
+    return parse_scenario(text, path)
+
+
+def parse_scenario(text: str, path: Path) -> Scenario:
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+        raise Malformed(f"{path}: expected TOML: {one_line(str(error))}") from None
+    return _scenario(Table(str(path), "", document), path)
+
+
+def _scenario(top: Table, path: Path) -> Scenario:
+    top.only(_TOP)
+    names = _nodes(top)
+    nodes = Nodes(names)
+    duration_ns = top.duration("duration")
+    chaos = _chaos(top, duration_ns)
+    scenario = Scenario(
+        name=_name(top, path),
+        nodes=tuple(sorted(names)),
+        seed=top.whole("seed", 0, 2**63 - 1) if top.has("seed") else 0,
+        stack=_stack(top),
+        order=top.choice("order", ("atop", "all-ack")) if top.has("order") else "atop",
+        duration_ns=duration_ns,
+        settle_ns=top.duration("settle") if top.has("settle") else parse_duration(_SETTLE),
+        final=nodes.components(top, "final") if top.has("final") else (tuple(sorted(names)),),
+        final_down=nodes.distinct(top, "final_down") if top.has("final_down") else (),
+        conditions=_changes(top.table("network")).over(Conditions()) if top.has("network") else Conditions(),
+        links=_links(top, nodes),
+        steps=_steps(top, nodes, duration_ns),
+        loads=tuple(_load(table, nodes, duration_ns) for table in top.tables("load")),
+        chaos=chaos,
+        path=path,
+    )
+    if chaos is None:
+        check_timeline(scenario, top.file)
+    return scenario
+
+
+def _name(top: Table, path: Path) -> str:
+    if not top.has("name"):
+        return path.stem
+    name = top.text("name")
+    if not name or not name.isprintable() or len(name) > 200:
+        top.fail("name", f"expected up to 200 printable characters, not {show(name)}")
+    return name
+
+
+def _nodes(top: Table) -> list[str]:
+    expected = 'a list of names such as ["p", "q", "r"]'
+    names = top.list_of("nodes", expected)
+    if not 1 <= len(names) <= MAX_SITES:
+        top.fail("nodes", f"expected 1 to {MAX_SITES} nodes, not {len(names)}")
+    for place, name in enumerate(names):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            # A node's name is its trace file's too.
+            expected = "up to 64 letters, digits, '.', '_' and '-', a letter or digit first"
+            top.fail("nodes", f"expected a name of {expected}, not {show(name)}")
+        if name in names[:place]:
+            top.fail("nodes", f"node {show(name)} stands there twice; expected it once")
+    return names
+
+
+def _stack(top: Table) -> str:
+    if not top.has("stack"):
+        return "evs"
+    stack = top.choice("stack", ("evs", "corel"))
+    if stack != "evs":
+        top.fail("stack", f"expected evs; {stack} is not available in this version")
+    return stack
+
+
+def _changes(table: Table) -> Changes:
+    table.only(_NETWORK)
+
+    def given(key: str, read: Callable[[str], T]) -> T | None:
+        return read(key) if table.has(key) else None
+
+    return Changes(
+        latency_ns=given("latency", table.duration),
+        jitter_ns=given("jitter", table.duration),
+        loss=given("loss", lambda key: table.number(key, 0, 1)),
+        duplicate=given("duplicate", lambda key: table.number(key, 0, 1)),
+        reorder=given("reorder", lambda key: table.number(key, 0, 1)),
+        bandwidth_bps=given("bandwidth", table.bandwidth),
+        mtu=given("mtu", lambda key: table.whole(key, 0, 1 << 20)),
+    )
+
+
+def _links(top: Table, nodes: Nodes) -> dict[tuple[str, str], Changes]:
+    links: dict[tuple[str, str], Changes] = {}
+    for table in top.tables("link"):
+        table.only(("between", *_NETWORK))
+        one, other = sorted(nodes.between(table, "between"))
+        if (one, other) in links:
+            table.fail("between", f"expected one entry for {show(one)} and {show(other)}")
+        fields = {key: value for key, value in table.content.items() if key != "between"}
+        links[one, other] = _changes(Table(table.file, table.place, fields))
+    return links
+
+
+def _steps(top: Table, nodes: Nodes, duration_ns: int) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    for table in top.tables("at"):
+        time_ns = table.duration("time")
+        if time_ns > duration_ns:
+            table.fail("time", f"expected a time within duration, not {show(table.content['time'])}")
+        steps.append(Step(time_ns, _verb(table, nodes), table.place))
+    return tuple(sorted(steps, key=lambda step: step.time_ns))
+
+
+_VERBS = (
+    "partition heal cut mend crash restart pause resume network send append".split()  # noqa: SIM905
+)
+
+
+def _verb(table: Table, nodes: Nodes) -> Verb:
+    table.only(("time", *_VERBS))
+    verbs = [verb for verb in _VERBS if table.has(verb)]
+    if len(verbs) != 1:
+        found = " and ".join(verbs) or "none"
+        table.fail("", f"expected one verb of {', '.join(_VERBS)}, not {found}")
+    match verbs[0]:
+        case "partition":
+            return Partition(nodes.components(table, "partition"))
+        case "heal":
+            if table.content["heal"] is not True:
+                table.fail("heal", f"expected true, not {show(table.content['heal'])}")
+            return Heal()
+        case "cut":
+            return Cut(nodes.pairs(table, "cut"))
+        case "mend":
+            return Mend(nodes.pairs(table, "mend"))
+        case "crash":
+            return Crash(nodes.distinct(table, "crash"))
+        case "restart":
+            return Restart(nodes.distinct(table, "restart"))
+        case "pause":
+            return Pause(nodes.distinct(table, "pause"))
+        case "resume":
+            return Resume(nodes.distinct(table, "resume"))
+        case "network":
+            return NetworkChange(_changes(table.table("network")))
+        case "send":
+            return _send(table.table("send"), nodes)
+        case verb:
+            table.fail(verb, "expected a verb of stack evs; the durable log is not available in this version")
+
+
+def _send(table: Table, nodes: Nodes) -> Send:
+    table.only(("node", "service", "count", "size"))
+    return Send(
+        node=nodes.one(table, "node", table.text("node", "a node")),
+        service=_service(table),
+        count=table.whole("count", 0, _MOST_COUNT) if table.has("count") else 1,
+        size=_size(table),
+    )
+
+
+def _service(table: Table) -> Service:
+    return _SERVICES[table.choice("service", tuple(_SERVICES))] if table.has("service") else Service.AGREED
+
+
+def _size(table: Table) -> int:
+    return table.whole("size", 0, Limits().message_bytes) if table.has("size") else 64
+
+
+def _load(table: Table, nodes: Nodes, duration_ns: int) -> Load:
+    table.only(("nodes", "service", "append", "rate", "size", "from", "until"))
+    if table.has("append"):
+        table.fail("append", "expected a service; the durable log is not available in this version")
+    from_ns, until_ns = _window(table, duration_ns)
+    return Load(
+        nodes=nodes.distinct(table, "nodes"),
+        service=_service(table),
+        rate=table.number("rate", 0, _MOST_RATE),
+        size=_size(table),
+        from_ns=from_ns,
+        until_ns=until_ns,
+    )
+
+
+def _chaos(top: Table, duration_ns: int) -> ChaosPlan | None:
+    if not top.has("chaos"):
+        return None
+    table = top.table("chaos")
+    table.only(("from", "until", "faults", "mean_gap"))
+    expected = f"a list of faults of {', '.join(FAULTS)}"
+    faults = table.list_of("faults", expected) if table.has("faults") else list(FAULTS[:5])
+    if not faults:
+        table.fail("faults", f"expected {expected}, not an empty one")
+    for fault in faults:
+        if fault not in FAULTS:
+            table.fail("faults", f"expected {expected}, not {show(fault)}")
+    from_ns, until_ns = _window(table, duration_ns)
+    mean_gap_ns = table.duration("mean_gap") if table.has("mean_gap") else parse_duration("500ms")
+    if mean_gap_ns < 1_000:
+        table.fail("mean_gap", "expected a duration of 1us or more")
+    return ChaosPlan(from_ns, until_ns, tuple(faults), mean_gap_ns)
+
+
+def _window(table: Table, duration_ns: int) -> tuple[int, int]:
+    """`from` and `until`; what lies beyond the scenario's duration is cut off."""
+    from_ns = table.duration("from") if table.has("from") else 0
+    until_ns = table.duration("until") if table.has("until") else max(from_ns, duration_ns)
+    if until_ns < from_ns:
+        table.fail("until", f"expected a time not before from, not {show(table.content['until'])}")
+    return from_ns, min(until_ns, duration_ns)

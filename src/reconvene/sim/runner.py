@@ -1,0 +1,250 @@
+"""Runs a scenario: its steps, loads and chaos for its duration, then the settle time in which faults stop."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from reconvene.core.options import Options
+from reconvene.sim.chaos import Chaos
+from reconvene.sim.cluster import Cluster, real_core
+from reconvene.sim.load import Application, LoadRun
+from reconvene.sim.network import Traffic
+from reconvene.sim.node import Core, Node
+from reconvene.sim.scenario import (
+    Crash,
+    Cut,
+    Heal,
+    Mend,
+    NetworkChange,
+    Partition,
+    Pause,
+    Restart,
+    Resume,
+    Scenario,
+    Send,
+    Step,
+)
+from reconvene.trace.events import SCHEMA, Row, Run
+
+__all__ = ["Result", "Runner", "run_scenario"]
+
+_SLICES = 200
+"""Calls of `progress` in a run."""
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a run: the fields of `sim --json`, and what a trace is written from."""
+
+    run: str
+    seed: int
+    scenario: str
+    stack: str
+    order: str
+    virtual_ns: int
+    events: int
+    messages: int
+    configurations: int
+    faults: int
+    skipped: int
+    settled: bool
+    meta: Run
+    rows: dict[str, list[Row]]
+    coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unsent: int = 0
+    """Messages that the application still held when settle began."""
+    traffic: Traffic = field(default_factory=Traffic)
+
+    def summary(self, trace: str | None) -> dict[str, object]:
+        """The document that `sim --json` prints."""
+        return {
+            "run": self.run,
+            "seed": self.seed,
+            "scenario": self.scenario,
+            "stack": self.stack,
+            "order": self.order,
+            "virtual_ns": self.virtual_ns,
+            "events": self.events,
+            "messages": self.messages,
+            "configurations": self.configurations,
+            "faults": self.faults,
+            "skipped": self.skipped,
+            "settled": self.settled,
+            "trace": trace,
+        }
+
+
+class Runner:
+    """One run. `cluster` is there from the start, so that tests can hook into it before `run`."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int | None = None,
+        *,
+        check_every: int = 0,
+        core: Core = real_core,
+        options: Options | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.seed = scenario.seed if seed is None else seed
+        self.skipped = 0
+        self.unsent = 0
+        self.cluster = Cluster(
+            scenario.nodes,
+            seed=self.seed,
+            options=options or Options(order=scenario.order),
+            conditions=scenario.conditions,
+            links=scenario.links,
+            check_every=check_every,
+            core=core,
+        )
+        self._application = Application(self.cluster)
+        self._unstarted = set(scenario.unstarted)
+        for step in scenario.steps:
+            self.cluster.loop.at(step.time_ns, self._apply, step)
+        loads = self.cluster.stream("loads")
+        for load in scenario.loads:
+            for name in load.nodes:
+                LoadRun(self._application, self.cluster, load, name, loads)
+        self._chaos = (
+            None if scenario.chaos is None else Chaos(self.cluster, scenario.chaos, self.cluster.stream("chaos"))
+        )
+
+    def run(self, progress: Callable[[int], None] | None = None) -> Result:
+        """`progress` hears the virtual time now and then."""
+        scenario = self.scenario
+        self.cluster.start(name for name in scenario.nodes if name not in self._unstarted)
+        self._advance(scenario.duration_ns, progress)
+        if scenario.settle_ns:
+            self._settle()
+            self._advance(scenario.duration_ns + scenario.settle_ns, progress)
+        return self._result()
+
+    def _advance(self, until: int, progress: Callable[[int], None] | None) -> None:
+        loop = self.cluster.loop
+        total = self.scenario.duration_ns + self.scenario.settle_ns
+        while progress is not None and loop.now + total // _SLICES < until:
+            loop.run(loop.now + max(1, total // _SLICES))
+            progress(loop.now)
+        loop.run(until)
+        if progress is not None:
+            progress(loop.now)
+
+    def _settle(self) -> None:
+        cluster, scenario = self.cluster, self.scenario
+        if self._chaos is not None:
+            self._chaos.stop()
+        self._application.closed = True
+        cluster.network.calm()
+        cluster.connect(scenario.final)
+        for node in cluster.nodes:
+            self.unsent += node.drop_waiting()
+            node.doom(None)
+            stays_down = node.name in scenario.final_down
+            if node.up and stays_down:
+                cluster.crash(node.name)
+            elif node.paused:
+                cluster.resume(node.name)
+            elif not node.up and not stays_down:
+                cluster.restart(node.name)
+
+    # -- steps -------------------------------------------------------------------------------------------
+
+    def _apply(self, step: Step) -> None:
+        cluster = self.cluster
+        match step.verb:
+            case Partition(components):
+                cluster.partition(components)
+            case Heal():
+                cluster.heal()
+            case Cut(pairs):
+                for one, other in pairs:
+                    cluster.cut(one, other)
+            case Mend(pairs):
+                for one, other in pairs:
+                    cluster.mend(one, other)
+            case Crash(nodes):
+                for name in nodes:
+                    self._crash(name, step.time_ns)
+            case Restart(nodes):
+                self._each(nodes, lambda node: not node.up, cluster.restart)
+            case Pause(nodes):
+                self._each(nodes, lambda node: node.up and not node.paused, cluster.pause)
+            case Resume(nodes):
+                self._each(nodes, lambda node: node.up and node.paused, cluster.resume)
+            case NetworkChange(changes):
+                cluster.change_network(changes)
+            case Send():
+                self._send(step.verb)
+            case _:
+                assert_never(step.verb)
+
+    def _each(self, names: tuple[str, ...], can: Callable[[Node], bool], apply: Callable[[str], None]) -> None:
+        for name in names:
+            if can(self.cluster.node(name)):
+                apply(name)
+            else:
+                self.skipped += 1
+
+    def _crash(self, name: str, time_ns: int) -> None:
+        if time_ns == 0 and name in self._unstarted:
+            self._unstarted.discard(name)  # this is what kept it from starting
+        else:
+            self._each((name,), lambda node: node.up, self.cluster.crash)
+
+    def _send(self, send: Send) -> None:
+        if not self.cluster.node(send.node).up:
+            self.skipped += 1
+            return
+        for _ in range(send.count):
+            self._application.send(send.node, send.service, send.size)
+
+    # -- result ------------------------------------------------------------------------------------------
+
+    def _result(self) -> Result:
+        scenario, cluster = self.scenario, self.cluster
+        run = f"{scenario.name}-{self.seed}"
+        rows = [row for name in cluster.names for row in cluster.rows[name]]
+        return Result(
+            run=run,
+            seed=self.seed,
+            scenario=scenario.name,
+            stack=scenario.stack,
+            order=scenario.order,
+            virtual_ns=cluster.now,
+            events=len(rows),
+            messages=sum(row.kind == "send" for row in rows),
+            configurations=len({row.conf for row in rows if row.conf_kind == "regular"}),
+            faults=cluster.faults,
+            skipped=self.skipped,
+            settled=scenario.settle_ns > 0,
+            meta=Run(
+                schema=SCHEMA,
+                run=run,
+                nodes=list(cluster.names),
+                stack=scenario.stack,
+                order=scenario.order,
+                seed=self.seed,
+                settled=scenario.settle_ns > 0,
+                components=cluster.components(),
+                down=[node.name for node in cluster.nodes if not node.up],
+                quorum={"kind": "majority"},
+            ),
+            rows=cluster.rows,
+            coverage=cluster.coverage,
+            unsent=self.unsent,
+            traffic=cluster.network.traffic,
+        )
+
+
+def run_scenario(
+    scenario: Scenario,
+    seed: int | None = None,
+    *,
+    check_every: int = 0,
+    progress: Callable[[int], None] | None = None,
+    core: Core = real_core,
+) -> Result:
+    return Runner(scenario, seed, check_every=check_every, core=core).run(progress)

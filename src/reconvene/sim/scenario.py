@@ -1,0 +1,145 @@
+"""What a scenario file says, once it is known to be well formed. sim.parse reads one."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from reconvene.ids import Service
+from reconvene.sim.conditions import Changes, Conditions
+
+__all__ = [
+    "FAULTS",
+    "ChaosPlan",
+    "Crash",
+    "Cut",
+    "Heal",
+    "Load",
+    "Mend",
+    "NetworkChange",
+    "Partition",
+    "Pause",
+    "Restart",
+    "Resume",
+    "Scenario",
+    "Send",
+    "Step",
+    "Verb",
+]
+
+FAULTS = (
+    "partition",
+    "crash",
+    "cut",
+    "pause",
+    "loss",
+    "duplicate",
+    "reorder",
+    "delay",
+    "clock",
+    "disk",
+)
+"""What [chaos] can do."""
+
+Names = tuple[str, ...]
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Partition(Struct, frozen=True):
+    components: tuple[Names, ...]
+
+
+class Heal(Struct, frozen=True):
+    pass
+
+
+class Cut(Struct, frozen=True):
+    pairs: Pairs
+
+
+class Mend(Struct, frozen=True):
+    pairs: Pairs
+
+
+class Crash(Struct, frozen=True):
+    nodes: Names
+
+
+class Restart(Struct, frozen=True):
+    nodes: Names
+
+
+class Pause(Struct, frozen=True):
+    nodes: Names
+
+
+class Resume(Struct, frozen=True):
+    nodes: Names
+
+
+class NetworkChange(Struct, frozen=True):
+    changes: Changes
+
+
+class Send(Struct, frozen=True):
+    node: str
+    service: Service
+    count: int
+    size: int
+
+
+Verb = Partition | Heal | Cut | Mend | Crash | Restart | Pause | Resume | NetworkChange | Send
+
+
+class Step(Struct, frozen=True):
+    time_ns: int
+    verb: Verb
+    place: str
+    """Where in the file it stands, for messages."""
+
+
+class Load(Struct, frozen=True):
+    nodes: Names
+    service: Service
+    rate: float
+    """Messages a second from each of the nodes."""
+    size: int
+    from_ns: int
+    until_ns: int
+
+
+class ChaosPlan(Struct, frozen=True):
+    from_ns: int
+    until_ns: int
+    faults: Names
+    mean_gap_ns: int
+
+
+class Scenario(Struct, frozen=True, kw_only=True):
+    name: str
+    nodes: Names
+    """Sorted."""
+    seed: int
+    stack: str
+    order: str
+    duration_ns: int
+    settle_ns: int
+    final: tuple[Names, ...]
+    """Who is connected in settle."""
+    final_down: Names
+    conditions: Conditions
+    links: dict[tuple[str, str], Changes]
+    steps: tuple[Step, ...]
+    """By time, and in the file's order where times are equal."""
+    loads: tuple[Load, ...]
+    chaos: ChaosPlan | None
+    path: Path | None = None
+
+    @property
+    def unstarted(self) -> frozenset[str]:
+        """Nodes crashed at 0s: they have not started yet."""
+        return frozenset(
+            node
+            for step in self.steps
+            if step.time_ns == 0 and isinstance(step.verb, Crash)
+            for node in step.verb.nodes
+        )
