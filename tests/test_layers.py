@@ -28,14 +28,19 @@ class Layer:
 LAYERS = (
     Layer("words", ("ids", "errors"), uses=(), pure=True),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
-    Layer("interface", ("core.effects", "core.options", "core.order.engine"), uses=("words", "wire"), pure=True),
+    Layer(
+        "interface",
+        ("core.effects", "core.outgoing", "core.options", "core.order.engine"),
+        uses=("words", "wire"),
+        pure=True,
+    ),
     Layer("multicast", ("core.multicast.*",), uses=("words", "wire", "interface"), pure=True),
     Layer("membership", ("core.membership.*",), uses=("words", "wire", "interface"), pure=True),
     Layer("evs", ("core.evs.*",), uses=("words", "wire", "interface", "multicast"), pure=True),
     Layer("order", ("core.order.*",), uses=("words", "wire", "interface"), pure=True),
     Layer(
         "site",
-        ("core", "core.site"),
+        ("core", "core.site", "core.changes"),
         uses=("words", "wire", "interface", "multicast", "membership", "evs", "order"),
         pure=True,
     ),
