@@ -1,0 +1,91 @@
+"""The program `reconvene`: one file a command, and here what they have in common.
+
+Exit codes: 0, done, and what was checked holds; 1, it ran, and something checked does not hold; 2, bad usage or
+bad input, with one line on stderr that says where and what was expected.
+"""
+
+import os
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import typer
+
+from reconvene import __version__
+from reconvene.errors import ReconveneError
+
+__all__ = ["build", "main"]
+
+COMMANDS = (
+    ("demo", "reconvene.cli.demo", "demo_command"),
+    ("sim", "reconvene.cli.sim", "sim_command"),
+    ("verify", "reconvene.cli.verify", "verify_command"),
+    ("bench", "reconvene.cli.bench", "bench_command"),
+)
+"""Name, module, function. Not every installation has every module."""
+
+UsageError = typer.BadParameter.__mro__[1]
+"""The parser's own error, which typer does not name."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
+
+
+def build() -> typer.Typer:
+    app = typer.Typer(
+        name="reconvene",
+        help="Group communication for services whose network breaks.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_top)
+    for name, module, function in COMMANDS:
+        if find_spec(module) is not None:
+            app.command(name)(getattr(import_module(module), function))
+    return app
+
+
+def _top(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        print(f"reconvene {__version__}")
+        raise typer.Exit(0)
+    if context.invoked_subcommand is None:
+        names = ", ".join(name for name, module, _ in COMMANDS if find_spec(module) is not None)
+        _complain(f"expected a command: {names}; --help says what they do")
+        raise typer.Exit(2)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        code: Any = build()(arguments, prog_name="reconvene", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except ReconveneError as error:
+        _complain(str(error))
+        return 2
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not complain about it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted")
+        return 130
+    except Exception as error:
+        if isinstance(error, UsageError):
+            _complain(str(getattr(error, "format_message", error.__str__)()))
+            return 2
+        if os.environ.get("RECONVENE_TRACEBACK"):
+            raise
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        _complain(f"a fault in reconvene itself: {what}; RECONVENE_TRACEBACK=1 shows where")
+        return 1
+
+
+def _complain(message: str) -> None:
+    print(f"reconvene: {' '.join(message.split())}", file=sys.stderr)
