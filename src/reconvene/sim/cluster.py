@@ -26,10 +26,10 @@ OnEvents = Callable[[Node, list[Event]], None]
 
 
 class _RealCore:
-    def boot(self, stored: bytes | None) -> bytes:
+    def boot(self, stored: bytes | None, ordinal: int) -> bytes:
         from reconvene.core.site import boot
 
-        return boot(stored)
+        return boot(stored, ordinal)
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
         from reconvene.core.site import Site

@@ -17,13 +17,15 @@ class Application:
         self._made = 0
         self.closed = False
 
-    def send(self, name: str, service: Service, size: int) -> None:
-        if self.closed:
-            return
+    def send(self, name: str, service: Service, size: int, count: int = 1) -> None:
+        if not self.closed:
+            payloads = [self._payload(name.encode(), size) for _ in range(count)]
+            self._cluster.node(name).hand_over(service, payloads)
+
+    def _payload(self, name: bytes, size: int) -> bytes:
         self._made += 1
-        unit = b"%s/%d;" % (name.encode(), self._made)
-        payload = (unit * (size // len(unit) + 1))[:size]
-        self._cluster.send(name, service, payload)
+        unit = b"%s/%d;" % (name, self._made)
+        return (unit * (size // len(unit) + 1))[:size]
 
 
 class LoadRun:

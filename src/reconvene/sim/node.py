@@ -6,7 +6,7 @@ order, timers that are never early, nothing at all while it is paused, and only 
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappush
 from random import Random
 from typing import Protocol
@@ -55,7 +55,7 @@ class SiteLike(Protocol):
 class Core(Protocol):
     """How sites are made: the real ones, or a stand-in in tests of the simulator itself."""
 
-    def boot(self, stored: bytes | None) -> bytes: ...
+    def boot(self, stored: bytes | None, ordinal: int) -> bytes: ...
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike: ...
 
 
@@ -130,7 +130,7 @@ class Node:
 
     def start(self) -> None:
         assert self.site is None, f"{self.name} is up"
-        record = self._core.boot(self.disk.durable.get("site"))
+        record = self._core.boot(self.disk.durable.get("site"), self.ordinal)
         self.disk.put("site", record)
         self.site = self._core.site(self._options, self.ordinal, self._sites, record, self.now)
         self._recorder.begin(self.site.incarnation)
@@ -210,12 +210,26 @@ class Node:
             self._turn()
 
     def send(self, service: Service, payload: bytes) -> None:
-        """From the application; where the site has no room the message waits, and is lost at a crash."""
+        """From the application, also from within a turn: it goes in a little later, with all that is sent by then.
+
+        Where the site has no room the message waits, and is lost at a crash.
+        """
+        self._take(service, payload)
+        self._turn_soon(_TURN_AROUND_NS)
+
+    def hand_over(self, service: Service, payloads: Iterable[bytes]) -> None:
+        """The same at once, as a turn of its own."""
+        for payload in payloads:
+            self._take(service, payload)
+        if not self.paused:
+            self._turn()
+
+    def _take(self, service: Service, payload: bytes) -> None:
         assert self.site is not None, f"{self.name} is down"
-        if len(payload) > self._options.limits.message_bytes:
-            raise Rejected(f"a message of {len(payload)} bytes is larger than {self._options.limits.message_bytes}")
+        most = self._options.limits.message_bytes
+        if len(payload) > most:
+            raise Rejected(f"a message of {len(payload)} bytes is larger than {most}")
         self._outbox.append((service, payload))
-        self._turn_soon(0)
 
     def drop_waiting(self) -> int:
         """The application gives up what the site had no room for."""

@@ -198,8 +198,7 @@ class Runner:
         if not self.cluster.node(send.node).up:
             self.skipped += 1
             return
-        for _ in range(send.count):
-            self._application.send(send.node, send.service, send.size)
+        self._application.send(send.node, send.service, send.size, send.count)
 
     # -- result ------------------------------------------------------------------------------------------
 
