@@ -28,7 +28,8 @@ VERSION = 1
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Rank = Annotated[int, Meta(ge=0, lt=64)]
 Ordinal = Annotated[int, Meta(ge=0, lt=64)]
-Mask = Annotated[int, Meta(ge=0, lt=2**64)]
+Mask = Annotated[int, Meta(ge=0)]
+# msgpack itself ends at 64 bits.
 Vector = Annotated[list[Count], Meta(max_length=64)]
 Pairs = Annotated[list[Count], Meta(max_length=128)]
 Ranges = Annotated[list[Count], Meta(max_length=3 * 256)]
@@ -63,6 +64,8 @@ class Frame(Struct, array_like=True, tag=1, gc=False):
     """Of causal frames: the order key of the last agreed or safe message that its sender had delivered."""
     own: Count = 0
     """Of causal frames: the number of its sender's last frame with agreed or safe messages."""
+    ask: bool = False
+    """Its sender waits for acks before it can send on."""
 
 
 class Alive(Struct, array_like=True, tag=2, gc=False):
@@ -75,6 +78,8 @@ class Alive(Struct, array_like=True, tag=2, gc=False):
     acks: Vector
     buffer: Count
     """Bytes that the sender's receive buffer holds."""
+    ask: bool = False
+    """Its sender has frames that are not stable, and asks for acks."""
 
 
 class Nack(Struct, array_like=True, tag=3, gc=False):
@@ -99,7 +104,7 @@ class Report(Struct, array_like=True, gc=False, frozen=True):
     frozen: bool
     """It has answered a proposal since `conf` was installed: `conf` can't be resumed."""
     highest: Count
-    """The highest configuration counter that it knows of."""
+    """The highest configuration number that it has used or answered."""
 
 
 class Beacon(Struct, array_like=True, tag=4, gc=False):
@@ -141,9 +146,9 @@ class State(Struct, array_like=True, tag=6, gc=False):
     """… with these members …"""
     received: Vector
     """… of whom it has accepted frames up to these …"""
-    extras: Pairs
+    extras: Annotated[list[Count], Meta(max_length=1024)]
     """… and holds these beyond a gap: rank, seq …"""
-    known: list[Vector]
+    known: Annotated[list[Vector], Meta(max_length=64)]
     """What it knows each of them to have acknowledged …"""
     clocks: Vector
     """… and the highest clock that it has counted of each."""
@@ -167,7 +172,7 @@ class Rebroadcast(Struct, array_like=True, tag=8, gc=False):
     """A frame of an old configuration, sent again in recovery (step 5.a)."""
 
     number: Count
-    frame: Raw
+    frame: Frame
 
 
 Datagram = Frame | Alive | Nack | Beacon | Propose | State | Progress | Rebroadcast

@@ -1,0 +1,128 @@
+"""Delivery in one regular configuration and the transitional one that may follow it.
+
+Given by multicast: frames in causal order. Given by the order engine: the total order of those with a slot.
+Promised: fifo messages at once; causal ones after all that precedes them; agreed ones in the total order; safe
+ones when, besides, all members have acknowledged them. A safe message that is not yet safe holds back what follows
+it in the total order.
+
+For causal delivery *precedes* means delivered or sent, not merely received. A causal frame therefore names the last
+ordered message that its sender had delivered (`after`) and its sender's own last ordered frame (`own`). That is
+enough: a causal message that its sender had delivered needs no more than `after` promises, and its frame was
+accepted before, so a scan of the waiting ones in the order of acceptance delivers it first.
+"""
+
+from reconvene.core.effects import Delivered, Event
+from reconvene.core.multicast.packing import FRAGMENT, LAST
+from reconvene.core.order.engine import Key, OrderEngine
+from reconvene.ids import Service
+from reconvene.wire.messages import Frame
+
+__all__ = ["Delivery"]
+
+_NOTHING: Key = (-1, -1)
+
+
+class Delivery:
+    def __init__(
+        self,
+        conf: str,
+        members: tuple[int, ...],
+        incarnations: tuple[int, ...],
+        engine: OrderEngine,
+        events: list[Event],
+    ) -> None:
+        self.conf = conf
+        self.members = members
+        self.engine = engine
+        self.position: Key = _NOTHING
+        """The last agreed or safe frame delivered."""
+        self._incarnations = incarnations
+        self._events = events
+        self._ordered = [0] * len(members)
+        """The number of each member's last delivered frame with a slot."""
+        self._causal: list[Frame] = []
+        """Causal frames that wait, in the order of acceptance."""
+        self._pieces: list[list[bytes]] = [[] for _ in members]
+        """Fragments of each member's unfinished message."""
+        self._whole: dict[tuple[int, int], bytes] = {}
+        """Messages put together that the total order has not reached: (sender, number of the last fragment)."""
+
+    def take(self, frame: Frame, now: int) -> None:
+        """The next frame in causal order."""
+        self.engine.receive(frame, now)
+        if not frame.messages:
+            return
+        payloads = frame.messages
+        if frame.part:
+            pieces = self._pieces[frame.sender]
+            pieces += frame.messages
+            if frame.part == FRAGMENT:
+                return
+            payloads = [b"".join(pieces)]
+            pieces.clear()
+        match frame.service:
+            case Service.FIFO:
+                self._deliver(frame, payloads, None)
+            case Service.CAUSAL:
+                if frame.part == LAST:
+                    self._whole[frame.sender, frame.seq] = payloads[0]
+                self._causal.append(frame)
+                self._release_causal()
+            case _ if frame.part == LAST:
+                self._whole[frame.sender, frame.seq] = payloads[0]
+
+    def release(self, stable: list[int] | None) -> None:
+        """Delivers what the total order allows; `stable` is what all members have, None where that is no matter."""
+        engine = self.engine
+        while (ready := engine.peek()) is not None:
+            key, frame = ready
+            if stable is not None and frame.service == Service.SAFE and stable[frame.sender] < frame.seq:
+                return
+            engine.advance()
+            self.position = key
+            self._ordered[frame.sender] = frame.seq
+            payloads = frame.messages
+            if frame.part == LAST:
+                payloads = [self._whole.pop((frame.sender, frame.seq))]
+            self._deliver(frame, payloads, engine.timestamp(key))
+            if self._causal:
+                self._release_causal()
+
+    def _release_causal(self) -> None:
+        waiting: list[Frame] = []
+        for frame in self._causal:
+            if self._precedence_holds(frame):
+                payloads = frame.messages
+                if frame.part == LAST:
+                    payloads = [self._whole.pop((frame.sender, frame.seq))]
+                self._deliver(frame, payloads, None)
+            else:
+                waiting.append(frame)
+        self._causal = waiting
+
+    def _precedence_holds(self, frame: Frame) -> bool:
+        if frame.own > self._ordered[frame.sender]:
+            return False
+        return not frame.after or tuple(frame.after) <= self.position
+
+    def _deliver(self, frame: Frame, payloads: list[bytes], timestamp: tuple[int, ...] | None) -> None:
+        sender = frame.sender
+        self._events.append(
+            Delivered(
+                self.conf,
+                self.members[sender],
+                self._incarnations[sender],
+                Service(frame.service),
+                frame.first,
+                payloads,
+                timestamp,
+            )
+        )
+
+    def begin_transitional(self, conf: str) -> None:
+        self.conf = conf
+        self.engine.skip_empty()
+
+    def waiting(self) -> int:
+        """Causal frames whose predecessors are not delivered."""
+        return len(self._causal)

@@ -1,0 +1,166 @@
+"""Who is heard, who hears whom, and how long the way is.
+
+Given: every sign of life, and the reports that beacons carry.
+Promised: this site's own report, whose version grows with each change; the newest report of every site that anyone
+relays; a site is no longer heard once it was silent for too long, or is left out for want of progress.
+"""
+
+from msgspec import Raw
+
+from reconvene.core.membership.round_trips import RoundTrips
+from reconvene.core.options import Timing
+from reconvene.wire.codec import encode
+from reconvene.wire.messages import VERSION, Beacon, Report
+
+__all__ = ["Hearing"]
+
+_NEVER = -(1 << 62)
+
+
+class Hearing:
+    def __init__(self, site: int, sites: int, incarnation: int, conf: int, timing: Timing) -> None:
+        self.site = site
+        self.sites = sites
+        self.report = Report(site, incarnation, 1, 1 << site, conf, 0, False, conf)
+        """What this site says of itself."""
+        self.reports: dict[int, Report] = {site: self.report}
+        """The newest report of each site, by ordinal."""
+        self.incarnations = [0] * sites
+        """The highest incarnation known of each site."""
+        self.incarnations[site] = incarnation
+        self.round_trips = RoundTrips(sites)
+        self.changed = True
+        """Something in `reports` is new since `take_changed`."""
+        self._timing = timing
+        self._last = [_NEVER] * sites
+        self._left_out_until = [_NEVER] * sites
+        self._left_out_at = [_NEVER] * sites
+        self._encoded: bytes | None = None
+        self._raw: list[bytes] = [b""] * sites
+        """The last reports section of each site's beacon, as it came."""
+
+    # -- this site's report
+
+    def update(
+        self,
+        *,
+        hears: int | None = None,
+        conf: int | None = None,
+        attempt: int | None = None,
+        frozen: bool | None = None,
+        highest: int | None = None,
+    ) -> None:
+        old = self.report
+        new = Report(
+            old.site,
+            old.inc,
+            old.version + 1,
+            old.hears if hears is None else hears,
+            old.conf if conf is None else conf,
+            old.attempt if attempt is None else attempt,
+            old.frozen if frozen is None else frozen,
+            old.highest if highest is None else highest,
+        )
+        self.report = self.reports[self.site] = new
+        self.changed = True
+        self._encoded = None
+
+    def highest(self) -> int:
+        """The highest configuration number that anyone has told of."""
+        return max(report.highest for report in self.reports.values())
+
+    # -- signs of life
+
+    def hears(self, site: int) -> bool:
+        return bool(self.report.hears >> site & 1)
+
+    def sign(self, site: int, now: int) -> None:
+        """Anything came from this site, in its newest incarnation."""
+        self._last[site] = now
+        if not self.report.hears >> site & 1 and now >= self._left_out_until[site]:
+            self.update(hears=self.report.hears | 1 << site)
+
+    def beacon(self, beacon: Beacon, now: int, reports: list[Report]) -> None:
+        """A beacon came directly from its sender; `reports` are those it carries, empty if unchanged."""
+        site = beacon.site
+        if beacon.inc < self.incarnations[site]:
+            return
+        if beacon.inc > self.incarnations[site]:
+            self.incarnations[site] = beacon.inc
+            self.changed = True
+        self.round_trips.beacon(beacon, self.site, now)
+        self.sign(site, now)
+        for report in reports:
+            self._learn(report)
+
+    def is_news(self, beacon: Beacon) -> bool:
+        """Its reports differ from those of its sender's last beacon."""
+        raw = bytes(beacon.reports)
+        if raw == self._raw[beacon.site]:
+            return False
+        self._raw[beacon.site] = raw
+        return True
+
+    def _learn(self, report: Report) -> None:
+        site = report.site
+        if site >= self.sites or site == self.site:
+            return
+        known = self.reports.get(site)
+        if known is not None and (report.inc, report.version) <= (known.inc, known.version):
+            return
+        self.reports[site] = report
+        self.incarnations[site] = max(self.incarnations[site], report.inc)
+        self.changed = True
+        self._encoded = None
+
+    def take_changed(self) -> bool:
+        changed, self.changed = self.changed, False
+        return changed
+
+    # -- silence
+
+    def patience_ns(self) -> int:
+        """How long a site may be silent: longer the more there are, since each beacon then waits for others."""
+        return self._timing.suspect_base_ns + self._timing.suspect_per_site_ns * self.sites
+
+    def check(self, now: int) -> list[int]:
+        """Drops who was silent for too long; gives those to probe, who were silent for half as long."""
+        patience = self.patience_ns()
+        mask = self.report.hears
+        probes: list[int] = []
+        for site in range(self.sites):
+            if site == self.site or not mask >> site & 1:
+                continue
+            silent = now - self._last[site]
+            if silent > patience:
+                mask &= ~(1 << site)
+            elif silent > patience // 2:
+                probes.append(site)
+        if mask != self.report.hears:
+            self.update(hears=mask)
+        return probes
+
+    def leave_out(self, site: int, now: int) -> None:
+        """This site did not answer or makes no progress: it does not count as heard for a while."""
+        span = self._timing.leave_out_ns
+        if now - self._left_out_at[site] < 10 * span:
+            span *= 2
+        self._left_out_at[site] = now
+        self._left_out_until[site] = now + span
+        if self.hears(site):
+            self.update(hears=self.report.hears & ~(1 << site))
+
+    def slept(self, gap_ns: int, now: int) -> None:
+        """This site stood still: the silence was its own, not the others'."""
+        self.round_trips.slept(now)
+        self._last = [last if last == _NEVER else last + gap_ns for last in self._last]
+
+    # -- beacons
+
+    def make_beacon(self, now: int, probe: bool = False) -> Beacon:
+        """To all sites, or to some of them in answer; echoes are given once."""
+        if self._encoded is None:
+            self._encoded = encode([self.reports[site] for site in sorted(self.reports)])
+        trips = self.round_trips
+        echoes = trips.echoes(now)
+        return Beacon(VERSION, self.site, self.report.inc, now, echoes, trips.spread(), Raw(self._encoded), probe)

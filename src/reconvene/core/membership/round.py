@@ -1,0 +1,72 @@
+"""One proposed configuration at one of its members, from the proposal to its installation or its failure.
+
+Every member sends its state to all, then says that it has recovered, and repeats what is not known to have arrived.
+Whoever does not answer or make progress in time is blamed, so that the next proposal can do without it.
+"""
+
+from reconvene.core.options import Timing
+from reconvene.wire.messages import State
+
+__all__ = ["Round"]
+
+
+class Round:
+    def __init__(
+        self, number: int, proposer: int, members: tuple[int, ...], incarnations: tuple[int, ...], now: int
+    ) -> None:
+        self.number = number
+        self.proposer = proposer
+        self.members = members
+        self.incarnations = incarnations
+        self.mask = sum(1 << site for site in members)
+        self.token = -1
+        """Of the write that has to be synced before the answer."""
+        self.answered = False
+        """This site's state was sent: others may install the configuration from now on."""
+        self.states: dict[int, State] = {}
+        self.have_mine = 0
+        """Members that have this site's state."""
+        self.recovered = 0
+        """Members that have said so, this site included, as a mask."""
+        self.progress_at = now
+        self.retry_at = now
+        self.baseline: dict[int, int] = {}
+        """The version of each member's report when the round began."""
+
+    def complete(self) -> bool:
+        """All states are here."""
+        return len(self.states) == len(self.members)
+
+    def all_recovered(self) -> bool:
+        return self.recovered == self.mask
+
+    def states_mask(self) -> int:
+        return sum(1 << site for site in self.states)
+
+    def add_state(self, state: State, now: int) -> bool:
+        """True if it is new and belongs here."""
+        site = state.site
+        if site not in self.members or site in self.states:
+            return False
+        if tuple(state.members) != self.members or tuple(state.incs) != self.incarnations:
+            return False
+        self.states[site] = state
+        self.progress_at = now
+        return True
+
+    def add_recovered(self, site: int, now: int) -> None:
+        if not self.recovered >> site & 1:
+            self.recovered |= 1 << site
+            self.progress_at = now
+
+    def patience_ns(self, timing: Timing, longest_trip_ns: int, lacking: bool) -> int:
+        """Those who lack something themselves give up first, since they know whom to blame."""
+        patience = timing.round_patience_ns + 6 * longest_trip_ns
+        return patience if not self.complete() or lacking else 2 * patience
+
+    def blame(self, site: int, lacked_from: set[int]) -> list[int]:
+        """Whom this site waited for in vain: for a state, else for a frame, else for having recovered."""
+        silent = {member for member in self.members if member not in self.states}
+        if not silent:
+            silent = lacked_from or {member for member in self.members if not self.recovered >> member & 1}
+        return sorted(silent - {site})

@@ -1,0 +1,100 @@
+"""What the application has submitted and no frame carries yet, cut into parcels of a frame each.
+
+Promised: messages leave in the order of their submission; a parcel holds messages of one service and fits a
+frame; a longer message leaves in fragments, with nothing between them.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from reconvene.core.options import Limits
+from reconvene.errors import Rejected, Unavailable
+from reconvene.ids import Service
+
+__all__ = ["FRAGMENT", "LAST", "WHOLE", "Outbox", "Parcel"]
+
+WHOLE, FRAGMENT, LAST = 0, 1, 2
+"""Frame.part."""
+
+_OVERHEAD = 5
+"""Bytes that msgpack puts before a payload, at most."""
+
+
+class Parcel(NamedTuple):
+    service: Service
+    part: int
+    payloads: list[bytes]
+    size: int
+    full: bool
+
+
+class Outbox:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._queue: deque[tuple[Service, bytes]] = deque()
+        self._cut = 0
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def room(self) -> int:
+        if self.bytes >= self._limits.queue_bytes:
+            return 0
+        return self._limits.queue_messages - len(self._queue)
+
+    def submit(self, service: Service, payload: bytes) -> None:
+        if len(payload) > self._limits.message_bytes:
+            raise Rejected(f"message of {len(payload)} bytes: at most {self._limits.message_bytes} are taken")
+        if self.room() <= 0:
+            raise Unavailable(f"{len(self._queue)} messages of {self.bytes} bytes wait already")
+        self._queue.append((service, payload))
+        self.bytes += len(payload) + _OVERHEAD
+
+    @property
+    def full(self) -> bool:
+        """There is enough for a whole frame."""
+        return self.bytes >= self._limits.frame_bytes
+
+    @property
+    def head(self) -> Service | None:
+        return self._queue[0][0] if self._queue else None
+
+    def peek_size(self) -> int:
+        """What the next parcel weighs, at most."""
+        return min(self.bytes, self._limits.frame_bytes)
+
+    def take(self) -> Parcel:
+        """The next frame's worth; call only where something is queued."""
+        queue = self._queue
+        limit = self._limits.frame_bytes
+        service, payload = queue[0]
+        if len(payload) + _OVERHEAD > limit:
+            return self._take_fragment(service, payload)
+        payloads: list[bytes] = []
+        size = 0
+        while queue and queue[0][0] is service:
+            weight = len(queue[0][1]) + _OVERHEAD
+            if size + weight > limit:
+                break
+            size += weight
+            payloads.append(queue.popleft()[1])
+        self.bytes -= size
+        return Parcel(service, WHOLE, payloads, size, bool(queue) or size * 2 > limit)
+
+    def _take_fragment(self, service: Service, payload: bytes) -> Parcel:
+        step = self._limits.frame_bytes - _OVERHEAD
+        piece = payload[self._cut : self._cut + step]
+        self._cut += len(piece)
+        self.bytes -= len(piece)
+        if self._cut < len(payload):
+            return Parcel(service, FRAGMENT, [piece], len(piece), True)
+        self._queue.popleft()
+        self._cut = 0
+        self.bytes -= _OVERHEAD
+        return Parcel(service, LAST, [piece], len(piece), True)
+
+    def restart(self) -> None:
+        """The configuration changed: receivers drop the fragments of an unfinished message, so it starts anew."""
+        self.bytes += self._cut
+        self._cut = 0

@@ -1,0 +1,81 @@
+"""The network sliding window: how many unstable bytes a member may have under way.
+
+The whole configuration's window fits the smallest receive buffer among its members. Each member that is sending
+has an equal share; the share of a silent one is used by the others. Where frames take long to become stable, a
+queue is building up somewhere on the way, and the share shrinks until it drains.
+"""
+
+from collections import deque
+
+from reconvene.core.options import Limits
+
+__all__ = ["Window"]
+
+_SLACK_NS = 50_000_000
+
+
+class Window:
+    def __init__(self, size: int, limits: Limits) -> None:
+        self._limits = limits
+        self._buffers = [limits.buffer_bytes] * size
+        self._own: deque[tuple[int, int, bool, int]] = deque()
+        """Own unstable frames: number, bytes, whether it was full, when it was sent."""
+        self._own_bytes = 0
+        self._partials = 0
+        self._active = 1
+        self._least_ns = 1 << 62
+        self._backed_off_ns = 0
+        self.bytes = self._fitting()
+        self._limit = self.bytes
+
+    def _fitting(self) -> int:
+        # A kernel charges for its own headers too: a buffer holds half its size in datagrams of 9 kB.
+        return max(min(self._buffers) * 9 // 20, self._limits.frame_bytes)
+
+    def report(self, rank: int, buffer: int) -> None:
+        if buffer != self._buffers[rank]:
+            self._buffers[rank] = max(buffer, 1)
+            self.bytes = self._fitting()
+            self._limit = min(self._limit, self.bytes)
+
+    def sent(self, seq: int, size: int, full: bool, now: int) -> None:
+        self._own.append((seq, size, full, now))
+        self._own_bytes += size
+        self._partials += not full
+
+    def settled(self, stable: int, active: int, now: int) -> None:
+        """Own frames up to `stable` are stable; so many members have unstable frames."""
+        self._active = max(active, 1)
+        sent_at = -1
+        while self._own and self._own[0][0] <= stable:
+            _, size, full, sent_at = self._own.popleft()
+            self._own_bytes -= size
+            self._partials -= not full
+        if sent_at >= 0:
+            self._adapt(now - sent_at, now)
+
+    def _adapt(self, took_ns: int, now: int) -> None:
+        self._least_ns = min(self._least_ns, took_ns)
+        if took_ns <= 2 * self._least_ns + _SLACK_NS:
+            self._limit = min(self._limit + self._limits.frame_bytes // 4, self.bytes)
+        elif now - self._backed_off_ns > took_ns:
+            # Once a round trip: what is under way was sent under the old limit.
+            self._limit = max(self._limit * 7 // 10, self._limits.frame_bytes)
+            self._backed_off_ns = now
+
+    @property
+    def share(self) -> int:
+        return self._limit // self._active
+
+    def takes(self, size: int) -> bool:
+        """One frame is always allowed, so that nobody is shut out."""
+        return not self._own or self._own_bytes + size <= self.share
+
+    def takes_partial(self) -> bool:
+        """A frame that is not full may go while fewer than two such frames are unacknowledged."""
+        return self._partials < 2
+
+    @property
+    def presses(self) -> bool:
+        """The sender will soon have to wait for acks."""
+        return self._partials >= 2 or self._own_bytes * 2 > self.share

@@ -1,0 +1,33 @@
+"""What a turn has brought so far, until it is flushed."""
+
+from reconvene.core.effects import Effects, Event, Persist
+from reconvene.wire.codec import encode
+from reconvene.wire.messages import Datagram
+
+__all__ = ["Outgoing"]
+
+
+class Outgoing:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._persist: list[Persist] = []
+        self._datagrams: list[tuple[tuple[int, ...], bytes]] = []
+        self._token = 0
+
+    def send(self, to: tuple[int, ...], datagram: Datagram) -> None:
+        if to:
+            self._datagrams.append((to, encode(datagram)))
+
+    def persist(self, key: str, value: bytes) -> int:
+        """The token that comes back once it is synced."""
+        self._token += 1
+        self._persist.append(Persist(self._token, key, value))
+        return self._token
+
+    def take(self) -> Effects:
+        """Everything so far. `events` stays the same list, since others append to it; what it held is given away."""
+        effects = Effects(self._persist, self.events.copy(), self._datagrams)
+        self.events.clear()
+        self._persist = []
+        self._datagrams = []
+        return effects

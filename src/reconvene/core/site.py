@@ -1,0 +1,283 @@
+"""A site: the layers put together, sans-IO.
+
+A turn is any number of `receive`, `submit`, `synced` and `tick`, then one `flush`, which gives what is to be done.
+`now` is the site's clock in ns and never goes back.
+"""
+
+from functools import partial
+
+from msgspec import msgpack
+
+from reconvene.core.changes import KEY, Changes, Phase, Record
+from reconvene.core.effects import Effects
+from reconvene.core.evs.configuration import Configuration
+from reconvene.core.multicast.multicast import Counters
+from reconvene.core.multicast.packing import Outbox
+from reconvene.core.options import Options
+from reconvene.core.order import make_engine
+from reconvene.core.outgoing import Outgoing
+from reconvene.errors import Malformed
+from reconvene.ids import MAX_SITES, Service, configuration_number, counter_of
+from reconvene.wire.codec import decode, decode_reports
+from reconvene.wire.messages import (
+    VERSION,
+    Alive,
+    Beacon,
+    Frame,
+    Nack,
+    Progress,
+    Propose,
+    Rebroadcast,
+    State,
+)
+
+__all__ = ["KEY", "Site", "boot"]
+
+_NEWS_GAP_NS = 5_000_000
+"""What is new is told at once, but not more often than this."""
+
+
+def boot(stored: bytes | None, ordinal: int) -> bytes:
+    """What is to be synced before a site starts, given what its storage holds: a new incarnation, a new number."""
+    record = Record(0, 0) if stored is None else msgpack.decode(stored, type=Record)
+    number = configuration_number(counter_of(record.number) + 1, ordinal)
+    return msgpack.encode(Record(record.incarnation + 1, number))
+
+
+class Site:
+    def __init__(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> None:
+        if not 0 <= ordinal < sites <= MAX_SITES:
+            raise ValueError(f"ordinal {ordinal} of {sites} sites: at most {MAX_SITES} sites expected")
+        booted = msgpack.decode(record, type=Record)
+        self.options = options
+        self.ordinal = ordinal
+        self.incarnation = booted.incarnation
+        self.counters = Counters()
+        self.outbox = Outbox(options.limits)
+        self._out = Outgoing()
+        self.changes = Changes(
+            ordinal, sites, booted, options, partial(make_engine, options), self.counters, self._out, now
+        )
+        self._timing = options.timing
+        self._others = tuple(site for site in range(sites) if site != ordinal)
+        self._current = self.changes.current
+        self._peers: tuple[int, ...] = ()
+        self._counter = 1
+        """Of the next message."""
+        self._last = now
+        self._beacon_at = now
+        self._beaconed_at = now - _NEWS_GAP_NS
+        self._told = 0
+        """The version of this site's report that the last beacon told."""
+        self._probed_by: list[int] = []
+        self._install(self.changes.current)
+
+    # -- what a shell asks
+
+    @property
+    def current(self) -> Configuration:
+        return self._current
+
+    @property
+    def configuration(self) -> str:
+        """The id of the configuration that the site is in; a transitional one lasts for no time at all."""
+        return self._current.id
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return self._current.members
+
+    @property
+    def phase(self) -> str:
+        return self.changes.phase.value
+
+    @property
+    def step(self) -> str:
+        """Where in its phase the site is, for the tables of what was tested."""
+        round_ = self.changes.round
+        if round_ is None:
+            return self.phase
+        if self.changes.phase is Phase.FORMING:
+            return "forming: states" if round_.answered else "forming: sync"
+        recovery = self.changes.recovery
+        return "recovering: exchange" if recovery is not None and recovery.lacking else "recovering: wait"
+
+    def room(self) -> int:
+        """How many messages `submit` would take now."""
+        return self.outbox.room()
+
+    def deadline(self) -> int:
+        """When the site wants to be called though nothing happens."""
+        times = [self._beacon_at]
+        if self._told != self.changes.hearing.report.version:
+            times.append(self._beaconed_at + _NEWS_GAP_NS)
+        if (change := self.changes.deadline()) is not None:
+            times.append(change)
+        if not self._current.frozen and (own := self._current.deadline()) is not None:
+            times.append(own)
+        return min(times)
+
+    # -- inputs
+
+    def submit(self, service: Service, payload: bytes, now: int) -> None:
+        """Takes a message to be sent in this configuration or, while it changes, in the next.
+
+        Raises Rejected if it is too large, Unavailable if too much waits already.
+        """
+        self._wake(now)
+        self.outbox.submit(service, payload)
+
+    def synced(self, token: int, now: int) -> None:
+        self._wake(now)
+        self.changes.synced(token, now)
+        self._check_installed(now)
+
+    def tick(self, now: int) -> None:
+        self._wake(now)
+
+    def receive(self, data: bytes, now: int) -> None:
+        """Takes a datagram; one that is malformed or stale is counted and dropped."""
+        self._wake(now)
+        try:
+            datagram = decode(data)
+        except Malformed:
+            self.counters.malformed += 1
+            return
+        changes = self.changes
+        match datagram:
+            case Frame() | Alive() | Nack():
+                self._receive_in_configuration(datagram, now)
+                return
+            case Beacon():
+                self._receive_beacon(datagram, now)
+                return
+            case Propose(number=number, site=proposer, members=members, incs=incs):
+                changes.receive_proposal(number, proposer, tuple(members), tuple(incs), now)
+            case State():
+                changes.receive_state(datagram, now)
+            case Progress():
+                changes.receive_progress(datagram, now)
+            case Rebroadcast():
+                changes.receive_rebroadcast(datagram, now)
+        self._check_installed(now)
+
+    def flush(self, now: int) -> Effects:
+        """Ends the turn."""
+        self._wake(now)
+        self.changes.turn(now)
+        self._check_installed(now)
+        current = self._current
+        if not current.frozen:
+            sends, self._counter = current.turn(self.outbox, self._counter, now)
+            for rank, datagram in sends:
+                self._out.send(self._peers if rank is None else (current.members[rank],), datagram)
+        self._speak(now)
+        return self._out.take()
+
+    def _wake(self, now: int) -> None:
+        """Suspects itself first: after a long sleep the silence of the others was its own."""
+        gap = now - self._last
+        self._last = now
+        if gap > 2 * self._timing.beacon_every_ns:
+            self.changes.slept(gap, now)
+
+    # -- the present configuration
+
+    def _receive_in_configuration(self, datagram: Frame | Alive | Nack, now: int) -> None:
+        current = self._current
+        if datagram.conf != current.number:
+            if self.changes.receive_early(datagram, now):
+                self._check_installed(now)
+            else:
+                self.counters.stale += 1
+            return
+        sender = datagram.sender
+        if sender >= len(current.members) or sender == current.rank:
+            # Its own frames come back from others in answer to a nack that was meant for someone else.
+            self.counters.stale += 1
+            return
+        self.changes.hearing.sign(current.members[sender], now)
+        if current.frozen:
+            self.counters.stale += 1
+            return
+        match datagram:
+            case Frame():
+                current.multicast.receive(datagram, now)
+            case Alive():
+                current.multicast.hear(datagram, now)
+            case Nack():
+                for frame in current.multicast.answer(datagram, now):
+                    self._out.send((current.members[sender],), frame)
+
+    def _check_installed(self, now: int) -> None:
+        if self.changes.current is not self._current:
+            self._install(self.changes.current)
+            early, self.changes.early = self.changes.early, []
+            for datagram in early:
+                self._receive_in_configuration(datagram, now)
+
+    def _install(self, configuration: Configuration) -> None:
+        self._current = configuration
+        self._peers = tuple(site for site in configuration.members if site != self.ordinal)
+        self.outbox.restart()
+
+    # -- beacons
+
+    def _receive_beacon(self, beacon: Beacon, now: int) -> None:
+        hearing = self.changes.hearing
+        if beacon.version != VERSION or beacon.site >= hearing.sites or beacon.site == self.ordinal:
+            self.counters.stale += 1
+            return
+        try:
+            reports = decode_reports(beacon.reports) if hearing.is_news(beacon) else []
+        except Malformed:
+            self.counters.malformed += 1
+            return
+        hearing.beacon(beacon, now, reports)
+        if beacon.probe:
+            self._probed_by.append(beacon.site)
+
+    def _speak(self, now: int) -> None:
+        """Beacons: to all when it is time or there is news, to single ones who ask."""
+        hearing = self.changes.hearing
+        news = self._told != hearing.report.version and now >= self._beaconed_at + _NEWS_GAP_NS
+        if now >= self._beacon_at:
+            self._watch(now)
+            news = True
+        if news:
+            self._told = hearing.report.version
+            self._beaconed_at = now
+            self._beacon_at = now + self._beacon_interval()
+            self._out.send(self._others, hearing.make_beacon(now))
+            self._probed_by.clear()
+            self.changes.laggards.clear()
+            return
+        asking = sorted({*self._probed_by, *self.changes.laggards})
+        if asking:
+            self._out.send(tuple(asking), hearing.make_beacon(now))
+            self._probed_by.clear()
+            self.changes.laggards.clear()
+
+    def _beacon_interval(self) -> int:
+        if self.changes.phase is Phase.OPERATIONAL:
+            return self._timing.beacon_every_ns
+        return self._timing.gather_every_ns
+
+    def _watch(self, now: int) -> None:
+        """Looks for silence and for acks that stand still; keeps what depends on round trips up to date."""
+        hearing = self.changes.hearing
+        for site in hearing.check(now):
+            self._out.send((site,), hearing.make_beacon(now, probe=True))
+            self._beacon_at = min(self._beacon_at, now + self._timing.probe_every_ns)
+        current = self._current
+        trips = hearing.round_trips
+        current.multicast.nacks.round_trip_ns = [trips.smoothed_ns[site] for site in current.members]
+        trips.spreads[self.ordinal] = trips.spread()
+        current.engine.round_trips([trips.spreads[site] for site in current.members])
+        if not current.frozen:
+            patience = [self._timing.stall_after_ns + 6 * trips.smoothed_ns[site] for site in current.members]
+            for rank in current.multicast.stalled(now, patience):
+                hearing.leave_out(current.members[rank], now)
+
+    def invariants(self) -> None:
+        self.changes.invariants()

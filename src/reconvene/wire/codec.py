@@ -1,0 +1,40 @@
+"""Datagrams to bytes and back.
+
+Promised: `decode` raises `Malformed` and nothing else, whatever it is given, and makes nothing larger than the
+datagram itself.
+"""
+
+import msgspec
+
+from reconvene.errors import Malformed
+from reconvene.wire.messages import Datagram, Report
+
+__all__ = ["DATAGRAM_BYTES", "decode", "decode_reports", "encode"]
+
+DATAGRAM_BYTES = 65_507
+"""The largest UDP payload: a longer input is not a datagram."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[Datagram] = msgspec.msgpack.Decoder(Datagram)
+_decode = _decoder.decode
+_decode_reports = msgspec.msgpack.Decoder(list[Report]).decode
+
+
+def encode(datagram: Datagram | list[Report]) -> bytes:
+    return _encode(datagram)
+
+
+def decode(data: bytes) -> Datagram:
+    if len(data) > DATAGRAM_BYTES:
+        raise Malformed(f"datagram of {len(data)} bytes: at most {DATAGRAM_BYTES} expected")
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
+        raise Malformed(str(error)) from error
+
+
+def decode_reports(data: bytes | msgspec.Raw) -> list[Report]:
+    try:
+        return _decode_reports(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
+        raise Malformed(str(error)) from error
