@@ -41,6 +41,7 @@ class Atop:
         self.number = number
         self.rank = rank
         self.policy = policy
+        self._watching = policy.watches
         self.ignored = 0
         self.dummies = 0
         """Own frames that carried nothing but passes or a tag."""
@@ -123,7 +124,8 @@ class Atop:
         return False
 
     def deadline(self) -> int | None:
-        return self.policy.deadline()
+        # While a new distribution is being taken up none is proposed; the frame that ends that comes with a turn.
+        return None if self._distributions.open or self._skipping else self.policy.deadline()
 
     # All frames
 
@@ -156,7 +158,7 @@ class Atop:
             self._passed = 0
         elif key > self._theirs:
             self._theirs = key
-        if self.policy.watches and frame.messages:
+        if self._watching and frame.messages:
             self.policy.observe(sender, len(frame.messages), now)
 
     def _pass(self, frame: Frame, passes: int) -> None:

@@ -8,8 +8,7 @@ a bounded distance; memory stays bounded however far the slots run.
 the same weights and spreads each rank's slots evenly, so that no run of slots owes much to anyone.
 """
 
-from bisect import bisect_left, bisect_right
-from itertools import accumulate
+from bisect import bisect_left, bisect_right, insort
 from math import gcd
 from typing import Protocol
 
@@ -75,31 +74,32 @@ def _mix(value: int) -> int:
 
 
 class PseudoRandom:
-    """Slot i falls to whom the i-th number of a counter-based generator names, so that a slot's owner needs no
-    history; blocks of slots are computed when first asked for, and the lowest are forgotten.
+    """Slot i falls to whom the i-th half of a counter-based generator's numbers names, so that a slot's owner needs
+    no history; blocks of slots are computed when first asked for, and the lowest are forgotten.
 
-    Chance alone would bound no one's wait: of each `stretch` slots the first few go to each rank once.
+    Chance alone would bound no one's wait: the first slots of each stretch go to each rank once.
     """
 
-    __slots__ = ("_blocks", "_bounds", "_seed", "_stretch")
+    __slots__ = ("_blocks", "_members", "_owners", "_seed", "_stretch")
 
     BLOCK = 256
     KEPT = 64
     STRETCH = 64
 
     def __init__(self, weights: list[int], seed: tuple[int, int]) -> None:
-        self._bounds = list(accumulate(weights))
-        self._stretch = self.STRETCH * self._bounds[-1]
+        self._members = len(weights)
+        self._owners = [rank for rank, weight in enumerate(weights) for _ in range(weight)]
+        self._stretch = self.STRETCH * len(self._owners)
         self._seed = _mix((_mix(seed[0] & _MASK) + seed[1] * _GOLDEN) & _MASK)
         self._blocks: dict[int, list[list[int]]] = {}
         """Each rank's slots in a block."""
 
     def owner(self, slot: int) -> int:
-        turn = slot % self._stretch
-        if turn < len(self._bounds):
-            return turn
-        number = _mix((self._seed + (slot + 1) * _GOLDEN) & _MASK)
-        return bisect_right(self._bounds, number * self._bounds[-1] >> 64)
+        for rank, own in enumerate(self._block(slot // self.BLOCK)):
+            place = bisect_left(own, slot)
+            if place < len(own) and own[place] == slot:
+                return rank
+        raise AssertionError("every slot has an owner")
 
     def next_own(self, rank: int, above: int) -> int:
         index = (above + 1) // self.BLOCK
@@ -121,13 +121,37 @@ class PseudoRandom:
     def _block(self, index: int) -> list[list[int]]:
         block = self._blocks.get(index)
         if block is None:
-            block = [[] for _ in self._bounds]
-            for slot in range(index * self.BLOCK, (index + 1) * self.BLOCK):
-                block[self.owner(slot)].append(slot)
-            self._blocks[index] = block
+            self._blocks[index] = block = self._make_block(index * self.BLOCK)
             if len(self._blocks) > self.KEPT:
                 del self._blocks[min(self._blocks)]  # the order has passed it; it can be computed again
         return block
+
+    def _make_block(self, first: int) -> list[list[int]]:
+        owners = self._owners
+        total = len(owners)
+        block: list[list[int]] = [[] for _ in range(self._members)]
+        seed = self._seed
+        for slot in range(first, first + self.BLOCK, 2):
+            # splitmix64 once for two slots, written out: this is most of what a pseudo-random slot costs.
+            number = (seed + (slot + 1) * _GOLDEN) & _MASK
+            number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+            number = (number ^ (number >> 27)) * 0x94D049BB133111EB & _MASK
+            number ^= number >> 31
+            block[owners[(number >> 32) * total >> 32]].append(slot)
+            block[owners[(number & 0xFFFFFFFF) * total >> 32]].append(slot + 1)
+        start = -first % self._stretch
+        if start < self.BLOCK or first % self._stretch < self._members:
+            self._share_out(block, first)
+        return block
+
+    def _share_out(self, block: list[list[int]], first: int) -> None:
+        for slot in range(first, first + self.BLOCK):
+            rank = slot % self._stretch
+            if rank < self._members:
+                for own in block:
+                    if slot in own:
+                        own.remove(slot)
+                insort(block[rank], slot)
 
 
 def make_sequence(generator: str, weights: list[int], seed: tuple[int, int]) -> Sequence:

@@ -7,7 +7,7 @@ The window counts frames, since a slot is a frame here; each frame counts once, 
 from collections import deque
 from dataclasses import dataclass
 
-__all__ = ["BookKeeper", "Tuning", "differ", "to_weights"]
+__all__ = ["BookKeeper", "Tuning", "to_weights", "variation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ def to_weights(counts: list[int], steps: int) -> list[int]:
     return [1 + count * steps * len(counts) // total for count in counts]
 
 
-def differ(these: list[int], those: list[int], percent: int) -> bool:
-    """Whether two distributions, each given by its weights, differ by more than this in total variation."""
+def variation(these: list[int], those: list[int]) -> int:
+    """The total variation between two distributions, each given by its weights, in ten-thousandths."""
     this_total, that_total = sum(these), sum(those)
     difference = sum(abs(a * that_total - b * this_total) for a, b in zip(these, those, strict=True))
-    return difference * 100 > 2 * percent * this_total * that_total
+    return difference * 5_000 // (this_total * that_total)
 
 
 class BookKeeper:
@@ -82,8 +82,10 @@ class BookKeeper:
         return len(self._window) == self._size and self._fresh * 8 >= self._size and now >= self._compare_after
 
     def _target(self, now: int) -> list[int] | None:
-        weights = to_weights(self._counts, self.tuning.steps)
-        return weights if differ(weights, self._weights, self.tuning.threshold_percent) else None
+        return self._if_new(to_weights(self._counts, self.tuning.steps))
+
+    def _if_new(self, weights: list[int]) -> list[int] | None:
+        return weights if variation(weights, self._weights) > self.tuning.threshold_percent * 100 else None
 
     def deadline(self) -> int | None:
         return None

@@ -1,0 +1,46 @@
+"""A book-keeper whose place is chosen by the least variance of round-trip times (section 7).
+
+Every member keeps the window, since any may become the book-keeper. Whoever introduced the last distribution is it
+(at first the lowest rank): that is known to all without a word. A member takes over, by introducing the next
+one, once it has had the least variance by a clear margin for some time; until then the old one goes on, so there
+is always one, and two that both think so for a moment do no harm.
+"""
+
+from reconvene.core.order.policies.book_keeper import BookKeeper, Tuning
+
+__all__ = ["RoundTrip"]
+
+
+class RoundTrip(BookKeeper):
+    MARGIN_PERCENT = 70
+    """A candidate's variance must be below this part of the book-keeper's …"""
+    STREAK = 3
+    """… in this many reports in a row."""
+
+    def __init__(self, members: int, rank: int, tuning: Tuning | None = None) -> None:
+        super().__init__(members, rank, tuning)
+        self.keeper = 0
+        self._streak = 0
+
+    @property
+    def watches(self) -> bool:
+        return self.members > 1
+
+    def adopted(self, issuer: int, weights: list[int], now: int) -> None:
+        super().adopted(issuer, weights, now)
+        if issuer != self.keeper:
+            self.keeper = issuer
+            self._streak = 0
+
+    def round_trips(self, spreads: list[int | None]) -> None:
+        self._streak = self._streak + 1 if self._better(spreads) else 0
+
+    def _better(self, spreads: list[int | None]) -> bool:
+        known = [(spread, rank) for rank, spread in enumerate(spreads) if spread is not None]
+        if not known or min(known)[1] != self.rank:
+            return False
+        kept = spreads[self.keeper]
+        return kept is not None and min(known)[0] * 100 < kept * self.MARGIN_PERCENT
+
+    def _decides(self) -> bool:
+        return self.watches and (self.rank == self.keeper or self._streak >= self.STREAK)
