@@ -28,7 +28,7 @@ __all__ = ["LEAD_FRAMES", "Atop"]
 LEAD_FRAMES = 32
 """A silent member passes its slots ahead for as many frames of one busy sender, at equal weights."""
 
-_SILENT = 5
+_SILENT = 6
 """A member that had to pass this many times since its last ordered frame is silent."""
 
 _BITS = 64
