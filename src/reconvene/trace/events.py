@@ -7,7 +7,7 @@ __all__ = ["SCHEMA", "Row", "Run"]
 SCHEMA = 1
 
 
-class Row(Struct, omit_defaults=True, kw_only=True):
+class Row(Struct, omit_defaults=True, kw_only=True, gc=False):
     """One event at one node. Fields that an event does not have are left out of the file."""
 
     node: str

@@ -65,9 +65,7 @@ class Recorder:
     def _end(self, t: int, kind: str) -> None:
         # An incarnation that never reached its first configuration left no trace, so nothing of it failed.
         if self._open and self._conf is not None:
-            self._emit(
-                Row(node=self.node, inc=self._inc, n=self._n, t=t, layer="evs", kind=kind, conf=self._conf)
-            )
+            self._emit(Row(node=self.node, inc=self._inc, n=self._n, t=t, layer="evs", kind=kind, conf=self._conf))
             self._n += 1
         self._open = False
 

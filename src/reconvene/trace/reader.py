@@ -1,0 +1,213 @@
+"""Reads a trace directory, strictly: what can't be judged is refused with one line that says where and why.
+
+Only one thing is forgiven, since a crash makes it: a last line that was torn while it was written. It is dropped.
+Anything else that is not a trace of this schema, or lacks its start, raises `Malformed`. A trace that can be read
+but tells of something impossible (a delivery without a sending) is not refused: the checks report it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET
+
+from reconvene.errors import Malformed
+from reconvene.trace.events import SCHEMA, Row, Run
+from reconvene.trace.writer import RUN_FILE, node_file
+
+__all__ = ["Trace", "check_row", "check_run", "read_rows", "read_run", "read_trace"]
+
+_ROWS = msgspec.json.Decoder(Row)
+_RUN = msgspec.json.Decoder(Run)
+
+_LAYERS = frozenset({"evs", "corel", "isis"})
+_CONF_KINDS = frozenset({"regular", "transitional", "hidden"})
+_SERVICES = frozenset({"fifo", "causal", "agreed", "safe"})
+_REQUIRED = {
+    "conf": ("conf", "conf_kind", "members"),
+    "send": ("conf", "msg", "service"),
+    "deliver": ("conf", "msg", "sender", "service"),
+    "fail": ("conf",),
+    "stop": ("conf",),
+}
+_ESTABLISH = ("primary", "conf", "members")
+
+
+@dataclass(slots=True)
+class Trace:
+    """A whole trace in memory."""
+
+    run: Run
+    rows: dict[str, list[Row]]
+
+
+def read_trace(directory: Path) -> Trace:
+    run = read_run(directory)
+    return Trace(run, {node: read_rows(directory, node) for node in run.nodes})
+
+
+def read_run(directory: Path) -> Run:
+    """run.json, and whether the directory's node files are those that it names."""
+    if not directory.is_dir():
+        raise Malformed(f"{directory}: expected a trace directory with {RUN_FILE} and a file for each node")
+    path = directory / RUN_FILE
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise Malformed(f"{path}: is missing; expected a trace directory") from None
+    except OSError as error:
+        raise Malformed(f"{path}: can't be read ({error.strerror})") from None
+    _check_schema(path, data)
+    try:
+        run = _RUN.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Malformed(f"{path}: {error}") from None
+    try:
+        check_run(run)
+    except Malformed as error:
+        raise Malformed(f"{path}: {error}") from None
+    known = set(run.nodes)
+    for node in run.nodes:
+        if not node_file(directory, node).is_file():
+            raise Malformed(f"{node_file(directory, node)}: is missing; {RUN_FILE} names node {node}")
+    for file in sorted(directory.glob("*.jsonl")):
+        if file.name.removesuffix(".jsonl") not in known:
+            raise Malformed(f"{file}: belongs to no node; {RUN_FILE} names {', '.join(run.nodes)}")
+    return run
+
+
+def read_rows(directory: Path, node: str) -> list[Row]:
+    """One node's rows, in the order of its file."""
+    path = node_file(directory, node)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Malformed(f"{path}: can't be read ({error.strerror})") from None
+    rows = _decode(path, data)
+    for line, row in enumerate(rows, 1):
+        problem = check_row(row)
+        if problem is None and row.node != node:
+            problem = f"`node` is {row.node}; expected {node}"
+        if problem is not None:
+            raise Malformed(f"{path}:{line}: {problem}")
+    _check_start(path, rows)
+    return rows
+
+
+def check_run(run: Run) -> None:
+    """Is run.json about one run? Raises `Malformed` where it contradicts itself."""
+    known = set(run.nodes)
+    if not run.nodes or len(known) != len(run.nodes):
+        raise Malformed("`nodes` expected to name each node once, and at least one")
+    for node in run.nodes:
+        if not node or "/" in node or node.startswith("."):
+            raise Malformed(f"`nodes` has {node!r}; expected a name that can name a file")
+    connected = [node for component in run.components for node in component]
+    for field, names in (("components", connected), ("down", run.down)):
+        strange = sorted(set(names) - known)
+        if strange:
+            raise Malformed(f"`{field}` names {strange[0]}, which is not in `nodes`")
+    if len(set(connected)) != len(connected):
+        raise Malformed("`components` expected to name a node once at most")
+
+
+def check_row(row: Row) -> str | None:
+    """What is wrong with this row's shape, if anything is."""
+    if row.layer == "evs":
+        return _check_evs(row)
+    if row.layer not in _LAYERS:
+        return f"`layer` is {row.layer!r}; expected evs, corel or isis"
+    if row.kind == "establish":
+        return _missing(row, _ESTABLISH)
+    return None
+
+
+def _check_evs(row: Row) -> str | None:
+    kind = row.kind
+    # Deliveries are most of every trace: they are looked at first, and by name.
+    if kind == "deliver":
+        if row.conf is UNSET or row.msg is UNSET or row.sender is UNSET or row.service not in _SERVICES:
+            return _missing(row, _REQUIRED[kind]) or f"`service` is {row.service!r}; expected a service"
+        return None if row.inc > 0 else "`inc` expected to be 1 or more"
+    required = _REQUIRED.get(kind)
+    if required is None:
+        return f"`kind` is {kind!r}; expected {', '.join(_REQUIRED)}"
+    problem = _missing(row, required)
+    if problem is not None:
+        return problem
+    if row.inc < 1:
+        return "`inc` expected to be 1 or more"
+    if kind == "send" and row.service not in _SERVICES:
+        return f"`service` is {row.service!r}; expected {', '.join(sorted(_SERVICES))}"
+    if kind == "conf":
+        if row.conf_kind not in _CONF_KINDS:
+            return f"`conf_kind` is {row.conf_kind!r}; expected {', '.join(sorted(_CONF_KINDS))}"
+        if row.conf_kind == "transitional":
+            return _missing(row, ("reg",))
+    return None
+
+
+def _missing(row: Row, fields: tuple[str, ...]) -> str | None:
+    for field in fields:
+        if getattr(row, field) is UNSET:
+            return f"`{field}` is missing; a {row.kind} event has it"
+    return None
+
+
+def _check_schema(path: Path, data: bytes) -> None:
+    """The schema number comes first: a later schema's run.json may differ in everything else."""
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Malformed(f"{path}: expected a JSON object ({error})") from None
+    if not isinstance(document, dict) or "schema" not in document:
+        raise Malformed(f"{path}: is not a trace's; expected a JSON object with `schema`")
+    schema = document["schema"]
+    if type(schema) is not int or schema != SCHEMA:
+        raise Malformed(f"{path}: `schema` is {schema!r}; expected {SCHEMA}")
+
+
+def _decode(path: Path, data: bytes) -> list[Row]:
+    whole, newline, last = data.rpartition(b"\n")
+    rows = _decode_lines(path, whole + newline)
+    if last:
+        # Without its newline, a line that is a complete object was written wholly; any other was torn.
+        try:
+            msgspec.json.decode(last)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return rows
+        rows.append(_decode_line(path, len(rows) + 1, last))
+    return rows
+
+
+def _decode_lines(path: Path, data: bytes) -> list[Row]:
+    lines = data.count(b"\n")
+    try:
+        rows = _ROWS.decode_lines(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        rows = []
+    if len(rows) == lines:
+        return rows
+    # Something is wrong (or blank): find the line.
+    return [_decode_line(path, number, line) for number, line in enumerate(data.splitlines(), 1)]
+
+
+def _decode_line(path: Path, number: int, line: bytes) -> Row:
+    try:
+        return _ROWS.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Malformed(f"{path}:{number}: expected an event ({error})") from None
+
+
+def _check_start(path: Path, rows: list[Row]) -> None:
+    """A node's trace starts where the node started: in a configuration that no other one leads to."""
+    for line, row in enumerate(rows, 1):
+        if row.layer != "evs" or row.conf_kind == "hidden":
+            continue
+        if row.kind != "conf" or row.conf_kind == "transitional":
+            what = f"{row.conf_kind} configuration" if row.kind == "conf" else row.kind
+            raise Malformed(
+                f"{path}:{line}: the trace lacks its start: its first event is a {what};"
+                " expected a regular configuration"
+            )
+        return

@@ -1,0 +1,146 @@
+"""Specification 5, for causal and stronger services, and the order that fifo promises.
+
+Within one regular configuration, the messages of one sender that precede another message are always its first so
+many. So what precedes a message is a vector of counts, one for each sender, and a delivery is right if the node has
+delivered at least so many, without gaps, of every sender.
+"""
+
+from operator import ge
+
+from reconvene.verify.history import DELIVER, FIFO, NONE, SEND, History
+from reconvene.verify.precedes import Precedes
+from reconvene.verify.report import Tallies, Tally
+
+__all__ = ["IDS", "check"]
+
+IDS = ("evs.5",)
+
+
+def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
+    _Causality(history, tallies["evs.5"]).run(precedes.schedule())
+
+
+class _View:
+    """What one node has delivered of one configuration's messages."""
+
+    __slots__ = ("ahead", "counts", "known", "own")
+
+    def __init__(self, nodes: int) -> None:
+        self.counts = [0] * nodes
+        """Of each sender, how many of its messages were delivered without a gap from the first."""
+        self.own = 0
+        """How many messages the node itself sent there."""
+        self.ahead: set[tuple[int, int]] = set()
+        """(sender, index) of those delivered beyond a gap."""
+        self.known: list[int] | None = None
+        """What precedes the node's next sending. As long as every delivery was right, that is just `counts`."""
+
+    def deliver(self, sender: int, index: int) -> None:
+        if self.counts[sender] != index - 1:
+            self.ahead.add((sender, index))
+            return
+        self.counts[sender] = index
+        while self.ahead and (sender, self.counts[sender] + 1) in self.ahead:
+            self.counts[sender] += 1
+
+    def send(self, node: int) -> tuple[int, ...]:
+        self.own += 1
+        past = self.counts.copy() if self.known is None else self.known
+        past[node] = self.own
+        return tuple(past)
+
+    def learn(self, node: int, past: tuple[int, ...]) -> None:
+        """From here on a delivery was wrong: what precedes is no longer what was delivered."""
+        if self.known is None:
+            self.known = self.counts.copy()
+            self.known[node] = max(self.known[node], self.own)
+        self.known[:] = map(max, self.known, past)
+
+
+class _Causality:
+    """5. Case: a delivery of a message that was sent in the regular configuration of the one it is delivered in.
+    Violation: a message that precedes it there (of fifo ones: an earlier fifo one of the sender; of others: any that
+    is not fifo) was not delivered before it by the same node."""
+
+    def __init__(self, history: History, tally: Tally) -> None:
+        self.h = history
+        self.tally = tally
+        self.past: list[tuple[int, ...] | None] = [None] * len(history.messages)
+        """Of each message sent, what precedes it, itself included. Of a fifo one, its place among its sender's."""
+        self.views: dict[int, _View] = {}
+        self.fifo_views: dict[int, _View] = {}
+        self.fifo_index: dict[int, int] = {}
+
+    def _view(self, node: int, conf: int, fifo: bool) -> _View:
+        views = self.fifo_views if fifo else self.views
+        key = conf * self.h.nodes + node
+        view = views.get(key)
+        if view is None:
+            view = views[key] = _View(self.h.nodes)
+        return view
+
+    def run(self, schedule: list[int]) -> None:
+        h = self.h
+        kinds, msgs, nodes, sent, services = h.kind, h.msg, h.node, h.sent, h.msg_service
+        for event in schedule:
+            kind = kinds[event]
+            if kind == DELIVER:
+                message = msgs[event]
+                send = sent[message]
+                if send == NONE or h.root[h.conf[event]] != h.conf[send]:
+                    continue  # 1.3 speaks of these
+                self.tally.cases += 1
+                if services[message] == FIFO:
+                    self._deliver_fifo(event, message, send)
+                else:
+                    self._deliver(event, message, send)
+            elif kind == SEND and sent[msgs[event]] == event:
+                node, message = nodes[event], msgs[event]
+                view = self._view(node, h.conf[event], services[message] == FIFO)
+                if services[message] == FIFO:
+                    view.own += 1
+                    self.fifo_index[message] = view.own
+                else:
+                    self.past[message] = view.send(node)
+
+    def _deliver(self, event: int, message: int, send: int) -> None:
+        h = self.h
+        node, sender, past = h.node[event], h.node[send], self.past[message]
+        if past is None:
+            return  # delivered before it was sent: 1.1 and 1.3 speak of it
+        view = self._view(node, h.conf[send], False)
+        view.deliver(sender, past[sender])
+        if all(map(ge, view.counts, past)):
+            if view.known is not None:
+                view.learn(node, past)
+            return
+        view.learn(node, past)
+        culprit = next(other for other in range(h.nodes) if view.counts[other] < past[other])
+        self._violate(event, send, culprit, view.counts[culprit] + 1, False)
+
+    def _deliver_fifo(self, event: int, message: int, send: int) -> None:
+        index = self.fifo_index.get(message)
+        if index is None:
+            return
+        h = self.h
+        sender = h.node[send]
+        view = self._view(h.node[event], h.conf[send], True)
+        view.deliver(sender, index)
+        if view.counts[sender] < index:
+            self._violate(event, send, sender, view.counts[sender] + 1, True)
+
+    def _violate(self, event: int, send: int, sender: int, index: int, fifo: bool) -> None:
+        h = self.h
+        missing = self._find(h.conf[send], sender, index, fifo)
+        detail = f"{h.describe(event)}: {h.describe(missing)} precedes it, and was not delivered before it"
+        self.tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+    def _find(self, conf: int, sender: int, index: int, fifo: bool) -> int:
+        """The sending of a sender's index-th message in a configuration."""
+        h = self.h
+        for event in range(h.first[sender], h.first[sender + 1]):
+            if h.kind[event] == SEND and h.conf[event] == conf and h.sent[h.msg[event]] == event:
+                index -= (h.msg_service[h.msg[event]] == FIFO) == fifo
+                if index == 0:
+                    return event
+        raise AssertionError("the schedule numbered this message")

@@ -1,0 +1,115 @@
+"""The partitionable group service's requisites (Transis, figure 2): self inclusion, same order, uniformity.
+
+Its virtual synchrony is Specification 4, its multicast requisites are Specifications 5 to 7, its liveness is `live`.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from reconvene.verify.history import CONF, HIDDEN, History
+from reconvene.verify.numbering import configuration_numbers
+from reconvene.verify.precedes import Precedes
+from reconvene.verify.report import Tallies, Tally
+
+__all__ = ["IDS", "check"]
+
+IDS = ("transis.self-inclusion", "transis.same-order", "transis.uniformity")
+
+
+def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
+    _self_inclusion(history, tallies["transis.self-inclusion"])
+    _same_order(history, tallies["transis.same-order"])
+    _uniformity(history, tallies["transis.uniformity"])
+
+
+def _self_inclusion(h: History, tally: Tally) -> None:
+    """Case: a conf event, hidden ones included. Violation: the node is not among its members."""
+    for event, declared in h.declared.items():
+        tally.cases += 1
+        if h.node[event] not in declared.members:
+            detail = f"{h.describe(event)}: the node is not a member of it"
+            tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+def _same_order(h: History, tally: Tally) -> None:
+    """Case: two nodes and a configuration (not hidden) that both entered. Violation: of the configurations that both
+    entered, in the first node's order, this one comes at the second node before the one that it follows."""
+    places: list[dict[int, int]] = []
+    for stays in h.stays:
+        first: dict[int, int] = {}
+        for stay in stays:
+            first.setdefault(stay.conf, stay.begin)
+        places.append(first)
+    for node in range(h.nodes):
+        for other in range(node + 1, h.nodes):
+            _compare(h, places[node], places[other], tally)
+
+
+def _compare(h: History, mine: dict[int, int], theirs: dict[int, int], tally: Tally) -> None:
+    common = [conf for conf in mine if conf in theirs]
+    tally.cases += len(common)
+    for before, conf in pairwise(common):
+        if theirs[conf] < theirs[before]:
+            detail = (
+                f"{h.describe(theirs[conf])}: before {h.conf_id(before)},"
+                f" which {h.names[h.node[mine[conf]]]} entered before it"
+            )
+            event = theirs[conf]
+            tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+@dataclass(slots=True)
+class _Incarnation:
+    first: int
+    """The number of its first configuration."""
+    highest: int
+    """The highest number that it reported, hidden ones included."""
+    failed: bool
+
+
+def _uniformity(h: History, tally: Tally) -> None:
+    """Case: a regular configuration that someone entered, and a member of it. Violation: the member reports it
+    neither as regular nor, with the same members, as hidden, or it reports it as both; unless the incarnation that it
+    concerns failed before that number, or, where the run is not settled, its file ends before that number."""
+    numbers = configuration_numbers(h)
+    incarnations = [_incarnations(h, node, numbers) for node in range(h.nodes)]
+    for index, conf in enumerate(h.confs):
+        if conf.kind != "regular":
+            continue
+        entered = {h.node[event] for event in conf.entered}
+        hidden = {h.node[event]: event for event in conf.hidden}
+        for member in conf.members:
+            tally.cases += 1
+            problem = None
+            if member in entered:
+                problem = "also reports it as hidden" if member in hidden else None
+            elif member in hidden:
+                if h.declared[hidden[member]].members != conf.members:
+                    problem = "reports it as hidden with other members"
+            elif not _is_excused(h, member, numbers[index], incarnations):
+                problem = "reports it neither as regular nor as hidden"
+            if problem:
+                event = conf.entered[0]
+                detail = f"{h.describe(event)}: member {h.names[member]} {problem}"
+                tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+def _incarnations(h: History, node: int, numbers: list[int]) -> list[_Incarnation]:
+    reported: dict[int, list[int]] = {}
+    for event in range(h.first[node], h.first[node + 1]):
+        conf = h.conf[event]
+        if h.kind[event] == HIDDEN or (h.kind[event] == CONF and h.confs[conf].kind == "regular"):
+            reported.setdefault(h.inc[event], []).append(numbers[conf])
+    alive = h.stays[node][-1].inc if h.stays[node] and h.stays[node][-1].left == "end" else None
+    return [_Incarnation(found[0], max(found), inc != alive) for inc, found in sorted(reported.items())]
+
+
+def _is_excused(h: History, member: int, number: int, incarnations: list[list[_Incarnation]]) -> bool:
+    if member >= h.nodes or not incarnations[member]:
+        return not h.run.settled or h.names[member] in h.run.down
+    # Numbers grow across crashes: a configuration concerns the last incarnation that began below it.
+    began = [inc for inc in incarnations[member] if inc.first <= number]
+    concerned = began[-1] if began else incarnations[member][0]
+    if concerned.highest >= number:
+        return False
+    return concerned.failed or not h.run.settled
