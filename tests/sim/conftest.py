@@ -46,9 +46,7 @@ class FakeSite:
         self._counter += 1
         events: list[Event] = [
             Sent(self.configuration, service, self._counter, 1),
-            Delivered(
-                self.configuration, self.ordinal, self.incarnation, service, self._counter, [payload], None
-            ),
+            Delivered(self.configuration, self.ordinal, self.incarnation, service, self._counter, [payload], None),
         ]
         self._effects.events += events
         self._effects.datagrams.append((self.others, payload))

@@ -10,6 +10,7 @@ from random import Random
 
 from reconvene.core.effects import Event
 from reconvene.core.options import Options
+from reconvene.core.site import Site, boot
 from reconvene.ids import MAX_SITES, Service
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.loop import Loop
@@ -27,13 +28,9 @@ OnEvents = Callable[[Node, list[Event]], None]
 
 class _RealCore:
     def boot(self, stored: bytes | None, ordinal: int) -> bytes:
-        from reconvene.core.site import boot
-
         return boot(stored, ordinal)
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
-        from reconvene.core.site import Site
-
         return Site(options, ordinal, sites, record, now)
 
 

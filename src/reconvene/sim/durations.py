@@ -37,9 +37,10 @@ def parse_bandwidth(text: str) -> int:
 
 
 def show_duration(ns: int) -> str:
+    """Short, to a thousandth of its unit."""
     for unit in ("min", "s", "ms", "us"):
         if ns >= _NS[unit] and (unit != "min" or ns % _NS[unit] == 0):
-            return f"{ns / _NS[unit]:.6g}{unit}"
+            return f"{ns / _NS[unit]:.3f}".rstrip("0").rstrip(".") + unit
     return f"{ns}ns"
 
 

@@ -1,0 +1,99 @@
+"""Random scenarios from a seed: what a campaign is made of.
+
+A seed decides the cluster's size, the order engine, the network, the load and the faults, so that neighbouring
+seeds differ in all of them and every seed can be run again by its number alone.
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from reconvene.errors import Rejected
+from reconvene.ids import MAX_SITES, Service
+from reconvene.sim.conditions import Conditions
+from reconvene.sim.scenario import FAULTS, ChaosPlan, Load, Scenario
+
+__all__ = ["PROFILES", "random_scenario"]
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+
+_NAMES = [f"n{ordinal:02}" for ordinal in range(MAX_SITES)]
+
+
+def random_scenario(seed: int, profile: str = "chaos", nodes: int | None = None) -> Scenario:
+    """The scenario of this number; `nodes` fixes the size that the seed would draw."""
+    make = PROFILES.get(profile)
+    if make is None:
+        raise Rejected(f"profile {profile!r}: expected one of {', '.join(PROFILES)}")
+    random = Random(f"{profile}/{seed}")
+    size = random.randint(3, 9)
+    return make(seed, random, tuple(_NAMES[: nodes or size]))
+
+
+def _chaos(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """Ten virtual seconds: six of everything at once, four to settle."""
+    return _scenario("chaos", seed, random, names, duration_ns=6 * SECOND, settle_ns=4 * SECOND)
+
+
+def _long(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """Half a minute of faults, so that configurations follow each other many times over."""
+    return _scenario("long", seed, random, names, duration_ns=20 * SECOND, settle_ns=8 * SECOND)
+
+
+def _scenario(
+    profile: str, seed: int, random: Random, names: tuple[str, ...], *, duration_ns: int, settle_ns: int
+) -> Scenario:
+    lossy = random.random() < 0.5
+    conditions = Conditions(
+        latency_ns=random.choice((200_000, 1 * MS, 5 * MS)),
+        jitter_ns=random.choice((0, 500_000, 3 * MS)),
+        loss=random.choice((0.01, 0.05, 0.15)) if lossy else 0.0,
+        duplicate=random.choice((0.0, 0.01, 0.2)) if lossy else 0.0,
+        reorder=random.choice((0.0, 0.01, 0.1)) if lossy else 0.0,
+    )
+    kinds = random.sample(FAULTS, random.randint(2, len(FAULTS)))
+    # The whole's rate is bounded, so that a run of nine sites costs about what a run of three costs.
+    rate = random.choice((6.0, 20.0, 45.0)) / len(names)
+    loads = tuple(
+        Load(
+            nodes=names if random.random() < 0.7 else tuple(sorted(random.sample(names, 2))),
+            service=service,
+            rate=rate,
+            size=random.choice((10, 64, 700)),
+            from_ns=0,
+            until_ns=duration_ns,
+        )
+        for service in Service
+    )
+    big = Load(
+        nodes=(random.choice(names),),
+        service=random.choice(list(Service)),
+        rate=0.4,
+        size=random.choice((12_000, 40_000)),
+        from_ns=0,
+        until_ns=duration_ns,
+    )
+    return Scenario(
+        name=profile,
+        nodes=names,
+        seed=seed,
+        stack="evs",
+        order=("atop", "all-ack")[seed % 2],
+        duration_ns=duration_ns,
+        settle_ns=settle_ns,
+        final=(names,),
+        final_down=(),
+        conditions=conditions,
+        links={},
+        steps=(),
+        loads=(*loads, big),
+        chaos=ChaosPlan(
+            from_ns=500 * MS,
+            until_ns=duration_ns,
+            faults=tuple(sorted(kinds)),
+            mean_gap_ns=random.choice((120, 300, 700)) * MS,
+        ),
+    )
+
+
+PROFILES: dict[str, Callable[[int, Random, tuple[str, ...]], Scenario]] = {"chaos": _chaos, "long": _long}
