@@ -13,9 +13,9 @@ __all__ = ["Damped"]
 class Damped(BookKeeper):
     PERIODS = 4
     """Periods in a window."""
-    MOST = 6
+    MOST = 4
     """How often the influence is halved at most."""
-    CALM = 8
+    CALM = 16
     """Active periods in a row that undo the first halving; each further one takes twice as many."""
 
     def __init__(self, members: int, rank: int, tuning: Tuning | None = None) -> None:
@@ -54,6 +54,6 @@ class Damped(BookKeeper):
                 self._calm[member] = 0
 
     def _target(self, now: int) -> list[int] | None:
-        # Counted in 64ths, so that a halved count is not rounded off.
+        # Counted in sixteenths, so that a halved count is not rounded off.
         counts = [(count << self.MOST) >> halved for count, halved in zip(self._counts, self.halvings, strict=True)]
         return self._if_new(to_weights(counts, self.tuning.steps))
