@@ -10,6 +10,7 @@ from reconvene.core.order.distributions import MAX_TOTAL
 from reconvene.core.order.policies import BookKeeper, Damped, Declared, RoundTrip, Tuning, make_policy
 from reconvene.core.order.policies.book_keeper import to_weights, variation
 from reconvene.core.order.policies.declared import DAY_NS
+from reconvene.wire.messages import Frame
 
 TUNING = Tuning(factor=16, steps=16, threshold_percent=20, every_ns=100)
 HOUR = DAY_NS // 24
@@ -196,11 +197,26 @@ def test_what_is_declared_wrongly_is_refused() -> None:
 
 def test_the_engine_asks_no_policy_while_a_distribution_is_taken_up() -> None:
     """Else its deadline would come again and again."""
-    engine = make_engine(
-        Options(policy="declared", patterns=((3, 1), (1, 3))), 1, (0, 1), 0, schedule=((0, 0), (HOUR, 1))
-    )
-    assert isinstance(engine, Atop)
+    options = Options(policy="declared", patterns=((3, 1), (1, 3)))
+    engine = make_engine(options, 1, (0, 1), 0, schedule=((0, 0), (HOUR, 1)))
     note = engine.note(0)
     assert note is not None
     assert note.weights == [3, 1]
     assert engine.deadline() == HOUR
+    engine.receive(Frame(1, 0, 1, 1, [], 2, 0, 0, [], note.dist, -1, note.passes, note.weights), 0)
+    assert engine.deadline() is None
+    assert engine.note(2 * HOUR) is None
+    engine.receive(Frame(1, 1, 1, 2, [0, 1], 2, 0, 0, [], note.dist), 2 * HOUR)
+    assert engine.deadline() == HOUR
+    note = engine.note(2 * HOUR)
+    assert note is not None
+    assert note.weights == [1, 3]
+
+
+def test_dummies_are_not_observed() -> None:
+    """Section 5: adaptation is based on the application's messages."""
+    engine = make_engine(Options(), 1, (0, 1), 0)
+    assert isinstance(engine, Atop)
+    for seq in range(1, 3 * Tuning().factor * 2):
+        engine.receive(Frame(1, 1, seq, seq, [], 2, 0, 0, [], 0, -1, seq * 2), seq * 10**9)
+        assert engine.note(seq * 10**9) is None

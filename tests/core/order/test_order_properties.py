@@ -8,6 +8,7 @@ exchanged, and then there is silence.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -94,6 +95,18 @@ class World:
         self.ordered[rank, len(self.frames[rank]) + 1] = timestamp
         self._number(member, messages=[b"m"], **stamp._asdict())
 
+    def lie(self, rank: int, choice: int) -> None:
+        """A frame that no engine asked for: some of it insane, some sane by accident."""
+        self.members[rank].clock += 1
+        parts: dict[str, object] = {
+            "dist": choice % 4 * self.size + choice % 3 * rank,
+            "slot": choice % 11 - 1,
+            "passes": choice % 5 * 3,
+        }
+        if choice % 2:
+            parts["weights"] = [choice % 7 for _ in range(self.size - choice // 19)]
+        self._number(self.members[rank], messages=[b"x"], **parts)
+
     def send_causal(self, rank: int) -> None:
         self.members[rank].clock += 1
         self._number(self.members[rank], service=1, messages=[b"c"])
@@ -153,7 +166,7 @@ class World:
             assert member.engine.peek() == found
             member.engine.advance()
             timestamp = member.engine.timestamp(key)
-            assert self.ordered[frame.sender, frame.seq] == timestamp
+            assert self.ordered.setdefault((frame.sender, frame.seq), timestamp) == timestamp
             if member.delivered:
                 assert timestamp > member.delivered[-1][0]
             member.delivered.append((timestamp, (frame.sender, frame.seq)))
@@ -180,7 +193,7 @@ class World:
         for member in self.members:
             assert member.delivered == longest[: len(member.delivered)]
 
-    def change(self, components: list[list[int]]) -> None:
+    def change(self, components: list[list[int]], honest: bool = True) -> None:
         """A configuration change that splits the members: steps 5 and 6 of the EVS paper, in small."""
         regular: dict[int, list[tuple[Timestamp, tuple[int, int]]]] = {}
         for component in components:
@@ -202,6 +215,8 @@ class World:
                 member.engine.skip_empty()
                 self.drain(member)
                 assert member.delivered[: len(first.delivered)] == first.delivered, "the transitional part too"
+                if not honest:
+                    continue
                 has = {(s, q) for s, q in self.ordered if q <= union[s]}
                 assert {frame for _, frame in member.delivered} == has, "nothing is held back"
         for mine in regular.values():
@@ -239,6 +254,9 @@ STEPS = st.lists(
     ),
     max_size=120,
 )
+STEPS_WITH_LIES = st.lists(
+    st.tuples(st.sampled_from("sssaaaaaaaatthwxx"), st.integers(0, 4), st.integers(0, 20)), max_size=120
+)
 
 
 def play(world: World, steps: list[tuple[str, int, int]]) -> None:
@@ -257,6 +275,8 @@ def play(world: World, steps: list[tuple[str, int, int]]) -> None:
                 world.hear(member, choice % world.size)
             case "t":
                 world.end_turn(rank)
+            case "x":
+                world.lie(0, choice)
             case "w":
                 if isinstance(member.engine, Atop):
                     policy = member.engine.policy
@@ -305,6 +325,63 @@ def test_those_who_go_on_together_agree(
     play(world, steps)
     components = [[rank for rank in range(size) if split[rank] == part] for part in range(3)]
     world.change([component for component in components if component])
+
+
+@pytest.mark.parametrize("make", [atop, atop_random])
+@given(size=st.integers(1, 5), steps=STEPS_WITH_LIES, split=st.lists(st.integers(0, 2), min_size=5, max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_a_liar_is_judged_the_same_by_all(
+    make: Make, size: int, steps: list[tuple[str, int, int]], split: list[int]
+) -> None:
+    """Insane frames are ignored by a rule, the same at all members."""
+    world = World(make(size))
+    play(world, steps)
+    world.check_order()
+    components = [[rank for rank in range(size) if split[rank] == part] for part in range(3)]
+    world.change([component for component in components if component], honest=False)
+
+
+class Hasty(Atop):
+    """Planted: does not wait for the slowest."""
+
+    def _horizon(self) -> int:
+        return sorted(self._places)[-2:][0]
+
+
+class HastyAllAck(AllAck):
+    """Planted: does not wait for the slowest."""
+
+    def _horizon(self) -> int:
+        return sorted(self._clocks)[-2:][0]
+
+
+class Stuck(Atop):
+    """Planted: an empty slot holds up the transitional configuration."""
+
+    def _skip(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("broken", [Hasty, HastyAllAck, Stuck])
+def test_planted_faults_are_caught(broken: type[Atop] | type[AllAck]) -> None:
+    caught = 0
+    for seed in range(40):
+        choose = Random(seed)
+        steps = [(choose.choice("sssscaaaaaaaattth"), choose.randrange(5), choose.randrange(20)) for _ in range(120)]
+        engines: list[OrderEngine] = []
+        for rank in range(3):
+            if issubclass(broken, AllAck):
+                engines.append(broken(NUMBER, 3, rank))
+            else:
+                engines.append(broken(NUMBER, 3, rank, "low-discrepancy", Scripted()))
+        world = World(engines)
+        try:
+            play(world, steps)
+            world.check_order()
+            world.change([[0, 1], [2]])
+        except AssertionError:
+            caught += 1
+    assert caught >= 10
 
 
 @pytest.mark.parametrize("order", ["atop", "all-ack"])

@@ -110,6 +110,6 @@ class AllAck:
         pass
 
     def invariants(self) -> None:
-        assert self._limit == min(self._clocks), "the horizon is the lowest clock heard"
+        assert self._limit == self._horizon(), "the horizon is up to date"
         assert all(entry[:2] > self._last for entry in self._pending), "nothing comes before what was given"
         assert all(clock <= self._clocks[sender] for clock, sender, _ in self._pending)

@@ -246,7 +246,7 @@ class Atop:
         self.policy.round_trips(spreads)
 
     def invariants(self) -> None:
-        assert self._limit == min(self._places), "the horizon is the lowest place"
+        assert self._limit == self._horizon(), "the horizon is up to date"
         assert all(place > self._last for place, _ in self._pending), "nothing comes before what was given"
         assert all(place < self._places[frame.sender] for place, frame in self._pending)
         assert all(place >> _BITS == tag for place, tag in zip(self._places, self._tags, strict=True))
