@@ -99,7 +99,7 @@ class World:
         """A frame that no engine asked for: some of it insane, some sane by accident."""
         self.members[rank].clock += 1
         parts: dict[str, object] = {
-            "dist": choice % 4 * self.size + choice % 3 * rank,
+            "dist": choice % 3 * self.size + choice // 3 % self.size,
             "slot": choice % 11 - 1,
             "passes": choice % 5 * 3,
         }
