@@ -35,10 +35,12 @@ class OrderEngine(Protocol):
         """The place of an own frame that is about to be numbered with this clock; `receive` follows at once."""
 
     def receive(self, frame: Frame, now: int) -> None:
-        """Takes the next frame in causal order, own frames included."""
+        """Takes the next frame in causal order, own frames included. One that breaks the order's rules is ignored,
+        the same at every member, and never given back."""
 
     def heard(self, rank: int, clock: int) -> None:
-        """An alive frame was counted: this member's later frames have higher clocks."""
+        """An alive frame was counted, or, with this site's own rank, sent: this member's later frames have higher
+        clocks. Nothing is ready by clocks that its own site has not announced, so own ones must be told here."""
 
     def peek(self) -> tuple[Key, Frame] | None:
         """The next frame in the total order, if nothing can still come before it."""
@@ -50,8 +52,9 @@ class OrderEngine(Protocol):
         """The timestamp of the frame with this key, complete but for the index in the frame."""
 
     def note(self, now: int) -> Note | None:
-        """At a turn's end: what this site must say in a numbered frame, if it sends no ordered frame anyway.
-        It is multicast and handed to `receive` at once."""
+        """At every turn's end, after own frames: what this site must say in a numbered frame besides them.
+        It is multicast and handed to `receive` at once. A turn with ordered frames of its own gives no passes, but
+        a new distribution must come from a busy site too."""
 
     def wants_alive(self) -> bool:
         """At a turn's end: others wait for this site's clock, and no frame of its own will tell them."""
@@ -75,4 +78,5 @@ class OrderEngine(Protocol):
     def round_trips(self, spreads: list[int | None]) -> None:
         """Variance of each member's round-trip times in µs², where known, for choosing a book-keeper."""
 
-    def invariants(self) -> None: ...
+    def invariants(self) -> None:
+        """Asserts what must hold after every step."""
