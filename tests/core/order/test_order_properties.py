@@ -397,7 +397,7 @@ def test_one_busy_sender_costs_few_dummies(order: str) -> None:
         world.settle(list(range(size)))
         assert all(len(member.delivered) == len(world.ordered) for member in world.members)
     if order == "atop":
-        assert world.notes <= (size - 1) * (1 + frames * size // (16 * size))
+        assert world.notes <= (size - 1) * (2 + (frames + 1) // 16)
 
 
 def test_after_adaptation_a_busy_sender_costs_fewer_dummies() -> None:
