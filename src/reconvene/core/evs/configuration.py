@@ -55,22 +55,21 @@ class Configuration:
         self._take(now)
         multicast.settle(now)
         self.delivery.release(multicast.stable)
-        ordered = False
         while outbox and self._may_send(outbox):
-            parcel = outbox.take()
-            frame, counter = self._compose(parcel, counter, now)
-            ordered = ordered or frame.slot >= 0
+            frame, counter = self._compose(outbox.take(), counter, now)
             out.append((None, frame))
             self._take(now)
             if multicast.size == 1:
                 multicast.settle(now)
                 self.delivery.release(multicast.stable)
-        if not ordered:
-            note = self.engine.note(now)
-            if note is not None:
-                out.append((None, self._compose_note(note, now)))
-                self._take(now)
-        out += multicast.turn(now, self.engine.wants_alive())
+        note = self.engine.note(now)
+        if note is not None:
+            out.append((None, self._compose_note(note, now)))
+            self._take(now)
+        for to, datagram in multicast.turn(now, self.engine.wants_alive()):
+            out.append((to, datagram))
+            if isinstance(datagram, Alive):
+                self.engine.heard(self.rank, datagram.clock)
         self.delivery.release(multicast.stable)
         return out, counter
 
