@@ -97,7 +97,9 @@ def _causal(h: History, schedule: list[int], stamp: list[int], tally: Tally) -> 
         if h.msg_service[message] == FIFO:
             continue
         node, ts = h.node[event], ts_of[message]
-        if kind == SEND and h.sent[message] == event:
+        if kind == SEND:
+            if h.sent[message] != event:
+                continue  # sent again: 1.4 speaks of it
             past[message] = known[node]
             if ts != NONE:
                 tally.cases += 1

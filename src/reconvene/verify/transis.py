@@ -69,23 +69,25 @@ class _Incarnation:
 
 def _uniformity(h: History, tally: Tally) -> None:
     """Case: a regular configuration that someone entered, and a member of it. Violation: the member reports it
-    neither as regular nor, with the same members, as hidden, or it reports it as both; unless the incarnation that it
-    concerns failed before that number, or, where the run is not settled, its file ends before that number."""
+    neither as regular nor as hidden, or as both, or with other members than the lowest entering; unless the
+    incarnation that it concerns failed before that number, or, where the run is not settled, its file ends before
+    that number."""
     numbers = configuration_numbers(h)
     incarnations = [_incarnations(h, node, numbers) for node in range(h.nodes)]
     for index, conf in enumerate(h.confs):
         if conf.kind != "regular":
             continue
-        entered = {h.node[event] for event in conf.entered}
+        entered = {h.node[event]: event for event in conf.entered}
         hidden = {h.node[event]: event for event in conf.hidden}
         for member in conf.members:
             tally.cases += 1
             problem = None
-            if member in entered:
-                problem = "also reports it as hidden" if member in hidden else None
-            elif member in hidden:
-                if h.declared[hidden[member]].members != conf.members:
-                    problem = "reports it as hidden with other members"
+            if member in entered and member in hidden:
+                problem = "reports it both as regular and as hidden"
+            elif member in entered or member in hidden:
+                report = entered[member] if member in entered else hidden[member]
+                if h.declared[report].members != conf.members:
+                    problem = f"reports it with other members, at {h.describe(report)}"
             elif not _is_excused(h, member, numbers[index], incarnations):
                 problem = "reports it neither as regular nor as hidden"
             if problem:

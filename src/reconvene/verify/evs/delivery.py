@@ -20,12 +20,12 @@ def _self_delivery(h: History, tally: Tally) -> None:
     that followed it. Violation: the node did not deliver the message in either."""
     last = _last_entered(h)
     for event in h.sends:
-        node, conf = h.node[event], h.conf[event]
+        node, regular = h.node[event], h.root[h.conf[event]]
         end = last.get((node, h.inc[event]))
-        if end is None or end < event or h.root[h.conf[end]] == conf:
+        if end is None or end < event or h.root[h.conf[end]] == regular:
             continue
         tally.cases += 1
-        if h.msg[event] not in h.messages_of(node, conf):
+        if h.msg[event] not in h.messages_of(node, regular):
             detail = f"{h.describe(event)}: went on to {h.conf_id(h.conf[end])} without delivering it"
             tally.violate(h.run.run, h.names[node], h.n[event], detail)
 

@@ -1,4 +1,5 @@
-"""An ideal group: makes random runs that keep every promise, to be checked as they are, and to be broken.
+"""An ideal group: makes random runs that keep every promise, to be checked as they are, to be broken, or to be
+measured with.
 
 Within a configuration, messages stand in one log in the order of their sending, and each member has received some
 first part of it; it delivers what its service allows. At a change, the members that go on together share what any of
@@ -10,6 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from reconvene.trace.events import SCHEMA, Row, Run
+
+__all__ = ["IdealGroup", "busy_run", "random_run"]
 
 FIFO, CAUSAL, AGREED, SAFE = "fifo", "causal", "agreed", "safe"
 SERVICES = (FIFO, CAUSAL, AGREED, SAFE)
@@ -42,14 +45,10 @@ class Node:
     sent: int = 0
     conf: Conf | None = None
     delivered: set[int] = field(default_factory=set)
-    low: int = 0
-    """Everything below this place in the log is delivered."""
-    order: int = 0
-    """How many agreed and safe messages are delivered."""
     rows: list[Row] = field(default_factory=list)
 
 
-class Model:
+class IdealGroup:
     def __init__(self, names: Sequence[str], seed: int, services: Sequence[str] = SERVICES) -> None:
         self.random = Random(seed)
         self.seed = seed
@@ -97,7 +96,7 @@ class Model:
         node.conf = None
 
     def _enter(self, node: Node, conf: Conf) -> None:
-        node.conf, node.delivered, node.low, node.order = conf, set(), 0, 0
+        node.conf, node.delivered = conf, set()
         self._row(node, "conf", conf.id, conf_kind="regular", members=conf.members)
 
     def send(self, name: str, service: str) -> None:
@@ -188,9 +187,6 @@ class Model:
                     self._go(self.nodes[name], old, alone, [name], regular, shared)
                 else:
                     self._go(self.nodes[name], old, new, group, regular, shared)
-        if hide is not None:
-            new.received.pop(hide)
-            new.received[hide] = 0
 
     def _regular_part(self, old: Conf, shared: int, everyone: int) -> set[int]:
         part: set[int] = set()
@@ -229,6 +225,32 @@ class Model:
             while ready := self._ready(node, node.conf):
                 self._deliver(node, node.conf.id, ready[0])
 
+    # -- many messages at once
+
+    def renew(self) -> None:
+        """Everyone goes on to a new configuration, having delivered all."""
+        self._form(list(self.nodes), None)
+
+    def exchange(self, pack: int, service: str) -> None:
+        """Everyone sends a frame of messages, and everyone delivers all of them."""
+        fresh: list[Message] = []
+        for node in self.nodes.values():
+            conf = node.conf
+            assert conf is not None
+            for _ in range(pack):
+                index = len(conf.log)
+                ts = [conf.number, 0, index // pack, index % pack] if service in (AGREED, SAFE) else []
+                message = Message(f"{node.name}:{node.inc}:{node.sent}", node.name, service, index, frozenset(), ts)
+                node.sent += 1
+                conf.log.append(message)
+                fresh.append(message)
+                self._row(node, "send", conf.id, msg=message.id, service=service)
+        for node in self.nodes.values():
+            assert node.conf is not None
+            node.conf.received[node.name] = len(node.conf.log)
+            for message in fresh:
+                self._deliver(node, node.conf.id, message)
+
     # -- a whole run
 
     def run(self, steps: int) -> None:
@@ -259,7 +281,7 @@ class Model:
     def meta(self, settled: bool) -> Run:
         return Run(
             schema=SCHEMA,
-            run=f"model-{self.seed}",
+            run=f"ideal-{self.seed}",
             nodes=list(self.nodes),
             stack="evs",
             order="atop",
@@ -277,10 +299,27 @@ class Model:
 def random_run(
     seed: int, names: str = "abc", steps: int = 40, settled: bool | None = None
 ) -> tuple[Run, dict[str, list[Row]]]:
-    model = Model(list(names), seed)
-    model.regroup()
-    model.run(steps)
-    settle = model.random.random() < 0.5 if settled is None else settled
+    """A short run with crashes, partitions and hidden configurations."""
+    group = IdealGroup(list(names), seed)
+    group.regroup()
+    group.run(steps)
+    settle = group.random.random() < 0.5 if settled is None else settled
     if settle:
-        model.settle()
-    return model.meta(settle), model.rows()
+        group.settle()
+    return group.meta(settle), group.rows()
+
+
+def busy_run(events: int, nodes: int, change_each: int = 20_000, pack: int = 4) -> tuple[Run, dict[str, list[Row]]]:
+    """A long run of about so many events: everyone sends frames all the time, and now and then all go on to a new
+    configuration. Made in time that grows with the events alone, for measuring the checks."""
+    names = [f"n{index:02}" for index in range(nodes)]
+    group = IdealGroup(names, seed=0)
+    made = 0
+    while made < events:
+        group.renew()
+        for turn in range(max(1, change_each // (nodes * pack))):
+            group.exchange(pack, SERVICES[turn // 7 % 2] if turn % 7 == 0 else (AGREED, SAFE)[turn % 2])
+            made += nodes * pack * (nodes + 1)
+            if made >= events:
+                break
+    return group.meta(True), group.rows()

@@ -1,0 +1,51 @@
+"""Writes the golden traces: python tests/golden/build.py [DIRECTORY]
+
+good/NAME must pass, bad/CHECK--WHAT must violate CHECK (expected.json names all that it violates), refused/NAME can't be
+judged (expected.json names what the one line about it says). The tests write them anew and compare, byte for byte.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import bad_basic
+import bad_order
+from broken import BROKEN
+from good import GOOD
+from refused import REFUSED, TORN, write_pair
+
+EXPECTED = "expected.json"
+assert bad_basic and bad_order  # imported for what they register
+
+
+def build(directory: Path) -> None:
+    for kind in ("good", "bad", "refused"):
+        shutil.rmtree(directory / kind, ignore_errors=True)
+    for tell in GOOD:
+        story = tell()
+        story.write(directory / "good" / story.name)
+    for name, damage in TORN:
+        write_pair(directory / "good" / name)
+        damage(directory / "good" / name)
+    for bad in BROKEN:
+        target = directory / "bad" / bad.name
+        story = bad.tell()
+        story.name = bad.name
+        story.write(target)
+        _expect(target, {"violated": sorted([bad.check, *bad.also])})
+    for case in REFUSED:
+        target = directory / "refused" / case.name
+        write_pair(target)
+        case.spoil(target)
+        _expect(target, {"says": list(case.says)})
+
+
+def _expect(directory: Path, document: dict[str, list[str]]) -> None:
+    (directory / EXPECTED).write_text(json.dumps(document, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
