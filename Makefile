@@ -18,6 +18,7 @@ setup: ## make .venv with the pinned dependencies; nothing to do the second time
 
 test: setup ## run the tests (ARGS="-k name" chooses among them)
 	$(BIN)/python -m pytest -n $(WORKERS) tests $(ARGS)
+	$(BIN)/python -m reconvene.campaign.soak --seeds 0-299 --profile chaos --jobs $(WORKERS) --out out/test --fresh --demand
 
 check: setup ## lint, formatting, types, links
 	$(BIN)/ruff check .
@@ -33,7 +34,7 @@ demo: setup ## watch a network break and mend
 	@$(BIN)/reconvene demo $(ARGS)
 
 soak: setup ## many seeds in the simulator, each verified: make soak SEEDS=1-500
-	$(BIN)/python -m reconvene.sim.soak $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+	$(BIN)/python -m reconvene.campaign.soak $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 bench: setup ## measure
 	$(BIN)/reconvene bench $(ARGS)

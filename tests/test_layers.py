@@ -49,13 +49,13 @@ LAYERS = (
     Layer("verify", ("verify.*",), uses=("words", "trace")),
     Layer("recorder", ("trace.recorder",), uses=("words", "interface", "trace")),
     Layer("sim", ("sim.*",), uses=("words", "wire", "interface", "site", "trace", "recorder")),
-    Layer("soak", ("sim.soak",), uses=("words", "interface", "trace", "verify", "sim")),
+    Layer("campaign", ("campaign.*",), uses=("words", "interface", "trace", "verify", "sim")),
     Layer("testing", ("testing.*",), uses=("words", "interface", "site", "trace", "verify", "sim")),
     Layer("public", ("",), uses=("words",)),
     Layer(
         "cli",
         ("cli.*", "__main__"),
-        uses=("words", "interface", "trace", "verify", "sim", "soak", "testing", "public"),
+        uses=("words", "interface", "trace", "verify", "sim", "campaign", "testing", "public"),
     ),
 )
 

@@ -1,0 +1,1 @@
+"""Many seeds, each simulated and verified: how the protocol is shown to be right."""

@@ -1,0 +1,67 @@
+"""One seed of a campaign: its scenario run and its trace verified."""
+
+import traceback
+from time import process_time
+
+from msgspec import Struct
+
+from reconvene.sim.profiles import random_scenario
+from reconvene.sim.runner import run_scenario
+from reconvene.verify.engine import verify
+from reconvene.verify.history import History
+
+__all__ = ["Outcome", "run_seed"]
+
+_CHECK_EVERY = 23
+"""Turns between two looks at the sites' invariants."""
+
+
+class Outcome(Struct, kw_only=True):
+    """What came of a seed; a line of a campaign's results."""
+
+    profile: str
+    seed: int
+    nodes: int
+    order: str
+    events: int = 0
+    messages: int = 0
+    configurations: int = 0
+    faults: int = 0
+    cpu_s: float = 0.0
+    cases: dict[str, int] = {}
+    violations: dict[str, list[str]] = {}
+    """Witnesses of each check that does not hold."""
+    coverage: list[tuple[str, str, int]] = []
+    """Step of the protocol, kind of fault, how often one met the other."""
+    error: str | None = None
+    """The exception that ended the run."""
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None and not self.violations
+
+
+def run_seed(profile: str, seed: int) -> Outcome:
+    scenario = random_scenario(seed, profile)
+    outcome = Outcome(profile=profile, seed=seed, nodes=len(scenario.nodes), order=scenario.order)
+    start = process_time()
+    try:
+        result = run_scenario(scenario, check_every=_CHECK_EVERY)
+        report = verify([History.of(result.meta, result.rows)])
+    except Exception:
+        # A broken invariant is a finding like a violation: the campaign goes on and names the seed.
+        outcome.error = traceback.format_exc(limit=-4)
+        return outcome
+    outcome.cpu_s = round(process_time() - start, 3)
+    outcome.events = result.events
+    outcome.messages = result.messages
+    outcome.configurations = result.configurations
+    outcome.faults = result.faults
+    outcome.cases = {check.id: check.cases for check in report.checks}
+    outcome.violations = {
+        check.id: [f"{w.node} n {w.n}: {w.detail}" for w in check.witnesses]
+        for check in report.checks
+        if check.violations
+    }
+    outcome.coverage = [(step, kind, count) for (step, kind), count in sorted(result.coverage.items())]
+    return outcome
