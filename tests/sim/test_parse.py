@@ -267,11 +267,12 @@ SCALARS = st.one_of(
     st.sampled_from(["p", "q", "z", "1s", "-1s", "5", "1Mbit", "agreed", "atop", "crash", "", "\x1f", "é\n"]),
 )
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3), max_leaves=6)
-KEYS = st.sampled_from(
-    "name nodes seed stack order duration settle final final_down network link at load chaos time partition heal cut"
-    " crash restart pause resume send append node service count size rate from until faults mean_gap between loss"
-    " latency bandwidth mtu other".split()
-)
+WORDS = """
+name nodes seed stack order duration settle final final_down network link at load chaos time partition heal cut crash
+restart pause resume send append node service count size rate from until faults mean_gap between loss latency
+bandwidth mtu other
+"""
+KEYS = st.sampled_from(WORDS.split())
 TABLES = st.recursive(
     VALUES,
     lambda inner: st.one_of(st.dictionaries(KEYS, inner, max_size=4), st.lists(inner, max_size=3)),
@@ -291,23 +292,26 @@ def toml(value: object) -> str:
     return repr(value)
 
 
+def refused(text: str) -> str | None:
+    try:
+        parse_scenario(text, FILE)
+    except Malformed as error:
+        return str(error)
+    return None
+
+
 @settings(max_examples=400)
 @given(st.dictionaries(KEYS, TABLES, max_size=6), st.booleans())
 def test_no_document_gives_anything_but_a_scenario_or_one_line(document: dict[str, object], head: bool) -> None:
     given = {"nodes": ["p", "q"], "duration": "9s"} if head else {}
     text = "\n".join(f"{key} = {toml(value)}" for key, value in (given | document).items())
-    try:
-        parse_scenario(text, FILE)
-    except Malformed as error:
-        assert "\n" not in str(error)
-        assert "some.toml" in str(error)
+    problem = refused(text)
+    assert problem is None or ("\n" not in problem and "some.toml" in problem)
 
 
 @settings(max_examples=300)
 @given(st.text(max_size=80), st.integers(0, 400), st.integers(0, 400))
 def test_no_text_gives_anything_but_a_scenario_or_one_line(text: str, start: int, end: int) -> None:
     good = HEAD + '[[at]]\ntime = "1s"\ncrash = ["p"]\n[[load]]\nnodes = ["p"]\nrate = 1\n[chaos]\nfaults = ["cut"]\n'
-    try:
-        parse_scenario(good[:start] + text + good[end:], FILE)
-    except Malformed as error:
-        assert "\n" not in str(error)
+    problem = refused(good[:start] + text + good[end:])
+    assert problem is None or "\n" not in problem

@@ -1,5 +1,6 @@
 """How a scenario is run: steps, loads, chaos and settle."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def test_a_load_sends_evenly_and_not_in_settle(fake_core: Core) -> None:
     sent = rows(result, "a", "send")
     assert min(sent) >= 1000 * MS
     assert max(sent) < 4000 * MS
-    assert {round((later - earlier) / MS) for earlier, later in zip(sent, sent[1:], strict=False)} == {10}
+    assert {round((later - earlier) / MS) for earlier, later in pairwise(sent)} == {10}
 
 
 def test_a_load_pauses_with_its_node(fake_core: Core) -> None:

@@ -4,6 +4,7 @@ Exit codes: 0, done, and what was checked holds; 1, it ran, and something checke
 bad input, with one line on stderr that says where and what was expected.
 """
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -62,6 +63,9 @@ def _top(
 
 
 def _run(arguments: list[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character still gets the rest
     try:
         code: Any = build()(arguments, prog_name="reconvene", standalone_mode=False)
         sys.stdout.flush()

@@ -1,6 +1,5 @@
 """reconvene sim: runs a scenario in virtual time."""
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from reconvene.cli._output import print_json
 from reconvene.errors import Malformed
 from reconvene.sim.durations import show_duration
 from reconvene.sim.parse import load_scenario
@@ -39,7 +39,7 @@ def sim_command(
     if trace is not None:
         _write(trace, result)
     if as_json:
-        print(json.dumps(result.summary(None if trace is None else str(trace)), indent=2))
+        print_json(result.summary(None if trace is None else str(trace)))
     else:
         _print(plan, result, trace, elapsed)
 

@@ -110,13 +110,23 @@ class Cluster:
 
     # -- hooks -------------------------------------------------------------------------------------------
 
-    def on_step(self, callback: OnStep) -> None:
-        """Called at the end of a node's turn in which its step has changed; it may inject faults."""
-        self._on_step.append(callback)
+    def on_step(self, callback: OnStep) -> Callable[[], None]:
+        """Called at the end of a node's turn in which its step has changed; it may inject faults.
 
-    def on_events(self, callback: OnEvents) -> None:
-        """Called with what a node's turn has brought, after it is recorded and before its datagrams leave."""
+        What is returned ends it.
+        """
+        if not self._on_step:
+            self._steps = [node.step for node in self.nodes]  # nobody has kept track so far
+        self._on_step.append(callback)
+        return lambda: self._on_step.remove(callback)
+
+    def on_events(self, callback: OnEvents) -> Callable[[], None]:
+        """Called with what a node's turn has brought, after it is recorded and before its datagrams leave.
+
+        What is returned ends it.
+        """
         self._on_events.append(callback)
+        return lambda: self._on_events.remove(callback)
 
     def _observed(self, node: Node, events: list[Event]) -> None:
         for callback in self._on_events:

@@ -46,7 +46,8 @@ _MOST_RATE = 1_000_000.0
 _SERVICES = {service.label: service for service in Service}
 _SETTLE = "10s"
 _TOP = (
-    "name nodes seed stack order duration settle final final_down network link at load chaos".split()  # noqa: SIM905
+    *("name", "nodes", "seed", "stack", "order", "duration", "settle", "final", "final_down"),
+    *("network", "link", "at", "load", "chaos"),
 )
 _NETWORK = ("latency", "jitter", "loss", "duplicate", "reorder", "bandwidth", "mtu")
 
@@ -176,7 +177,8 @@ def _steps(top: Table, nodes: Nodes, duration_ns: int) -> tuple[Step, ...]:
 
 
 _VERBS = (
-    "partition heal cut mend crash restart pause resume network send append".split()  # noqa: SIM905
+    *("partition", "heal", "cut", "mend", "crash", "restart", "pause", "resume", "network", "send"),
+    "append",
 )
 
 

@@ -97,8 +97,7 @@ class SimCluster:
         """The whole simulator, where this class does not do."""
         self._make = service
         self._services: dict[str, tuple[int, Any]] = {}
-        self._deliveries: dict[str, list[Message]] = {name: [] for name in self.sim.names}
-        self._configurations: dict[str, list[Configuration]] = {name: [] for name in self.sim.names}
+        self._history: dict[str, list[Message | Configuration]] = {name: [] for name in self.sim.names}
         self._settled = False
         self.sim.on_events(self._hear)
         self.sim.start()
@@ -117,17 +116,23 @@ class SimCluster:
         """The service at this node, of its present or, if it is down, last life."""
         return self._services[node][1]
 
+    def history(self, node: str) -> list[Message | Configuration]:
+        """All that this node was told, in order, over all its lives."""
+        return list(self._history[node])
+
     def deliveries(self, node: str) -> list[Message]:
-        """Everything delivered at this node, in order, over all its lives."""
-        return list(self._deliveries[node])
+        return [item for item in self._history[node] if isinstance(item, Message)]
 
     def configurations(self, node: str) -> list[Configuration]:
-        """Every configuration that this node was told of, in order, over all its lives."""
-        return list(self._configurations[node])
+        return [item for item in self._history[node] if isinstance(item, Configuration)]
 
     def configuration(self, node: str) -> Configuration:
         """The one that it is in, or was in last."""
-        return next(c for c in reversed(self._configurations[node]) if c.kind != "hidden")
+        return next(
+            item
+            for item in reversed(self._history[node])
+            if isinstance(item, Configuration) and item.kind != "hidden"
+        )
 
     def together(self, *nodes: str) -> bool:
         """Are these, or all, in one regular configuration with nobody else?"""
@@ -281,14 +286,14 @@ class SimCluster:
             if isinstance(event, Changed):
                 members = tuple(self.nodes[ordinal] for ordinal in event.members)
                 configuration = Configuration(event.kind.value, event.conf, members)
-                self._configurations[node.name].append(configuration)
+                self._history[node.name].append(configuration)
                 _call(service, "on_configuration", configuration)
             elif isinstance(event, Delivered):
                 sender = self.nodes[event.sender]
                 for place, payload in enumerate(event.payloads):
                     number = message_id(sender, event.incarnation, event.first + place)
                     message = Message(sender, payload, event.service.label, event.conf, number)
-                    self._deliveries[node.name].append(message)
+                    self._history[node.name].append(message)
                     _call(service, "on_message", message)
 
     def _service_of(self, node: Node) -> Any:

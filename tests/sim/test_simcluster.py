@@ -1,0 +1,155 @@
+"""reconvene.testing: what people test their own services with."""
+
+import doctest
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+import reconvene.testing.cluster
+from reconvene.testing import Configuration, Handle, Message, SimCluster, TimedOut, Violated
+
+
+class Tally:
+    """A replicated counter: every node adds up the same numbers in the same order."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+        self.total = 0
+        self.seen: list[str] = []
+        self.members: tuple[str, ...] = ()
+
+    def add(self, number: int) -> None:
+        self.handle.send(str(number).encode(), service="safe")
+
+    def on_message(self, message: Message) -> None:
+        self.total += int(message.payload)
+        self.seen.append(message.id)
+
+    def on_configuration(self, configuration: Configuration) -> None:
+        if configuration.kind == "regular":
+            self.members = configuration.members
+
+
+def test_the_example_in_the_docstring() -> None:
+    assert doctest.testmod(reconvene.testing.cluster).failed == 0
+
+
+def test_a_service(cluster: Callable[..., SimCluster]) -> None:
+    tallies = cluster(3, seed=4, service=Tally)
+    tallies.wait_together()
+    for node in tallies.nodes:
+        tallies.service(node).add(5)
+    tallies.run_until(lambda: all(tallies.service(node).total == 15 for node in tallies.nodes))
+    assert len({tuple(tallies.service(node).seen) for node in tallies.nodes}) == 1
+    assert tallies.service("b").members == ("a", "b", "c")
+
+
+def test_a_service_begins_anew_after_a_crash(cluster: Callable[..., SimCluster]) -> None:
+    tallies = cluster(["x", "y"], service=Tally)
+    tallies.wait_together()
+    first = tallies.service("x")
+    first.add(1)
+    tallies.run_until(lambda: first.total == 1)
+    tallies.crash("x")
+    first.add(1)
+    tallies.run_for("1s")
+    tallies.restart("x")
+    tallies.wait_together()
+    assert tallies.service("x") is not first
+    assert tallies.service("x").total == 0
+    assert tallies.service("y").total == 1, "a handle of an earlier life says nothing"
+
+
+def test_a_service_that_answers_itself_does_not_stop_time(cluster: Callable[..., SimCluster]) -> None:
+    class Chatter:
+        def __init__(self, handle: Handle) -> None:
+            self.handle = handle
+            self.heard = 0
+
+        def on_message(self, message: Message) -> None:
+            self.heard += 1
+            self.handle.send(message.payload)
+
+    alone = cluster(1, service=Chatter)
+    alone.send("a", b"again")
+    alone.run_for("10ms")
+    assert 10 < alone.service("a").heard <= 1001
+
+
+def test_faults(cluster: Callable[..., SimCluster]) -> None:
+    four = cluster(4, seed=2)
+    four.wait_together()
+    four.partition(["a", "b"], ["c", "d"])
+    four.wait_together("a", "b")
+    four.wait_together("c", "d")
+    four.send("a", b"left", service="safe")
+    four.run_until(lambda: len(four.deliveries("b")) == 1)
+    assert four.deliveries("c") == []
+    four.heal()
+    four.wait_together()
+    four.pause("d")
+    four.wait_together("a", "b", "c")
+    four.resume("d")
+    four.cut("a", "b")
+    four.run_until(lambda: not four.together())
+    four.mend("a", "b")
+    four.network(loss=0.1, latency="5ms")
+    four.crash("c")
+    four.settle("5s")
+    assert four.together()
+    assert four.verify().check("live.membership").cases > 0
+    kinds = {item.kind for item in four.configurations("a")}
+    assert {"regular", "transitional"} <= kinds
+
+
+def test_waiting_has_an_end(cluster: Callable[..., SimCluster]) -> None:
+    two = cluster(2, seed=9)
+    with pytest.raises(TimedOut, match=r"not within 2s; seed 9.*a: a b"):
+        two.run_until(lambda: False, timeout=2)
+
+
+def test_what_cannot_be_done_is_said(cluster: Callable[..., SimCluster]) -> None:
+    two = cluster(2)
+    with pytest.raises(ValueError, match="a is up"):
+        two.restart("a")
+    with pytest.raises(ValueError, match="not paused"):
+        two.resume("a")
+    two.crash("a")
+    with pytest.raises(ValueError, match="a is down"):
+        two.send("a", b"")
+    assert not two.together()
+
+
+def test_the_same_seed_gives_the_same_history() -> None:
+    def play(seed: int) -> list[object]:
+        three = SimCluster(3, seed=seed, loss=0.2)
+        for node in three.nodes:
+            three.send(node, node.encode())
+        three.run_for("3s")
+        return [list(rows) for rows in three.sim.rows.values()]
+
+    assert play(1) == play(1)
+    assert play(1) != play(2)
+
+
+def test_a_broken_history_is_found_out(cluster: Callable[..., SimCluster]) -> None:
+    two = cluster(2, verify=False)
+    two.wait_together()
+    two.send("a", b"x")
+    two.send("a", b"y")
+    two.settle("1s")
+    rows = two.sim.rows["b"]
+    rows[-1].msg, rows[-2].msg = rows[-2].msg, rows[-1].msg
+    with pytest.raises(Violated, match=r"test-0: .*evs"):
+        two.verify()
+
+
+def test_the_plugin_is_cheap_to_import() -> None:
+    program = (
+        "import sys, reconvene.testing.plugin;"
+        "print([m for m in sys.modules if m.startswith(('reconvene.', 'msgspec', 'rich', 'typer'))])"
+    )
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "['reconvene.testing', 'reconvene.testing.plugin']"
