@@ -1,7 +1,11 @@
 """All-ack, lazy and eager."""
 
-from reconvene.core.options import Options
-from reconvene.core.order import AllAck, Stamp, make_engine
+import pytest
+
+from reconvene.core.options import MS, Options
+from reconvene.core.order import AllAck, Note, Stamp, make_engine
+from reconvene.core.order.all_ack import LAZY_FOR_NS
+from reconvene.testing import SimCluster
 from reconvene.wire.messages import Frame
 
 
@@ -52,18 +56,92 @@ def test_frames_outside_the_order_bring_their_clock() -> None:
 
 
 def test_an_eager_site_speaks_when_waited_for_and_once() -> None:
-    eager, lazy = AllAck(1, 2, 0), AllAck(1, 2, 0, eager=False)
-    for engine in (eager, lazy):
-        assert not engine.wants_alive()
-        engine.receive(frame(1, 3), 0)
-        assert engine.awaited()
-    assert eager.wants_alive()
-    assert not lazy.wants_alive()
-    for engine in (eager, lazy):
-        engine.heard(0, 3)
-        assert not engine.awaited()
-        assert not engine.wants_alive()
-        assert given(engine) == [(3, 1)]
+    engine = AllAck(1, 2, 0)
+    assert not engine.wants_alive()
+    engine.receive(frame(1, 3), 0)
+    assert engine.awaited()
+    assert engine.wants_alive()
+    engine.heard(0, 3)
+    assert not engine.awaited()
+    assert not engine.wants_alive()
+    assert given(engine) == [(3, 1)]
+
+
+def test_an_eager_site_numbers_nothing_besides() -> None:
+    engine = AllAck(1, 2, 0)
+    engine.receive(frame(1, 3), 0)
+    assert engine.deadline() is None
+    assert engine.note(10 * LAZY_FOR_NS) is None
+
+
+def test_a_lazy_site_counts_numbered_frames_only() -> None:
+    engine = AllAck(1, 3, 0, eager=False)
+    engine.receive(frame(1, 3), 0)
+    assert engine.awaited()
+    assert not engine.wants_alive()
+    for rank in range(3):
+        engine.heard(rank, 9)
+    assert engine.clocks() == [0, 3, 0]
+    assert given(engine) == []
+    engine.receive(frame(0, 4), 0)
+    assert given(engine) == []
+    engine.receive(frame(2, 5), 0)
+    assert given(engine) == [(3, 1)]
+
+
+def test_a_lazy_site_speaks_once_it_has_been_waited_for_too_long() -> None:
+    engine = AllAck(1, 2, 0, eager=False)
+    assert engine.deadline() is None
+    engine.receive(frame(1, 3), 50)
+    engine.receive(frame(1, 4), 90)
+    assert engine.deadline() == 50 + LAZY_FOR_NS, "the first one has waited longest"
+    assert engine.note(49 + LAZY_FOR_NS) is None
+    assert engine.note(50 + LAZY_FOR_NS) == Note(0, 0, [])
+    engine.receive(frame(0, 5, slot=-1), 50 + LAZY_FOR_NS)
+    assert given(engine) == [(3, 1), (4, 1)]
+    assert engine.deadline() is None
+    assert engine.note(3 * LAZY_FOR_NS) is None, "what says no more is not waited for"
+
+
+def test_an_own_message_makes_a_lazy_site_wait_anew() -> None:
+    engine = AllAck(1, 2, 0, eager=False)
+    engine.receive(frame(1, 3), 0)
+    engine.receive(frame(0, 4), 7)
+    assert engine.deadline() is None
+    engine.receive(frame(1, 5), 20)
+    assert engine.deadline() == 20 + LAZY_FOR_NS
+
+
+def test_a_frame_outside_the_order_waits_for_nobody() -> None:
+    engine = AllAck(1, 2, 0, eager=False)
+    engine.receive(frame(1, 3, slot=-1), 0)
+    assert not engine.awaited()
+    assert engine.deadline() is None
+
+
+def test_a_lazy_site_takes_over_what_others_counted_and_then_is_silent() -> None:
+    engine = AllAck(1, 2, 0, eager=False)
+    engine.receive(frame(1, 3), 0)
+    engine.merge([3, 3])
+    assert given(engine) == [(3, 1)]
+    engine.receive(frame(1, 5), 0)
+    engine.skip_empty()
+    assert engine.note(LAZY_FOR_NS) is None
+
+
+@pytest.mark.parametrize(("eager", "at_least_ns", "at_most_ns"), [(True, 0, 5 * MS), (False, LAZY_FOR_NS, None)])
+def test_in_a_quiet_group_a_message_arrives_all_the_same(
+    eager: bool, at_least_ns: int, at_most_ns: int | None
+) -> None:
+    cluster = SimCluster(3, options=Options(order="all-ack", eager=eager))
+    cluster.wait_together()
+    start = cluster.now_ns
+    cluster.send("a", b"alone")
+    cluster.run_until(lambda: all(cluster.deliveries(node) for node in cluster.nodes))
+    took_ns = cluster.now_ns - start
+    assert at_least_ns <= took_ns <= (at_most_ns or LAZY_FOR_NS + 5 * MS)
+    cluster.settle()
+    assert cluster.verify().ok
 
 
 def test_clocks_counted_by_any_decide_what_is_regular() -> None:

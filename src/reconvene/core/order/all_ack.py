@@ -5,6 +5,9 @@ own alive frames included, once all their senders' earlier frames are there.
 Promised: every member orders the same frames the same way. A frame is given back once each member, this site
 too, was heard with a clock that is no lower: its later frames have higher ones.
 
+Lazy, only numbered frames count as heard. To count less than was heard is always safe: it can only delay. So that
+nothing waits for ever, a site for whose clock others' frames have waited too long numbers a frame that says no more.
+
 An ordered frame whose clock is not above all that was heard of its sender, or whose sender is no member, is
 ignored and counted in `ignored`.
 """
@@ -14,13 +17,15 @@ from heapq import heappop, heappush
 from reconvene.core.order.engine import Key, Note, Stamp
 from reconvene.wire.messages import Frame
 
-__all__ = ["AllAck"]
+__all__ = ["LAZY_FOR_NS", "AllAck"]
+
+LAZY_FOR_NS = 10_000_000_000
+"""For so long a lazy site leaves it to its own next message to say its clock."""
 
 
 class AllAck:
     """One configuration's order at the member with this rank. Eager: an idle site acknowledges at once what
-    others wait for. Lazy: it leaves that to its own next message, or to the alive frame that acknowledges
-    anyway, after a time."""
+    others wait for. Lazy: it leaves that to its own next message, as the protocol does that the paper measures."""
 
     def __init__(self, number: int, members: int, rank: int, eager: bool = True) -> None:
         self.number = number
@@ -32,6 +37,8 @@ class AllAck:
         self._pending: list[tuple[int, int, Frame]] = []
         self._theirs = 0
         """The highest clock of an ordered frame of others."""
+        self._awaited_since = 0
+        """When the first of those came that this site's clock does not cover; of no matter where it covers all."""
         self._skipping = False
         self._last: Key = (0, -1)
 
@@ -47,10 +54,16 @@ class AllAck:
         if frame.slot >= 0:
             heappush(self._pending, (clock, sender, frame))
             if sender != self.rank and clock > self._theirs:
+                if not self.awaited():
+                    self._awaited_since = now
                 self._theirs = clock
         self._hear(sender, clock)
 
     def heard(self, rank: int, clock: int) -> None:
+        if self.eager:
+            self._count(rank, clock)
+
+    def _count(self, rank: int, clock: int) -> None:
         if rank < len(self._clocks) and clock > self._clocks[rank]:
             self._hear(rank, clock)
 
@@ -81,7 +94,8 @@ class AllAck:
         return (self.number, 0, *key)
 
     def note(self, now: int) -> Note | None:
-        return None
+        due = self.deadline()
+        return None if due is None or now < due or self._skipping else Note(0, 0, [])
 
     def wants_alive(self) -> bool:
         return self.eager and self.awaited()
@@ -90,14 +104,14 @@ class AllAck:
         return self._theirs > self._clocks[self.rank]
 
     def deadline(self) -> int | None:
-        return None
+        return None if self.eager or not self.awaited() else self._awaited_since + LAZY_FOR_NS
 
     def clocks(self) -> list[int]:
         return list(self._clocks)
 
     def merge(self, clocks: list[int]) -> None:
         for rank, clock in enumerate(clocks):
-            self.heard(rank, clock)
+            self._count(rank, clock)
 
     def skip_empty(self) -> None:
         self._skipping = self._skip()
