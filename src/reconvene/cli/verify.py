@@ -18,7 +18,7 @@ __all__ = ["verify_command"]
 
 
 def verify_command(
-    traces: Annotated[list[Path], typer.Argument(metavar="TRACE…", help="Trace directories.")],
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE", help="Trace directories.")],
     engine: Annotated[str, typer.Option(help="local: in this process; spark: not in this version.")] = "local",
     master: Annotated[str | None, typer.Option(help="Spark master's URL, for --engine spark.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
