@@ -135,9 +135,10 @@ def test_for_people(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_trace_is_replaced(small: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     assert call("sim", small, "--trace", trace) == 0
-    (trace / "zombie.jsonl").write_text("left over\n")
+    (trace / "notes.txt").write_text("about this run")
+    small.write_text(SMALL.replace('"b"', '"c"'))
     assert call("sim", small, "--trace", trace) == 0
-    assert sorted(file.name for file in trace.iterdir()) == ["a.jsonl", "b.jsonl", "run.json"]
+    assert sorted(file.name for file in trace.iterdir()) == ["a.jsonl", "c.jsonl", "notes.txt", "run.json"]
 
 
 def test_what_is_no_trace_is_not_replaced(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,9 +150,27 @@ def test_what_is_no_trace_is_not_replaced(small: Path, tmp_path: Path, capsys: p
     assert (precious / "thesis.txt").read_text() == "years of work"
 
 
+def test_somebody_elses_files_of_the_same_names_stay(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "run.json").write_text("{}")
+    (tmp_path / "data" / "a.jsonl").write_text("{}")
+    assert call("sim", small, "--trace", tmp_path / "data") == 2
+    assert "--trace: expected an empty directory or a trace" in line(capsys)
+    assert (tmp_path / "data" / "a.jsonl").exists()
+
+
+def test_with_json_a_refusal_is_a_document_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("sim", tmp_path / "none.toml", "--json") == 2
+    captured = capsys.readouterr()
+    assert list(json.loads(captured.out)) == ["error"]
+    assert captured.err.count("\n") == 1
+
+
 def test_a_trace_that_would_be_a_file(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("sim", small, "--trace", small) == 2
-    assert "expected a directory" in line(capsys)
+    assert "expected an empty directory" in line(capsys)
     assert call("sim", small, "--trace", small / "below") == 2
     line(capsys)
 

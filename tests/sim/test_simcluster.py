@@ -4,6 +4,7 @@ import doctest
 import subprocess
 import sys
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
@@ -102,6 +103,21 @@ def test_faults(cluster: Callable[..., SimCluster]) -> None:
     assert four.verify().check("live.membership").cases > 0
     kinds = {item.kind for item in four.configurations("a")}
     assert {"regular", "transitional"} <= kinds
+
+
+def test_large_messages_come_whole(cluster: Callable[..., SimCluster]) -> None:
+    payloads = [Random(size).randbytes(size) for size in (0, 1, 9_000, 70_000, 200_000)]
+    three = cluster(3, seed=8, loss=0.05)
+    three.wait_together()
+    for place, payload in enumerate(payloads):
+        three.send(three.nodes[place % 3], payload, service=["fifo", "safe", "agreed"][place % 3])
+    three.run_for("20ms")
+    three.partition(["a", "b"], ["c"])
+    three.run_for("2s")
+    three.settle()
+    for node in three.nodes:
+        delivered = [message.payload for message in three.deliveries(node)]
+        assert sorted(delivered) == sorted(set(delivered) & set(payloads)), "whole, and once"
 
 
 def test_waiting_has_an_end(cluster: Callable[..., SimCluster]) -> None:

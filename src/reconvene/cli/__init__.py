@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from reconvene import __version__
+from reconvene.cli._output import BAD_INPUT, print_json
 from reconvene.errors import ReconveneError
 
 __all__ = ["build", "main"]
@@ -59,7 +60,7 @@ def _top(
     if context.invoked_subcommand is None:
         names = ", ".join(name for name, module, _ in COMMANDS if find_spec(module) is not None)
         _complain(f"expected a command: {names}; --help says what they do")
-        raise typer.Exit(2)
+        raise typer.Exit(BAD_INPUT)
 
 
 def _run(arguments: list[str]) -> int:
@@ -71,8 +72,7 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except ReconveneError as error:
-        _complain(str(error))
-        return 2
+        return _refuse(str(error), arguments)
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain about it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -82,13 +82,19 @@ def _run(arguments: list[str]) -> int:
         return 130
     except Exception as error:
         if isinstance(error, UsageError):
-            _complain(str(getattr(error, "format_message", error.__str__)()))
-            return 2
+            return _refuse(str(getattr(error, "format_message", error.__str__)()), arguments)
         if os.environ.get("RECONVENE_TRACEBACK"):
             raise
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         _complain(f"a fault in reconvene itself: {what}; RECONVENE_TRACEBACK=1 shows where")
         return 1
+
+
+def _refuse(message: str, arguments: list[str]) -> int:
+    if "--json" in arguments:
+        print_json({"error": " ".join(message.split())})
+    _complain(message)
+    return BAD_INPUT
 
 
 def _complain(message: str) -> None:

@@ -17,9 +17,13 @@ from reconvene.sim.durations import show_duration
 from reconvene.sim.parse import load_scenario
 from reconvene.sim.runner import Result, run_scenario
 from reconvene.sim.scenario import Scenario
-from reconvene.trace.writer import RUN_FILE, write_trace
+from reconvene.trace.reader import read_run
+from reconvene.trace.writer import RUN_FILE, node_file, write_trace
 
 __all__ = ["sim_command"]
+
+_CHECK_EVERY = 50
+"""Turns between two looks at the sites' invariants: often enough to notice, too seldom to cost."""
 
 
 def sim_command(
@@ -34,7 +38,7 @@ def sim_command(
         _check_target(trace)
     started = time.monotonic()
     with _progress(plan) as advance:
-        result = run_scenario(plan, seed, progress=advance)
+        result = run_scenario(plan, seed, progress=advance, check_every=_CHECK_EVERY)
     elapsed = time.monotonic() - started
     if trace is not None:
         _write(trace, result)
@@ -50,20 +54,23 @@ def _check_target(directory: Path) -> None:
         if not directory.exists():
             return
         if not directory.is_dir():
-            raise Malformed(f"{directory}: --trace: expected a directory, not a file")
-        if any(directory.iterdir()) and not (directory / RUN_FILE).is_file():
-            raise Malformed(f"{directory}: --trace: expected an empty directory or a trace, which has a {RUN_FILE}")
+            raise Malformed(f"{directory}: is a file")
+        if any(directory.iterdir()):
+            read_run(directory)
+    except Malformed as error:
+        raise Malformed(f"--trace: expected an empty directory or a trace: {error}") from None
     except OSError as error:
         raise Malformed(f"{directory}: --trace: expected a directory: {error.strerror or error}") from None
 
 
 def _write(directory: Path, result: Result) -> None:
     try:
-        if directory.is_dir():
-            # Without run.json first, so that what is left after an interruption is not taken for a trace.
-            (directory / RUN_FILE).unlink(missing_ok=True)
-            for old in sorted(directory.glob("*.jsonl")):
-                old.unlink()
+        if directory.is_dir() and any(directory.iterdir()):
+            old = read_run(directory)
+            # run.json first, so that what is left after an interruption is not taken for a trace.
+            (directory / RUN_FILE).unlink()
+            for node in old.nodes:
+                node_file(directory, node).unlink()
         write_trace(directory, result.meta, result.rows)
     except OSError as error:
         raise Malformed(

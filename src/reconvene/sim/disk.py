@@ -18,11 +18,10 @@ MOST_NS = 2_000_000
 
 
 class Disk:
-    __slots__ = ("_busy_until", "_crashes", "_loop", "_random", "_synced", "durable", "stalls")
+    __slots__ = ("_busy_until", "_crashes", "_loop", "_random", "_synced", "durable")
 
     def __init__(self, loop: Loop, random: Random, synced: Callable[[list[int]], None]) -> None:
         self.durable: dict[str, bytes] = {}
-        self.stalls = 0
         self._loop = loop
         self._random = random
         self._synced = synced
@@ -40,7 +39,6 @@ class Disk:
 
     def stall(self, for_ns: int) -> None:
         """Syncs that begin from now on wait this long first."""
-        self.stalls += 1
         self._busy_until = max(self._loop.now, self._busy_until) + for_ns
 
     def crash(self) -> None:

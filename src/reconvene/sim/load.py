@@ -15,12 +15,10 @@ class Application:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._made = 0
-        self.closed = False
 
     def send(self, name: str, service: Service, size: int, count: int = 1) -> None:
-        if not self.closed:
-            payloads = [self._payload(name.encode(), size) for _ in range(count)]
-            self._cluster.node(name).hand_over(service, payloads)
+        payloads = [self._payload(name.encode(), size) for _ in range(count)]
+        self._cluster.node(name).hand_over(service, payloads)
 
     def _payload(self, name: bytes, size: int) -> bytes:
         self._made += 1

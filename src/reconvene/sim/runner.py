@@ -136,7 +136,6 @@ class Runner:
         cluster, scenario = self.cluster, self.scenario
         if self._chaos is not None:
             self._chaos.stop()
-        self._application.closed = True
         cluster.network.calm()
         cluster.connect(scenario.final)
         for node in cluster.nodes:
