@@ -116,7 +116,8 @@ class Changes:
 
     def deadline(self) -> int | None:
         if self.round is not None:
-            return min(self.round.retry_at, self._give_up_at(self.round))
+            give_up_at = self._give_up_at(self.round)
+            return min(self.round.retry_at, give_up_at) if self.round.answered else give_up_at
         if self.phase is Phase.GATHERING:
             # Past that point it depends on what others tell.
             return max(self._since + self._hold_ns(), self._looked_at + _BEAT_NS)
@@ -225,7 +226,7 @@ class Changes:
     def _begin(
         self, number: int, proposer: int, members: tuple[int, ...], incarnations: tuple[int, ...], now: int
     ) -> None:
-        """Every member syncs the number before it answers, so that it never answers it again."""
+        """Every member, the proposer too, syncs the number before it speaks of it: so it is never used twice."""
         round_ = Round(number, proposer, members, incarnations, now)
         reports = self.hearing.reports
         round_.baseline = {site: reports[site].version for site in members if site in reports}
@@ -252,6 +253,7 @@ class Changes:
         state = msgpack.decode(msgpack.encode(state), type=State)
         round_.answered = True
         round_.add_state(state, now)
+        # The proposer's state is also the proposal: it names number and members.
         self._out.send(self._others(round_), state)
         round_.retry_at = now + self._retry_ns(round_)
         if round_.complete():
@@ -384,14 +386,17 @@ class Changes:
                 self.hearing.leave_out(site, now)
             self._give_up("no progress", now)
             return
-        if now >= round_.retry_at:
-            round_.retry_at = now + self._retry_ns(round_)
-            if round_.proposer == self.site and not round_.complete():
-                unanswered = tuple(s for s in round_.members if s not in round_.states and s != self.site)
-                proposal = Propose(round_.number, self.site, list(round_.members), list(round_.incarnations))
-                self._out.send(unanswered, proposal)
-            if round_.answered:
-                self._tell_progress(round_)
+        if now >= round_.retry_at and round_.answered:
+            self._repeat(round_, now)
+
+    def _repeat(self, round_: Round, now: int) -> None:
+        """A datagram may have been lost. Who has told its state knows of the round, and tells what it lacks."""
+        round_.retry_at = now + self._retry_ns(round_)
+        if round_.proposer == self.site and not round_.complete():
+            unanswered = tuple(site for site in round_.members if site not in round_.states)
+            proposal = Propose(round_.number, self.site, list(round_.members), list(round_.incarnations))
+            self._out.send(unanswered, proposal)
+        self._tell_progress(round_)
 
     def _proven(self, round_: Round) -> bool:
         """Someone has installed it, so all have recovered."""
