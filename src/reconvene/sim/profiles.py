@@ -36,12 +36,19 @@ def _chaos(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
 
 
 def _long(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
-    """Half a minute of faults, so that configurations follow each other many times over."""
-    return _scenario("long", seed, random, names, duration_ns=20 * SECOND, settle_ns=8 * SECOND)
+    """A quarter of a minute of faults, so that configurations follow each other many times over."""
+    return _scenario("long", seed, random, names, duration_ns=15 * SECOND, settle_ns=5 * SECOND, calm=True)
 
 
 def _scenario(
-    profile: str, seed: int, random: Random, names: tuple[str, ...], *, duration_ns: int, settle_ns: int
+    profile: str,
+    seed: int,
+    random: Random,
+    names: tuple[str, ...],
+    *,
+    duration_ns: int,
+    settle_ns: int,
+    calm: bool = False,
 ) -> Scenario:
     lossy = random.random() < 0.5
     conditions = Conditions(
@@ -53,7 +60,7 @@ def _scenario(
     )
     kinds = random.sample(FAULTS, random.randint(2, len(FAULTS)))
     # The whole's rate is bounded, so that a run of nine sites costs about what a run of three costs.
-    rate = random.choice((6.0, 20.0, 45.0)) / len(names)
+    rate = random.choice((3.0, 8.0, 20.0) if calm else (6.0, 20.0, 45.0)) / len(names)
     loads = tuple(
         Load(
             nodes=names if random.random() < 0.7 else tuple(sorted(random.sample(names, 2))),
