@@ -127,3 +127,24 @@ def test_run_json_has_the_schema_s_fields(tmp_path: Path) -> None:
     run, rows = random_run(2)
     write_trace(tmp_path, run, rows)
     assert set(msgspec.json.decode((tmp_path / "run.json").read_bytes())) == set(Run.__struct_fields__)
+
+
+def test_null_is_what_an_event_does_not_have(tmp_path: Path) -> None:
+    run, rows = random_run(5)
+    write_trace(tmp_path, run, rows)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"}\n", b',"pos":null}\n'))
+    assert read_trace(tmp_path).rows == rows
+
+
+@pytest.mark.parametrize("junk", [b"\xff\xfe\n", b"[" * 100_000 + b"\n", b"7\n", b"{}\n", b'{"node":"a"}\n'])
+def test_junk_is_refused_and_never_a_traceback(tmp_path: Path, junk: bytes) -> None:
+    run, rows = random_run(6)
+    write_trace(tmp_path, run, rows)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(path.read_bytes() + junk)
+    with pytest.raises(Malformed, match=rf"a\.jsonl:{len(rows['a']) + 1}: expected an event"):
+        read_trace(tmp_path)
+    (tmp_path / "run.json").write_bytes(junk)
+    with pytest.raises(Malformed, match=r"run\.json"):
+        read_trace(tmp_path)

@@ -20,6 +20,8 @@ __all__ = ["Trace", "check_row", "check_run", "read_rows", "read_run", "read_tra
 _ROWS = msgspec.json.Decoder(Row)
 _RUN = msgspec.json.Decoder(Run)
 
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises, whatever the bytes are."""
 _LAYERS = frozenset({"evs", "corel", "isis"})
 _CONF_KINDS = frozenset({"regular", "transitional", "hidden"})
 _SERVICES = frozenset({"fifo", "causal", "agreed", "safe"})
@@ -60,7 +62,7 @@ def read_run(directory: Path) -> Run:
     _check_schema(path, data)
     try:
         run = _RUN.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise Malformed(f"{path}: {error}") from None
     try:
         check_run(run)
@@ -158,7 +160,7 @@ def _check_schema(path: Path, data: bytes) -> None:
     """The schema number comes first: a later schema's run.json may differ in everything else."""
     try:
         document = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise Malformed(f"{path}: expected a JSON object ({error})") from None
     if not isinstance(document, dict) or "schema" not in document:
         raise Malformed(f"{path}: is not a trace's; expected a JSON object with `schema`")
@@ -174,7 +176,7 @@ def _decode(path: Path, data: bytes) -> list[Row]:
         # Without its newline, a line that is a complete object was written wholly; any other was torn.
         try:
             msgspec.json.decode(last)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _NOT_JSON:
             return rows
         rows.append(_decode_line(path, len(rows) + 1, last))
     return rows
@@ -184,18 +186,22 @@ def _decode_lines(path: Path, data: bytes) -> list[Row]:
     lines = data.count(b"\n")
     try:
         rows = _ROWS.decode_lines(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _NOT_JSON:
         rows = []
     if len(rows) == lines:
         return rows
     # Something is wrong (or blank): find the line.
-    return [_decode_line(path, number, line) for number, line in enumerate(data.splitlines(), 1)]
+    return [_decode_line(path, number, line) for number, line in enumerate(data.split(b"\n")[:-1], 1)]
 
 
 def _decode_line(path: Path, number: int, line: bytes) -> Row:
     try:
-        return _ROWS.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        document = msgspec.json.decode(line)
+        if isinstance(document, dict):
+            # Writers that know only tables fill the columns that an event does not have with null.
+            document = {key: value for key, value in document.items() if value is not None}
+        return msgspec.convert(document, Row)
+    except _NOT_JSON as error:
         raise Malformed(f"{path}:{number}: expected an event ({error})") from None
 
 
