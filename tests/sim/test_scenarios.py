@@ -84,9 +84,8 @@ def test_partitions_faster_than_configurations() -> None:
 
 def test_representatives_crash_amid_their_work() -> None:
     result = play("representative-crashes")
-    assert configurations(result, "d", "hidden") == ["bcde"], "b's"
-    assert "cde" in configurations(result, "d", "regular")
-    assert "cde" not in configurations(result, "c", "regular"), "c crashed a moment before"
+    assert "bcde" in configurations(result, "d", "hidden"), "b crashed after it had proposed"
+    assert "bcde" not in configurations(result, "d", "regular")
 
 
 def test_a_message_larger_than_frames() -> None:
