@@ -23,13 +23,13 @@ def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
 class _View:
     """What one node has delivered of one configuration's messages."""
 
-    __slots__ = ("ahead", "counts", "known", "own")
+    __slots__ = ("ahead", "counts", "known", "sends")
 
     def __init__(self, nodes: int) -> None:
         self.counts = [0] * nodes
         """Of each sender, how many of its messages were delivered without a gap from the first."""
-        self.own = 0
-        """How many messages the node itself sent there."""
+        self.sends: list[int] = []
+        """The node's own sendings there."""
         self.ahead: set[tuple[int, int]] = set()
         """(sender, index) of those delivered beyond a gap."""
         self.known: list[int] | None = None
@@ -43,17 +43,17 @@ class _View:
         while self.ahead and (sender, self.counts[sender] + 1) in self.ahead:
             self.counts[sender] += 1
 
-    def send(self, node: int) -> tuple[int, ...]:
-        self.own += 1
+    def send(self, node: int, event: int) -> tuple[int, ...]:
+        self.sends.append(event)
         past = self.counts.copy() if self.known is None else self.known
-        past[node] = self.own
+        past[node] = len(self.sends)
         return tuple(past)
 
     def learn(self, node: int, past: tuple[int, ...]) -> None:
         """From here on a delivery was wrong: what precedes is no longer what was delivered."""
         if self.known is None:
             self.known = self.counts.copy()
-            self.known[node] = max(self.known[node], self.own)
+            self.known[node] = max(self.known[node], len(self.sends))
         self.known[:] = map(max, self.known, past)
 
 
@@ -98,10 +98,10 @@ class _Causality:
                 node, message = nodes[event], msgs[event]
                 view = self._view(node, h.conf[event], services[message] == FIFO)
                 if services[message] == FIFO:
-                    view.own += 1
-                    self.fifo_index[message] = view.own
+                    view.sends.append(event)
+                    self.fifo_index[message] = len(view.sends)
                 else:
-                    self.past[message] = view.send(node)
+                    self.past[message] = view.send(node, event)
 
     def _deliver(self, event: int, message: int, send: int) -> None:
         h = self.h
@@ -131,16 +131,6 @@ class _Causality:
 
     def _violate(self, event: int, send: int, sender: int, index: int, fifo: bool) -> None:
         h = self.h
-        missing = self._find(h.conf[send], sender, index, fifo)
+        missing = self._view(sender, h.conf[send], fifo).sends[index - 1]
         detail = f"{h.describe(event)}: {h.describe(missing)} precedes it, and was not delivered before it"
         self.tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
-
-    def _find(self, conf: int, sender: int, index: int, fifo: bool) -> int:
-        """The sending of a sender's index-th message in a configuration."""
-        h = self.h
-        for event in range(h.first[sender], h.first[sender + 1]):
-            if h.kind[event] == SEND and h.conf[event] == conf and h.sent[h.msg[event]] == event:
-                index -= (h.msg_service[h.msg[event]] == FIFO) == fifo
-                if index == 0:
-                    return event
-        raise AssertionError("the schedule numbered this message")
