@@ -5,7 +5,7 @@ Promised: what it does follows from its own stream of random numbers and the sta
 `stop` it does nothing more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import exp, log
 from random import Random
@@ -22,6 +22,11 @@ _SHORTEST_NS = 10 * MS
 _LONGEST_NS = 4_000 * MS
 """Of a fault: from what nobody notices to what everybody has long reacted to."""
 
+_LONG_STEPS = ("down", "operational", "gathering")
+"""Steps that faults find by themselves."""
+_RARE_STEP = "recovering: exchange"
+"""Only where frames were lost, or a partition came between them."""
+
 
 class Chaos:
     def __init__(self, cluster: Cluster, plan: ChaosPlan, random: Random) -> None:
@@ -30,6 +35,10 @@ class Chaos:
         self._random = random
         self._stopped = False
         self._partitions = 0
+        self._ambush: str | None = None
+        """A kind of fault that waits for a node to enter a short step …"""
+        self._victim: str | None = None
+        """… and the node that did."""
         self._faults: dict[str, Callable[[], None]] = {
             "partition": self._partition,
             "crash": self._crash,
@@ -42,6 +51,7 @@ class Chaos:
             "clock": self._clock,
             "disk": self._disk,
         }
+        cluster.on_step(self._stepped)
         self._next(plan.from_ns)
 
     def stop(self) -> None:
@@ -55,8 +65,27 @@ class Chaos:
     def _strike(self, _: None) -> None:
         if self._stopped:
             return
-        self._faults[self._random.choice(self._plan.faults)]()
+        kind = self._random.choice(self._plan.faults)
+        if self._random.random() < 0.3:
+            self._ambush = kind
+        else:
+            self._faults[kind]()
         self._next(self._cluster.now)
+
+    def _stepped(self, node: Node, before: str, now: str) -> None:
+        # Steps that last for a millisecond are hardly ever met by a fault that comes at a random time.
+        if self._stopped or self._ambush is None or now in _LONG_STEPS:
+            return
+        if now != _RARE_STEP and self._random.random() < 0.6:
+            return
+        kind, self._ambush = self._ambush, None
+        self._victim = node.name
+        self._faults[kind]()
+        self._victim = None
+
+    def _choose(self, names: Sequence[str]) -> str:
+        victim = self._victim
+        return victim if victim is not None and victim in names else self._random.choice(names)
 
     def _later(self, repair: Callable[[], None]) -> None:
         self._cluster.loop.at(self._cluster.now + self._some_time(), self._repair, repair)
@@ -109,7 +138,7 @@ class Chaos:
             for name in names:
                 self._crash_one(name)
             return
-        self._crash_one(self._random.choice(self._representatives() or names))
+        self._crash_one(self._choose(self._representatives() or names))
 
     def _representatives(self) -> list[str]:
         """In a third of the cases: who proposes configurations is where a crash hurts most."""
@@ -133,9 +162,9 @@ class Chaos:
             self._cluster.restart(node.name)
 
     def _pause(self) -> None:
-        nodes = [node for node in self._cluster.nodes if node.up and not node.paused]
-        if nodes:
-            node = self._random.choice(nodes)
+        names = [node.name for node in self._cluster.nodes if node.up and not node.paused]
+        if names:
+            node = self._cluster.node(self._choose(names))
             self._cluster.pause(node.name)
             self._later(lambda: self._resume(node))
 
@@ -144,10 +173,10 @@ class Chaos:
             self._cluster.resume(node.name)
 
     def _clock(self) -> None:
-        self._cluster.jump(self._random.choice(self._cluster.names), self._some_time())
+        self._cluster.jump(self._choose(self._cluster.names), self._some_time())
 
     def _disk(self) -> None:
-        self._cluster.stall(self._random.choice(self._cluster.names), self._some_time() // 4)
+        self._cluster.stall(self._choose(self._cluster.names), self._some_time() // 4)
 
     # -- conditions --------------------------------------------------------------------------------------
 
@@ -171,7 +200,7 @@ class Chaos:
 
     def _some_pairs(self) -> list[tuple[str, str]]:
         """One directed pair, or all that one node says, or all that it hears."""
-        one = self._random.choice(self._cluster.names)
+        one = self._choose(self._cluster.names)
         others = [name for name in self._cluster.names if name != one]
         if not others:
             return []
