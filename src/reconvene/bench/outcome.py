@@ -1,0 +1,74 @@
+"""What a benchmark is told and what it gives: rows for programs, tables for people, plots where there are any."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec import Struct
+
+__all__ = ["Outcome", "Row", "Settings", "Table", "Tell", "number"]
+
+Tell = Callable[[str, int, int], None]
+"""What is being done, how many steps are done, how many there are."""
+
+
+def _say_nothing(what: str, done: int, total: int) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    quick: bool = False
+    """A minute or less, with fewer points and shorter runs."""
+    seed: int = 1
+    plots: Path | None = None
+    """Where to draw; None: nowhere."""
+    tell: Tell = _say_nothing
+
+
+class Row(Struct, frozen=True, omit_defaults=True):
+    """One figure; `ratio` is `value` over that of `against`."""
+
+    work: str
+    system: str
+    value: float
+    unit: str
+    against: str | None = None
+    ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+
+    @staticmethod
+    def of(title: str, columns: Sequence[str], lines: Iterable[Sequence[str]]) -> "Table":
+        return Table(title, tuple(columns), tuple(tuple(line) for line in lines))
+
+
+@dataclass(slots=True)
+class Outcome:
+    bench: str
+    rows: list[Row] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What one has to know to read the tables, a line each."""
+    plots: list[Path] = field(default_factory=list)
+
+    def add(
+        self, work: str, system: str, value: float, unit: str, against: str | None = None, ratio: float | None = None
+    ) -> None:
+        """Rounds to what is worth telling."""
+        shown = None if ratio is None else float(f"{ratio:.4g}")
+        self.rows.append(Row(work, system, float(f"{value:.5g}"), unit, against, shown))
+
+
+def number(value: float) -> str:
+    """Three digits, and no exponent."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"

@@ -1,0 +1,109 @@
+"""Real sites wired in memory: every datagram arrives, at once, and nothing else is between them."""
+
+from time import thread_time_ns
+
+from reconvene.core.effects import Delivered, Effects
+from reconvene.core.options import Limits, Options
+from reconvene.core.site import Site, boot
+from reconvene.ids import Service
+
+__all__ = ["Wired"]
+
+MS = 1_000_000
+
+
+class Wired:
+    FRAME_BYTES = 60_000
+    """As on loopback, so that a hundred messages fit."""
+    ROUND_NS = MS // 5
+
+    def __init__(self, size: int, options: Options) -> None:
+        options = Options(
+            order=options.order, generator=options.generator, policy=options.policy,
+            limits=Limits(frame_bytes=self.FRAME_BYTES),
+        )  # fmt: skip
+        self.now = 1_000 * MS
+        self.delivered = 0
+        self.sites = [Site(options, ordinal, size, boot(None, ordinal), self.now) for ordinal in range(size)]
+        self._queues: list[list[bytes]] = [[] for _ in range(size)]
+        while any(len(site.members) < size or site.phase != "operational" for site in self.sites):
+            self._idle()
+        self.settle()
+
+    def _idle(self) -> None:
+        self.now += MS
+        for ordinal, site in enumerate(self.sites):
+            queue, self._queues[ordinal] = self._queues[ordinal], []
+            for data in queue:
+                site.receive(data, self.now)
+            effects = site.flush(self.now)
+            self._perform(effects)
+            if effects.persist:
+                for write in effects.persist:
+                    site.synced(write.token, self.now)
+                self._perform(site.flush(self.now))
+
+    def _perform(self, effects: Effects) -> None:
+        for destinations, data in effects.datagrams:
+            for destination in destinations:
+                self._queues[destination].append(data)
+        for event in effects.events:
+            if type(event) is Delivered:
+                self.delivered += len(event.payloads)
+
+    def settle(self) -> None:
+        """Until what is under way has arrived, been acknowledged and been delivered."""
+        for _ in range(100):
+            self._idle()
+
+    def play(self, payloads: list[bytes], rounds: int, a_turn_each: bool = False) -> int:
+        """Each site sends a frame of these in each round; gives the processor time in ns, `submit` left out."""
+        play = self._turns_each if a_turn_each else self._turns
+        spent = 0
+        before = self.delivered
+        for _ in range(rounds):
+            self.now += self.ROUND_NS
+            for site in self.sites:
+                for payload in payloads:
+                    site.submit(Service.AGREED, payload, self.now)
+            turns: list[Effects] = []
+            start = thread_time_ns()
+            play(turns)
+            spent += thread_time_ns() - start
+            for effects in turns:
+                for event in effects.events:
+                    if type(event) is Delivered:
+                        self.delivered += len(event.payloads)
+        assert self.delivered - before > (rounds - 3) * len(payloads) * len(self.sites) ** 2, "all is delivered"
+        return spent
+
+    def _turns(self, turns: list[Effects]) -> None:
+        """A turn takes all that has arrived and what was submitted."""
+        now, queues = self.now, self._queues
+        for ordinal, site in enumerate(self.sites):
+            queue, queues[ordinal] = queues[ordinal], []
+            for data in queue:
+                site.receive(data, now)
+            effects = site.flush(now)
+            turns.append(effects)
+            for destinations, data in effects.datagrams:
+                for destination in destinations:
+                    queues[destination].append(data)
+
+    def _turns_each(self, turns: list[Effects]) -> None:
+        """Each datagram is a turn of its own, and so is what was submitted."""
+        now, queues = self.now, self._queues
+        for ordinal, site in enumerate(self.sites):
+            queue, queues[ordinal] = queues[ordinal], []
+            for data in queue:
+                site.receive(data, now)
+                effects = site.flush(now)
+                turns.append(effects)
+                for destinations, reply in effects.datagrams:
+                    for destination in destinations:
+                        queues[destination].append(reply)
+            if not queue:
+                turns.append(effects := site.flush(now))
+                for destinations, reply in effects.datagrams:
+                    for destination in destinations:
+                        queues[destination].append(reply)

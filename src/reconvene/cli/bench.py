@@ -1,0 +1,101 @@
+"""reconvene bench: measures."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table as RichTable
+
+from reconvene.bench import BENCHES, PEERS, Outcome, Settings, Table, load
+from reconvene.bench.outcome import Tell
+from reconvene.bench.plotting import HOW, can_plot
+from reconvene.cli._output import print_json, refuse
+
+__all__ = ["bench_command"]
+
+
+def bench_command(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help=f"One of {', '.join(BENCHES)}.")] = None,
+    peer: Annotated[
+        str | None, typer.Option(metavar="NAME,…", help="Other systems to run beside it, where it has any.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A minute or less.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Of what runs in virtual time.")] = 1,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where plots go.")] = Path("out/bench"),
+) -> None:
+    """Run a benchmark. Those in virtual time give the same figures everywhere."""
+    if name is None or name not in BENCHES:
+        got = "" if name is None else f"{name}: "
+        refuse(f"{got}expected a benchmark: {', '.join(BENCHES)}", as_json)
+    if peer is not None:
+        _check_peers(name, peer, as_json)
+    if out.exists() and not out.is_dir():
+        refuse(f"{out}: --out: expected a directory", as_json)
+    with _progress() as tell:
+        outcome = load(name)(Settings(quick, seed, out if can_plot() else None, tell))
+    if as_json:
+        print_json({"bench": outcome.bench, "rows": outcome.rows})
+    else:
+        _show(outcome)
+    _show_plots(outcome)
+
+
+def _check_peers(name: str, peers: str, as_json: bool) -> None:
+    known = PEERS[name]
+    for peer in filter(None, (part.strip() for part in peers.split(","))):
+        if peer not in known:
+            expected = f"expected {', '.join(known)}" if known else f"bench {name} has no peers"
+            refuse(f"--peer {peer}: {expected}", as_json)
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield tell
+
+
+def _show(outcome: Outcome) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=200)
+    for table in outcome.tables:
+        console.print(table.title, style="bold", markup=False, soft_wrap=True)
+        console.print(_rich(table))
+        console.print()
+    for note in outcome.notes:
+        print(note)
+    sys.stdout.flush()
+
+
+def _rich(table: Table) -> RichTable:
+    shown = RichTable(box=None, pad_edge=False)
+    for place, column in enumerate(table.columns):
+        numeric = place > 0 and all(line[place][:1].isdigit() for line in table.lines)
+        shown.add_column(column, justify="right" if numeric else "left")
+    for line in table.lines:
+        shown.add_row(*line)
+    return shown
+
+
+def _show_plots(outcome: Outcome) -> None:
+    """On stderr, so that it stands beside tables and JSON alike."""
+    if not can_plot():
+        print(HOW, file=sys.stderr)
+    elif outcome.plots:
+        names = ", ".join(path.name for path in outcome.plots if path.suffix == ".png")
+        print(f"plots in {outcome.plots[0].parent}: {names} (and as SVG)", file=sys.stderr)
