@@ -51,11 +51,16 @@ LAYERS = (
     Layer("sim", ("sim.*",), uses=("words", "wire", "interface", "site", "trace", "recorder")),
     Layer("campaign", ("campaign.*",), uses=("words", "interface", "trace", "verify", "sim")),
     Layer("testing", ("testing.*",), uses=("words", "interface", "site", "trace", "verify", "sim")),
+    Layer(
+        "bench",
+        ("bench.*",),
+        uses=("words", "wire", "interface", "multicast", "membership", "evs", "order", "site", "trace", "sim"),
+    ),
     Layer("public", ("",), uses=("words",)),
     Layer(
         "cli",
         ("cli.*", "__main__"),
-        uses=("words", "interface", "trace", "verify", "sim", "campaign", "testing", "public"),
+        uses=("words", "interface", "trace", "verify", "sim", "campaign", "testing", "bench", "public"),
     ),
 )
 

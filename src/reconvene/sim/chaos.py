@@ -51,7 +51,8 @@ class Chaos:
             "clock": self._clock,
             "disk": self._disk,
         }
-        cluster.on_step(self._stepped)
+        if plan.ambush:
+            cluster.on_step(self._stepped)
         self._next(plan.from_ns)
 
     def stop(self) -> None:
@@ -66,7 +67,7 @@ class Chaos:
         if self._stopped:
             return
         kind = self._random.choice(self._plan.faults)
-        if self._random.random() < 0.3:
+        if self._plan.ambush and self._random.random() < self._plan.ambush:
             self._ambush = kind
         else:
             self._faults[kind]()

@@ -99,6 +99,7 @@ def _scenario(
             until_ns=duration_ns,
             faults=tuple(sorted(kinds)),
             mean_gap_ns=random.choice((120, 300, 700)) * MS,
+            ambush=0.3,
         ),
     )
 

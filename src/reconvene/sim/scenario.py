@@ -112,6 +112,9 @@ class ChaosPlan(Struct, frozen=True):
     until_ns: int
     faults: Names
     mean_gap_ns: int
+    ambush: float = 0.0
+    """How many of the faults wait for a node to enter one of the protocol's short steps. Scenario files have none:
+    there the faults follow from the seed and the time alone, whatever the load."""
 
 
 class Scenario(Struct, frozen=True, kw_only=True):

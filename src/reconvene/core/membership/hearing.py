@@ -141,12 +141,14 @@ class Hearing:
         return probes
 
     def leave_out(self, site: int, now: int) -> None:
-        """This site did not answer or makes no progress: it does not count as heard for a while."""
-        span = self._timing.leave_out_ns
-        if now - self._left_out_at[site] < 10 * span:
-            span *= 2
-        self._left_out_at[site] = now
-        self._left_out_until[site] = now + span
+        """This site did not answer or makes no progress: it does not count as heard for a while. If it is silent
+        too, it is merely suspected early, and counts again with its first sign of life."""
+        if now - self._last[site] <= 3 * self._timing.beacon_every_ns:
+            span = self._timing.leave_out_ns
+            if now - self._left_out_at[site] < 10 * span:
+                span *= 2
+            self._left_out_at[site] = now
+            self._left_out_until[site] = now + span
         if self.hears(site):
             self.update(hears=self.report.hears & ~(1 << site))
 
