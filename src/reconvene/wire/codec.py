@@ -1,7 +1,7 @@
 """Datagrams to bytes and back.
 
-Promised: `decode` raises `Malformed` and nothing else, whatever it is given, and makes nothing larger than the
-datagram itself.
+Promised: `decode` raises `Malformed` and nothing else, whatever it is given, and what it makes is at most some ten
+times as large as the datagram itself, whatever lengths that claims.
 """
 
 import msgspec

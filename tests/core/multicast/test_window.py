@@ -1,0 +1,96 @@
+"""The network sliding window: never exceeded, shared fairly, and one frame is always allowed."""
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconvene.core.multicast.window import Window
+from reconvene.core.options import Limits
+
+quick = settings(max_examples=150, derandomize=True, deadline=None)
+LIMITS = Limits(frame_bytes=1_000, buffer_bytes=20_000)
+MS = 1_000_000
+
+
+@quick
+@given(st.integers(0, 2**32), st.integers(1, 6))
+def test_a_member_keeps_within_its_share(seed: int, members: int) -> None:
+    random = Random(seed)
+    window = Window(members, LIMITS)
+    under_way: list[tuple[int, int]] = []
+    seq = stable = now = 0
+    for _ in range(60):
+        now += random.randrange(300) * MS
+        if under_way and random.random() < 0.5:
+            stable = random.choice(under_way)[0]
+            under_way = [entry for entry in under_way if entry[0] > stable]
+            window.settled(stable, random.randrange(members + 1), now)
+            continue
+        size = random.randint(1, LIMITS.frame_bytes)
+        total = sum(weight for _, weight in under_way)
+        if window.takes(size):
+            assert not under_way or total + size <= window.share
+            seq += 1
+            under_way.append((seq, size))
+            window.sent(seq, size, True, now)
+        else:
+            assert under_way, "one frame is always allowed"
+            assert total + size > window.share
+        assert window.share <= window.bytes
+        assert window.bytes <= max(LIMITS.buffer_bytes * 9 // 20, LIMITS.frame_bytes)
+
+
+@quick
+@given(st.lists(st.integers(0, 2**62), min_size=3, max_size=3))
+def test_the_smallest_buffer_counts(buffers: list[int]) -> None:
+    window = Window(3, LIMITS)
+    for rank, buffer in enumerate(buffers):
+        window.report(rank, buffer)
+    assert window.bytes == max(min(max(buffer, 1) for buffer in buffers) * 9 // 20, LIMITS.frame_bytes)
+    assert window.takes(LIMITS.frame_bytes)
+
+
+def fill(windows: list[Window], asking: list[int]) -> list[int]:
+    """Frames that each asking member gets out of one window before it must wait."""
+    sent = [0] * len(windows)
+    for rank in asking:
+        windows[rank].settled(0, len(asking), 0)
+        while windows[rank].takes(LIMITS.frame_bytes):
+            sent[rank] += 1
+            windows[rank].sent(sent[rank], LIMITS.frame_bytes, True, 0)
+    return sent
+
+
+def test_shares_are_equal_and_the_silent_ones_are_used() -> None:
+    limits = Limits(frame_bytes=1_000, buffer_bytes=20_000)
+    three = fill([Window(3, limits) for _ in range(3)], [0, 1, 2])
+    assert three == [3, 3, 3]
+    one = fill([Window(3, limits) for _ in range(3)], [1])
+    assert one == [0, 9, 0]
+    assert sum(three) * LIMITS.frame_bytes <= limits.buffer_bytes * 9 // 20
+
+
+def test_a_queue_on_the_way_makes_it_shrink_and_grow_again() -> None:
+    window = Window(2, LIMITS)
+    whole = window.share
+    window.sent(1, 100, True, 0)
+    window.settled(1, 1, 1 * MS)
+    window.sent(2, 100, True, 1 * MS)
+    window.settled(2, 1, 500 * MS)
+    assert LIMITS.frame_bytes <= window.share < whole
+    for seq in range(3, 40):
+        window.sent(seq, 100, True, 500 * MS)
+        window.settled(seq, 1, 501 * MS)
+    assert window.share == whole
+
+
+def test_two_frames_that_are_not_full() -> None:
+    window = Window(2, LIMITS)
+    for seq in (1, 2):
+        assert window.takes_partial()
+        window.sent(seq, 10, False, 0)
+    assert not window.takes_partial()
+    assert window.presses
+    window.settled(1, 1, MS)
+    assert window.takes_partial()
