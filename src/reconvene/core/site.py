@@ -28,6 +28,7 @@ from reconvene.wire.messages import (
     Progress,
     Propose,
     Rebroadcast,
+    Relay,
     State,
 )
 
@@ -146,7 +147,10 @@ class Site:
         changes = self.changes
         match datagram:
             case Frame() | Alive() | Nack():
-                self._receive_in_configuration(datagram, now)
+                self._receive_in_configuration(datagram, True, now)
+                return
+            case Relay(frame=frame):
+                self._receive_in_configuration(frame, False, now)
                 return
             case Beacon():
                 self._receive_beacon(datagram, now)
@@ -183,7 +187,8 @@ class Site:
 
     # -- the present configuration
 
-    def _receive_in_configuration(self, datagram: Frame | Alive | Nack, now: int) -> None:
+    def _receive_in_configuration(self, datagram: Frame | Alive | Nack, direct: bool, now: int) -> None:
+        """`direct`: it came from its sender itself, which is a sign of life."""
         current = self._current
         if datagram.conf != current.number:
             if self.changes.receive_early(datagram, now):
@@ -196,7 +201,8 @@ class Site:
             # Its own frames come back from others in answer to a nack that was meant for someone else.
             self.counters.stale += 1
             return
-        self.changes.hearing.sign(current.members[sender], now)
+        if direct:
+            self.changes.hearing.sign(current.members[sender], now)
         if current.frozen:
             self.counters.stale += 1
             return
@@ -207,14 +213,15 @@ class Site:
                 current.multicast.hear(datagram, now)
             case Nack():
                 for frame in current.multicast.answer(datagram, now):
-                    self._out.send((current.members[sender],), frame)
+                    again = frame if frame.sender == current.rank else Relay(frame)
+                    self._out.send((current.members[sender],), again)
 
     def _check_installed(self, now: int) -> None:
         if self.changes.current is not self._current:
             self._install(self.changes.current)
             early, self.changes.early = self.changes.early, []
             for datagram in early:
-                self._receive_in_configuration(datagram, now)
+                self._receive_in_configuration(datagram, False, now)
 
     def _install(self, configuration: Configuration) -> None:
         self._current = configuration

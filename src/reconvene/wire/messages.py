@@ -19,6 +19,7 @@ __all__ = [
     "Progress",
     "Propose",
     "Rebroadcast",
+    "Relay",
     "Report",
     "State",
 ]
@@ -175,4 +176,10 @@ class Rebroadcast(Struct, array_like=True, tag=8, gc=False):
     frame: Frame
 
 
-Datagram = Frame | Alive | Nack | Beacon | Propose | State | Progress | Rebroadcast
+class Relay(Struct, array_like=True, tag=9, gc=False):
+    """Another member's frame, in answer to a nack. Unlike the frame itself it is no sign of life of its sender's."""
+
+    frame: Frame
+
+
+Datagram = Frame | Alive | Nack | Beacon | Propose | State | Progress | Rebroadcast | Relay
