@@ -10,9 +10,10 @@ from random import Random
 import pytest
 
 from reconvene.core.membership.cliques import partition, two_way
+from reconvene.core.site import Site
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
-from reconvene.sim.conditions import Conditions
+from reconvene.sim.conditions import Changes, Conditions
 
 SECOND = 1_000_000_000
 MOST_AFTER_A_CHANGE = 2
@@ -84,3 +85,24 @@ def test_it_stays_with_loss_besides(name: str) -> None:
     size, cuts = TOPOLOGIES[name]
     _, _, after = run(size, cuts, Conditions(loss=0.1))
     assert max(after) <= MOST_IN_A_LOSSY_MINUTE
+
+
+@pytest.mark.parametrize(("every_ms", "size"), [(100, 100), (10, 100), (500, 20_000)])
+def test_a_slow_lossy_link_keeps_its_configuration_and_sees_no_storm(every_ms: int, size: int) -> None:
+    """300 ms, 5 % loss, 1 Mbit/s between two halves; up to several times of what the link can carry."""
+    slow = Changes(latency_ns=300_000_000, loss=0.05, bandwidth_bps=1_000_000)
+    cluster = Cluster("abcd", seed=3, links={(one, two): slow for one in "ab" for two in "cd"})
+    cluster.start()
+    cluster.run_until(5 * SECOND)
+    while cluster.now < 25 * SECOND:
+        cluster.run_for(every_ms * 1_000_000)
+        for name in cluster.names:
+            cluster.send(name, Service.AGREED, bytes(size))
+    cluster.run_for(20 * SECOND)
+    assert all(row.t < 4 * SECOND for rows in cluster.rows.values() for row in rows if row.kind == "conf")
+    sites = [node.site for node in cluster.nodes if isinstance(node.site, Site)]
+    frames = sum(site.current.multicast.received[site.current.rank] for site in sites)
+    resent = sum(site.counters.resent for site in sites)
+    # Each frame takes the slow link twice, and one copy in twenty is lost.
+    assert resent <= frames * 0.2
+    assert sum(site.counters.duplicates for site in sites) <= frames * 0.1
