@@ -22,6 +22,7 @@ from reconvene.wire.messages import (
     Progress,
     Propose,
     Rebroadcast,
+    Relay,
     Report,
     State,
 )
@@ -104,7 +105,7 @@ class Liar:
         self.random = random
         self.makers: list[Callable[[], Datagram]] = [
             self.frame, self.alive, self.nack, self.beacon, self.propose, self.state, self.progress,
-            self.rebroadcast,
+            self.rebroadcast, lambda: Relay(self.frame()),
         ]  # fmt: skip
 
     def next(self) -> bytes:

@@ -21,6 +21,7 @@ from reconvene.wire.messages import (
     Progress,
     Propose,
     Rebroadcast,
+    Relay,
     Report,
     State,
 )
@@ -61,6 +62,7 @@ MESSAGES: dict[str, st.SearchStrategy[Datagram]] = {
     "state": state,
     "progress": st.builds(Progress, count, rank, count, mask, counts(768), flag),
     "rebroadcast": st.builds(Rebroadcast, count, frame),
+    "relay": st.builds(Relay, frame),
 }
 message = st.one_of(list(MESSAGES.values()))
 
@@ -146,7 +148,7 @@ def test_fields_of_another_kind(sent: Datagram, data: st.DataObject, value: obje
     only_malformed(msgpack.encode(fields))
 
 
-@pytest.mark.parametrize("tag", range(1, 9))
+@pytest.mark.parametrize("tag", range(1, 10))
 @pytest.mark.parametrize("field", range(1, 13))
 def test_counts_that_promise_too_much(tag: int, field: int) -> None:
     """A length is believed only as far as there are bytes: no memory is set aside for it."""

@@ -11,7 +11,7 @@ from reconvene.core.site import Site
 from reconvene.errors import Malformed
 from reconvene.ids import Service
 from reconvene.wire.codec import decode
-from reconvene.wire.messages import Beacon, Frame, Progress, Rebroadcast, State
+from reconvene.wire.messages import Beacon, Frame, Progress, Rebroadcast, Relay, State
 
 LIES = 1_000
 
@@ -23,7 +23,8 @@ def known(site: Site, data: bytes) -> bool:
     except Malformed:
         return False
     match message:
-        case Frame():
+        case Frame() | Relay(frame=Frame()):
+            message = message.frame if isinstance(message, Relay) else message
             return _leads_nowhere(message) or message.clock > 2**60
         case Rebroadcast(frame=frame):
             pairs = len(frame.acks) % 2 == 0
@@ -122,4 +123,4 @@ def test_the_ways_to_lie_cover_every_part() -> None:
         if isinstance(message, Frame):
             parts.add(message.part)
     assert parts == {WHOLE, FRAGMENT, LAST}
-    assert len(kinds) == 9
+    assert len(kinds) == 10

@@ -168,6 +168,16 @@ def test_progress_in_this_sites_own_name() -> None:
     assert all(site.ordinal not in to for to, _ in site.flush(target.now).datagrams)
 
 
+@defect("Changes._plausible does not ask what the site is known to have; an exchange over what all have is costly")
+def test_a_state_that_takes_back_what_its_sender_acknowledged() -> None:
+    target = reach("forming: states")
+    multicast = target.site.current.multicast
+    assert any(multicast.stable), "all members have acknowledged something"
+    before = target.site.counters.malformed
+    lie(target, state(target, 2, received=[0] * 4))
+    assert target.site.counters.malformed == before + 1
+
+
 @defect("Changes._plausible does not ask whether the site was a member")
 def test_a_stranger_that_claims_to_come_from_this_configuration() -> None:
     """It was never a member, so it can't be one of the transitional configuration."""
