@@ -95,21 +95,30 @@ def test_a_frame_after_a_causal_hole_is_neither_delivered_nor_acknowledged(sent:
     assert hand.delivered("a") == [b"A.1", b"C.1", b"D.1"]
 
 
-def test_flow_is_controlled_by_a_window_over_the_network(sent: list[Packet]) -> None:
-    """What is under way and not stable fits the smallest buffer, whoever sends."""
+def unstable_bytes(sent: list[Packet]) -> list[list[int]]:
+    """Of three members that send all they can: what each has under way, looked at after each event."""
     hand = started("abc", sent, buffer_bytes=20_000, frame_bytes=1_000)
     for name in "abc":
         for _ in range(60):
             hand.sites[name].submit(Service.FIFO, b"x" * 900, hand.now)
     for name in "abc":
         hand.flush(name)
-    most = 0
+    seen: list[list[int]] = []
     while len(hand.delivered("c")) < 180:
         assert hand.step(hand.now + 5_000 * MS)
-        unstable = [
-            site.current.multicast.received[site.current.rank] - site.current.multicast.stable[site.current.rank]
-            for site in hand.sites.values()
-        ]
-        most = max(most, sum(unstable))
-    assert most * 900 <= 20_000 * 9 // 20 * 3, "at first each takes it for its own, then its share"
+        multicasts = [site.current.multicast for site in hand.sites.values()]
+        seen.append([(m.received[m.rank] - m.stable[m.rank]) * 900 for m in multicasts])
+    return seen
+
+
+def test_nobody_has_more_under_way_than_the_smallest_buffer_takes(sent: list[Packet]) -> None:
+    assert max(map(max, unstable_bytes(sent))) <= 20_000 * 9 // 20
     assert not of(sent, Nack)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="Window.settled: who is sending is a momentary count, mostly 1 when room is made"
+)
+def test_the_window_is_the_whole_networks(sent: list[Packet]) -> None:
+    """A network sliding window: all members' unstable frames together fit it."""
+    assert max(map(sum, unstable_bytes(sent))) <= 20_000 * 9 // 20
