@@ -6,6 +6,8 @@ and after every frame that its acks name; what all members have is known and for
 within the network sliding window.
 """
 
+from operator import gt
+
 from reconvene.core.multicast.nacks import Nacks
 from reconvene.core.multicast.window import Window
 from reconvene.core.options import Limits, Timing
@@ -65,6 +67,8 @@ class Multicast:
         self._held = 0
         self._waiting: list[Alive | None] = [None] * size
         """An alive frame that names frames still missing: the last one of each member."""
+        self._waits = False
+        """There may be some."""
         self._told = [0] * size
         """What this site's numbered frames have acknowledged so far."""
         self._moved = True
@@ -82,9 +86,9 @@ class Multicast:
         told = self._told
         seq = received[rank] + 1
         acks: list[int] = []
-        for q in range(self.size):
-            if received[q] != told[q] and q != rank:
-                acks += (q, received[q])
+        for q, has in enumerate(received):
+            if has != told[q] and q != rank:
+                acks += (q, has)
         self.clock += 1
         frame.seq = seq
         frame.clock = self.clock
@@ -96,7 +100,8 @@ class Multicast:
         self.window.sent(seq, size, full, now)
         frame.ask = self.window.presses
         self._acked()
-        self._moved = True
+        if self.size == 1:
+            self._moved = True  # elsewhere nobody has it yet, so nothing becomes stable by it
         self.accepted.append(frame)
 
     def _acked(self) -> None:
@@ -164,7 +169,8 @@ class Multicast:
             self._accept(frame, now)
             if self._held:
                 self._accept_held(now)
-            self._count_waiting(now)
+            if self._waits:
+                self._count_waiting(now)
             return
         self._early[sender][seq] = frame
         self._held += 1
@@ -191,6 +197,7 @@ class Multicast:
             waiting = self._waiting[sender]
             if waiting is None or alive.clock > waiting.clock or alive.seq > waiting.seq:
                 self._waiting[sender] = alive
+                self._waits = True
             return
         self._count(alive, now)
 
@@ -213,18 +220,24 @@ class Multicast:
 
     def _count_waiting(self, now: int) -> None:
         """Alive frames whose frames have come."""
+        self._waits = False
         for q in range(self.size):
             waiting = self._waiting[q]
-            if waiting is not None and waiting.seq <= self.received[q]:
+            if waiting is None:
+                continue
+            if waiting.seq <= self.received[q]:
                 self._waiting[q] = None
                 self._count(waiting, now)
+            else:
+                self._waits = True
 
     def _sane(self, acks: list[int]) -> bool:
-        size = self.size
         if len(acks) & 1:
             return False
+        size, rank = self.size, self.rank
         for i in range(0, len(acks), 2):
-            if acks[i] >= size or (acks[i] == self.rank and acks[i + 1] > self.received[self.rank]):
+            q = acks[i]
+            if q >= size or (q == rank and acks[i + 1] > self.received[rank]):
                 return False
         return True
 
@@ -357,13 +370,13 @@ class Multicast:
             stable = list(map(min, *self.known))
         if stable == self.stable:
             return False
-        for q in range(self.size):
-            kept = self._kept[q]
-            for seq in range(self.stable[q] + 1, stable[q] + 1):
-                kept.pop(seq, None)
+        for kept, before, after in zip(self._kept, self.stable, stable, strict=True):
+            while before < after:
+                before += 1
+                kept.pop(before, None)
         self.stable = stable
         self._ask_at = None
-        active = sum(self.highest[q] > stable[q] for q in range(self.size))
+        active = sum(map(gt, self.highest, stable))
         self.window.settled(stable[self.rank], active, now)
         return True
 
