@@ -12,7 +12,7 @@ __all__ = ["BENCHES", "PEERS", "Outcome", "Row", "Settings", "Table", "load"]
 
 BENCHES: dict[str, str] = {
     "atop": "latency of the total orders as some members send less and less (virtual time)",
-    "frame": "what a frame and a message cost in the core (processor time)",
+    "frame": "what a frame and a message cost in the core (on this machine)",
     "membership": "time from a crash or a heal to the next configuration (virtual time)",
 }
 """Name and what it measures."""
