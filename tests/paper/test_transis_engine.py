@@ -116,9 +116,6 @@ def test_nobody_has_more_under_way_than_the_smallest_buffer_takes(sent: list[Pac
     assert not of(sent, Nack)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Window.settled: who is sending is a momentary count, mostly 1 when room is made"
-)
 def test_the_window_is_the_whole_networks(sent: list[Packet]) -> None:
     """A network sliding window: all members' unstable frames together fit it."""
     assert max(map(sum, unstable_bytes(sent))) <= 20_000 * 9 // 20

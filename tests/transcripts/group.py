@@ -27,7 +27,9 @@ class Member:
         multicast = Multicast(NUMBER, size, rank, options.timing, options.limits, Counters(), 0)
         members = tuple(range(size))
         engine = make_engine(options, NUMBER, members, rank)
-        self.configuration = Configuration(NUMBER, members, (1,) * size, multicast, engine, self.events)
+        self.configuration = Configuration(
+            NUMBER, members, (1,) * size, multicast, engine, self.events, options.limits.message_bytes
+        )
         self.multicast = multicast
 
 

@@ -44,8 +44,10 @@ _GATHERING_ROUNDS = 6
 """After so many times its patience a gathering leaves out the one that should have proposed."""
 _REPAIR_BYTES = 65_536
 """What a site sends again at once in recovery; the rest when it is asked again."""
-_FRAMES_BEHIND = 8_192
-"""States that lie further apart than this can't come from one configuration's window."""
+_FRAMES_AHEAD = 4_096
+"""A member that has more frames of another than that beyond this site's can't be of one window with it."""
+_NUMBERS_AHEAD = 1 << 48
+"""A number that far above what this site knows was not made by forming configurations."""
 
 
 class Phase(Enum):
@@ -85,8 +87,8 @@ class Changes:
         """The highest configuration number that this site has used or answered."""
         self.early: list[Frame | Alive | Nack] = []
         """Of the configuration that is being installed, from those who have installed it already."""
-        self.laggards: list[int] = []
-        """Members that don't know yet that all have recovered: they need a beacon."""
+        self.askers: list[int] = []
+        """Sites that need a beacon: their proposal rests on old reports, or they don't know that all recovered."""
         self.reason = "start"
         """Why the last gathering began."""
         self.hearing = Hearing(site, sites, record.incarnation, record.number, options.timing)
@@ -201,17 +203,24 @@ class Changes:
         """Answers it if its number is new and all its members are heard; else its sender needs newer reports."""
         if self.round is not None and self.round.number == number:
             return
-        if not self._well_formed(members, incarnations) or number <= self.answered:
+        if not self._well_formed(members, incarnations) or number > self.answered + _NUMBERS_AHEAD:
+            self._counters.malformed += 1
             return
-        if any(not self.hearing.hears(site) for site in members):
-            return
-        if any(self.hearing.incarnations[s] > inc for s, inc in zip(members, incarnations, strict=True)):
+        if not self._acceptable(number, members, incarnations):
+            self.askers.append(proposer)
             return
         if self.round is not None:
             if not set(members) > set(self.round.members) and proposer not in self.round.members:
                 return
             self._give_up("a newer proposal", now)
         self._begin(number, proposer, members, incarnations, now)
+
+    def _acceptable(self, number: int, members: tuple[int, ...], incarnations: tuple[int, ...]) -> bool:
+        return (
+            number > self.answered
+            and all(self.hearing.hears(site) for site in members)
+            and all(self.hearing.incarnations[s] <= inc for s, inc in zip(members, incarnations, strict=True))
+        )
 
     def _well_formed(self, members: tuple[int, ...], incarnations: tuple[int, ...]) -> bool:
         sites = self.hearing.sites
@@ -260,6 +269,8 @@ class Changes:
             self._recover(round_, now)
 
     def receive_state(self, state: State, now: int) -> None:
+        if state.site == self.site:
+            return
         members, incarnations = tuple(state.members), tuple(state.incs)
         if self.round is None or self.round.number != state.number:
             # The proposal was lost, or overtaken by an answer to it.
@@ -279,18 +290,25 @@ class Changes:
         rows = [state.received, state.clocks, *state.known]
         fits = (
             tuple(state.old) == self.current.members
+            and state.site in self.current.members
             and len(rows) == size + 2
             and all(len(row) == size for row in rows)
             and len(state.extras) % 2 == 0
             and all(rank < size for rank in state.extras[::2])
-            and all(
-                abs(theirs - mine) <= _FRAMES_BEHIND
-                for theirs, mine in zip(state.received, self.current.multicast.received, strict=True)
-            )
+            and self._consistent(state)
         )
         if not fits:
             self._counters.malformed += 1
         return fits
+
+    def _consistent(self, state: State) -> bool:
+        """It has what it acknowledged, and not more than can have been under way."""
+        multicast = self.current.multicast
+        acked = multicast.known[self.current.members.index(state.site)]
+        return all(
+            before <= has <= mine + _FRAMES_AHEAD
+            for before, has, mine in zip(acked, state.received, multicast.received, strict=True)
+        )
 
     # -- recovering
 
@@ -325,7 +343,9 @@ class Changes:
         if round_ is None or self.recovery is None or datagram.number != round_.number:
             return
         frame = datagram.frame
-        if frame.conf == self.current.number and self.recovery.takes((frame.sender, frame.seq)):
+        if frame.conf != self.current.number or not self.current.multicast.sane(frame):
+            self._counters.malformed += 1
+        elif self.recovery.takes((frame.sender, frame.seq)):
             self.current.multicast.store(frame)
             round_.progress_at = now
             self._check_recovered(round_, now)
@@ -343,8 +363,10 @@ class Changes:
 
     def receive_progress(self, progress: Progress, now: int) -> None:
         site = progress.site
+        if site == self.site:
+            return
         if progress.number == self.current.number and site in self.current.members:
-            self.laggards.append(site)
+            self.askers.append(site)
         round_ = self.round
         if round_ is None or progress.number != round_.number or site not in round_.members:
             return
@@ -484,7 +506,8 @@ class Changes:
         rank = members.index(self.site)
         engine = self._make_engine(number, members, rank)
         multicast = Multicast(number, len(members), rank, self._timing, self._options.limits, self._counters, now)
-        return Configuration(number, members, incarnations, multicast, engine, self._out.events)
+        limit = self._options.limits.message_bytes
+        return Configuration(number, members, incarnations, multicast, engine, self._out.events, limit)
 
     def invariants(self) -> None:
         # A causally complete frame is never discarded, so step 6.a can't touch an obligation.

@@ -257,13 +257,13 @@ class Site:
             self._beacon_at = now + self._beacon_interval()
             self._out.send(self._others, hearing.make_beacon(now))
             self._probed_by.clear()
-            self.changes.laggards.clear()
+            self.changes.askers.clear()
             return
-        asking = sorted({*self._probed_by, *self.changes.laggards})
+        asking = sorted({*self._probed_by, *self.changes.askers} - {self.ordinal})
         if asking:
             self._out.send(tuple(asking), hearing.make_beacon(now))
             self._probed_by.clear()
-            self.changes.laggards.clear()
+            self.changes.askers.clear()
 
     def _beacon_interval(self) -> int:
         if self.changes.phase is Phase.OPERATIONAL:

@@ -126,6 +126,8 @@ class Beacon(Struct, array_like=True, tag=4, gc=False):
 
 
 class Propose(Struct, array_like=True, tag=5, gc=False):
+    """A new configuration: its number, its members and their incarnations. Who hears them all answers."""
+
     number: Count
     site: Ordinal
     members: Vector

@@ -25,10 +25,11 @@ def test_a_member_keeps_within_its_share(seed: int, members: int) -> None:
         if under_way and random.random() < 0.5:
             stable = random.choice(under_way)[0]
             under_way = [entry for entry in under_way if entry[0] > stable]
-            window.settled(stable, random.randrange(members + 1), now)
+            window.settled(stable, now)
             continue
         size = random.randint(1, LIMITS.frame_bytes)
         total = sum(weight for _, weight in under_way)
+        window.senders = random.randint(1, members)
         if window.takes(size):
             assert not under_way or total + size <= window.share
             seq += 1
@@ -55,7 +56,7 @@ def fill(windows: list[Window], asking: list[int]) -> list[int]:
     """Frames that each asking member gets out of one window before it must wait."""
     sent = [0] * len(windows)
     for rank in asking:
-        windows[rank].settled(0, len(asking), 0)
+        windows[rank].senders = len(asking)
         while windows[rank].takes(LIMITS.frame_bytes):
             sent[rank] += 1
             windows[rank].sent(sent[rank], LIMITS.frame_bytes, True, 0)
@@ -75,13 +76,13 @@ def test_a_queue_on_the_way_makes_it_shrink_and_grow_again() -> None:
     window = Window(2, LIMITS)
     whole = window.share
     window.sent(1, 100, True, 0)
-    window.settled(1, 1, 1 * MS)
+    window.settled(1, 1 * MS)
     window.sent(2, 100, True, 1 * MS)
-    window.settled(2, 1, 500 * MS)
+    window.settled(2, 500 * MS)
     assert LIMITS.frame_bytes <= window.share < whole
     for seq in range(3, 40):
         window.sent(seq, 100, True, 500 * MS)
-        window.settled(seq, 1, 501 * MS)
+        window.settled(seq, 501 * MS)
     assert window.share == whole
 
 
@@ -92,5 +93,5 @@ def test_two_frames_that_are_not_full() -> None:
         window.sent(seq, 10, False, 0)
     assert not window.takes_partial()
     assert window.presses
-    window.settled(1, 1, MS)
+    window.settled(1, MS)
     assert window.takes_partial()

@@ -32,6 +32,7 @@ class Configuration:
         multicast: Multicast,
         engine: OrderEngine,
         events: list[Event],
+        message_bytes: int,
     ) -> None:
         self.number = number
         self.members = members
@@ -41,7 +42,7 @@ class Configuration:
         self.frozen = False
         self.engine = engine
         self.multicast = multicast
-        self.delivery = Delivery(self.id, members, incarnations, engine, events)
+        self.delivery = Delivery(self.id, members, incarnations, engine, events, message_bytes)
         self._events = events
         self._last_ordered = 0
         """The number of this site's own last frame with a slot."""
@@ -55,7 +56,7 @@ class Configuration:
         self._take(now)
         multicast.settle(now)
         self.delivery.release(multicast.stable)
-        while outbox and self._may_send(outbox):
+        while outbox and self._may_send(outbox, now):
             frame, counter = self._compose(outbox.take(), counter, now)
             out.append((None, frame))
             self._take(now)
@@ -84,11 +85,10 @@ class Configuration:
             for rank, clock in heard:
                 self.engine.heard(rank, clock)
 
-    def _may_send(self, outbox: Outbox) -> bool:
-        window = self.multicast.window
-        if not window.takes(outbox.peek_size()):
+    def _may_send(self, outbox: Outbox, now: int) -> bool:
+        if not self.multicast.takes(outbox.peek_size(), now):
             return False
-        if outbox.full or window.takes_partial():
+        if outbox.full or self.multicast.window.takes_partial():
             return True
         head = outbox.head
         return head is not None and head >= Service.AGREED and self.engine.awaited()

@@ -33,6 +33,7 @@ class Delivery:
         incarnations: tuple[int, ...],
         engine: OrderEngine,
         events: list[Event],
+        message_bytes: int,
     ) -> None:
         self.conf = conf
         self.members = members
@@ -43,10 +44,17 @@ class Delivery:
         self._events = events
         self._ordered = [0] * len(members)
         """The number of each member's last delivered frame with a slot."""
+        self._slotted = [0] * len(members)
+        """The number of each member's last accepted frame with a slot."""
+        self._highest: Key = _NOTHING
+        """The highest place among accepted frames with a slot."""
+        self._message_bytes = message_bytes
         self._causal: list[Frame] = []
         """Causal frames that wait, in the order of acceptance."""
         self._pieces: list[list[bytes]] = [[] for _ in members]
         """Fragments of each member's unfinished message."""
+        self._weights = [0] * len(members)
+        """Their bytes."""
         self._whole: dict[tuple[int, int], bytes] = {}
         """Messages put together that the total order has not reached: (sender, number of the last fragment)."""
 
@@ -57,21 +65,40 @@ class Delivery:
             return
         payloads = frame.messages
         if frame.part:
-            pieces = self._pieces[frame.sender]
-            pieces += frame.messages
-            if frame.part == FRAGMENT:
+            whole = self._put_together(frame)
+            if whole is None:
                 return
-            payloads = [b"".join(pieces)]
-            pieces.clear()
+            payloads = [whole]
         service = frame.service
         if service < _CAUSAL:
             self._deliver(frame, payloads, None)
             return
         if frame.part == LAST:
             self._whole[frame.sender, frame.seq] = payloads[0]
-        if service < _AGREED:
+        if service >= _AGREED:
+            self._slotted[frame.sender] = frame.seq
+            self._highest = max(self._highest, self.engine.key(frame))
+        else:
             self._causal.append(frame)
             self._release_causal()
+
+    def _put_together(self, frame: Frame) -> bytes | None:
+        """The message that this fragment completes. One over the limit, which no honest member sends, is dropped
+        by everyone alike."""
+        sender = frame.sender
+        pieces = self._pieces[sender]
+        self._weights[sender] += len(frame.messages[0])
+        if self._weights[sender] <= self._message_bytes:
+            pieces.append(frame.messages[0])
+        else:
+            pieces.clear()
+        if frame.part == FRAGMENT:
+            return None
+        fits = self._weights[sender] <= self._message_bytes
+        whole = b"".join(pieces)
+        pieces.clear()
+        self._weights[sender] = 0
+        return whole if fits else None
 
     def release(self, stable: list[int] | None) -> None:
         """Delivers what the total order allows; `stable` is what all members have, None where that is no matter."""
@@ -83,10 +110,12 @@ class Delivery:
             engine.advance()
             self.position = key
             self._ordered[frame.sender] = frame.seq
-            payloads = frame.messages
             if frame.part == LAST:
-                payloads = [self._whole.pop((frame.sender, frame.seq))]
-            self._deliver(frame, payloads, engine.timestamp(key))
+                whole = self._whole.pop((frame.sender, frame.seq), None)
+                if whole is not None:
+                    self._deliver(frame, [whole], engine.timestamp(key))
+            else:
+                self._deliver(frame, frame.messages, engine.timestamp(key))
             if self._causal:
                 self._release_causal()
 
@@ -103,9 +132,11 @@ class Delivery:
         self._causal = waiting
 
     def _precedence_holds(self, frame: Frame) -> bool:
-        if frame.own > self._ordered[frame.sender]:
+        # What its sender had delivered or sent was accepted here before it. A frame that names more than that is a
+        # lie, and waits for no more than what there is.
+        if min(frame.own, self._slotted[frame.sender]) > self._ordered[frame.sender]:
             return False
-        return not frame.after or tuple(frame.after) <= self.position
+        return not frame.after or min((*frame.after,), self._highest) <= self.position
 
     def _deliver(self, frame: Frame, payloads: list[bytes], timestamp: tuple[int, ...] | None) -> None:
         sender = frame.sender

@@ -3,6 +3,8 @@
 Pure functions of the states exchanged, so that everyone who holds the same states decides the same.
 """
 
+from bisect import bisect_left, bisect_right
+
 from reconvene.wire.messages import State
 
 __all__ = ["Exchange", "Recovery"]
@@ -88,16 +90,14 @@ class Recovery:
 
     def repair(self, site: int, ranges: list[int], now: int, round_trip_ns: int) -> list[tuple[int, int]]:
         """What `site` still lacks of this site's duties and is not under way to it."""
-        wanted: list[tuple[int, int]] = []
+        duties = self.exchange.duties
+        wanted: set[tuple[int, int]] = set()
         for i in range(0, len(ranges) - 2, 3):
             rank, low, high = ranges[i : i + 3]
-            wanted += [frame for frame in self.exchange.duties if frame[0] == rank and low <= frame[1] <= high]
-        due = [
-            (rank, seq)
-            for rank, seq in wanted
-            if now - self._resent.get((site, rank, seq), -(1 << 62)) >= round_trip_ns
+            wanted.update(duties[bisect_left(duties, (rank, low)) : bisect_right(duties, (rank, high))])
+        return [
+            frame for frame in sorted(wanted) if now - self._resent.get((site, *frame), -(1 << 62)) >= round_trip_ns
         ]
-        return due
 
     def sent(self, site: int, frame: tuple[int, int], now: int) -> None:
         self._resent[site, *frame] = now

@@ -15,6 +15,8 @@ from reconvene.wire.messages import VERSION, Beacon, Report
 __all__ = ["Hearing"]
 
 _NEVER = -(1 << 62)
+_NUMBERS_AHEAD = 1 << 48
+"""A configuration number that far above all others is a lie, and would soon be too large for the wire."""
 
 
 class Hearing:
@@ -103,7 +105,7 @@ class Hearing:
 
     def _learn(self, report: Report) -> None:
         site = report.site
-        if site >= self.sites or site == self.site:
+        if site >= self.sites or site == self.site or report.highest > self.highest() + _NUMBERS_AHEAD:
             return
         known = self.reports.get(site)
         if known is not None and (report.inc, report.version) <= (known.inc, known.version):

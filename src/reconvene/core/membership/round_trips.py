@@ -4,7 +4,7 @@ from reconvene.wire.messages import Beacon
 
 __all__ = ["RoundTrips"]
 
-_MOST_NS = 60_000_000_000
+_MOST_NS = 5_000_000_000
 """A longer round trip is a stamp gone wrong."""
 
 

@@ -6,14 +6,20 @@ and after every frame that its acks name; what all members have is known and for
 within the network sliding window.
 """
 
-from operator import gt
-
 from reconvene.core.multicast.nacks import Nacks
+from reconvene.core.multicast.packing import FRAGMENT
 from reconvene.core.multicast.window import Window
 from reconvene.core.options import Limits, Timing
+from reconvene.ids import Service
 from reconvene.wire.messages import Alive, Frame, Nack
 
 __all__ = ["Counters", "Multicast"]
+
+_AGREED = int(Service.AGREED)
+_CLOCK_JUMP = 1 << 40
+"""No clock runs ahead of the others by more than this; one that does would soon be too large for the wire."""
+_ACTIVE_NS = 100_000_000
+"""A member that has sent within this time and two round trips has its share of the window."""
 
 
 class Counters:
@@ -69,10 +75,14 @@ class Multicast:
         """An alive frame that names frames still missing: the last one of each member."""
         self._waits = False
         """There may be some."""
+        self._claims: list[list[int]] = [[0] * size for _ in range(size)]
+        """Like `known`, by frames and alive frames that wait themselves: whom to ask for what is missing."""
         self._told = [0] * size
         """What this site's numbered frames have acknowledged so far."""
         self._moved = True
         self._progress_at = [now] * size
+        self._sent_at = [-(1 << 62)] * size
+        """When each other member's last frame with messages came."""
         self._ack_at: int | None = None
         self._ask_at: int | None = None
         self._ask_interval = 0
@@ -103,6 +113,16 @@ class Multicast:
         if self.size == 1:
             self._moved = True  # elsewhere nobody has it yet, so nothing becomes stable by it
         self.accepted.append(frame)
+
+    def takes(self, size: int, now: int) -> bool:
+        """Whether the network sliding window has room for a frame of this size."""
+        window = self.window
+        since = now - _ACTIVE_NS - 2 * max(self.nacks.round_trip_ns)
+        if window.proven_at > since:
+            window.senders = 1 + sum(at > since for at in self._sent_at)
+        else:
+            window.senders = self.size  # after a silence others may begin at the same moment
+        return window.takes(size)
 
     def _acked(self) -> None:
         self.owes = self.asked = False
@@ -152,7 +172,7 @@ class Multicast:
         sender = frame.sender
         seq = frame.seq
         received = self.received
-        if sender >= self.size or not self._sane(frame.acks):
+        if not self.sane(frame):
             self._counters.malformed += 1
             return
         if seq <= received[sender] or seq in self._early[sender]:
@@ -187,6 +207,9 @@ class Multicast:
         if alive.acks[self.rank] > self.received[self.rank] or alive.acks[sender] != alive.seq:
             self._counters.malformed += 1
             return
+        if alive.clock - self.clock > _CLOCK_JUMP:
+            self._counters.malformed += 1
+            return
         if alive.ask:
             self.asked = True
         self.window.report(sender, alive.buffer)
@@ -194,6 +217,7 @@ class Multicast:
             if alive.seq > self.highest[sender]:
                 self.highest[sender] = alive.seq
             self.nacks.gap(sender, self.received[sender], alive.seq, sender, now)
+            self._claim(sender, alive.acks)
             waiting = self._waiting[sender]
             if waiting is None or alive.clock > waiting.clock or alive.seq > waiting.seq:
                 self._waiting[sender] = alive
@@ -231,8 +255,15 @@ class Multicast:
             else:
                 self._waits = True
 
-    def _sane(self, acks: list[int]) -> bool:
-        if len(acks) & 1:
+    def sane(self, frame: Frame) -> bool:
+        """No honest member makes a frame that this refuses; what is not refused can do no more harm than stall."""
+        acks = frame.acks
+        part = frame.part
+        if frame.sender >= self.size or len(acks) & 1 or frame.clock - self.clock > _CLOCK_JUMP:
+            return False
+        if (frame.slot >= 0) != (frame.service >= _AGREED and part != FRAGMENT and bool(frame.messages)):
+            return False
+        if part and len(frame.messages) != 1:
             return False
         size, rank = self.size, self.rank
         for i in range(0, len(acks), 2):
@@ -264,6 +295,8 @@ class Multicast:
         if frame.clock > self.clock:
             self.clock = frame.clock
         self._progress_at[sender] = now
+        if frame.messages:
+            self._sent_at[sender] = now
         self._moved = True
         self.owes = True
         if self.nacks.pending:
@@ -286,10 +319,17 @@ class Multicast:
                     self._accept(frame, now)
                     moved = True
 
+    def _claim(self, member: int, acks: list[int]) -> None:
+        """An alive frame that does not count yet still tells what its sender has."""
+        self._claims[member] = list(map(max, self._claims[member], acks))
+
     def _note_named(self, acks: list[int], namer: int, now: int) -> None:
         """Early loss detection: a frame that can't be accepted yet names others that are missing."""
+        claims = self._claims[namer]
         for i in range(0, len(acks), 2):
             q, seq = acks[i], acks[i + 1]
+            if seq > claims[q]:
+                claims[q] = seq
             if seq > self.received[q]:
                 if seq > self.highest[q]:
                     self.highest[q] = seq
@@ -329,7 +369,11 @@ class Multicast:
         """The sender first; if it does not answer, whoever is known to have the frame, in turn."""
         if tries < 2:
             return q
-        others = [i for i in range(self.size) if i not in (self.rank, q) and self.known[i][q] >= seq]
+        others = [
+            i
+            for i in range(self.size)
+            if i not in (self.rank, q) and max(self.known[i][q], self._claims[i][q]) >= seq
+        ]
         candidates = [*others, q]
         return candidates[(tries - 2) % len(candidates)]
 
@@ -348,13 +392,13 @@ class Multicast:
             kept = self._kept[q]
             for seq in range(max(low, self.stable[q] + 1), min(high, self.received[q]) + 1):
                 frame = kept[seq]
-                if not self.nacks.may_resend(nack.sender, q, seq, now):
-                    continue
-                budget -= sum(map(len, frame.messages)) + 64
-                if budget < 0:
+                weight = sum(map(len, frame.messages)) + 64
+                if weight > budget:
                     return frames
-                frames.append(frame)
-        self._counters.resent += len(frames)
+                if self.nacks.may_resend(nack.sender, q, seq, now):
+                    budget -= weight
+                    frames.append(frame)
+                    self._counters.resent += 1
         return frames
 
     # -- stability
@@ -376,8 +420,7 @@ class Multicast:
                 kept.pop(before, None)
         self.stable = stable
         self._ask_at = None
-        active = sum(map(gt, self.highest, stable))
-        self.window.settled(stable[self.rank], active, now)
+        self.window.settled(stable[self.rank], now)
         return True
 
     def slept(self, gap_ns: int) -> None:

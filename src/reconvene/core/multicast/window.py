@@ -22,7 +22,10 @@ class Window:
         """Own unstable frames: number, bytes, whether it was full, when it was sent."""
         self._own_bytes = 0
         self._partials = 0
-        self._active = 1
+        self.senders = size
+        """Among whom the window is shared at present; kept up to date by the owner."""
+        self.proven_at = -(1 << 62)
+        """When an own frame last became stable: by then this site had heard who else is sending."""
         self._least_ns = 1 << 62
         self._backed_off_ns = 0
         self.bytes = self._fitting()
@@ -43,9 +46,8 @@ class Window:
         self._own_bytes += size
         self._partials += not full
 
-    def settled(self, stable: int, active: int, now: int) -> None:
-        """Own frames up to `stable` are stable; so many members have unstable frames."""
-        self._active = max(active, 1)
+    def settled(self, stable: int, now: int) -> None:
+        """Own frames up to `stable` are stable."""
         sent_at = -1
         while self._own and self._own[0][0] <= stable:
             _, size, full, sent_at = self._own.popleft()
@@ -53,6 +55,7 @@ class Window:
             self._partials -= not full
         if sent_at >= 0:
             self._adapt(now - sent_at, now)
+            self.proven_at = now
 
     def _adapt(self, took_ns: int, now: int) -> None:
         self._least_ns = min(self._least_ns, took_ns)
@@ -65,10 +68,10 @@ class Window:
 
     @property
     def share(self) -> int:
-        return self._limit // self._active
+        return self._limit // self.senders
 
     def takes(self, size: int) -> bool:
-        """One frame is always allowed, so that nobody is shut out."""
+        """Whether a frame of this size fits this site's share. One frame is always allowed: nobody is shut out."""
         return not self._own or self._own_bytes + size <= self.share
 
     def takes_partial(self) -> bool:

@@ -90,6 +90,9 @@ class AllAck:
         clock, sender, _ = heappop(self._pending)
         self._last = (clock, sender)
 
+    def key(self, frame: Frame) -> Key:
+        return (frame.clock, frame.sender)
+
     def timestamp(self, key: Key) -> tuple[int, ...]:
         return (self.number, 0, *key)
 

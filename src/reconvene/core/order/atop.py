@@ -226,6 +226,9 @@ class Atop:
     def advance(self) -> None:
         self._last = heappop(self._pending)[0]
 
+    def key(self, frame: Frame) -> Key:
+        return (frame.dist, frame.slot)
+
     def timestamp(self, key: Key) -> tuple[int, ...]:
         return (self.number, *key)
 

@@ -48,6 +48,9 @@ class OrderEngine(Protocol):
     def advance(self) -> None:
         """The frame that `peek` gave is delivered."""
 
+    def key(self, frame: Frame) -> Key:
+        """The place of a frame with a slot, whether it was reached or not."""
+
     def timestamp(self, key: Key) -> tuple[int, ...]:
         """The timestamp of the frame with this key, complete but for the index in the frame."""
 
