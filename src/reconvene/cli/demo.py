@@ -1,5 +1,6 @@
 """reconvene demo: a network breaks and mends, in virtual time, shown scene by scene and then judged."""
 
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -78,10 +79,16 @@ def demo_command(
     painter.verdict(report)
     if svg is not None:
         try:
-            console.save_svg(str(svg), title="reconvene demo")
+            svg.write_text(_without_links(console.export_svg(title="reconvene demo")))
         except OSError as error:
             raise Malformed(f"{svg}: --svg: expected a file to write to: {error.strerror or error}") from None
     raise typer.Exit(0 if report.ok else 1)
+
+
+def _without_links(picture: str) -> str:
+    """Rich's pictures load their fonts from the web; one that lies in a repository should stand alone."""
+    picture = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)
+    return re.sub(r"<!--.*?-->", "", picture, flags=re.DOTALL)
 
 
 def _judge(cluster: SimCluster) -> Report:
