@@ -70,7 +70,7 @@ class Site:
         self._beaconed_at = now - _NEWS_GAP_NS
         self._told = 0
         """The version of this site's report that the last beacon told."""
-        self._probed_by: list[int] = []
+        self._probed_by: set[int] = set()
         self._install(self.changes.current)
 
     # -- what a shell asks
@@ -102,6 +102,10 @@ class Site:
             return "forming: states" if round_.answered else "forming: sync"
         recovery = self.changes.recovery
         return "recovering: exchange" if recovery is not None and recovery.lacking else "recovering: wait"
+
+    def withdraw(self) -> int:
+        """Takes back what was submitted and is not sent yet, but for a message of which fragments are out."""
+        return self.outbox.withdraw()
 
     def room(self) -> int:
         """How many messages `submit` would take now."""
@@ -225,6 +229,8 @@ class Site:
 
     def _install(self, configuration: Configuration) -> None:
         self._current = configuration
+        trips = self.changes.hearing.round_trips.smoothed_ns
+        configuration.multicast.nacks.round_trip_ns = [trips[site] for site in configuration.members]
         self._peers = tuple(site for site in configuration.members if site != self.ordinal)
         self.outbox.restart()
 
@@ -242,28 +248,26 @@ class Site:
             return
         hearing.beacon(beacon, now, reports)
         if beacon.probe:
-            self._probed_by.append(beacon.site)
+            self._probed_by.add(beacon.site)
 
     def _speak(self, now: int) -> None:
         """Beacons: to all when it is time or there is news, to single ones who ask."""
         hearing = self.changes.hearing
         news = self._told != hearing.report.version and now >= self._beaconed_at + _NEWS_GAP_NS
         if now >= self._beacon_at:
+            self._beacon_at = now + self._beacon_interval()
             self._watch(now)
             news = True
+        asking = self._probed_by | self.changes.askers
         if news:
             self._told = hearing.report.version
             self._beaconed_at = now
-            self._beacon_at = now + self._beacon_interval()
             self._out.send(self._others, hearing.make_beacon(now))
-            self._probed_by.clear()
-            self.changes.askers.clear()
-            return
-        asking = sorted({*self._probed_by, *self.changes.askers} - {self.ordinal})
-        if asking:
-            self._out.send(tuple(asking), hearing.make_beacon(now))
-            self._probed_by.clear()
-            self.changes.askers.clear()
+        elif asking:
+            for site in sorted(asking - {self.ordinal}):
+                self._out.send((site,), hearing.make_beacon(now, only=site))
+        self._probed_by.clear()
+        self.changes.askers.clear()
 
     def _beacon_interval(self) -> int:
         if self.changes.phase is Phase.OPERATIONAL:
@@ -274,7 +278,7 @@ class Site:
         """Looks for silence and for acks that stand still; keeps what depends on round trips up to date."""
         hearing = self.changes.hearing
         for site in hearing.check(now):
-            self._out.send((site,), hearing.make_beacon(now, probe=True))
+            self._out.send((site,), hearing.make_beacon(now, only=site, probe=True))
             self._beacon_at = min(self._beacon_at, now + self._timing.probe_every_ns)
         current = self._current
         trips = hearing.round_trips
