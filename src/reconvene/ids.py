@@ -7,7 +7,15 @@ people and files are met.
 
 from enum import IntEnum
 
-__all__ = ["MAX_SITES", "ConfigurationId", "Service", "configuration_number", "counter_of", "message_id"]
+__all__ = [
+    "MAX_SITES",
+    "ConfigurationId",
+    "Service",
+    "configuration_number",
+    "counter_of",
+    "message_id",
+    "proposer_of",
+]
 
 MAX_SITES = 64
 """Sites in one cluster. Hearing is exchanged as a 64-bit mask, which sets the limit."""
@@ -35,6 +43,11 @@ def configuration_number(counter: int, ordinal: int) -> int:
 
 def counter_of(number: int) -> int:
     return number >> _ORDINAL_BITS
+
+
+def proposer_of(number: int) -> int:
+    """The ordinal of the site that made it."""
+    return number & ((1 << _ORDINAL_BITS) - 1)
 
 
 def message_id(sender: str, incarnation: int, counter: int) -> str:

@@ -74,6 +74,9 @@ class FakeSite:
     def deadline(self) -> int:
         return self._beacon_at
 
+    def withdraw(self) -> int:
+        return 0
+
     def invariants(self) -> None:
         self.checked += 1
 

@@ -26,6 +26,8 @@ MESSAGE_LIMIT_US = 0.3
 
 COUNTS = (1, 10, 100)
 MESSAGE_BYTES = 100
+STRETCH_FRAMES = 100
+"""Short enough, a few ms, that some stretches are not interrupted by others on the machine."""
 
 
 def _payloads(count: int) -> list[bytes]:
@@ -108,7 +110,7 @@ def _layer_of(file: str, name: str) -> str | None:
 
 def run(settings: Settings) -> Outcome:
     outcome = Outcome("frame")
-    rounds, repeat = (25, 20) if settings.quick else (25, 150)
+    repeat = 40 if settings.quick else 400
     sizes = (2, 3, 5)
     orders = ("atop", "all-ack")
     total = len(orders) * len(sizes)
@@ -116,10 +118,11 @@ def run(settings: Settings) -> Outcome:
     for place, (order, size) in enumerate((order, size) for order in orders for size in sizes):
         settings.tell(f"{order}, {size} members", place, total)
         wired = Wired(size, Options(order=order))
+        rounds = max(4, STRETCH_FRAMES // size**2)
         for each in (False, True):
             mode = "a turn a datagram" if each else "a turn a round"
             costs = [cost_us(wired, count, rounds, repeat, each) for count in COUNTS]
-            bares = [bare_us(wired, count, rounds, repeat) for count in COUNTS]
+            bares = [bare_us(wired, count, STRETCH_FRAMES, repeat) for count in COUNTS]
             further = (costs[-1] - costs[0]) / (COUNTS[-1] - COUNTS[0])
             work = f"agreed {MESSAGE_BYTES} B, {size} members, {mode}"
             for count, cost, bare in zip(COUNTS, costs, bares, strict=True):
@@ -136,11 +139,11 @@ def run(settings: Settings) -> Outcome:
                 [order, str(size), mode, *map(number, costs), number(further), *(f"{ratio:.2f}" for ratio in ratios)]
             )
         if order == "atop":
-            took = submit_us(wired, 500, repeat // 4)
+            took = submit_us(wired, 500, repeat // 10)
             outcome.add(f"submit {MESSAGE_BYTES} B, {size} members", "reconvene", took, "µs")
             submits.append(f"{number(took)} µs ({size} members)")
             if size == 3:
-                _profile(outcome, wired, 20 * rounds)
+                _profile(outcome, wired, 500)
     columns = (
         "order", "members", "", *(f"frame of {count}, µs" for count in COUNTS), "further message, µs",
         f"of 1 / {FRAME_LIMIT_US:g} µs", f"further / {MESSAGE_LIMIT_US} µs", "of 1 / bare msgspec",
@@ -148,8 +151,8 @@ def run(settings: Settings) -> Outcome:
     outcome.tables.insert(0, Table.of(f"cost of a frame at each site, messages of {MESSAGE_BYTES} B", columns, lines))
     outcome.notes.append(f"submit: {', '.join(submits)}")
     outcome.notes.append(
-        f"the least of {repeat} stretches of {rounds} rounds; frames up to "
-        f"{Wired.FRAME_BYTES} B; bare msgspec: encoding and decoding the same frame once"
+        f"the least of {repeat} stretches of about {STRETCH_FRAMES} frames; frames up to {Wired.FRAME_BYTES} B; "
+        "bare msgspec: encoding and decoding the same frame once"
     )
     return outcome
 

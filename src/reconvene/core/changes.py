@@ -27,7 +27,7 @@ from reconvene.core.multicast.multicast import Counters, Multicast
 from reconvene.core.options import Options
 from reconvene.core.order.engine import OrderEngine
 from reconvene.core.outgoing import Outgoing
-from reconvene.ids import ConfigurationId, configuration_number, counter_of
+from reconvene.ids import ConfigurationId, configuration_number, counter_of, proposer_of
 from reconvene.wire.messages import Alive, Frame, Nack, Progress, Propose, Rebroadcast, State
 
 __all__ = ["KEY", "Changes", "MakeEngine", "Phase", "Record"]
@@ -44,8 +44,6 @@ _GATHERING_ROUNDS = 6
 """After so many times its patience a gathering leaves out the one that should have proposed."""
 _REPAIR_BYTES = 65_536
 """What a site sends again at once in recovery; the rest when it is asked again."""
-_FRAMES_AHEAD = 4_096
-"""A member that has more frames of another than that beyond this site's can't be of one window with it."""
 _NUMBERS_AHEAD = 1 << 48
 """A number that far above what this site knows was not made by forming configurations."""
 
@@ -87,7 +85,7 @@ class Changes:
         """The highest configuration number that this site has used or answered."""
         self.early: list[Frame | Alive | Nack] = []
         """Of the configuration that is being installed, from those who have installed it already."""
-        self.askers: list[int] = []
+        self.askers: set[int] = set()
         """Sites that need a beacon: their proposal rests on old reports, or they don't know that all recovered."""
         self.reason = "start"
         """Why the last gathering began."""
@@ -203,11 +201,11 @@ class Changes:
         """Answers it if its number is new and all its members are heard; else its sender needs newer reports."""
         if self.round is not None and self.round.number == number:
             return
-        if not self._well_formed(members, incarnations) or number > self.answered + _NUMBERS_AHEAD:
+        if not self._well_formed(number, proposer, members, incarnations):
             self._counters.malformed += 1
             return
         if not self._acceptable(number, members, incarnations):
-            self.askers.append(proposer)
+            self.askers.add(proposer)
             return
         if self.round is not None:
             if not set(members) > set(self.round.members) and proposer not in self.round.members:
@@ -222,10 +220,15 @@ class Changes:
             and all(self.hearing.incarnations[s] <= inc for s, inc in zip(members, incarnations, strict=True))
         )
 
-    def _well_formed(self, members: tuple[int, ...], incarnations: tuple[int, ...]) -> bool:
+    def _well_formed(
+        self, number: int, proposer: int, members: tuple[int, ...], incarnations: tuple[int, ...]
+    ) -> bool:
         sites = self.hearing.sites
         return (
-            len(members) == len(incarnations)
+            number <= self.answered + _NUMBERS_AHEAD
+            and proposer_of(number) == proposer
+            and proposer in members
+            and len(members) == len(incarnations)
             and all(low < high for low, high in pairwise(members))
             and self.site in members
             and members[-1] < sites
@@ -274,8 +277,7 @@ class Changes:
         members, incarnations = tuple(state.members), tuple(state.incs)
         if self.round is None or self.round.number != state.number:
             # The proposal was lost, or overtaken by an answer to it.
-            proposer = state.number & 0xFFFF
-            self.receive_proposal(state.number, proposer, members, incarnations, now)
+            self.receive_proposal(state.number, proposer_of(state.number), members, incarnations, now)
         round_ = self.round
         if round_ is None or round_.number != state.number or not self._plausible(state):
             return
@@ -304,9 +306,10 @@ class Changes:
     def _consistent(self, state: State) -> bool:
         """It has what it acknowledged, and not more than can have been under way."""
         multicast = self.current.multicast
+        most = self._options.limits.ahead_frames
         acked = multicast.known[self.current.members.index(state.site)]
         return all(
-            before <= has <= mine + _FRAMES_AHEAD
+            before <= has <= mine + most
             for before, has, mine in zip(acked, state.received, multicast.received, strict=True)
         )
 
@@ -366,7 +369,7 @@ class Changes:
         if site == self.site:
             return
         if progress.number == self.current.number and site in self.current.members:
-            self.askers.append(site)
+            self.askers.add(site)
         round_ = self.round
         if round_ is None or progress.number != round_.number or site not in round_.members:
             return

@@ -35,9 +35,10 @@ class LoadRun:
         self._cluster = cluster
         self._load = load
         self._node = cluster.node(name)
-        self._phase_ns = random.random() * self._gap_ns if load.rate else 0.0
         self._sent = 0
-        if load.rate:
+        self._phase_ns = 0.0
+        if load.rate * load.until_ns >= 1e-9:  # else the first message is further away than any run lasts
+            self._phase_ns = random.random() * self._gap_ns
             self._schedule()
 
     @property

@@ -53,12 +53,9 @@ def read_run(directory: Path) -> Run:
     if not directory.is_dir():
         raise Malformed(f"{directory}: expected a trace directory with {RUN_FILE} and a file for each node")
     path = directory / RUN_FILE
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise Malformed(f"{path}: is missing; expected a trace directory") from None
-    except OSError as error:
-        raise Malformed(f"{path}: can't be read ({error.strerror})") from None
+    if not _is_file(path):
+        raise Malformed(f"{path}: is missing or no file; expected a trace directory")
+    data = _read(path)
     _check_schema(path, data)
     try:
         run = _RUN.decode(data)
@@ -70,8 +67,8 @@ def read_run(directory: Path) -> Run:
         raise Malformed(f"{path}: {error}") from None
     known = set(run.nodes)
     for node in run.nodes:
-        if not node_file(directory, node).is_file():
-            raise Malformed(f"{node_file(directory, node)}: is missing; {RUN_FILE} names node {node}")
+        if not _is_file(node_file(directory, node)):
+            raise Malformed(f"{node_file(directory, node)}: is missing or no file; {RUN_FILE} names node {node}")
     for file in sorted(directory.glob("*.jsonl")):
         if file.name.removesuffix(".jsonl") not in known:
             raise Malformed(f"{file}: belongs to no node; {RUN_FILE} names {', '.join(run.nodes)}")
@@ -81,11 +78,7 @@ def read_run(directory: Path) -> Run:
 def read_rows(directory: Path, node: str) -> list[Row]:
     """One node's rows, in the order of its file."""
     path = node_file(directory, node)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise Malformed(f"{path}: can't be read ({error.strerror})") from None
-    rows = _decode(path, data)
+    rows = _decode(path, _read(path))
     for line, row in enumerate(rows, 1):
         problem = check_row(row)
         if problem is None and row.node != node:
@@ -94,6 +87,21 @@ def read_rows(directory: Path, node: str) -> list[Row]:
             raise Malformed(f"{path}:{line}: {problem}")
     _check_start(path, rows)
     return rows
+
+
+def _is_file(path: Path) -> bool:
+    """A regular file: reading a pipe or a device would never end."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise Malformed(f"{str(path)[:200]}: can't be read ({error.strerror})") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Malformed(f"{path}: can't be read ({error.strerror})") from None
 
 
 def check_run(run: Run) -> None:

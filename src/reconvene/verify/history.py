@@ -150,7 +150,7 @@ class History:
     def of(cls, run: Run, rows: Mapping[str, Iterable[Row]]) -> "History":
         """From rows in memory, of which each has the fields that its kind requires."""
         history = cls(run)
-        for node, name in enumerate(history.names):
+        for node, name in enumerate(sorted(run.nodes)):
             history._add_node(node, rows.get(name, ()))
         history._finish()
         return history
@@ -158,8 +158,9 @@ class History:
     @classmethod
     def load(cls, directory: Path) -> "History":
         """From a trace directory, node by node, so that the rows of only one are in memory. May raise Malformed."""
-        history = cls(read_run(directory))
-        for node, name in enumerate(history.names):
+        run = read_run(directory)
+        history = cls(run)
+        for node, name in enumerate(sorted(run.nodes)):
             history._add_node(node, read_rows(directory, name))
         history._finish()
         return history

@@ -161,10 +161,10 @@ class Hearing:
 
     # -- beacons
 
-    def make_beacon(self, now: int, probe: bool = False) -> Beacon:
-        """To all sites, or to some of them in answer; echoes are given once."""
+    def make_beacon(self, now: int, only: int | None = None, probe: bool = False) -> Beacon:
+        """To all sites, or `only` to one of them, which then gets only its own echo."""
         if self._encoded is None:
             self._encoded = encode([self.reports[site] for site in sorted(self.reports)])
         trips = self.round_trips
-        echoes = trips.echoes(now)
+        echoes = trips.echoes(now, only)
         return Beacon(VERSION, self.site, self.report.inc, now, echoes, trips.spread(), Raw(self._encoded), probe)

@@ -37,12 +37,13 @@ class RoundTrips:
         old = self.smoothed_ns[site]
         self.smoothed_ns[site] = took_ns if old == 0 else old + (took_ns - old) // 8
 
-    def echoes(self, now: int) -> list[int]:
+    def echoes(self, now: int, only: int | None = None) -> list[int]:
+        """What is owed to all, or to one site; each echo is given once."""
         out: list[int] = []
-        for site in sorted(self._stamps):
-            stamp, came = self._stamps[site]
-            out += (site, stamp, now - came)
-        self._stamps.clear()
+        for site in sorted(self._stamps) if only is None else [only]:
+            if site in self._stamps:
+                stamp, came = self._stamps.pop(site)
+                out += (site, stamp, now - came)
         return out
 
     def longest_ns(self, mask: int) -> int:

@@ -15,7 +15,7 @@ from reconvene.wire.messages import Alive, Frame, Nack
 
 __all__ = ["Counters", "Multicast"]
 
-_AGREED = int(Service.AGREED)
+_AGREED, _SAFE = int(Service.AGREED), int(Service.SAFE)
 _CLOCK_JUMP = 1 << 40
 """No clock runs ahead of the others by more than this; one that does would soon be too large for the wire."""
 _ACTIVE_NS = 100_000_000
@@ -57,8 +57,10 @@ class Multicast:
         """Frames in causal order that the layer above has not taken yet."""
         self.owes = False
         """Something was accepted that this site has not acknowledged."""
-        self.asked = False
-        """Someone waits for this site's acks."""
+        self.urgent = False
+        """All wait for this site's acks: a safe message came."""
+        self._askers: set[int] = set()
+        """Members that asked for this site's acks."""
         self.window = Window(size, limits)
         self.nacks = Nacks(size, timing)
         self.heard: list[tuple[int, int]] = []
@@ -83,6 +85,7 @@ class Multicast:
         self._progress_at = [now] * size
         self._sent_at = [-(1 << 62)] * size
         """When each other member's last frame with messages came."""
+        self._acked_at = now
         self._ack_at: int | None = None
         self._ask_at: int | None = None
         self._ask_interval = 0
@@ -109,7 +112,7 @@ class Multicast:
         self._told = received.copy()
         self.window.sent(seq, size, full, now)
         frame.ask = self.window.presses
-        self._acked()
+        self._acked(now)
         if self.size == 1:
             self._moved = True  # elsewhere nobody has it yet, so nothing becomes stable by it
         self.accepted.append(frame)
@@ -124,8 +127,11 @@ class Multicast:
             window.senders = self.size  # after a silence others may begin at the same moment
         return window.takes(size)
 
-    def _acked(self) -> None:
-        self.owes = self.asked = False
+    def _acked(self, now: int) -> None:
+        """What this site has is told to all."""
+        self.owes = self.urgent = False
+        self._askers.clear()
+        self._acked_at = now
         self._ack_at = None
 
     def turn(self, now: int, wanted: bool) -> list[tuple[int | None, Alive | Nack]]:
@@ -137,15 +143,23 @@ class Multicast:
         ask = self._asks(now)
         if self.owes and self._ack_at is None:
             self._ack_at = now + self._timing.ack_after_ns
-        if wanted or self.asked or ask or (self._ack_at is not None and now >= self._ack_at):
-            self._acked()
-            self._counters.alives += 1
-            own = self.received[self.rank]
-            buffer = self._limits.buffer_bytes
-            # A copy: the frame may be encoded after this site has accepted more than it tells.
-            acks = self.received.copy()
-            out.append((None, Alive(self.number, self.rank, own, self.clock, acks, buffer, ask)))
+        due = self._ack_at is not None and now >= self._ack_at
+        if self._askers and now - self._acked_at >= self._timing.ack_after_ns:
+            due = True  # whoever asks first is answered to all, since others would ask next
+        if wanted or self.urgent or ask or due:
+            self._acked(now)
+            out.append((None, self._alive(ask)))
+        elif self._askers:
+            out += [(asker, self._alive(False)) for asker in sorted(self._askers)]
+            self._askers.clear()
         return out
+
+    def _alive(self, ask: bool) -> Alive:
+        self._counters.alives += 1
+        own = self.received[self.rank]
+        # A copy: the frame may be encoded after this site has accepted more than it tells.
+        acks = self.received.copy()
+        return Alive(self.number, self.rank, own, self.clock, acks, self._limits.buffer_bytes, ask)
 
     def _asks(self, now: int) -> bool:
         """Acks may be lost, and so may a last frame that nothing follows: ask until all is stable."""
@@ -182,7 +196,7 @@ class Multicast:
             self._counters.overflow += 1
             return
         if frame.ask:
-            self.asked = True
+            self._askers.add(sender)
         if seq > self.highest[sender]:
             self.highest[sender] = seq
         if seq == received[sender] + 1 and self._complete(frame):
@@ -195,7 +209,8 @@ class Multicast:
         self._early[sender][seq] = frame
         self._held += 1
         # A gap that the sender's own later frame shows is a loss; what others name may still be under way.
-        self.nacks.gap(sender, received[sender], seq - 1, sender, now)
+        if seq - 1 not in self._early[sender]:
+            self.nacks.gap(sender, received[sender], seq - 1, sender, now)
         self._note_named(frame.acks, sender, now)
 
     def hear(self, alive: Alive, now: int) -> None:
@@ -211,7 +226,7 @@ class Multicast:
             self._counters.malformed += 1
             return
         if alive.ask:
-            self.asked = True
+            self._askers.add(sender)
         self.window.report(sender, alive.buffer)
         if alive.seq > self.received[sender]:
             if alive.seq > self.highest[sender]:
@@ -297,6 +312,8 @@ class Multicast:
         self._progress_at[sender] = now
         if frame.messages:
             self._sent_at[sender] = now
+            if frame.service == _SAFE:
+                self.urgent = True
         self._moved = True
         self.owes = True
         if self.nacks.pending:
@@ -330,9 +347,8 @@ class Multicast:
             q, seq = acks[i], acks[i + 1]
             if seq > claims[q]:
                 claims[q] = seq
-            if seq > self.received[q]:
-                if seq > self.highest[q]:
-                    self.highest[q] = seq
+            if seq > self.highest[q]:
+                self.highest[q] = seq
                 self.nacks.gap(q, self.received[q], seq, namer, now)
 
     # -- repair

@@ -94,6 +94,17 @@ class Outbox:
         self.bytes -= _OVERHEAD
         return Parcel(service, LAST, [piece], len(piece), True)
 
+    def withdraw(self) -> int:
+        """Drops what has not begun to leave; gives how many messages that were."""
+        begun = self._queue[0] if self._cut else None
+        count = len(self._queue) - (begun is not None)
+        self._queue.clear()
+        self.bytes = 0
+        if begun is not None:
+            self._queue.append(begun)
+            self.bytes = len(begun[1]) + _OVERHEAD - self._cut
+        return count
+
     def restart(self) -> None:
         """The configuration changed: receivers drop the fragments of an unfinished message, so it starts anew."""
         self.bytes += self._cut

@@ -12,6 +12,14 @@ from reconvene.core.options import Limits
 __all__ = ["Window"]
 
 _SLACK_NS = 50_000_000
+_HEADERS = 400
+"""Of a frame and of the datagram that it is in, with room for the kernel's own."""
+
+
+def weight(size: int) -> int:
+    """What a frame with so many bytes of messages takes of a receive buffer: Linux rounds the memory of a datagram
+    up to a power of two, and adds its own."""
+    return 256 + max(512, 1 << (size + _HEADERS - 1).bit_length())
 
 
 class Window:
@@ -19,7 +27,7 @@ class Window:
         self._limits = limits
         self._buffers = [limits.buffer_bytes] * size
         self._own: deque[tuple[int, int, bool, int]] = deque()
-        """Own unstable frames: number, bytes, whether it was full, when it was sent."""
+        """Own unstable frames: number, weight, whether it was full, when it was sent."""
         self._own_bytes = 0
         self._partials = 0
         self.senders = size
@@ -32,8 +40,7 @@ class Window:
         self._limit = self.bytes
 
     def _fitting(self) -> int:
-        # A kernel charges for its own headers too: a buffer holds half its size in datagrams of 9 kB.
-        return max(min(self._buffers) * 9 // 20, self._limits.frame_bytes)
+        return max(min(self._buffers) * 9 // 10, weight(self._limits.frame_bytes))
 
     def report(self, rank: int, buffer: int) -> None:
         if buffer != self._buffers[rank]:
@@ -42,16 +49,16 @@ class Window:
             self._limit = min(self._limit, self.bytes)
 
     def sent(self, seq: int, size: int, full: bool, now: int) -> None:
-        self._own.append((seq, size, full, now))
-        self._own_bytes += size
+        self._own.append((seq, weight(size), full, now))
+        self._own_bytes += weight(size)
         self._partials += not full
 
     def settled(self, stable: int, now: int) -> None:
         """Own frames up to `stable` are stable."""
         sent_at = -1
         while self._own and self._own[0][0] <= stable:
-            _, size, full, sent_at = self._own.popleft()
-            self._own_bytes -= size
+            _, weighed, full, sent_at = self._own.popleft()
+            self._own_bytes -= weighed
             self._partials -= not full
         if sent_at >= 0:
             self._adapt(now - sent_at, now)
@@ -60,10 +67,10 @@ class Window:
     def _adapt(self, took_ns: int, now: int) -> None:
         self._least_ns = min(self._least_ns, took_ns)
         if took_ns <= 2 * self._least_ns + _SLACK_NS:
-            self._limit = min(self._limit + self._limits.frame_bytes // 4, self.bytes)
+            self._limit = min(self._limit + weight(self._limits.frame_bytes) // 4, self.bytes)
         elif now - self._backed_off_ns > took_ns:
             # Once a round trip: what is under way was sent under the old limit.
-            self._limit = max(self._limit * 7 // 10, self._limits.frame_bytes)
+            self._limit = max(self._limit * 7 // 10, weight(self._limits.frame_bytes))
             self._backed_off_ns = now
 
     @property
@@ -72,7 +79,9 @@ class Window:
 
     def takes(self, size: int) -> bool:
         """Whether a frame of this size fits this site's share. One frame is always allowed: nobody is shut out."""
-        return not self._own or self._own_bytes + size <= self.share
+        if not self._own:
+            return True
+        return self._own_bytes + weight(size) <= self.share and len(self._own) < self._limits.ahead_frames // 2
 
     def takes_partial(self) -> bool:
         """A frame that is not full may go while fewer than two such frames are unacknowledged."""
