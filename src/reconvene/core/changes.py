@@ -279,39 +279,13 @@ class Changes:
             # The proposal was lost, or overtaken by an answer to it.
             self.receive_proposal(state.number, proposer_of(state.number), members, incarnations, now)
         round_ = self.round
-        if round_ is None or round_.number != state.number or not self._plausible(state):
+        if round_ is None or round_.number != state.number:
+            return
+        if not self.current.matches(state, self._options.limits.ahead_frames):
+            self._counters.malformed += 1
             return
         if round_.add_state(state, now) and round_.answered and round_.complete():
             self._recover(round_, now)
-
-    def _plausible(self, state: State) -> bool:
-        """Of the members that come from this site's configuration, the state must fit it."""
-        if state.conf != self.current.number:
-            return True
-        size = len(self.current.members)
-        rows = [state.received, state.clocks, *state.known]
-        fits = (
-            tuple(state.old) == self.current.members
-            and state.site in self.current.members
-            and len(rows) == size + 2
-            and all(len(row) == size for row in rows)
-            and len(state.extras) % 2 == 0
-            and all(rank < size for rank in state.extras[::2])
-            and self._consistent(state)
-        )
-        if not fits:
-            self._counters.malformed += 1
-        return fits
-
-    def _consistent(self, state: State) -> bool:
-        """It has what it acknowledged, and not more than can have been under way."""
-        multicast = self.current.multicast
-        most = self._options.limits.ahead_frames
-        acked = multicast.known[self.current.members.index(state.site)]
-        return all(
-            before <= has <= mine + most
-            for before, has, mine in zip(acked, state.received, multicast.received, strict=True)
-        )
 
     # -- recovering
 

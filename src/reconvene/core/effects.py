@@ -8,6 +8,8 @@ Nothing in a bundle depends on the sync of a `Persist` in the same bundle.
 from dataclasses import dataclass, field
 from enum import Enum
 
+from msgspec import Struct
+
 from reconvene.ids import Service
 
 __all__ = ["Changed", "ConfKind", "Delivered", "Effects", "Event", "Persist", "Sent"]
@@ -19,8 +21,7 @@ class ConfKind(Enum):
     HIDDEN = "hidden"
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """deliver_conf: a configuration begins (or, hidden, failed to form here and may have formed elsewhere)."""
 
     kind: ConfKind
@@ -30,8 +31,7 @@ class Changed:
     """Of a transitional configuration: the regular one that it follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """A frame of this site's own messages was numbered: they are originated in `conf`."""
 
     conf: str
@@ -41,8 +41,7 @@ class Sent:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(Struct, frozen=True):
     """A frame's messages, in order. Message i is `first + i` of its sender's incarnation."""
 
     conf: str
@@ -58,8 +57,7 @@ class Delivered:
 Event = Changed | Sent | Delivered
 
 
-@dataclass(frozen=True, slots=True)
-class Persist:
+class Persist(Struct, frozen=True):
     """Write `value` under `key`, sync, then call `Site.synced(token)`."""
 
     token: int

@@ -68,6 +68,7 @@ class Site:
         self._last = now
         self._beacon_at = now
         self._beaconed_at = now - _NEWS_GAP_NS
+        self._watch_at = now
         self._told = 0
         """The version of this site's report that the last beacon told."""
         self._probed_by: set[int] = set()
@@ -113,7 +114,7 @@ class Site:
 
     def deadline(self) -> int:
         """When the site wants to be called though nothing happens."""
-        times = [self._beacon_at]
+        times = [self._beacon_at, self._watch_at]
         if self._told != self.changes.hearing.report.version:
             times.append(self._beaconed_at + _NEWS_GAP_NS)
         if (change := self.changes.deadline()) is not None:
@@ -253,19 +254,19 @@ class Site:
     def _speak(self, now: int) -> None:
         """Beacons: to all when it is time or there is news, to single ones who ask."""
         hearing = self.changes.hearing
-        news = self._told != hearing.report.version and now >= self._beaconed_at + _NEWS_GAP_NS
-        if now >= self._beacon_at:
-            self._beacon_at = now + self._beacon_interval()
+        if now >= self._watch_at:
             self._watch(now)
-            news = True
-        asking = self._probed_by | self.changes.askers
-        if news:
+        news = self._told != hearing.report.version and now >= self._beaconed_at + _NEWS_GAP_NS
+        if news or now >= self._beacon_at:
             self._told = hearing.report.version
             self._beaconed_at = now
+            self._beacon_at = now + self._beacon_interval()
             self._out.send(self._others, hearing.make_beacon(now))
-        elif asking:
-            for site in sorted(asking - {self.ordinal}):
+        elif self._probed_by or self.changes.askers:
+            for site in sorted((self._probed_by | self.changes.askers) - {self.ordinal}):
                 self._out.send((site,), hearing.make_beacon(now, only=site))
+        else:
+            return
         self._probed_by.clear()
         self.changes.askers.clear()
 
@@ -277,9 +278,10 @@ class Site:
     def _watch(self, now: int) -> None:
         """Looks for silence and for acks that stand still; keeps what depends on round trips up to date."""
         hearing = self.changes.hearing
-        for site in hearing.check(now):
+        probes = hearing.check(now)
+        for site in probes:
             self._out.send((site,), hearing.make_beacon(now, only=site, probe=True))
-            self._beacon_at = min(self._beacon_at, now + self._timing.probe_every_ns)
+        self._watch_at = now + (self._timing.probe_every_ns if probes else self._beacon_interval())
         current = self._current
         trips = hearing.round_trips
         current.multicast.nacks.round_trip_ns = [trips.smoothed_ns[site] for site in current.members]

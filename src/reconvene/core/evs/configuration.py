@@ -144,6 +144,28 @@ class Configuration:
             multicast.received, extras, multicast.known, self.engine.clocks(), obligations,
         )  # fmt: skip
 
+    def matches(self, state: State, ahead_frames: int) -> bool:
+        """Whether a state that claims to come from this configuration can be an honest member's: it has what it
+        acknowledged, and not more than can have been under way."""
+        if state.conf != self.number:
+            return True
+        size = len(self.members)
+        rows = [state.received, state.clocks, *state.known]
+        if (
+            tuple(state.old) != self.members
+            or state.site not in self.members
+            or len(rows) != size + 2
+            or any(len(row) != size for row in rows)
+            or len(state.extras) % 2
+            or any(rank >= size for rank in state.extras[::2])
+        ):
+            return False
+        acked = self.multicast.known[self.members.index(state.site)]
+        return all(
+            before <= has <= mine + ahead_frames
+            for before, has, mine in zip(acked, state.received, self.multicast.received, strict=True)
+        )
+
     def finish(self, exchange: Exchange, following: int, now: int) -> None:
         """Step 6: the rest of the regular configuration, the transitional one and its messages."""
         multicast = self.multicast
