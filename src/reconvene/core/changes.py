@@ -238,7 +238,8 @@ class Changes:
     def _begin(
         self, number: int, proposer: int, members: tuple[int, ...], incarnations: tuple[int, ...], now: int
     ) -> None:
-        """Every member, the proposer too, syncs the number before it speaks of it: so it is never used twice."""
+        """Every member, the proposer too, syncs the number before it proposes or answers it: so it is never used for
+        two configurations."""
         round_ = Round(number, proposer, members, incarnations, now)
         reports = self.hearing.reports
         round_.baseline = {site: reports[site].version for site in members if site in reports}

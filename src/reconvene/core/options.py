@@ -43,7 +43,7 @@ class Limits:
     frame_bytes: int = 8_900
     """A frame's messages together, before its header."""
     message_bytes: int = 16 << 20
-    """A larger message is rejected."""
+    """A larger message is rejected. The same at every site: receivers hold a sender to their own limit."""
     queue_bytes: int = 32 << 20
     queue_messages: int = 100_000
     """Submitted and not yet numbered: beyond it `submit` raises Unavailable."""

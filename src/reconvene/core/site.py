@@ -114,14 +114,14 @@ class Site:
 
     def deadline(self) -> int:
         """When the site wants to be called though nothing happens."""
-        times = [self._beacon_at, self._watch_at]
+        at = min(self._beacon_at, self._watch_at)
         if self._told != self.changes.hearing.report.version:
-            times.append(self._beaconed_at + _NEWS_GAP_NS)
-        if (change := self.changes.deadline()) is not None:
-            times.append(change)
-        if not self._current.frozen and (own := self._current.deadline()) is not None:
-            times.append(own)
-        return min(times)
+            at = min(at, self._beaconed_at + _NEWS_GAP_NS)
+        change = self.changes.deadline()
+        if change is not None and change < at:
+            at = change
+        own = None if self._current.frozen else self._current.deadline()
+        return at if own is None or own > at else own
 
     # -- inputs
 

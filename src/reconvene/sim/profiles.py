@@ -9,7 +9,7 @@ from random import Random
 
 from reconvene.errors import Rejected
 from reconvene.ids import MAX_SITES, Service
-from reconvene.sim.conditions import Conditions
+from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.scenario import FAULTS, ChaosPlan, Load, Scenario
 
 __all__ = ["PROFILES", "random_scenario"]
@@ -72,6 +72,9 @@ def _scenario(
         )
         for service in Service
     )
+    if random.random() < 0.4 and len(names) <= 5:
+        # One busy sender among quiet ones: what an order engine has to adapt to.
+        loads += (Load((random.choice(names),), Service.AGREED, 60.0, 10, 0, duration_ns),)
     big = Load(
         nodes=(random.choice(names),),
         service=random.choice(list(Service)),
@@ -88,10 +91,10 @@ def _scenario(
         order=("atop", "all-ack")[seed % 2],
         duration_ns=duration_ns,
         settle_ns=settle_ns,
-        final=(names,),
-        final_down=(),
+        final=_final(random, names),
+        final_down=(random.choice(names),) if random.random() < 0.15 else (),
         conditions=conditions,
-        links={},
+        links=_links(random, names),
         steps=(),
         loads=(*loads, big),
         chaos=ChaosPlan(
@@ -102,6 +105,24 @@ def _scenario(
             ambush=0.3,
         ),
     )
+
+
+def _final(random: Random, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Mostly everyone is together in the end; sometimes two components remain, and each must come to rest."""
+    if random.random() < 0.8:
+        return (names,)
+    cut = random.randint(1, len(names) - 1)
+    shuffled = random.sample(names, len(names))
+    return tuple(sorted(shuffled[:cut])), tuple(sorted(shuffled[cut:]))
+
+
+def _links(random: Random, names: tuple[str, ...]) -> dict[tuple[str, str], Changes]:
+    """Sometimes one site is far away: others then know of its frames long before it knows of theirs."""
+    if random.random() < 0.7:
+        return {}
+    far = random.choice(names)
+    latency = Changes(latency_ns=random.choice((20, 60)) * MS)
+    return {(min(far, name), max(far, name)): latency for name in names if name != far}
 
 
 PROFILES: dict[str, Callable[[int, Random, tuple[str, ...]], Scenario]] = {"chaos": _chaos, "long": _long}

@@ -54,8 +54,10 @@ class Configuration:
         out: list[Out] = []
         multicast = self.multicast
         self._take(now)
-        multicast.settle(now)
-        self.delivery.release(multicast.stable)
+        if outbox:
+            # What is delivered now precedes what is sent now. With nothing to send it can wait for the turn's end.
+            multicast.settle(now)
+            self.delivery.release(multicast.stable)
         while outbox and self._may_send(outbox, now):
             frame, counter = self._compose(outbox.take(), counter, now)
             out.append((None, frame))
@@ -123,8 +125,8 @@ class Configuration:
         return frame
 
     def deadline(self) -> int | None:
-        times = [t for t in (self.multicast.deadline(), self.engine.deadline()) if t is not None]
-        return min(times) if times else None
+        at, other = self.multicast.deadline(), self.engine.deadline()
+        return at if other is None else other if at is None else min(at, other)
 
     # -- its end
 

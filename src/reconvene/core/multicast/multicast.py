@@ -177,8 +177,14 @@ class Multicast:
         return True
 
     def deadline(self) -> int | None:
-        times = [t for t in (self._ack_at, self._ask_at, self.nacks.deadline()) if t is not None]
-        return min(times) if times else None
+        at = self._ack_at
+        if self._ask_at is not None and (at is None or self._ask_at < at):
+            at = self._ask_at
+        if self.nacks.pending:
+            due_at = self.nacks.deadline()
+            if at is None or (due_at is not None and due_at < at):
+                at = due_at
+        return at
 
     # -- receiving
 

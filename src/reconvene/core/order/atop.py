@@ -93,6 +93,8 @@ class Atop:
         weights = None if self._distributions.open else self.policy.propose(now)
         if weights is not None:
             return Note(self._distributions.next_id(self.rank), self._lead(), weights)
+        if self._passed < _SILENT and not self.awaited():
+            return None  # its own messages will do; if not, others will wait
         dist, _, first = self._next()
         if not self._must_pass(dist, first):
             return None
@@ -102,8 +104,6 @@ class Atop:
     def _must_pass(self, dist: int, first: int) -> bool:
         if self.awaited():
             return True
-        if self._passed < _SILENT:
-            return False  # its own messages will do; if not, others will wait
         if self._tags[self.rank] != dist:
             return True  # section 5: a silent member goes along with a new distribution by a dummy
         # Half of the lead is kept, so that a busy sender need not wait for it. What others passed does not count.
