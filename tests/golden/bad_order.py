@@ -235,6 +235,22 @@ def _() -> Story:
     return s
 
 
+@broken("transis.same-order", "a-lower-number-after-a-crash")
+def _() -> Story:
+    s = Story("lower-number-after-a-crash", "p")
+    s.start("p", "12")
+    s.fail("p")
+    s.start("p", "7")
+    return s
+
+
+@broken("transis.uniformity", "hidden-at-a-stranger-with-other-members")
+def _() -> Story:
+    s = split()
+    s.hide("r", "20", "qr")
+    return s
+
+
 @broken("transis.uniformity", "not-reported")
 def _() -> Story:
     s = hidden()

@@ -43,6 +43,21 @@ def _same_order(h: History, tally: Tally) -> None:
     for node in range(h.nodes):
         for other in range(node + 1, h.nodes):
             _compare(h, places[node], places[other], tally)
+    _numbers_grow(h, tally)
+
+
+def _numbers_grow(h: History, tally: Tally) -> None:
+    """Case: a regular configuration that a node entered after another one, crashes between them or not, where all
+    ids are numbers. Violation: its number is not the higher one."""
+    if not all(conf.id.isdecimal() for conf in h.confs if conf.kind == "regular"):
+        return
+    for stays in h.stays:
+        regulars = [stay for stay in stays if h.confs[stay.conf].kind == "regular"]
+        for before, after in pairwise(regulars):
+            tally.cases += 1
+            if int(h.conf_id(after.conf)) <= int(h.conf_id(before.conf)):
+                detail = f"{h.describe(after.begin)}: its number is not above that of {h.conf_id(before.conf)}"
+                tally.violate(h.run.run, h.names[after.node], h.n[after.begin], detail)
 
 
 def _compare(h: History, mine: dict[int, int], theirs: dict[int, int], tally: Tally) -> None:
@@ -72,6 +87,7 @@ def _uniformity(h: History, tally: Tally) -> None:
     neither as regular nor as hidden, or as both, or with other members than the lowest entering; unless the
     incarnation that it concerns failed before that number, or, where the run is not settled, its file ends before
     that number."""
+    _same_members(h, tally)
     numbers = configuration_numbers(h)
     incarnations = [_incarnations(h, node, numbers) for node in range(h.nodes)]
     for index, conf in enumerate(h.confs):
@@ -93,6 +109,19 @@ def _uniformity(h: History, tally: Tally) -> None:
             if problem:
                 event = conf.entered[0]
                 detail = f"{h.describe(event)}: member {h.names[member]} {problem}"
+                tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+def _same_members(h: History, tally: Tally) -> None:
+    """Case: a hidden report of a configuration that its reporter is no member of, or that nobody entered.
+    Violation: it names other members than the entering, or than the first such report."""
+    for conf in h.confs:
+        for event in conf.hidden:
+            if conf.kind == "regular" and h.node[event] in conf.members:
+                continue
+            tally.cases += 1
+            if h.declared[event].members != conf.members:
+                detail = f"{h.describe(event)}: others report it with other members"
                 tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
 
 
