@@ -67,5 +67,9 @@ class Options:
     """atop: book-keeper | round-trip | damped | declared | none"""
     patterns: tuple[tuple[int, ...], ...] = ()
     """atop, declared: weights by ordinal, one pattern each."""
+    schedule: tuple[tuple[int, int], ...] = ()
+    """atop, declared by time of day: (ns since midnight, index in `patterns`) …"""
+    day_offset_ns: int = 0
+    """… where `now` plus this is ns since some midnight: the core reads no clock."""
     timing: Timing = field(default_factory=Timing)
     limits: Limits = field(default_factory=Limits)

@@ -197,8 +197,8 @@ def test_what_is_declared_wrongly_is_refused() -> None:
 
 def test_the_engine_asks_no_policy_while_a_distribution_is_taken_up() -> None:
     """Else its deadline would come again and again."""
-    options = Options(policy="declared", patterns=((3, 1), (1, 3)))
-    engine = make_engine(options, 1, (0, 1), 0, schedule=((0, 0), (HOUR, 1)))
+    options = Options(policy="declared", patterns=((3, 1), (1, 3)), schedule=((0, 0), (HOUR, 1)))
+    engine = make_engine(options, 1, (0, 1), 0)
     note = engine.note(0)
     assert note is not None
     assert note.weights == [3, 1]
