@@ -203,3 +203,14 @@ def test_a_configuration_number_at_its_limit_does_no_lasting_harm() -> None:
                 decode_reports(message.reports)
         now = max(now + 1_000_000, site.deadline())
     assert msgpack.decode(boot(record, 0))[1] <= 2**62
+
+
+def test_a_member_whose_beacons_hold_no_report_of_its_own() -> None:
+    target = reach("operational")
+    del target.site.changes.hearing.reports[0]
+    site = target.site
+    nothing = Raw(encode([]))
+    lie(target, Beacon(VERSION, 0, site.changes.hearing.incarnations[0], target.now, [], 0, nothing))
+    site.changes.hearing.changed = True
+    site.flush(target.now)
+    site.invariants()

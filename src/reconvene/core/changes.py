@@ -176,8 +176,8 @@ class Changes:
         for site, incarnation in zip(current.members, current.incarnations, strict=True):
             if self.hearing.incarnations[site] != incarnation:
                 return True
-            report = reports[site]
-            if report.inc != incarnation or site == self.site:
+            report = reports.get(site)
+            if report is None or report.inc != incarnation or site == self.site:
                 continue
             if report.conf == current.number:
                 if report.frozen:
