@@ -10,7 +10,7 @@ from tests.mutants.harness import Mutant, planting
 from reconvene.core import site as core_site
 from reconvene.core.changes import Changes, Record
 from reconvene.core.effects import Changed, ConfKind
-from reconvene.core.membership.gathering import members_of
+from reconvene.core.membership.gathering import Gathering, members_of
 from reconvene.core.membership.hearing import Hearing
 from reconvene.ids import configuration_number, counter_of
 
@@ -170,7 +170,7 @@ def _(check: Any) -> Any:
 
 @plant(
     "gathering-never-ends",
-    Changes,
+    Gathering,
     "_hold_ns",
     "a gathering waits for ever before it proposes",
     {"live.membership"},
@@ -206,7 +206,7 @@ def _(leave_out: Any) -> Any:
 )
 def _(needs_change: Any) -> Any:
     def mutated(self: Changes) -> bool:
-        missing = set(self.current.members) - set(members_of(self._outlook.clique))
+        missing = set(self.current.members) - set(members_of(self.gathering.outlook.clique))
         return bool(needs_change(self)) and (self.current.frozen or bool(missing) or len(self.current.members) == 1)
 
     return mutated

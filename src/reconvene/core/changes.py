@@ -20,7 +20,7 @@ from msgspec import Struct, msgpack
 from reconvene.core.effects import Changed, ConfKind
 from reconvene.core.evs.configuration import Configuration
 from reconvene.core.evs.recovery import Exchange, Recovery
-from reconvene.core.membership.gathering import Outlook, members_of, outlook
+from reconvene.core.membership.gathering import Gathering, members_of
 from reconvene.core.membership.hearing import Hearing
 from reconvene.core.membership.round import Round
 from reconvene.core.multicast.multicast import Counters, Multicast
@@ -38,10 +38,6 @@ MakeEngine = Callable[[int, tuple[int, ...], int], OrderEngine]
 KEY = "site"
 """Where a site's record is kept in stable storage."""
 
-_BEAT_NS = 10_000_000
-"""A gathering waits this long at least, so that all who were just heard can speak."""
-_GATHERING_ROUNDS = 6
-"""After so many times its patience a gathering leaves out the one that should have proposed."""
 _REPAIR_BYTES = 65_536
 """What a site sends again at once in recovery; the rest when it is asked again."""
 _NUMBERS_AHEAD = 1 << 48
@@ -87,19 +83,14 @@ class Changes:
         """Of the configuration that is being installed, from those who have installed it already."""
         self.askers: set[int] = set()
         """Sites that need a beacon: their proposal rests on old reports, or they don't know that all recovered."""
-        self.reason = "start"
-        """Why the last gathering began."""
         self.hearing = Hearing(site, sites, record.incarnation, record.number, options.timing)
+        self.gathering = Gathering(self.hearing, options.timing, now)
         self._incarnation = record.incarnation
         self._options = options
         self._timing = options.timing
         self._make_engine = make_engine
         self._counters = counters
         self._out = out
-        self._since = now
-        self._looked_at = now
-        self._failures = 0
-        self._outlook = Outlook(1 << site, True, False)
         self._joined: dict[int, int] = {}
         """The version of each member's report when it answered for the present configuration."""
         self._discarded: list[int] = []
@@ -119,15 +110,14 @@ class Changes:
             give_up_at = self._give_up_at(self.round)
             return min(self.round.retry_at, give_up_at) if self.round.answered else give_up_at
         if self.phase is Phase.GATHERING:
-            # Past that point it depends on what others tell.
-            return max(self._since + self._hold_ns(), self._looked_at + _BEAT_NS)
+            return self.gathering.deadline()
         return None
 
     def slept(self, gap_ns: int, now: int) -> None:
         """This site stood still for so long; nobody is to blame for that."""
         self.hearing.slept(gap_ns, now)
         self.current.multicast.slept(gap_ns)
-        self._since += gap_ns
+        self.gathering.slept(gap_ns)
         if self.round is not None:
             self.round.progress_at += gap_ns
 
@@ -135,42 +125,28 @@ class Changes:
 
     def _look(self, changed: bool, now: int) -> None:
         """What the reports add up to, and what follows from it."""
-        if changed:
-            self._outlook = outlook(self.hearing)
-        self._looked_at = now
+        gathering = self.gathering
+        gathering.look(changed, now)
         if not self._needs_change():
             if self.phase is Phase.GATHERING:
                 self.phase = Phase.OPERATIONAL
             return
         if self.phase is not Phase.GATHERING:
             self._gather("the reports call for another configuration", now)
-        waited = now - self._since
-        clique = self._outlook.clique
-        lowest = clique & -clique
-        if waited > _GATHERING_ROUNDS * self._patience_ns() + self._timing.round_patience_ns:
-            self._since = now
-            if lowest != 1 << self.site:
-                self.hearing.leave_out(lowest.bit_length() - 1, now)
-            return
-        if lowest == 1 << self.site and waited >= self._hold_ns() and not self._outlook.busy:
-            self._propose(members_of(clique), now)
+        if gathering.overdue(now):
+            if gathering.proposer != self.site:
+                self.hearing.leave_out(gathering.proposer, now)
+        elif gathering.ready(now):
+            self._propose(members_of(gathering.outlook.clique), now)
 
     def _gather(self, reason: str, now: int) -> None:
         self.phase = Phase.GATHERING
-        self.reason = reason
-        self._since = now
-
-    def _hold_ns(self) -> int:
-        """How long to gather before a proposal: a beat if all agree, longer each time after a failure."""
-        return _BEAT_NS << min(self._failures, 4) if self._outlook.agreed else self._patience_ns()
-
-    def _patience_ns(self) -> int:
-        return self._timing.gather_patience_ns + 2 * self.hearing.round_trips.longest_ns(self.hearing.report.hears)
+        self.gathering.begin(reason, now)
 
     def _needs_change(self) -> bool:
         """The present configuration is not what it should be, or a member of it can't go on with it."""
         current = self.current
-        if current.frozen or members_of(self._outlook.clique) != current.members:
+        if current.frozen or members_of(self.gathering.outlook.clique) != current.members:
             return True
         reports = self.hearing.reports
         for site, incarnation in zip(current.members, current.incarnations, strict=True):
@@ -444,7 +420,7 @@ class Changes:
         self.recovery = None
         self.early.clear()
         self.hearing.update(attempt=0)
-        self._failures += 1
+        self.gathering.failures += 1
         self._gather(reason, now)
 
     # -- installing
@@ -468,7 +444,7 @@ class Changes:
             self.current.finish(self.recovery.exchange, round_.number, now)
             self._discarded = [s for s in self.current.discarded() if self.obligations >> s & 1]
             self._joined = {site: state.version for site, state in round_.states.items()}
-            self._failures = 0
+            self.gathering.failures = 0
             self.round = None
             self.recovery = None
             self.obligations = 0

@@ -6,6 +6,7 @@ and after every frame that its acks name; what all members have is known and for
 within the network sliding window.
 """
 
+from reconvene.core.multicast.acks import Acks
 from reconvene.core.multicast.nacks import Nacks
 from reconvene.core.multicast.packing import FRAGMENT
 from reconvene.core.multicast.window import Window
@@ -55,17 +56,11 @@ class Multicast:
         """The highest number that anyone has named of each member's frames."""
         self.accepted: list[Frame] = []
         """Frames in causal order that the layer above has not taken yet."""
-        self.owes = False
-        """Something was accepted that this site has not acknowledged."""
-        self.urgent = False
-        """All wait for this site's acks: a safe message came."""
-        self._askers: set[int] = set()
-        """Members that asked for this site's acks."""
+        self.acks = Acks(timing, now)
         self.window = Window(size, limits)
         self.nacks = Nacks(size, timing)
         self.heard: list[tuple[int, int]] = []
         """(member, clock) of alive frames that were counted and the layer above has not taken yet."""
-        self._timing = timing
         self._limits = limits
         self._counters = counters
         self._kept: list[dict[int, Frame]] = [{} for _ in range(size)]
@@ -85,10 +80,6 @@ class Multicast:
         self._progress_at = [now] * size
         self._sent_at = [-(1 << 62)] * size
         """When each other member's last frame with messages came."""
-        self._acked_at = now
-        self._ack_at: int | None = None
-        self._ask_at: int | None = None
-        self._ask_interval = 0
 
     # -- sending
 
@@ -112,7 +103,7 @@ class Multicast:
         self._told = received.copy()
         self.window.sent(seq, size, full, now)
         frame.ask = self.window.presses
-        self._acked(now)
+        self.acks.told(now)
         if self.size == 1:
             self._moved = True  # elsewhere nobody has it yet, so nothing becomes stable by it
         self.accepted.append(frame)
@@ -127,13 +118,6 @@ class Multicast:
             window.senders = self.size  # after a silence others may begin at the same moment
         return window.takes(size)
 
-    def _acked(self, now: int) -> None:
-        """What this site has is told to all."""
-        self.owes = self.urgent = False
-        self._askers.clear()
-        self._acked_at = now
-        self._ack_at = None
-
     def turn(self, now: int, wanted: bool) -> list[tuple[int | None, Alive | Nack]]:
         """Ends a turn: what to send, and to whom (None: to all members). `wanted`: others wait for the clock."""
         self.settle(now)
@@ -141,17 +125,11 @@ class Multicast:
         if self.size == 1:
             return out
         ask = self._asks(now)
-        if self.owes and self._ack_at is None:
-            self._ack_at = now + self._timing.ack_after_ns
-        due = self._ack_at is not None and now >= self._ack_at
-        if self._askers and now - self._acked_at >= self._timing.ack_after_ns:
-            due = True  # whoever asks first is answered to all, since others would ask next
-        if wanted or self.urgent or ask or due:
-            self._acked(now)
+        if self.acks.due(now) or wanted or ask:
+            self.acks.told(now)
             out.append((None, self._alive(ask)))
-        elif self._askers:
-            out += [(asker, self._alive(False)) for asker in sorted(self._askers)]
-            self._askers.clear()
+        elif self.acks.askers:
+            out += [(asker, self._alive(False)) for asker in self.acks.take_askers()]
         return out
 
     def _alive(self, ask: bool) -> Alive:
@@ -162,29 +140,17 @@ class Multicast:
         return Alive(self.number, self.rank, own, self.clock, acks, self._limits.buffer_bytes, ask)
 
     def _asks(self, now: int) -> bool:
-        """Acks may be lost, and so may a last frame that nothing follows: ask until all is stable."""
         if self.stable == self.received:
-            self._ask_at = None
+            self.acks.progressed()
             return False
-        if self._ask_at is None:
-            self._ask_interval = 2 * self._timing.ack_after_ns + 2 * max(self.nacks.round_trip_ns)
-            self._ask_at = now + self._ask_interval
-        if now < self._ask_at:
-            return False
-        ceiling = self._timing.nack_most_ns + 2 * max(self.nacks.round_trip_ns)
-        self._ask_interval = min(self._ask_interval * 2, ceiling)
-        self._ask_at = now + self._ask_interval
-        return True
+        return self.acks.asks(now, max(self.nacks.round_trip_ns))
 
     def deadline(self) -> int | None:
-        at = self._ack_at
-        if self._ask_at is not None and (at is None or self._ask_at < at):
-            at = self._ask_at
-        if self.nacks.pending:
-            due_at = self.nacks.deadline()
-            if at is None or (due_at is not None and due_at < at):
-                at = due_at
-        return at
+        at = self.acks.deadline()
+        if not self.nacks.pending:
+            return at
+        due_at = self.nacks.deadline()
+        return due_at if at is None else at if due_at is None else min(at, due_at)
 
     # -- receiving
 
@@ -202,7 +168,7 @@ class Multicast:
             self._counters.overflow += 1
             return
         if frame.ask:
-            self._askers.add(sender)
+            self.acks.askers.add(sender)
         if seq > self.highest[sender]:
             self.highest[sender] = seq
         if seq == received[sender] + 1 and self._complete(frame):
@@ -232,7 +198,7 @@ class Multicast:
             self._counters.malformed += 1
             return
         if alive.ask:
-            self._askers.add(sender)
+            self.acks.askers.add(sender)
         self.window.report(sender, alive.buffer)
         if alive.seq > self.received[sender]:
             if alive.seq > self.highest[sender]:
@@ -319,9 +285,9 @@ class Multicast:
         if frame.messages:
             self._sent_at[sender] = now
             if frame.service == _SAFE:
-                self.urgent = True
+                self.acks.urgent = True
         self._moved = True
-        self.owes = True
+        self.acks.owes = True
         if self.nacks.pending:
             self.nacks.progress(sender, seq)
         self.accepted.append(frame)
@@ -441,7 +407,7 @@ class Multicast:
                 before += 1
                 kept.pop(before, None)
         self.stable = stable
-        self._ask_at = None
+        self.acks.progressed()
         self.window.settled(stable[self.rank], now)
         return True
 
