@@ -1,8 +1,8 @@
 """Runs that break Specifications 1.1-4. What else must break with it is named, and nothing more may."""
 
-from broken import broken
-from dsl import Story
-from good import chain, crash, hidden, pair, split
+from tests.golden.broken import broken
+from tests.golden.dsl import Story
+from tests.golden.good import chain, crash, hidden, pair, split
 
 
 def _trio(name: str) -> Story:
@@ -330,7 +330,9 @@ def _() -> Story:
     return s
 
 
-@broken("evs.2.4", "configurations-in-a-circle", also=["evs.2.2", "evs.2.3", "evs.6.1", "evs.6.2", "transis.same-order"])
+@broken(
+    "evs.2.4", "configurations-in-a-circle", also=["evs.2.2", "evs.2.3", "evs.6.1", "evs.6.2", "transis.same-order"]
+)
 def _() -> Story:
     s = Story("circle-of-configurations", "pqr")
     for node, conf in zip("pqr", ("1", "2", "3"), strict=True):

@@ -1,8 +1,8 @@
 """Runs that break Specifications 5-7, the primary component model, Transis, timestamps and liveness."""
 
-from broken import broken
-from dsl import Story
-from good import crash, cut_short, foreign_ids, hidden, pair, primaries, services, split
+from tests.golden.broken import broken
+from tests.golden.dsl import Story
+from tests.golden.good import crash, cut_short, foreign_ids, hidden, pair, primaries, services, split
 
 
 @broken("evs.5", "fifo-swapped")
@@ -209,7 +209,11 @@ def _() -> Story:
     return s
 
 
-@broken("transis.self-inclusion", "not-in-its-own-configuration", also=["evs.2.1", "evs.2.4", "live.membership", "transis.uniformity"])
+@broken(
+    "transis.self-inclusion",
+    "not-in-its-own-configuration",
+    also=["evs.2.1", "evs.2.4", "live.membership", "transis.uniformity"],
+)
 def _() -> Story:
     s = split()
     s.find("r", "conf", "21").members = ["p"]

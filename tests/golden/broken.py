@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dsl import Story
+from tests.golden.dsl import Story
 
 
 @dataclass(frozen=True)

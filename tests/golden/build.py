@@ -1,7 +1,8 @@
-"""Writes the golden traces: python tests/golden/build.py [DIRECTORY]
+"""Writes the golden traces: python -m tests.golden.build [DIRECTORY]
 
-good/NAME must pass, bad/CHECK--WHAT must violate CHECK (expected.json names all that it violates), refused/NAME can't be
-judged (expected.json names what the one line about it says). The tests write them anew and compare, byte for byte.
+good/NAME must pass, bad/CHECK--WHAT must violate CHECK (expected.json names all that it violates), refused/NAME
+can't be judged (expected.json names what the one line about it says). The tests write them anew and compare, byte for
+byte.
 """
 
 import json
@@ -9,16 +10,14 @@ import shutil
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import bad_basic
-import bad_order
-from broken import BROKEN
-from good import GOOD
-from refused import REFUSED, TORN, write_pair
+from tests.golden import bad_basic, bad_order
+from tests.golden.broken import BROKEN
+from tests.golden.good import GOOD
+from tests.golden.refused import REFUSED, TORN, write_pair
 
 EXPECTED = "expected.json"
-assert bad_basic and bad_order  # imported for what they register
+_REGISTERED = (bad_basic, bad_order)
+"""Imported for the traces that they add to BROKEN."""
 
 
 def build(directory: Path) -> None:

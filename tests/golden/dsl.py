@@ -1,6 +1,7 @@
 """A small language for traces that are written by hand: say what happens, then, to break it, edit what was said."""
 
 from pathlib import Path
+from typing import Any
 
 from reconvene.trace.events import SCHEMA, Row, Run
 from reconvene.trace.writer import write_trace
@@ -28,7 +29,7 @@ class Story:
 
     # -- saying what happens
 
-    def row(self, node: str, kind: str, conf: str, layer: str = "evs", **fields: object) -> Row:
+    def row(self, node: str, kind: str, conf: str, layer: str = "evs", **fields: Any) -> Row:
         row = Row(node=node, inc=self.inc[node], n=0, t=0, layer=layer, kind=kind, conf=conf, **fields)
         self.rows[node].append(row)
         return row
@@ -71,7 +72,7 @@ class Story:
     def deliver(self, nodes: str, *labels: str) -> None:
         for label in labels:
             for node in nodes:
-                stamp = {"ts": self.ts[label]} if label in self.ts else {}
+                stamp: dict[str, Any] = {"ts": self.ts[label]} if label in self.ts else {}
                 self.row(
                     node,
                     "deliver",
@@ -86,18 +87,14 @@ class Story:
         self.row(node, kind, self.at[node])
 
     def establish(self, node: str, primary: int, members: str) -> None:
-        self.row(
-            node, "establish", self.at[node], layer="corel", primary=primary, members=sorted(members)
-        )
+        self.row(node, "establish", self.at[node], layer="corel", primary=primary, members=sorted(members))
 
     # -- editing what was said
 
     def find(self, node: str, kind: str, what: str) -> Row:
         """The node's first event of this kind, of this message (by label) or configuration."""
         what = self.ids.get(what, what)
-        return next(
-            row for row in self.rows[node] if row.kind == kind and what in (row.msg, row.conf)
-        )
+        return next(row for row in self.rows[node] if row.kind == kind and what in (row.msg, row.conf))
 
     def drop(self, node: str, kind: str, what: str) -> Row:
         row = self.find(node, kind, what)

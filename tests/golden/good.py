@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from dsl import Story
+from tests.golden.dsl import Story
 
 
 def pair() -> Story:

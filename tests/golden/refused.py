@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from good import pair
+from tests.golden.good import pair
 
 
 @dataclass(frozen=True)

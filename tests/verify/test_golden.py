@@ -65,7 +65,8 @@ def test_a_torn_last_line_is_dropped_and_a_whole_one_is_kept() -> None:
 
 
 def test_the_builder_makes_these_traces(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, str(GOLDEN / "build.py"), str(tmp_path)], check=True)
+    root = GOLDEN.parent.parent
+    subprocess.run([sys.executable, "-m", "tests.golden.build", str(tmp_path)], check=True, cwd=root)
     for kind in ("good", "bad", "refused"):
         assert _differences(filecmp.dircmp(GOLDEN / kind, tmp_path / kind)) == []
 
