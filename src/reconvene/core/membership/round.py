@@ -24,8 +24,6 @@ class Round:
         self.answered = False
         """This site's state was sent: others may install the configuration from now on."""
         self.states: dict[int, State] = {}
-        self.have_mine = 0
-        """Members that have this site's state."""
         self.recovered = 0
         """Members that have said so, this site included, as a mask."""
         self.progress_at = now
