@@ -21,7 +21,7 @@ from reconvene.core.effects import Changed, ConfKind
 from reconvene.core.evs.configuration import Configuration
 from reconvene.core.evs.recovery import Exchange, Recovery
 from reconvene.core.membership.gathering import Gathering, members_of
-from reconvene.core.membership.hearing import Hearing
+from reconvene.core.membership.hearing import NUMBERS_AHEAD, Hearing
 from reconvene.core.membership.round import Round
 from reconvene.core.multicast.multicast import Counters, Multicast
 from reconvene.core.options import Options
@@ -40,8 +40,6 @@ KEY = "site"
 
 _REPAIR_BYTES = 65_536
 """What a site sends again at once in recovery; the rest when it is asked again."""
-_NUMBERS_AHEAD = 1 << 48
-"""A number that far above what this site knows was not made by forming configurations."""
 
 
 class Phase(Enum):
@@ -201,7 +199,7 @@ class Changes:
     ) -> bool:
         sites = self.hearing.sites
         return (
-            number <= self.answered + _NUMBERS_AHEAD
+            number <= self.answered + NUMBERS_AHEAD
             and proposer_of(number) == proposer
             and proposer in members
             and len(members) == len(incarnations)

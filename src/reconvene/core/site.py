@@ -230,8 +230,7 @@ class Site:
 
     def _install(self, configuration: Configuration) -> None:
         self._current = configuration
-        trips = self.changes.hearing.round_trips.smoothed_ns
-        configuration.multicast.nacks.round_trip_ns = [trips[site] for site in configuration.members]
+        self._tell_round_trips()
         self._peers = tuple(site for site in configuration.members if site != self.ordinal)
         self.outbox.restart()
 
@@ -282,15 +281,20 @@ class Site:
         for site in probes:
             self._out.send((site,), hearing.make_beacon(now, only=site, probe=True))
         self._watch_at = now + (self._timing.probe_every_ns if probes else self._beacon_interval())
+        self._tell_round_trips()
         current = self._current
         trips = hearing.round_trips
-        current.multicast.nacks.round_trip_ns = [trips.smoothed_ns[site] for site in current.members]
         trips.spreads[self.ordinal] = trips.spread()
         current.engine.round_trips([trips.spreads[site] for site in current.members])
         if not current.frozen:
             patience = [self._timing.stall_after_ns + 6 * trips.smoothed_ns[site] for site in current.members]
             for rank in current.multicast.stalled(now, patience):
                 hearing.leave_out(current.members[rank], now)
+
+    def _tell_round_trips(self) -> None:
+        """Repair in the present configuration goes by them from its first frame on."""
+        trips = self.changes.hearing.round_trips.smoothed_ns
+        self._current.multicast.nacks.round_trip_ns = [trips[site] for site in self._current.members]
 
     def invariants(self) -> None:
         self.changes.invariants()

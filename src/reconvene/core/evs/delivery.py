@@ -78,9 +78,10 @@ class Delivery:
         if service >= _AGREED:
             self._slotted[frame.sender] = frame.seq
             self._highest = max(self._highest, self.engine.key(frame))
+        elif self._precedence_holds(frame):
+            self._deliver(frame, self._payloads(frame), None)
         else:
             self._causal.append(frame)
-            self._release_causal()
 
     def _put_together(self, frame: Frame) -> bytes | None:
         """The message that this fragment completes. One over the limit, which no honest member sends, is dropped
@@ -110,12 +111,9 @@ class Delivery:
             engine.advance()
             self.position = key
             self._ordered[frame.sender] = frame.seq
-            if frame.part == LAST:
-                whole = self._whole.pop((frame.sender, frame.seq), None)
-                if whole is not None:
-                    self._deliver(frame, [whole], engine.timestamp(key))
-            else:
-                self._deliver(frame, frame.messages, engine.timestamp(key))
+            payloads = self._payloads(frame)
+            if payloads:
+                self._deliver(frame, payloads, engine.timestamp(key))
             if self._causal:
                 self._release_causal()
 
@@ -123,13 +121,17 @@ class Delivery:
         waiting: list[Frame] = []
         for frame in self._causal:
             if self._precedence_holds(frame):
-                payloads = frame.messages
-                if frame.part == LAST:
-                    payloads = [self._whole.pop((frame.sender, frame.seq))]
-                self._deliver(frame, payloads, None)
+                self._deliver(frame, self._payloads(frame), None)
             else:
                 waiting.append(frame)
         self._causal = waiting
+
+    def _payloads(self, frame: Frame) -> list[bytes]:
+        """A frame's messages; of a last fragment the whole message, or nothing if that was over the limit."""
+        if frame.part != LAST:
+            return frame.messages
+        whole = self._whole.pop((frame.sender, frame.seq), None)
+        return [] if whole is None else [whole]
 
     def _precedence_holds(self, frame: Frame) -> bool:
         # What its sender had delivered or sent was accepted here before it. A frame that names more than that is a

@@ -6,16 +6,17 @@ relays; a site is no longer heard once it was silent for too long, or is left ou
 """
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from reconvene.core.membership.round_trips import RoundTrips
 from reconvene.core.options import Timing
 from reconvene.wire.codec import encode
 from reconvene.wire.messages import VERSION, Beacon, Report
 
-__all__ = ["Hearing"]
+__all__ = ["NUMBERS_AHEAD", "Hearing"]
 
 _NEVER = -(1 << 62)
-_NUMBERS_AHEAD = 1 << 48
+NUMBERS_AHEAD = 1 << 48
 """A configuration number that far above all others is a lie, and would soon be too large for the wire."""
 
 
@@ -43,27 +44,10 @@ class Hearing:
 
     # -- this site's report
 
-    def update(
-        self,
-        *,
-        hears: int | None = None,
-        conf: int | None = None,
-        attempt: int | None = None,
-        frozen: bool | None = None,
-        highest: int | None = None,
-    ) -> None:
-        old = self.report
-        new = Report(
-            old.site,
-            old.inc,
-            old.version + 1,
-            old.hears if hears is None else hears,
-            old.conf if conf is None else conf,
-            old.attempt if attempt is None else attempt,
-            old.frozen if frozen is None else frozen,
-            old.highest if highest is None else highest,
-        )
-        self.report = self.reports[self.site] = new
+    def update(self, **changes: int) -> None:
+        """Changes fields of this site's report, by name; a new version of it."""
+        self.report = replace(self.report, version=self.report.version + 1, **changes)
+        self.reports[self.site] = self.report
         self.changed = True
         self._encoded = None
 
@@ -105,7 +89,7 @@ class Hearing:
 
     def _learn(self, report: Report) -> None:
         site = report.site
-        if site >= self.sites or site == self.site or report.highest > self.highest() + _NUMBERS_AHEAD:
+        if site >= self.sites or site == self.site or report.highest > self.highest() + NUMBERS_AHEAD:
             return
         known = self.reports.get(site)
         if known is not None and (report.inc, report.version) <= (known.inc, known.version):

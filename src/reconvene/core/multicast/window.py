@@ -9,7 +9,7 @@ from collections import deque
 
 from reconvene.core.options import Limits
 
-__all__ = ["Window"]
+__all__ = ["Window", "weight"]
 
 _SLACK_NS = 50_000_000
 _HEADERS = 400
@@ -49,8 +49,9 @@ class Window:
             self._limit = min(self._limit, self.bytes)
 
     def sent(self, seq: int, size: int, full: bool, now: int) -> None:
-        self._own.append((seq, weight(size), full, now))
-        self._own_bytes += weight(size)
+        weighed = weight(size)
+        self._own.append((seq, weighed, full, now))
+        self._own_bytes += weighed
         self._partials += not full
 
     def settled(self, stable: int, now: int) -> None:
