@@ -28,6 +28,7 @@ class Layer:
 LAYERS = (
     Layer("words", ("ids", "errors"), uses=(), pure=True),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
+    Layer("seal", ("wire.seal",), uses=("words", "wire")),
     Layer(
         "interface",
         ("core.effects", "core.outgoing", "core.options", "core.order.engine"),
@@ -44,23 +45,41 @@ LAYERS = (
         uses=("words", "wire", "interface", "multicast", "membership", "evs", "order"),
         pure=True,
     ),
+    Layer("groups", ("core.groups.*",), uses=("words", "wire", "interface", "site"), pure=True),
+    Layer("storage", ("storage.*",), uses=("words",)),
     Layer("trace", ("trace.*",), uses=("words",)),
     # The judge: it knows traces, and nothing of who made them.
     Layer("verify", ("verify.*",), uses=("words", "trace")),
-    Layer("recorder", ("trace.recorder",), uses=("words", "interface", "trace")),
-    Layer("sim", ("sim.*",), uses=("words", "wire", "interface", "site", "trace", "recorder")),
-    Layer("campaign", ("campaign.*",), uses=("words", "interface", "trace", "verify", "sim")),
-    Layer("testing", ("testing.*",), uses=("words", "interface", "site", "trace", "verify", "sim")),
+    Layer("recorder", ("trace.recorder", "trace.group_recorder"), uses=("words", "interface", "groups", "trace")),
+    Layer("sim", ("sim.*",), uses=("words", "wire", "interface", "site", "groups", "trace", "recorder")),
+    Layer("campaign", ("campaign.*",), uses=("words", "interface", "groups", "trace", "verify", "sim")),
+    Layer("testing", ("testing.*",), uses=("words", "interface", "site", "groups", "trace", "verify", "sim")),
+    # One site as a process: the shell around the core that has sockets, files and a clock.
+    Layer(
+        "runtime",
+        ("runtime.*",),
+        uses=("words", "wire", "seal", "interface", "site", "groups", "storage", "trace", "recorder"),
+    ),
+    # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.
+    Layer("client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "runtime")),
+    # Clusters of real processes on this machine.
+    Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client")),
+    Layer("public", ("",), uses=("words", "runtime", "client")),
     Layer(
         "bench",
         ("bench.*",),
-        uses=("words", "wire", "interface", "multicast", "membership", "evs", "order", "site", "trace", "sim"),
+        uses=(
+            *("words", "wire", "seal", "interface", "multicast", "membership", "evs", "order", "site", "groups"),
+            *("trace", "verify", "sim", "runtime", "client", "local", "public"),
+        ),
     ),
-    Layer("public", ("",), uses=("words",)),
     Layer(
         "cli",
         ("cli.*", "__main__"),
-        uses=("words", "interface", "trace", "verify", "sim", "campaign", "testing", "bench", "public"),
+        uses=(
+            *("words", "interface", "seal", "trace", "verify", "sim", "campaign", "testing", "runtime", "client"),
+            *("local", "public", "bench"),
+        ),
     ),
 )
 

@@ -71,5 +71,8 @@ class Options:
     """atop, declared by time of day: (ns since midnight, index in `patterns`) …"""
     day_offset_ns: int = 0
     """… where `now` plus this is ns since some midnight: the core reads no clock."""
+    return_unsent: bool = False
+    """What waits when a configuration is installed comes back as `Effects.unsent`: the layer above has something to
+    settle first, and submits it again. Else it is sent in the new configuration."""
     timing: Timing = field(default_factory=Timing)
     limits: Limits = field(default_factory=Limits)

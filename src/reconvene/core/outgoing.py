@@ -1,6 +1,7 @@
 """What a turn has brought so far, until it is flushed."""
 
 from reconvene.core.effects import Effects, Event, Persist
+from reconvene.ids import Service
 from reconvene.wire.codec import encode
 from reconvene.wire.messages import Datagram
 
@@ -10,6 +11,7 @@ __all__ = ["Outgoing"]
 class Outgoing:
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.unsent: list[tuple[Service, bytes]] = []
         self._persist: list[Persist] = []
         self._datagrams: list[tuple[tuple[int, ...], bytes]] = []
         self._token = 0
@@ -26,8 +28,9 @@ class Outgoing:
 
     def take(self) -> Effects:
         """Everything so far. `events` stays the same list, since others append to it; what it held is given away."""
-        effects = Effects(self._persist, self.events.copy(), self._datagrams)
+        effects = Effects(self._persist, self.events.copy(), self._datagrams, self.unsent)
         self.events.clear()
+        self.unsent = []
         self._persist = []
         self._datagrams = []
         return effects

@@ -4,6 +4,7 @@ A turn is any number of `receive`, `submit`, `synced` and `tick`, then one `flus
 `now` is the site's clock in ns and never goes back.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from msgspec import msgpack
@@ -133,6 +134,16 @@ class Site:
         self._wake(now)
         self.outbox.submit(service, payload)
 
+    def submit_many(self, service: Service, payloads: Sequence[bytes], now: int) -> int:
+        """Takes as many as there is room for, from the first on; gives how many."""
+        self._wake(now)
+        return self.outbox.submit_many(service, payloads)
+
+    def leave(self, now: int) -> None:
+        """From now on this site tells everyone that it hears nobody: they go on without it, and at once."""
+        self._wake(now)
+        self.changes.hearing.leave()
+
     def synced(self, token: int, now: int) -> None:
         self._wake(now)
         self.changes.synced(token, now)
@@ -232,7 +243,10 @@ class Site:
         self._current = configuration
         self._tell_round_trips()
         self._peers = tuple(site for site in configuration.members if site != self.ordinal)
-        self.outbox.restart()
+        if self.options.return_unsent:
+            self._out.unsent += self.outbox.give_back()
+        else:
+            self.outbox.restart()
 
     # -- beacons
 

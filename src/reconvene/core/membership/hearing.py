@@ -38,6 +38,7 @@ class Hearing:
         self._last = [_NEVER] * sites
         self._left_out_until = [_NEVER] * sites
         self._left_out_at = [_NEVER] * sites
+        self._leaving = False
         self._encoded: bytes | None = None
         self._raw: list[bytes] = [b""] * sites
         """The last reports section of each site's beacon, as it came."""
@@ -63,7 +64,7 @@ class Hearing:
     def sign(self, site: int, now: int) -> None:
         """Anything came from this site, in its newest incarnation."""
         self._last[site] = now
-        if not self.report.hears >> site & 1 and now >= self._left_out_until[site]:
+        if not self.report.hears >> site & 1 and now >= self._left_out_until[site] and not self._leaving:
             self.update(hears=self.report.hears | 1 << site)
 
     def beacon(self, beacon: Beacon, now: int, reports: list[Report]) -> None:
@@ -137,6 +138,11 @@ class Hearing:
             self._left_out_until[site] = now + span
         if self.hears(site):
             self.update(hears=self.report.hears & ~(1 << site))
+
+    def leave(self) -> None:
+        """This site is about to stop: it hears nobody any more, so that no clique holds it."""
+        self._leaving = True
+        self.update(hears=1 << self.site)
 
     def slept(self, gap_ns: int, now: int) -> None:
         """This site stood still: the silence was its own, not the others'."""

@@ -5,6 +5,7 @@ frame; a longer message leaves in fragments, with nothing between them.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from reconvene.core.options import Limits
@@ -50,6 +51,23 @@ class Outbox:
             raise Unavailable(f"{len(self._queue)} messages of {self.bytes} bytes wait already")
         self._queue.append((service, payload))
         self.bytes += len(payload) + _OVERHEAD
+
+    def submit_many(self, service: Service, payloads: Sequence[bytes]) -> int:
+        """Takes as many as there is room for, from the first on; gives how many. None if one is too large."""
+        longest = max(map(len, payloads), default=0)
+        if longest > self._limits.message_bytes:
+            raise Rejected(f"message of {longest} bytes: at most {self._limits.message_bytes} are taken")
+        room = self.room()
+        size = sum(map(len, payloads)) + _OVERHEAD * len(payloads)
+        if len(payloads) <= room and self.bytes + size <= self._limits.queue_bytes:
+            self._queue.extend([(service, payload) for payload in payloads])
+            self.bytes += size
+            return len(payloads)
+        taken = 0
+        while taken < len(payloads) and self.room() > 0:
+            self.submit(service, payloads[taken])
+            taken += 1
+        return taken
 
     @property
     def full(self) -> bool:
@@ -104,6 +122,14 @@ class Outbox:
             self._queue.append(begun)
             self.bytes = len(begun[1]) + _OVERHEAD - self._cut
         return count
+
+    def give_back(self) -> list[tuple[Service, bytes]]:
+        """Everything that is not wholly sent, in order; nothing stays."""
+        unsent = list(self._queue)
+        self._queue.clear()
+        self._cut = 0
+        self.bytes = 0
+        return unsent
 
     def restart(self) -> None:
         """The configuration changed: receivers drop the fragments of an unfinished message, so it starts anew."""

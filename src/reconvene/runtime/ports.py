@@ -1,0 +1,92 @@
+"""What the parts of a site's process see of each other.
+
+The engine has turns; a transport brings it datagrams and carries them away; a store keeps its record; receivers are
+the site's processes, in this program or behind a socket. Each part is given these interfaces and no more.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from reconvene.core.groups.events import GroupEvent, Process
+from reconvene.ids import Service
+from reconvene.runtime.config import Address
+
+__all__ = ["Access", "Engine", "Receiver", "Transport"]
+
+
+class Transport(Protocol):
+    """Datagrams to and from other sites, by ordinal; sealed, filtered and counted here."""
+
+    frame_bytes: int
+    """What a frame's messages may take, from the path or the configuration."""
+    buffer_bytes: int
+    """What the receive buffer holds, as the kernel counts."""
+
+    def start(self, receive: Callable[[list[bytes]], None]) -> None:
+        """From now on each turn's datagrams are handed over, opened, in the order of their arrival."""
+
+    def send(self, datagrams: Sequence[tuple[tuple[int, ...], bytes]]) -> None:
+        """(destinations by ordinal, bytes) … Never blocks: what the kernel does not take is dropped and counted."""
+
+    def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
+        """Fault injection: drop what comes from, and what goes to, these sites, until told otherwise."""
+
+    def counters(self) -> dict[str, int]:
+        """By name: datagrams and bytes sent and received, and each reason for which one was dropped."""
+
+    def close(self) -> None: ...
+
+
+class Receiver(Protocol):
+    """One process, as its site sees it."""
+
+    def events(self, batch: list[GroupEvent]) -> None:
+        """What a turn brought for this process, in order. Must not block, and must bound what it keeps."""
+
+
+class Access(Protocol):
+    """One process's hold on its site. Closing it leaves all its groups."""
+
+    process: Process
+
+    def join(self, group: str, primary: bool) -> int:
+        """Gives the membership's number at once; it begins with its first ViewChanged, or ends with Left.
+
+        Raises Rejected for a bad name or a second membership in a group, Unavailable at a limit."""
+
+    def leave(self, membership: int) -> None: ...
+
+    def send(
+        self, membership: int, service: Service, payloads: Sequence[bytes], to: tuple[Process, ...] | None = None
+    ) -> int:
+        """Takes as many as there is room for, from the first on; gives how many. Never waits.
+
+        Raises Rejected (too large, no such membership), Unavailable (blocked by the filter, stopping)."""
+
+    async def room(self) -> None:
+        """Waits until `send` would take something."""
+
+    def close(self) -> None: ...
+
+
+class Engine(Protocol):
+    """The site as its shell's other parts see it."""
+
+    names: tuple[str, ...]
+    ordinal: int
+    incarnation: int
+
+    def open(self, receiver: Receiver) -> Access:
+        """A new process. Raises Unavailable at the limit, or when the site is stopping."""
+
+    def status(self) -> dict[str, object]:
+        """For people and programs: configuration, members, health, groups, rates; JSON-able. See docs/operations.md."""
+
+    def health(self) -> str:
+        """primary | minority | forming"""
+
+    def counters(self) -> dict[str, int]:
+        """Everything that only grows, by name: of the core, of groups, of the transport."""
+
+    def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
+        """Fault injection. Raises Rejected unless the configuration allows it."""
