@@ -72,4 +72,4 @@ class Effects:
     datagrams: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
     """(destinations by ordinal, bytes); never to the site itself."""
     unsent: list[tuple[Service, bytes]] = field(default_factory=list)
-    """Submitted before a configuration that was installed in this turn, and sent in none (`Options.return_unsent`)."""
+    """Submitted before a configuration that this turn installed, and sent in none (`Options.return_unsent`)."""

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.ids import Service
-from reconvene.runtime.config import Address
 
 __all__ = ["Access", "Engine", "Receiver", "Transport"]
 
@@ -80,7 +79,7 @@ class Engine(Protocol):
         """A new process. Raises Unavailable at the limit, or when the site is stopping."""
 
     def status(self) -> dict[str, object]:
-        """For people and programs: configuration, members, health, groups, rates; JSON-able. See docs/operations.md."""
+        """For people and programs, JSON-able: see docs/operations.md."""
 
     def health(self) -> str:
         """primary | minority | forming"""
