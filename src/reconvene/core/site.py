@@ -113,6 +113,11 @@ class Site:
         """How many messages `submit` would take now."""
         return self.outbox.room()
 
+    @property
+    def drained(self) -> bool:
+        """Nothing waits to be sent, and every member has all that this site has sent."""
+        return not self.outbox and self._current.multicast.window.empty
+
     def deadline(self) -> int:
         """When the site wants to be called though nothing happens."""
         at = min(self._beacon_at, self._watch_at)

@@ -42,6 +42,11 @@ class Recorder:
         self._conf = None
         self._open = True
 
+    def resume(self, incarnation: int, conf: str | None) -> None:
+        """The file holds an incarnation that has not ended, in this configuration; its `fail` can now be recorded."""
+        self.begin(incarnation)
+        self._conf = conf
+
     def events(self, t: int, events: Sequence[Event]) -> None:
         """Records what one turn of the core brought, at clock `t`."""
         assert self._open or not events, "only a node that has begun has events"

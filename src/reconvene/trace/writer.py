@@ -10,7 +10,7 @@ import msgspec
 
 from reconvene.trace.events import Row, Run
 
-__all__ = ["RUN_FILE", "encode_row", "encode_run", "node_file", "write_trace"]
+__all__ = ["RUN_FILE", "encode_row", "encode_run", "node_file", "stopped_file", "write_trace"]
 
 RUN_FILE = "run.json"
 
@@ -29,6 +29,11 @@ def encode_run(run: Run) -> bytes:
 
 def node_file(directory: Path, node: str) -> Path:
     return directory / f"{node}.jsonl"
+
+
+def stopped_file(directory: Path, node: str) -> Path:
+    """Exists where the node's trace stopped at its limit: it lacks what came after."""
+    return directory / f"{node}.stopped"
 
 
 def write_trace(directory: Path, run: Run, rows_by_node: Mapping[str, Iterable[Row]]) -> None:

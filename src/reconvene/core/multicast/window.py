@@ -75,6 +75,11 @@ class Window:
             self._backed_off_ns = now
 
     @property
+    def empty(self) -> bool:
+        """No own frame is under way."""
+        return not self._own
+
+    @property
     def share(self) -> int:
         return self._limit // self.senders
 

@@ -1,0 +1,359 @@
+"""One site running: datagrams, requests and timers go into turns, and what a turn brings is performed.
+
+Given: a transport, a directory. Promised: the order of effects in `core.effects`: what a turn records is with the
+operating system before anyone outside sees it; what depends on a sync waits for it, and nothing else does; all that
+has arrived is taken in one turn, and flushed once.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from time import monotonic_ns, time_ns
+
+from reconvene.core.effects import Changed, ConfKind, Delivered, Event, Sent
+from reconvene.core.groups.events import Process
+from reconvene.core.groups.groups import GroupLimits, Groups
+from reconvene.core.site import KEY, Site, boot
+from reconvene.errors import Rejected, Unavailable
+from reconvene.ids import Service
+from reconvene.runtime.config import Config
+from reconvene.runtime.journal import Journal, write_run
+from reconvene.runtime.keeper import Keeper
+from reconvene.runtime.logs import event
+from reconvene.runtime.ports import Receiver, Transport
+from reconvene.storage.lmdb_store import LmdbStore
+from reconvene.trace.group_recorder import GroupRecorder
+from reconvene.trace.recorder import Recorder
+
+__all__ = ["SiteEngine"]
+
+_DRAIN_S = 2.0
+"""How long a clean leave waits for what was accepted to reach everyone."""
+_FAREWELLS = 3
+_FAREWELL_GAP_S = 0.02
+"""A leave is told more than once: datagrams get lost."""
+_GROUPS_SHOWN = 100
+
+
+class SiteEngine:
+    def __init__(self, config: Config, transport: Transport, log: logging.Logger) -> None:
+        self.config = config
+        self.names = config.names
+        self.ordinal = config.ordinal
+        self.incarnation = 0
+        self._transport = transport
+        self._log = log
+        self._receivers: dict[Process, Receiver] = {}
+        self._roomless: list[asyncio.Future[None]] = []
+        self._stopping = False
+        self._due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0
+        self._started_at = monotonic_ns()
+        self._wall_offset_ns = time_ns() - monotonic_ns()
+        self._counts = dict.fromkeys(
+            ("turns", "sent_messages", "delivered_messages", "delivered_bytes", "configurations"), 0
+        )
+        self._blocked: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
+        self._loop: asyncio.AbstractEventLoop
+        self._store: LmdbStore
+        self._keeper: Keeper
+        self._site: Site
+        self._groups: Groups
+        self._recorder: Recorder
+        self._group_recorder: GroupRecorder
+        self._journal: Journal | None = None
+
+    # -- start and stop
+
+    async def start(self) -> None:
+        """Boots the site: a new incarnation is synced before anyone hears of it."""
+        self._loop = asyncio.get_running_loop()
+        config = self.config
+        self._store = LmdbStore(config.dir / "store")
+        record = boot(self._store.get(KEY), self.ordinal)
+        self._store.put({KEY: record})
+        self._keeper = Keeper(self._store, self._synced, self._disk_failed)
+        options = config.options(self._transport.frame_bytes, self._transport.buffer_bytes)
+        now = monotonic_ns()
+        self._site = Site(options, self.ordinal, len(self.names), record, now)
+        self.incarnation = self._site.incarnation
+        limits = config.limits
+        self._groups = Groups(
+            self._site,
+            len(self.names),
+            GroupLimits(limits.processes, limits.groups_per_process, limits.group_name_bytes),
+        )
+        self._begin_trace(now)
+        event(self._log, logging.INFO, "site starts", site=config.name, incarnation=self.incarnation)
+        if config.faults.blocked:
+            ordinals = frozenset(self.names.index(name) for name in config.faults.blocked)
+            self._block(ordinals, ordinals)
+        self._transport.start(self._receive)
+        self._turn()
+
+    async def stop(self) -> None:
+        """A clean leave: what was accepted is sent as far as it can be, and the others are told."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._let_in()
+        give_up_at = self._loop.time() + _DRAIN_S
+        while not self._site.drained and self._loop.time() < give_up_at:
+            await asyncio.sleep(0.01)
+        self._groups.leave_cluster(monotonic_ns())
+        for _ in range(_FAREWELLS):
+            self._turn()
+            await asyncio.sleep(_FAREWELL_GAP_S)
+        self._transport.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._keeper.close()
+        if self._journal is not None:
+            self._recorder.stop(monotonic_ns() + self._wall_offset_ns)
+            self._journal.close()
+        self._store.close()
+        event(self._log, logging.INFO, "site has left", site=self.config.name)
+
+    def _begin_trace(self, now: int) -> None:
+        directory = self.config.trace.dir
+        if directory is None:
+            return
+        try:
+            write_run(directory, self.config.cluster, self.names, self.config.order.engine)
+            journal = Journal(directory, self.config.name, self.config.trace.max_bytes, self._log.warning)
+        except OSError as error:
+            raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
+        past = journal.past
+        recorder = Recorder(self.config.name, self.names, journal.append, past.next_n)
+        if not past.ended:
+            recorder.resume(past.incarnation, past.conf)
+            recorder.fail(now + self._wall_offset_ns)
+        recorder.begin(self.incarnation)
+        self._journal = journal
+        self._recorder = recorder
+        self._group_recorder = GroupRecorder(recorder)
+
+    # -- turns
+
+    def _receive(self, datagrams: list[bytes]) -> None:
+        now = monotonic_ns()
+        receive = self._groups.receive
+        for data in datagrams:
+            receive(data, now)
+        self._turn()
+
+    def _synced(self, tokens: list[int]) -> None:
+        now = monotonic_ns()
+        for token in tokens:
+            self._groups.synced(token, now)
+        self._turn()
+
+    def _wake(self) -> None:
+        """One flush for all that this round of the loop brings."""
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._due = False
+        self._counts["turns"] += 1
+        now = monotonic_ns()
+        effects, happenings = self._groups.flush(now)
+        if effects.persist:
+            self._keeper.persist(effects.persist)
+        if effects.events:
+            self._note(effects.events)
+        if self._journal is not None:
+            at = now + self._wall_offset_ns
+            self._group_recorder.turn(at, effects.events, happenings)
+            self._journal.flush()
+        if effects.datagrams:
+            self._transport.send(effects.datagrams)
+        for process, events in happenings:
+            receiver = self._receivers.get(process)
+            if receiver is not None:
+                receiver.events(events)
+        if self._roomless:
+            self._let_in()
+        self._arm(now)
+
+    def _arm(self, now: int) -> None:
+        """A timer that fires too early is set again; one that is late would be a fault, so only an earlier one
+        replaces it."""
+        at = self._groups.deadline()
+        if self._timer is not None:
+            if self._timer_at <= at:
+                return
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = self._loop.call_later(max(at - now, 0) / 1e9, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        now = monotonic_ns()
+        if self._groups.deadline() <= now:
+            self._groups.tick(now)
+            self._turn()
+        else:
+            self._arm(now)
+
+    def _note(self, events: Sequence[Event]) -> None:
+        counts = self._counts
+        for happened in events:
+            if type(happened) is Delivered:
+                counts["delivered_messages"] += len(happened.payloads)
+                counts["delivered_bytes"] += sum(map(len, happened.payloads))
+            elif type(happened) is Sent:
+                counts["sent_messages"] += happened.count
+            elif type(happened) is Changed:
+                self._note_change(happened)
+
+    def _note_change(self, changed: Changed) -> None:
+        if changed.kind is ConfKind.REGULAR:
+            self._counts["configurations"] += 1
+        if changed.kind is ConfKind.TRANSITIONAL:
+            return
+        what = "configuration" if changed.kind is ConfKind.REGULAR else "hidden configuration"
+        members = ",".join(self.names[site] for site in changed.members)
+        event(self._log, logging.INFO, what, number=changed.conf, members=members)
+
+    def _disk_failed(self, why: str) -> None:
+        event(self._log, logging.ERROR, "storage refuses; no new configuration until it takes writes", why=why)
+
+    # -- processes
+
+    def open(self, receiver: Receiver) -> "ProcessAccess":
+        self._refuse_if_stopping()
+        access = ProcessAccess(self, self._groups.open())
+        self._receivers[access.process] = receiver
+        return access
+
+    def _close(self, process: Process) -> None:
+        if self._receivers.pop(process, None) is not None:
+            self._groups.close(process, monotonic_ns())
+            self._wake()
+
+    def _let_in(self) -> None:
+        if self._groups.room() > 0 or self._stopping:
+            waiting, self._roomless = self._roomless, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
+    def _refuse_if_stopping(self) -> None:
+        if self._stopping:
+            raise Unavailable(f"site {self.config.name} is stopping")
+
+    # -- what others ask
+
+    def health(self) -> str:
+        if self._site.phase != "operational" or not self._groups.settled:
+            return "forming"
+        return "primary" if 2 * len(self._site.members) > len(self.names) else "minority"
+
+    def status(self) -> dict[str, object]:
+        site = self._site
+        trips = site.changes.hearing.round_trips.smoothed_ns
+        groups = self._groups.groups()
+        incoming, outgoing = self._blocked
+        return {
+            "cluster": self.config.cluster,
+            "name": self.config.name,
+            "incarnation": self.incarnation,
+            "pid": os.getpid(),
+            "health": self.health(),
+            "phase": site.phase,
+            "configuration": site.configuration,
+            "members": [self.names[member] for member in site.members],
+            "sites": list(self.names),
+            "uptime_s": (monotonic_ns() - self._started_at) / 1e9,
+            "processes": len(self._receivers),
+            "groups": [
+                {"name": group.name, "members": group.members, "primary": group.primary}
+                for group in groups[:_GROUPS_SHOWN]
+            ],
+            "group_count": len(groups),
+            "waiting": {"messages": len(site.outbox), "bytes": site.outbox.bytes},
+            "round_trips_us": {
+                name: trips[other] / 1e3 for other, name in enumerate(self.names) if other != self.ordinal
+            },
+            "blocked": {
+                "incoming": [self.names[other] for other in sorted(incoming)],
+                "outgoing": [self.names[other] for other in sorted(outgoing)],
+            },
+            "trace": None
+            if self._journal is None
+            else {"bytes": self._journal.bytes, "stopped": self._journal.stopped},
+            "storage": self._keeper.trouble or "ok",
+            "seal": "insecure" if self.config.seal.insecure else "sealed",
+            "configurations": self._counts["configurations"],
+            "counters": self.counters(),
+        }
+
+    def counters(self) -> dict[str, int]:
+        core = self._site.counters
+        return {
+            **self._counts,
+            **{name: getattr(core, name) for name in core.__slots__},
+            **self._transport.counters(),
+        }
+
+    def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
+        if not self.config.faults.allowed:
+            raise Rejected(f"site {self.config.name} does not allow faults to be injected: see [faults] allowed")
+        self._block(incoming, outgoing)
+
+    def _block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
+        self._blocked = (incoming, outgoing)
+        self._transport.block(incoming, outgoing)
+        event(
+            self._log, logging.WARNING, "fault injected: datagrams are dropped",
+            incoming=",".join(self.names[other] for other in sorted(incoming)) or "none",
+            outgoing=",".join(self.names[other] for other in sorted(outgoing)) or "none",
+        )  # fmt: skip
+
+
+class ProcessAccess:
+    """One process's hold on the site."""
+
+    __slots__ = ("_engine", "process")
+
+    def __init__(self, engine: SiteEngine, process: Process) -> None:
+        self._engine = engine
+        self.process = process
+
+    def join(self, group: str, primary: bool) -> int:
+        engine = self._engine
+        engine._refuse_if_stopping()
+        membership = engine._groups.join(self.process, group, primary, monotonic_ns())
+        engine._wake()
+        return membership
+
+    def leave(self, membership: int) -> None:
+        self._engine._groups.leave(membership, monotonic_ns())
+        self._engine._wake()
+
+    def send(
+        self, membership: int, service: Service, payloads: Sequence[bytes], to: tuple[Process, ...] | None = None
+    ) -> int:
+        engine = self._engine
+        if engine._stopping:
+            engine._refuse_if_stopping()
+        taken = engine._groups.send(membership, service, payloads, to, monotonic_ns())
+        if taken and not engine._due:
+            engine._wake()
+        return taken
+
+    async def room(self) -> None:
+        engine = self._engine
+        while engine._groups.room() <= 0:
+            engine._refuse_if_stopping()
+            future = engine._loop.create_future()
+            engine._roomless.append(future)
+            await future
+        engine._refuse_if_stopping()
+
+    def close(self) -> None:
+        self._engine._close(self.process)

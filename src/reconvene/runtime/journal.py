@@ -1,0 +1,164 @@
+"""One site's trace file, written as it runs.
+
+Given: rows, a turn at a time. Promised: they are with the operating system when `flush` returns, whole lines in
+order; a restart cuts off a line that was torn and goes on with the next number; at its size limit the trace stops
+for good, since with a hole in it, it could not be judged.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from reconvene.trace.events import SCHEMA, Row, Run
+from reconvene.trace.writer import RUN_FILE, encode_row, encode_run, node_file, stopped_file
+
+__all__ = ["Journal", "Past", "write_run"]
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What an earlier incarnation left in the file."""
+
+    next_n: int = 0
+    incarnation: int = 0
+    conf: str | None = None
+    """The configuration that it ended in."""
+    ended: bool = True
+    """With `fail` or `stop`; or it never began."""
+
+
+class Journal:
+    def __init__(self, directory: Path, node: str, max_bytes: int, say: Callable[[str], None]) -> None:
+        """Raises OSError where the file can't be opened. `say` is told why the trace stops, once."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.path = node_file(directory, node)
+        self._mark = stopped_file(directory, node)
+        self._max_bytes = max_bytes
+        self._say = say
+        self._rows: list[bytes] = []
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self.past = self._mend()
+        self.bytes = os.fstat(self._fd).st_size
+        self.stopped = self._mark.exists()
+
+    def append(self, row: Row) -> None:
+        if not self.stopped:
+            self._rows.append(encode_row(row))
+
+    def flush(self) -> None:
+        """Hands what was appended to the operating system, all of it or none."""
+        if not self._rows:
+            return
+        data = b"".join(self._rows)
+        self._rows.clear()
+        if self.bytes + len(data) > self._max_bytes:
+            self._stop(f"it has reached its limit of {self._max_bytes} bytes")
+            return
+        try:
+            written = os.write(self._fd, data)
+            if written < len(data):
+                os.ftruncate(self._fd, self.bytes)
+                self._stop("the disk is full")
+                return
+        except OSError as error:
+            self._stop(str(error))
+            return
+        self.bytes += len(data)
+
+    def _stop(self, why: str) -> None:
+        self.stopped = True
+        # The mark outlives this process: its next incarnation must not go on after the hole.
+        try:
+            self._mark.write_text(f"{why}\n")
+        except OSError as error:
+            why += f"; and {self._mark} can't be written ({error})"
+        self._say(f"trace {self.path} stops: {why}")
+
+    def close(self) -> None:
+        self.flush()
+        os.close(self._fd)
+
+    # -- what an earlier incarnation left
+
+    def _mend(self) -> Past:
+        """Cuts a torn last line off, and reads back how far the trace had come."""
+        size = os.fstat(self._fd).st_size
+        lines = self._lines_from_the_end(size)
+        last = next(lines, None)
+        if last is None:
+            return Past()
+        at, line = last
+        if not line.endswith(b"\n"):
+            if _decode(line) is not None:
+                os.write(self._fd, b"\n")  # it was whole but for its end
+            else:
+                os.ftruncate(self._fd, at)
+                last = next(lines, None)
+                if last is None:
+                    return Past()
+                line = last[1]
+        row = _decode(line)
+        if row is None:
+            raise OSError(f"{self.path}: its last line is no event; move the file away to begin a new trace")
+        found = row
+        while not _tells_configuration(found, row.inc):
+            last = next(lines, None)
+            earlier = None if last is None else _decode(last[1])
+            if earlier is None or earlier.inc != row.inc:
+                break
+            found = earlier
+        conf = found.conf if _tells_configuration(found, row.inc) and isinstance(found.conf, str) else None
+        ended = row.layer == "evs" and row.kind in ("fail", "stop")
+        return Past(row.n + 1, row.inc, conf, ended or conf is None)
+
+    def _lines_from_the_end(self, size: int) -> Iterator[tuple[int, bytes]]:
+        """(where it begins, the line with its newline) from the last one backwards."""
+        end = size
+        tail = b""
+        while end > 0:
+            begin = max(0, end - _CHUNK)
+            tail = os.pread(self._fd, end - begin, begin) + tail
+            end = begin
+            while True:
+                cut = tail.rfind(b"\n", 0, len(tail) - 1) + 1
+                if cut == 0 and end > 0:
+                    break  # the line begins in an earlier chunk
+                if not tail:
+                    return
+                yield end + cut, tail[cut:]
+                tail = tail[:cut]
+
+
+def _decode(line: bytes) -> Row | None:
+    try:
+        return msgspec.json.decode(line, type=Row)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _tells_configuration(row: Row, incarnation: int) -> bool:
+    return row.inc == incarnation and row.layer == "evs" and row.conf_kind != "hidden"
+
+
+def write_run(directory: Path, cluster: str, nodes: tuple[str, ...], order: str) -> None:
+    """run.json, where there is none yet: a run that has not ended, and nobody knows how it will."""
+    run = Run(
+        schema=SCHEMA, run=cluster, nodes=list(nodes), stack="evs", order=order, seed=0, settled=False,
+        components=[list(nodes)], down=[], quorum={"kind": "majority"},
+    )  # fmt: skip
+    directory.mkdir(parents=True, exist_ok=True)
+    draft = directory / f".{RUN_FILE}.{os.getpid()}"
+    draft.write_bytes(encode_run(run))
+    try:
+        os.link(draft, directory / RUN_FILE)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    for node in nodes:
+        node_file(directory, node).touch()
