@@ -26,7 +26,7 @@ class Layer:
 
 
 LAYERS = (
-    Layer("words", ("ids", "errors"), uses=(), pure=True),
+    Layer("words", ("ids", "errors", "units"), uses=(), pure=True),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
     Layer("seal", ("wire.seal",), uses=("words", "wire")),
     Layer(
@@ -85,7 +85,7 @@ LAYERS = (
 
 PURE = {
     *("__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "heapq", "itertools"),
-    *("math", "msgspec", "operator", "struct", "typing"),
+    *("math", "msgspec", "operator", "re", "struct", "typing"),
 }
 """What the protocol layers may import from outside: all of it computes, none of it looks around."""
 
