@@ -131,6 +131,8 @@ class Log(Struct, frozen=True, kw_only=True):
 class Faults(Struct, frozen=True, kw_only=True):
     allowed: bool = False
     """Whether an admin may have this site drop datagrams, for tests and drills."""
+    blocked: tuple[str, ...] = ()
+    """Sites with which no datagrams are exchanged from the start: a partition that outlives a restart."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
