@@ -1,12 +1,18 @@
 """What a site is told: one TOML file, or the same as objects in a program.
 
-Every key, with its default and unit, is here and nowhere else; docs/configuration.md is written from it. Durations
-are ns inside, and a number with a unit ("600ms") in the file. Relative paths are relative to the file.
+Every key, with its default, unit and range, is here and nowhere else; docs/configuration.md is written from it.
+Durations are ns inside, and in the file a number with a unit ("600ms") under the name without `_ns`. Sizes are bytes,
+in the file a number or one with a unit ("4MiB"). Relative paths in the file are relative to it.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
+
+from reconvene.core import options
+from reconvene.core.options import Options
 
 __all__ = [
     "Address",
@@ -16,6 +22,7 @@ __all__ = [
     "Http",
     "Limits",
     "Log",
+    "OneOf",
     "Order",
     "Seal",
     "Timing",
@@ -28,64 +35,101 @@ Address = tuple[str, int]
 """Host and port, written "host:port"."""
 
 
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The values that a string may have."""
+
+    choices: tuple[str, ...]
+
+
+Flow = Annotated[int, Meta(ge=1 << 16, le=1 << 40)]
+Count = Annotated[int, Meta(ge=1, le=10_000_000)]
+Span = Annotated[int, Meta(ge=1_000_000, le=600_000_000_000)]
+
+
 class Seal(Struct, frozen=True, kw_only=True):
+    """How datagrams between sites are protected: see seals.md."""
+
     keys: tuple[Path, ...] = ()
-    """Key files. The first one seals; datagrams under any of them are opened."""
+    """Key files, made by `reconvene keygen`. The first one seals; datagrams under any of them are opened."""
     insecure: bool = False
     """Neither encrypt nor authenticate: anyone who reaches the port is a member."""
 
 
 class Transport(Struct, frozen=True, kw_only=True):
-    kind: str = "unicast"
-    """unicast: a copy to each site | multicast: one datagram to a multicast group where it goes to several."""
+    """How datagrams travel between sites."""
+
+    kind: Annotated[str, OneOf(("unicast", "multicast"))] = "unicast"
+    """unicast: a copy to each site. multicast: one datagram to a multicast group where it goes to several."""
     group: Address | None = None
-    """The multicast group."""
-    ttl: int = 1
-    frame_bytes: int = 0
+    """The multicast group; required where kind is multicast."""
+    ttl: Annotated[int, Meta(ge=0, le=255)] = 1
+    """Of multicast datagrams: how many routers they may pass."""
+    frame_bytes: Annotated[int, Meta(ge=0, le=60_000)] = 0
     """Of a frame's messages; 0: what the path to the other sites carries in one packet, at most 60,000. More than
     that is cut by the kernel: one packet lost loses the frame."""
-    receive_buffer_bytes: int = 4 << 20
-    send_buffer_bytes: int = 4 << 20
-    """Asked of the system, which may cap them: then the site says so, and its window fits what it got."""
-    turn_datagrams: int = 64
+    receive_buffer_bytes: Annotated[int, Meta(ge=4096, le=1 << 30)] = 4 << 20
+    """Asked of the system, which may cap it: then the site says so, and its window fits what it got."""
+    send_buffer_bytes: Annotated[int, Meta(ge=4096, le=1 << 30)] = 4 << 20
+    """Asked of the system, which may cap it."""
+    turn_datagrams: Annotated[int, Meta(ge=1, le=4096)] = 64
     """Datagrams taken in one turn, at most."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    engine: str = "atop"
-    """atop | all-ack"""
-    generator: str = "low-discrepancy"
-    policy: str = "book-keeper"
+    """How messages are ordered: see order.md. The same at every site."""
+
+    engine: Annotated[str, OneOf(("atop", "all-ack"))] = "atop"
+    """The order engine."""
+    generator: Annotated[str, OneOf(("low-discrepancy", "pseudo-random"))] = "low-discrepancy"
+    """atop: how slots are dealt out."""
+    policy: Annotated[str, OneOf(("book-keeper", "round-trip", "damped", "none"))] = "book-keeper"
+    """atop: how shares follow the traffic."""
 
 
 class Timing(Struct, frozen=True, kw_only=True):
     """Base times. What depends on the group's size is derived from them; `reconvene node --check` prints it."""
 
-    beacon_every_ns: int = 100_000_000
-    gather_every_ns: int = 25_000_000
-    suspect_base_ns: int = 600_000_000
-    suspect_per_site_ns: int = 10_000_000
-    round_patience_ns: int = 500_000_000
+    beacon_every_ns: Span = 100_000_000
+    """A sign of life to every site; also how sites that parted find each other."""
+    gather_every_ns: Span = 25_000_000
+    """Beacons while a configuration is being found."""
+    suspect_base_ns: Span = 600_000_000
+    """A member that was silent for suspect_base + suspect_per_site · sites is suspected."""
+    suspect_per_site_ns: Annotated[int, Meta(ge=0, le=10_000_000_000)] = 10_000_000
+    """See suspect_base."""
+    round_patience_ns: Span = 500_000_000
+    """How long forming and recovering wait for an answer or for progress, plus six round trips."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    message_bytes: int = 16 << 20
+    """A bound on everything. At each one the sender waits, or gets an error."""
+
+    message_bytes: Annotated[int, Meta(ge=1, le=1 << 30)] = 16 << 20
     """A larger message is rejected. The same at every site."""
-    queue_bytes: int = 32 << 20
-    queue_messages: int = 100_000
+    queue_bytes: Flow = 32 << 20
     """What may wait to be sent; beyond it senders wait."""
-    inbox_bytes: int = 64 << 20
-    inbox_messages: int = 500_000
+    queue_messages: Count = 100_000
+    """The same, in messages."""
+    inbox_bytes: Flow = 64 << 20
     """What may wait for one process to take; beyond it the process is cut off, and leaves its groups."""
-    processes: int = 10_000
+    inbox_messages: Count = 500_000
+    """The same, in messages."""
+    processes: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
     """At one site."""
-    groups_per_process: int = 10_000
-    group_name_bytes: int = 255
+    groups_per_process: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
+    """That one process may be in."""
+    group_name_bytes: Annotated[int, Meta(ge=1, le=1024)] = 255
+    """A longer name is rejected. The same at every site."""
 
 
 class Tls(Struct, frozen=True, kw_only=True):
+    """TLS for clients or for HTTP."""
+
     certificate: Path
+    """This site's chain of certificates, PEM."""
     key: Path
+    """Its private key, PEM."""
     client_ca: Path | None = None
     """Clients show a certificate of this authority; else they show a client key."""
 
@@ -94,45 +138,61 @@ class Clients(Struct, frozen=True, kw_only=True):
     """Where processes connect. The Unix socket is guarded by its file mode; TCP by TLS, a client key, or both."""
 
     unix: Path | None = None
-    """Default: site.sock in `dir`."""
-    unix_mode: int = 0o600
+    """The Unix socket; default: site.sock in `dir`."""
+    unix_mode: Annotated[int, Meta(ge=0, le=0o777)] = 0o600
+    """Its file mode: who may connect."""
     tcp: Address | None = None
+    """Where to listen for TCP; default: nowhere. Port 0: any free one, which the log names. Beyond loopback keys or
+    tls.client_ca are required."""
     keys: Path | None = None
     """A TOML file of client keys: name = { key = "…", role = "read" | "append" | "admin" }."""
     tls: Tls | None = None
-    connections: int = 1_000
-    handshake_ns: int = 5_000_000_000
+    """TLS on the TCP address."""
+    connections: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
+    """At once; beyond it a client is refused."""
+    handshake_ns: Span = 5_000_000_000
+    """A client that has not said who it is by then is cut off."""
 
 
 class Http(Struct, frozen=True, kw_only=True):
-    """Health, metrics and status."""
+    """Health, metrics and status: see operations.md."""
 
     address: Address | None = None
+    """Where to listen; default: nowhere. Port 0: any free one, which the log names. Beyond loopback keys or
+    tls.client_ca are required."""
     tls: Tls | None = None
+    """HTTPS instead of HTTP."""
     keys: Path | None = None
-    """As for clients: a bearer token with the role read. Without it, /health and /metrics answer anyone who can
-    connect; that is loopback unless `address` says otherwise, and elsewhere keys are required."""
+    """As for clients: every request carries one as a bearer token. Without it anyone who can connect is answered."""
+    connections: Annotated[int, Meta(ge=1, le=10_000)] = 64
+    """At once; beyond it a connection is closed."""
 
 
 class Trace(Struct, frozen=True, kw_only=True):
+    """What happened, for `reconvene verify`: see traces.md."""
+
     dir: Path | None = None
-    """Where NAME.jsonl and run.json go; None: no trace."""
-    max_bytes: int = 1 << 30
+    """Where NAME.jsonl and run.json go; default: no trace."""
+    max_bytes: Flow = 1 << 30
     """At this size the trace stops, with a log line and a metric."""
 
 
 class Log(Struct, frozen=True, kw_only=True):
-    level: str = "info"
-    """debug | info | warning | error"""
-    format: str = "text"
-    """text | json"""
+    """What goes to stderr."""
+
+    level: Annotated[str, OneOf(("debug", "info", "warning", "error"))] = "info"
+    """The least level that is logged."""
+    format: Annotated[str, OneOf(("text", "json"))] = "text"
+    """text: key=value. json: one object a line."""
 
 
 class Faults(Struct, frozen=True, kw_only=True):
+    """Faults on purpose, for tests and drills."""
+
     allowed: bool = False
-    """Whether an admin may have this site drop datagrams, for tests and drills."""
+    """Whether an admin may have this site drop datagrams."""
     blocked: tuple[str, ...] = ()
-    """Sites with which no datagrams are exchanged from the start: a partition that outlives a restart."""
+    """Sites that this one is cut off from at its start, both ways, until an admin says otherwise."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -143,7 +203,7 @@ class Config(Struct, frozen=True, kw_only=True):
     sites: dict[str, Address]
     """Every site of the cluster, this one included, and where it receives datagrams."""
     dir: Path
-    """What this site keeps: its record, its socket. One site's alone."""
+    """What this site keeps: its record, its socket. One site's alone; made where it is missing."""
     seal: Seal = field(default_factory=Seal)
     transport: Transport = field(default_factory=Transport)
     order: Order = field(default_factory=Order)
@@ -163,3 +223,31 @@ class Config(Struct, frozen=True, kw_only=True):
     @property
     def ordinal(self) -> int:
         return self.names.index(self.name)
+
+    @property
+    def unix_socket(self) -> Path:
+        """Where processes of this machine connect."""
+        return self.clients.unix or self.dir / "site.sock"
+
+    def options(self, frame_bytes: int, buffer_bytes: int) -> Options:
+        """What the core is told; a frame's size and the receive buffer are the transport's to say."""
+        return Options(
+            order=self.order.engine,
+            generator=self.order.generator,
+            policy=self.order.policy,
+            return_unsent=True,
+            timing=options.Timing(
+                beacon_every_ns=self.timing.beacon_every_ns,
+                gather_every_ns=self.timing.gather_every_ns,
+                suspect_base_ns=self.timing.suspect_base_ns,
+                suspect_per_site_ns=self.timing.suspect_per_site_ns,
+                round_patience_ns=self.timing.round_patience_ns,
+            ),
+            limits=options.Limits(
+                frame_bytes=frame_bytes,
+                message_bytes=self.limits.message_bytes,
+                queue_bytes=self.limits.queue_bytes,
+                queue_messages=self.limits.queue_messages,
+                buffer_bytes=buffer_bytes,
+            ),
+        )
