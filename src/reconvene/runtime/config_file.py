@@ -86,23 +86,23 @@ class _Reader:
         reader = self._readers.get(key.kind)
         return value if reader is None else reader(key, value, place)
 
-    def _parsed(self, key: Key, value: Any, place: str, parse: Callable[[str], T]) -> T:
+    def _parsed(self, what: str, value: Any, place: str, parse: Callable[[str], T]) -> T:
         if not isinstance(value, str):
-            self.fail(place, f"expected {expected(key)}, not {show(value)}")
+            self.fail(place, f"expected {what}, not {show(value)}")
         try:
             return parse(value)
         except ValueError as error:
             self.fail(place, f"expected {error}, not {show(value)}")
 
     def _size(self, key: Key, value: Any, place: str) -> Any:
-        return self._parsed(key, value, place, parse_size) if isinstance(value, str) else value
+        return self._parsed(expected(key), value, place, parse_size) if isinstance(value, str) else value
 
     def _duration(self, key: Key, value: Any, place: str) -> int:
-        return self._parsed(key, value, place, parse_duration)
+        return self._parsed(expected(key), value, place, parse_duration)
 
     def _path(self, key: Key, value: Any, place: str) -> Path:
         if not isinstance(value, str) or not value or "\0" in value:
-            self.fail(place, f"expected {expected(key)}, not {show(value)}")
+            self.fail(place, f"expected {Kind.PATH.value}, not {show(value)}")
         try:
             return self.path.absolute().parent / Path(value).expanduser()
         except RuntimeError as error:  # no home directory
@@ -119,7 +119,7 @@ class _Reader:
         return tuple(value)
 
     def _address(self, key: Key, value: Any, place: str) -> tuple[str, int]:
-        return self._parsed(key, value, place, parse_address)
+        return self._parsed(Kind.ADDRESS.value, value, place, parse_address)
 
     def _addresses(self, key: Key, value: Any, place: str) -> dict[str, tuple[str, int]]:
         if not isinstance(value, dict):
