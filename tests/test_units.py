@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconvene.units import parse_address, parse_duration, parse_size, show_address, show_duration, show_size
+from reconvene.units import (
+    exact_size,
+    parse_address,
+    parse_duration,
+    parse_size,
+    show_address,
+    show_duration,
+    show_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +44,12 @@ def test_no_sizes(text: str) -> None:
 def test_sizes_shown() -> None:
     assert [show_size(size) for size in (0, 1023, 1024, 4 << 20, 212_992, 3 << 29)] == [
         *("0B", "1023B", "1KiB", "4MiB", "208KiB", "1.5GiB")
+    ]
+
+
+def test_sizes_to_the_byte() -> None:
+    assert [exact_size(size) for size in (0, 1, 1536, 1024, 60_000, 3 << 20, 1 << 30)] == [
+        *("0", "1", "1536", "1KiB", "60000", "3MiB", "1GiB")
     ]
 
 

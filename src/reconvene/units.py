@@ -5,6 +5,7 @@ import re
 __all__ = [
     "LONGEST_NS",
     "NUMBER",
+    "exact_size",
     "parse_address",
     "parse_duration",
     "parse_size",
@@ -56,6 +57,14 @@ def show_size(count: int) -> str:
         if count >= _BYTES[unit]:
             return f"{count / _BYTES[unit]:.1f}".removesuffix(".0") + unit
     return f"{count}B"
+
+
+def exact_size(count: int) -> str:
+    """To the byte: with a unit only where it is a whole number of them."""
+    for unit in ("GiB", "MiB", "KiB"):
+        if count and count % _BYTES[unit] == 0:
+            return f"{count // _BYTES[unit]}{unit}"
+    return str(count)
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -16,7 +16,7 @@ from reconvene.errors import Malformed
 from reconvene.ids import MAX_SITES
 from reconvene.runtime.config import Address, Clients, Config, Http, Tls
 from reconvene.runtime.schema import Key, Kind, keys
-from reconvene.units import show_address, show_duration, show_size
+from reconvene.units import exact_size, show_address, show_duration
 
 __all__ = ["check", "expected", "is_loopback", "show"]
 
@@ -158,8 +158,8 @@ class _Check:
         if limits.inbox_bytes < 2 * limits.message_bytes:
             self.fail(
                 "limits.inbox_bytes",
-                f"expected at least twice message_bytes ({show_size(2 * limits.message_bytes)}), "
-                f"not {show_size(limits.inbox_bytes)}: one message would cut a process off",
+                f"expected at least twice message_bytes ({exact_size(2 * limits.message_bytes)}), "
+                f"not {exact_size(limits.inbox_bytes)}: one message would cut a process off",
             )
 
     # -- doors
@@ -273,7 +273,7 @@ def _bound(key: Key, value: int) -> str:
         case Kind.DURATION:
             return show_duration(value)
         case Kind.SIZE:
-            return show_size(value)
+            return exact_size(value)
         case _:
             return oct(value) if key.name.endswith("_mode") else str(value)
 
