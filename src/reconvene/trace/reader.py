@@ -33,6 +33,12 @@ _REQUIRED = {
     "stop": ("conf",),
 }
 _ESTABLISH = ("primary", "conf", "members")
+_FILTER = {
+    "view": ("group", "label", "view", "members", "primary", "conf"),
+    "cast": ("group", "label", "view", "msg", "service"),
+    "deliver": ("group", "label", "view", "msg", "sender", "service"),
+    "stop": ("group", "label", "view"),
+}
 
 
 @dataclass(slots=True)
@@ -129,6 +135,25 @@ def check_row(row: Row) -> str | None:
         return f"`layer` is {row.layer!r}; expected evs, corel or isis"
     if row.kind == "establish":
         return _missing(row, _ESTABLISH)
+    return _check_filter(row) if row.layer == "isis" else None
+
+
+def _check_filter(row: Row) -> str | None:
+    """Of the layer `isis`, the events of groups with the filter."""
+    required = _FILTER.get(row.kind)
+    if required is None:
+        return f"`kind` is {row.kind!r}; expected {', '.join(_FILTER)}"
+    problem = _missing(row, required)
+    if problem is not None:
+        return problem
+    if row.inc < 1:
+        return "`inc` expected to be 1 or more"
+    if row.service is not UNSET and row.service not in _SERVICES:
+        return f"`service` is {row.service!r}; expected {', '.join(sorted(_SERVICES))}"
+    home = f"{row.node}:{row.inc}:"
+    # A process is of one incarnation of one node: that is how it is known whose failure ends it.
+    if row.label is UNSET or not row.label.startswith(home) or not row.label[len(home) :].isdecimal():
+        return f"`label` is {row.label!r}; expected a process of this node and incarnation, {home}NUMBER"
     return None
 
 

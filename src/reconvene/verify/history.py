@@ -2,7 +2,7 @@
 
 An event is a number: nodes are numbered by their sorted names, and events by node, then by place in the node's
 file. Configurations, messages and timestamps are numbered as they are met; timestamps then by their order. Only
-the layer `evs` and `establish` events are kept; of the other rows, their `n`.
+the layer `evs` and `establish` events are kept here; the layer `isis` in `processes`; of the other rows, their `n`.
 
 A *stay* is what lies between a node's entering a configuration and its leaving it, by place in the file. What an
 event itself says of its configuration is kept apart (`conf`): whether the two agree is one of the checks.
@@ -18,6 +18,20 @@ from msgspec import UNSET
 from reconvene.ids import Service
 from reconvene.trace.events import Row, Run
 from reconvene.trace.reader import read_rows, read_run
+from reconvene.verify.codes import (
+    AGREED,
+    CAUSAL,
+    CONF,
+    DELIVER,
+    FAIL,
+    FIFO,
+    HIDDEN,
+    NONE,
+    SAFE,
+    SEND,
+    SERVICES,
+)
+from reconvene.verify.processes import Processes
 
 __all__ = [
     "AGREED",
@@ -37,14 +51,6 @@ __all__ = [
     "Stay",
 ]
 
-NONE = -1
-
-CONF, HIDDEN, SEND, DELIVER, FAIL = range(5)
-"""Kinds of event. A hidden configuration is no deliver_conf; a stop is treated as a fail."""
-
-FIFO, CAUSAL, AGREED, SAFE = (int(service) for service in Service)
-
-_SERVICES = {service.label: int(service) for service in Service}
 _LABELS = [service.label for service in Service]
 
 
@@ -134,6 +140,8 @@ class History:
         """Of each message, its first send event, or NONE."""
         self.sends: list[int] = []
         self.established: list[Established] = []
+        self.processes = Processes(self.names[: self.nodes])
+        """The events of process groups with the filter."""
         self.stays: list[list[Stay]] = []
         self.root: list[int] = []
         """Of each configuration, the regular one of it: reg(c)."""
@@ -197,6 +205,8 @@ class History:
                 self._add(node, row)
             elif row.kind == "establish":
                 self._establish(node, row)
+            elif row.layer == "isis":
+                self.processes.add(node, row)
         self.rows += len(numbers)
         self.first[node + 1] = len(self.node)
 
@@ -208,22 +218,24 @@ class History:
         if kind == "deliver":
             code = DELIVER
             msg = self._message(cast(str, row.msg))
-            service = _SERVICES[cast(str, row.service)]
+            service = SERVICES[cast(str, row.service)]
             sender = self.name_index(cast(str, row.sender))
             if row.ts is not UNSET and service >= AGREED:
                 stamp = self._timestamp(tuple(row.ts))
         elif kind == "send":
             code = SEND
             msg = self._message(cast(str, row.msg))
-            service = _SERVICES[cast(str, row.service)]
+            service = SERVICES[cast(str, row.service)]
             self.sends.append(event)
             if self.sent[msg] == NONE:
                 self.sent[msg] = event
                 self.msg_service[msg] = service
         elif kind == "conf":
             code = self._declare(event, conf, row)
+            self.processes.begin(node, row.inc)
         else:
             code = FAIL
+            self.processes.fail(node, row.inc)
         self.node.append(node)
         self.n.append(row.n)
         self.inc.append(row.inc)
@@ -271,6 +283,7 @@ class History:
         down = {self._name_index[name] for name in self.run.down}
         self.stays = [self._stays_of(node, node in down) for node in range(self.nodes)]
         self._index_deliveries()
+        self.processes.finish(down)
 
     def _rank_timestamps(self) -> None:
         self.timestamps = sorted(self._ts_index)

@@ -11,13 +11,14 @@ stuck are the knots (strongly connected components) looked for.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
-from reconvene.verify.history import AGREED, CONF, DELIVER, FIFO, HIDDEN, NONE, SEND, History
+from reconvene.verify.codes import AGREED, CONF, DELIVER, FIFO, HIDDEN, NONE, SEND
 
-__all__ = ["Graph", "Knot", "Precedes"]
+__all__ = ["Events", "Graph", "Knot", "Precedes"]
 
 _SHOWN = 12
 
@@ -31,11 +32,39 @@ class Graph(IntEnum):
 Edge = tuple[int, int]
 
 
+class Entered(Protocol):
+    """What several nodes enter at one logical time."""
+
+    entered: list[int]
+
+
+class Events(Protocol):
+    """Events in columns, numbered by node, then in the node's order. A node is whatever has one thread of control: a
+    site, in configurations, or a process, in views."""
+
+    first: list[int]
+    node: list[int]
+    kind: list[int]
+    conf: list[int]
+    msg: list[int]
+    messages: list[str]
+    msg_service: list[int]
+    sent: list[int]
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def confs(self) -> Sequence[Entered]: ...
+
+    def describe(self, event: int) -> str: ...
+
+
 @dataclass(slots=True)
 class Knot:
     """Events of which each precedes each other: a strongly connected component."""
 
-    history: History
+    history: Events
     events: list[int]
     merged: list[list[int]]
     """Vertices of two or more events, each sorted, lowest first."""
@@ -87,7 +116,7 @@ class Knot:
 class Precedes:
     """A run's graphs, each walked at most once however many checks ask."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: Events) -> None:
         self._history = history
         self._knots: dict[Graph, list[Knot]] = {}
         order, places = walk(history, Graph.CONFS)
@@ -113,7 +142,7 @@ class Precedes:
         return self._knots[graph]
 
 
-def walk(history: History, graph: Graph, force: bool = False) -> tuple[list[int], list[int]]:
+def walk(history: Events, graph: Graph, force: bool = False) -> tuple[list[int], list[int]]:
     """Walks the graph as far as it has no cycle: the events passed, and where each node stands at the end."""
     return _Walk(history, graph).run(force)
 
@@ -121,7 +150,7 @@ def walk(history: History, graph: Graph, force: bool = False) -> tuple[list[int]
 class _Walk:
     """Each node goes on along its file until it must wait: for a sending, or for the others of a merged vertex."""
 
-    def __init__(self, history: History, graph: Graph) -> None:
+    def __init__(self, history: Events, graph: Graph) -> None:
         self.h = history
         self.graph = graph
         self.order: list[int] = []
@@ -199,7 +228,7 @@ class _Walk:
         return True
 
 
-def _deliveries(history: History) -> list[int]:
+def _deliveries(history: Events) -> list[int]:
     counts = [0] * len(history.messages)
     for kind, message in zip(history.kind, history.msg, strict=True):
         if kind == DELIVER:
@@ -207,7 +236,7 @@ def _deliveries(history: History) -> list[int]:
     return counts
 
 
-def find_knots(history: History, graph: Graph) -> list[Knot]:
+def find_knots(history: Events, graph: Graph) -> list[Knot]:
     _, places = walk(history, graph)
     rest = [
         event
@@ -233,7 +262,7 @@ def find_knots(history: History, graph: Graph) -> list[Knot]:
     return found
 
 
-def _is_vertex(history: History, graph: Graph, event: int) -> bool:
+def _is_vertex(history: Events, graph: Graph, event: int) -> bool:
     if history.kind[event] == HIDDEN:
         return False
     if graph == Graph.TOTAL and history.kind[event] in (SEND, DELIVER):
@@ -241,7 +270,7 @@ def _is_vertex(history: History, graph: Graph, event: int) -> bool:
     return True
 
 
-def _merge(history: History, graph: Graph, rest: list[int]) -> dict[int, int]:
+def _merge(history: Events, graph: Graph, rest: list[int]) -> dict[int, int]:
     """Each event's vertex, which is the lowest event of it."""
     vertex: dict[int, int] = {}
     by_conf: dict[int, int] = {}
@@ -257,7 +286,7 @@ def _merge(history: History, graph: Graph, rest: list[int]) -> dict[int, int]:
     return vertex
 
 
-def _edges(history: History, rest: list[int], vertex: dict[int, int]) -> dict[int, list[Edge]]:
+def _edges(history: Events, rest: list[int], vertex: dict[int, int]) -> dict[int, list[Edge]]:
     edges: dict[int, list[Edge]] = {v: [] for v in vertex.values()}
     previous = NONE
     for event in rest:

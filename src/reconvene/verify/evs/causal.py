@@ -11,7 +11,7 @@ from reconvene.verify.history import DELIVER, FIFO, NONE, SEND, History
 from reconvene.verify.precedes import Precedes
 from reconvene.verify.report import Tallies, Tally
 
-__all__ = ["IDS", "check"]
+__all__ = ["IDS", "Seen", "check"]
 
 IDS = ("evs.5",)
 
@@ -20,13 +20,13 @@ def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
     _Causality(history, tallies["evs.5"]).run(precedes.schedule())
 
 
-class _View:
-    """What one node has delivered of one configuration's messages."""
+class Seen:
+    """What one node has delivered of one configuration's messages. Senders are numbered from 0."""
 
     __slots__ = ("ahead", "counts", "known", "sends")
 
-    def __init__(self, nodes: int) -> None:
-        self.counts = [0] * nodes
+    def __init__(self, senders: int) -> None:
+        self.counts = [0] * senders
         """Of each sender, how many of its messages were delivered without a gap from the first."""
         self.sends: list[int] = []
         """The node's own sendings there."""
@@ -67,16 +67,16 @@ class _Causality:
         self.tally = tally
         self.past: list[tuple[int, ...] | None] = [None] * len(history.messages)
         """Of each message sent, what precedes it, itself included. Of a fifo one, its place among its sender's."""
-        self.views: dict[int, _View] = {}
-        self.fifo_views: dict[int, _View] = {}
+        self.views: dict[int, Seen] = {}
+        self.fifo_views: dict[int, Seen] = {}
         self.fifo_index: dict[int, int] = {}
 
-    def _view(self, node: int, conf: int, fifo: bool) -> _View:
+    def _view(self, node: int, conf: int, fifo: bool) -> Seen:
         views = self.fifo_views if fifo else self.views
         key = conf * self.h.nodes + node
         view = views.get(key)
         if view is None:
-            view = views[key] = _View(self.h.nodes)
+            view = views[key] = Seen(self.h.nodes)
         return view
 
     def run(self, schedule: list[int]) -> None:

@@ -1,4 +1,5 @@
-"""The primary component model (section 2.2), for primaries that were established."""
+"""The primary component model (section 2.2), for primaries that were established, and for those whose views the
+filter let through. Each are numbered by themselves, and judged by themselves."""
 
 from itertools import pairwise
 
@@ -12,20 +13,41 @@ IDS = ("evs.primary.uniqueness", "evs.primary.continuity")
 
 
 def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    by_number: dict[int, Established] = {}
-    for established in history.established:
-        by_number.setdefault(established.primary, established)
-    _unique(history, by_number, tallies["evs.primary.uniqueness"])
-    _continuous(history, by_number, tallies["evs.primary.continuity"])
+    for announced in (history.established, _of_the_filter(history)):
+        by_number: dict[int, Established] = {}
+        for established in announced:
+            by_number.setdefault(established.primary, established)
+        _unique(history, announced, by_number, tallies["evs.primary.uniqueness"])
+        _continuous(history, by_number, tallies["evs.primary.continuity"])
 
 
-def _unique(h: History, by_number: dict[int, Established], tally: Tally) -> None:
-    """Case: an establish event. Violation: the lowest event of the same number has another configuration or other
-    members; the lowest event of the same configuration has another number; or the node established a higher number
-    before."""
+def _of_the_filter(h: History) -> list[Established]:
+    """The view events, lowest first. The primary component's members are those of its configuration; where nobody
+    entered that, the sites of all processes that views name in it."""
+    p = h.processes
+    views = sorted(p.declared, key=p.rank.__getitem__)
+    members = {conf.id: tuple(sorted(map(h.name_of, conf.members))) for conf in h.confs if conf.entered}
+    named: dict[str, set[str]] = {}
+    for event in views:
+        declared = p.declared[event]
+        if declared.conf not in members:
+            sites = named.setdefault(declared.conf, set())
+            sites.update(p.names[process].rsplit(":", 2)[0] for process in declared.members)
+    members.update((conf, tuple(sorted(sites))) for conf, sites in named.items())
+    found: list[Established] = []
+    for event in views:
+        declared = p.declared[event]
+        found.append(Established(p.site[event], p.n[event], declared.primary, declared.conf, members[declared.conf]))
+    return found
+
+
+def _unique(h: History, announced: list[Established], by_number: dict[int, Established], tally: Tally) -> None:
+    """Case: an establish event, or a view event. Violation: the lowest event of the same number has another
+    configuration or other members; the lowest event of the same configuration has another number; or the node
+    established a higher number before."""
     by_conf: dict[str, Established] = {}
     highest: dict[int, int] = {}
-    for here in h.established:
+    for here in announced:
         tally.cases += 1
         same_number = by_number[here.primary]
         same_conf = by_conf.setdefault(here.conf, here)

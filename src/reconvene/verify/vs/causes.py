@@ -1,0 +1,162 @@
+"""C1: the causes of every event are in the history.
+
+The cause of a delivery is its cast, and what the caster had cast or delivered before that in the same view: as in
+Specification 5, what precedes a message is a vector of counts, here with a place for each process that casts in the
+view. The cause of a view is that each of its members came to it.
+"""
+
+from operator import ge
+
+from reconvene.verify.codes import DELIVER, FIFO, NONE, SEND
+from reconvene.verify.evs.causal import Seen
+from reconvene.verify.precedes import Precedes
+from reconvene.verify.processes import Processes
+from reconvene.verify.report import Tally
+from reconvene.verify.vs.extend import Extend
+
+__all__ = ["check"]
+
+
+def check(run: str, processes: Processes, extend: Extend, order: Precedes, tally: Tally) -> None:
+    _Causes(run, processes, tally).walk(order.schedule())
+    _came(run, processes, extend, tally)
+
+
+def _came(run: str, p: Processes, extend: Extend, tally: Tally) -> None:
+    """Case: a view that someone installed, and a member of it that installed any view of the group. Violation: it
+    did not install this one, and installed one of a higher number, or ended a settled run in a lower one."""
+    for index, view in enumerate(p.confs):
+        came = {p.node[event] for event in view.entered}
+        for member in view.members:
+            if (member, view.group) not in extend.ways:
+                continue
+            tally.cases += 1
+            if member not in came and extend.lacks(member, index):
+                event = view.entered[0]
+                detail = f"{p.describe(event)}: member {p.names[member]} went on without it"
+                tally.violate(run, *p.where(event), detail)
+
+
+class _Causes:
+    """Case: a delivery. Violation: its message was not cast, in this group, as this service, by its sender, and,
+    where that is the same process, before; or it was cast in the view it is delivered in, and what precedes it there
+    (of a fifo message: the caster's earlier fifo ones; of others: all that is not fifo) was not all delivered before
+    it, there, by the same process."""
+
+    def __init__(self, run: str, processes: Processes, tally: Tally) -> None:
+        self.run = run
+        self.p = processes
+        self.tally = tally
+        self.past: list[tuple[int, ...] | None] = [None] * len(processes.messages)
+        """Of each message cast, what precedes it, itself included."""
+        self.index = [0] * len(processes.messages)
+        """Of each fifo message cast, its place among its caster's in the view, from 1."""
+        self.column: list[dict[int, int]] = [{} for _ in processes.confs]
+        """Of each view, the places of those that cast in it."""
+        for event in processes.sent:
+            if event != NONE:
+                columns = self.column[processes.conf[event]]
+                columns.setdefault(processes.node[event], len(columns))
+        self.seen: tuple[dict[tuple[int, int], Seen], dict[tuple[int, int], Seen]] = ({}, {})
+        """By view and process; of fifo messages, and of the others."""
+
+    def _seen(self, view: int, process: int, fifo: bool) -> Seen:
+        every = self.seen[not fifo]
+        seen = every.get((view, process))
+        if seen is None:
+            seen = every[view, process] = Seen(len(self.column[view]))
+        return seen
+
+    def walk(self, schedule: list[int]) -> None:
+        p = self.p
+        kinds, msgs, sent = p.kind, p.msg, p.sent
+        for event in schedule:
+            kind = kinds[event]
+            if kind == DELIVER:
+                self._deliver(event)
+            elif kind == SEND and sent[msgs[event]] == event:
+                self._cast(event)
+
+    def _cast(self, event: int) -> None:
+        p = self.p
+        view, process, message = p.conf[event], p.node[event], p.msg[event]
+        fifo = p.msg_service[message] == FIFO
+        seen = self._seen(view, process, fifo)
+        if fifo:
+            seen.sends.append(event)
+            self.index[message] = len(seen.sends)
+        else:
+            self.past[message] = seen.send(self.column[view][process], event)
+
+    def _deliver(self, event: int) -> None:
+        p = self.p
+        self.tally.cases += 1
+        message = p.msg[event]
+        cast = p.sent[message]
+        problem = self._uncast(event, cast)
+        if p.conf[event] == (p.conf[cast] if cast != NONE else NONE):
+            # Also of a delivery that is wrong already: it counts as delivered for those after it.
+            fifo = p.msg_service[message] == FIFO
+            missing = self._missing_fifo(event, cast) if fifo else self._missing(event, cast)
+            if problem is None and missing is not None:
+                problem = f"{p.describe(missing)} precedes it, and was not delivered before it"
+        if problem is not None:
+            self.tally.violate(self.run, *p.where(event), f"{p.describe(event)}: {problem}")
+
+    def _uncast(self, event: int, cast: int) -> str | None:
+        p = self.p
+        if cast == NONE:
+            return "nobody cast it"
+        if (
+            p.node[cast] == p.sender[event]
+            and p.service[cast] == p.service[event]
+            and (p.conf[cast] == p.conf[event] or p.confs[p.conf[cast]].group == p.confs[p.conf[event]].group)
+            and (p.node[cast] != p.node[event] or cast < event)
+        ):
+            return None
+        if p.node[cast] != p.sender[event]:
+            return f"said to be from {p.names[p.sender[event]]}, but {p.describe(cast)}"
+        if p.node[cast] == p.node[event] and cast > event:
+            return f"before it was cast, {p.describe(cast)}"
+        return f"of another service or group than it was cast with, {p.describe(cast)}"
+
+    def _missing(self, event: int, cast: int) -> int | None:
+        """The cast of a message that should have been delivered before this one."""
+        p = self.p
+        view, past = p.conf[event], self.past[p.msg[event]]
+        if past is None:
+            return None  # delivered before it was cast: L1 speaks of it
+        columns = self.column[view]
+        seen = self._seen(view, p.node[event], False)
+        sender = columns[p.node[cast]]
+        seen.deliver(sender, past[sender])
+        if all(map(ge, seen.counts, past)):
+            if seen.known is not None:
+                self._learn(seen, event, past)
+            return None
+        self._learn(seen, event, past)
+        culprit = next(place for place, count in enumerate(seen.counts) if count < past[place])
+        return self._nth(view, culprit, seen.counts[culprit] + 1, False)
+
+    def _learn(self, seen: Seen, event: int, past: tuple[int, ...]) -> None:
+        columns = self.column[self.p.conf[event]]
+        if not columns.keys() & {self.p.node[event]}:
+            return  # one that casts nothing there passes nothing on
+        seen.learn(columns[self.p.node[event]], past)
+
+    def _missing_fifo(self, event: int, cast: int) -> int | None:
+        p = self.p
+        view, index = p.conf[event], self.index[p.msg[event]]
+        if index == 0:
+            return None
+        seen = self._seen(view, p.node[event], True)
+        sender = self.column[view][p.node[cast]]
+        seen.deliver(sender, index)
+        if seen.counts[sender] >= index:
+            return None
+        return self._nth(view, sender, seen.counts[sender] + 1, True)
+
+    def _nth(self, view: int, place: int, index: int, fifo: bool) -> int:
+        """The cast that is the caster's so many'th in the view."""
+        caster = next(process for process, column in self.column[view].items() if column == place)
+        return self._seen(view, caster, fifo).sends[index - 1]

@@ -1,0 +1,80 @@
+"""The extend mechanism (section 4, as 5.1 revises it): who has to have delivered what by the end of the trace.
+
+A history may be completed by events that are missing at its end: before a stop, or, where the run was not given the
+time to settle, where the trace breaks off. So an event can only be said to lack at a process that *goes on*: that
+installed a later view of the same group, one of a higher number, which it is a member of; or, where the run is
+settled, that ends it in the view in question and is not over.
+"""
+
+from reconvene.verify.processes import Processes
+
+__all__ = ["Extend"]
+
+
+class Extend:
+    def __init__(self, processes: Processes, settled: bool) -> None:
+        self._p = processes
+        self.ways: dict[tuple[int, int], list[int]] = {}
+        """By process and group: the views that it installed, by number."""
+        self._with: dict[tuple[int, int], frozenset[int]] = {}
+        self._shared: dict[frozenset[int], frozenset[int]] = {}
+        self._gather_ways()
+        self._ends: dict[int, set[int]] = {}
+        """By view, where the run is settled: the processes that end in it."""
+        if settled:
+            for (process, group), way in self.ways.items():
+                if not processes.is_over(process, group):
+                    self._ends.setdefault(way[-1], set()).add(process)
+        for (process, _), way in self.ways.items():
+            self._follow(process, way)
+
+    def _gather_ways(self) -> None:
+        p = self._p
+        for event in p.declared:
+            view = p.conf[event]
+            self.ways.setdefault((p.node[event], p.confs[view].group), []).append(view)
+        for key, way in self.ways.items():
+            self.ways[key] = sorted(set(way), key=lambda view: p.confs[view].number)
+
+    def _follow(self, process: int, way: list[int]) -> None:
+        """From the last view to the first, gathering those that are with the process in any later one."""
+        p = self._p
+        later: set[int] = set()
+        last: frozenset[int] | None = None
+        for view in reversed(way):
+            members = p.confs[view].members
+            if view == way[-1]:
+                ends = self._ends.get(view, set())
+                if process in ends:
+                    self._with[process, view] = self._share(members & ends)
+            elif later:
+                self._with[process, view] = self._share(members & later)
+            if process in members and members is not last:
+                later |= members
+                last = members
+
+    def _share(self, found: frozenset[int]) -> frozenset[int]:
+        """Those that go on together have equal sets: one is kept."""
+        return self._shared.setdefault(found, found)
+
+    def goes_on(self, process: int, view: int) -> bool:
+        """From a view that the process installed."""
+        return (process, view) in self._with
+
+    def together(self, process: int, view: int) -> frozenset[int]:
+        """Of a process that goes on from a view: the members of it that go on with it, in a later view that both are
+        members of, or, settled, by ending in the same one."""
+        return self._with[process, view]
+
+    def going_on(self) -> list[tuple[int, int]]:
+        """Every (process, view) of which the one goes on from the other."""
+        return list(self._with)
+
+    def lacks(self, process: int, view: int) -> bool:
+        """Should a process that installed views of the group, but not this one, which it is a member of, have
+        installed it?"""
+        p = self._p
+        way = self.ways[process, p.confs[view].group]
+        if p.confs[way[-1]].number > p.confs[view].number:
+            return True
+        return process in self._ends.get(way[-1], ())
