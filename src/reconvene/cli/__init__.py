@@ -71,7 +71,9 @@ def _run(arguments: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character still gets the rest
     try:
-        code: Any = build(arguments[0] if arguments else None)(arguments, prog_name="reconvene", standalone_mode=False)
+        code: Any = build(arguments[0] if arguments else None)(
+            arguments, prog_name="reconvene", standalone_mode=False
+        )
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except ReconveneError as error:

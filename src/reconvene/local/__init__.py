@@ -1,0 +1,6 @@
+"""Clusters of real sites on this machine: what `reconvene up` and its kin use, and tests and benchmarks."""
+
+from reconvene.local.cluster import LocalCluster, SiteView
+from reconvene.local.layout import Layout, site_names
+
+__all__ = ["Layout", "LocalCluster", "SiteView", "site_names"]

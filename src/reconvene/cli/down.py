@@ -1,0 +1,39 @@
+"""reconvene down: ends a local cluster."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from reconvene.cli._cluster import AsJson, Dir, console
+from reconvene.cli._output import print_json
+from reconvene.local import LocalCluster
+from reconvene.trace.reader import read_run
+
+__all__ = ["down_command"]
+
+
+def down_command(
+    directory: Dir,
+    settle: Annotated[bool, typer.Option("--settle", help="First wait until nothing happens any more.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """End the cluster: every site leaves; one that does not within 15 s is killed. State and trace stay."""
+    cluster = LocalCluster(directory)
+    running = list(cluster.pids)
+    with Console(stderr=True).status(f"ending {len(running)} sites"):
+        if settle and running:
+            cluster.settle()
+        killed = cluster.stop()
+    settled = read_run(cluster.trace_dir).settled if cluster.choices.trace else False
+    if as_json:
+        trace = str(cluster.trace_dir) if cluster.choices.trace else None
+        print_json({"ended": running, "killed": killed, "trace": trace, "settled": settled})
+        return
+    out = console()
+    out.print(f"{' '.join(running)}: ended" if running else "nothing was running")
+    if killed:
+        out.print(f"{' '.join(killed)}: did not leave in time, and had to be killed", style="yellow")
+    if cluster.choices.trace:
+        rest = "; the run ended in rest" if settled else ""
+        out.print(f"trace in {cluster.trace_dir}{rest}: reconvene verify {cluster.trace_dir}", soft_wrap=True)

@@ -1,0 +1,30 @@
+"""reconvene partition: cuts a local cluster into components."""
+
+from typing import Annotated
+
+import typer
+
+from reconvene.cli._cluster import AsJson, Dir, Wait, report_faults
+from reconvene.errors import Rejected
+from reconvene.local import LocalCluster
+
+__all__ = ["partition_command"]
+
+
+def partition_command(
+    components: Annotated[list[str], typer.Argument(metavar="COMPONENT", help="Sites, such as a,b c,d,e")],
+    directory: Dir,
+    wait: Wait = True,
+    as_json: AsJson = False,
+) -> None:
+    """Let only those talk who are in the same component; a site in none is alone. Replaces an earlier partition."""
+    cluster = LocalCluster(directory)
+    cluster.partition([_sites(component) for component in components])
+    raise typer.Exit(report_faults(cluster, wait, as_json))
+
+
+def _sites(component: str) -> list[str]:
+    sites = component.split(",")
+    if not all(sites):
+        raise Rejected(f"partition: {component!r}: expected sites with commas between, such as a,b")
+    return sites

@@ -1,0 +1,15 @@
+"""reconvene restart: starts sites that are down."""
+
+import typer
+
+from reconvene.cli._cluster import AsJson, Dir, Sites, Wait, report_faults
+from reconvene.local import LocalCluster
+
+__all__ = ["restart_command"]
+
+
+def restart_command(sites: Sites, directory: Dir, wait: Wait = True, as_json: AsJson = False) -> None:
+    """Start sites that are down, into the partition in force."""
+    cluster = LocalCluster(directory)
+    cluster.restart(*sites)
+    raise typer.Exit(report_faults(cluster, wait, as_json))

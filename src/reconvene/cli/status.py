@@ -1,0 +1,28 @@
+"""reconvene status: how each site is."""
+
+import time
+
+from reconvene.cli._cluster import AsJson, console, site_document, sites_table
+from reconvene.cli._output import print_json
+from reconvene.cli._sampling import MaybeDir, Node, find_sites, rates
+
+__all__ = ["status_command"]
+
+_BETWEEN_S = 0.3
+"""Rates are what grew in this time."""
+
+
+def status_command(directory: MaybeDir = None, node: Node = None, as_json: AsJson = False) -> None:
+    """Show each site: whether it is up, its configuration, health, groups and rates."""
+    look = find_sites(directory, node)
+    before = look()
+    views = before
+    if any(view.status is not None for view in before):
+        time.sleep(_BETWEEN_S)
+        views = look()
+    grown = rates(before, views)
+    if as_json:
+        sites = [{**site_document(view), "rates": grown.get(view.name)} for view in views]
+        print_json({"dir": None if directory is None else str(directory), "sites": sites})
+        return
+    console().print(sites_table(views, grown))

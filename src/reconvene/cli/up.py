@@ -1,0 +1,119 @@
+"""reconvene up: a cluster of real site processes on this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from reconvene.cli._cluster import AsJson, Dir, console, health_style, short
+from reconvene.cli._output import print_json
+from reconvene.errors import Rejected
+from reconvene.local import Layout, LocalCluster, SiteView
+
+__all__ = ["up_command"]
+
+_DEFAULT_NODES = 3
+
+
+def up_command(
+    directory: Dir,
+    nodes: Annotated[int | None, typer.Option(metavar="N", help="How many sites, 1 to 64; 3 by default.")] = None,
+    order: Annotated[str | None, typer.Option(metavar="NAME", help="atop or all-ack; atop by default.")] = None,
+    insecure: Annotated[bool | None, typer.Option("--insecure", help="Do not seal datagrams.")] = None,
+    trace: Annotated[bool | None, typer.Option(help="Keep a trace in DIR/trace; on by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a cluster of real sites on loopback, a new one or the one that DIR holds."""
+    cluster = _find(directory, nodes, order, insecure, trace)
+    with Console(stderr=True).status(f"starting {len(cluster.names)} sites"):
+        cluster.start()
+    views = cluster.sites()
+    if as_json:
+        print_json(_document(cluster, views))
+    else:
+        _show(cluster, views, directory)
+
+
+def _find(
+    directory: Path, nodes: int | None, order: str | None, insecure: bool | None, trace: bool | None
+) -> LocalCluster:
+    """A new cluster, or the one that is there, if it is what was asked for."""
+    if not Layout(directory).exists():
+        return LocalCluster.create(
+            directory,
+            _DEFAULT_NODES if nodes is None else nodes,
+            order=order or "atop",
+            insecure=bool(insecure),
+            trace=trace is not False,
+        )
+    cluster = LocalCluster(directory)
+    chosen = cluster.choices
+    for option, asked, is_so in (
+        ("--nodes", nodes, len(cluster.names)),
+        ("--order", order, chosen.order),
+        ("--insecure", insecure, chosen.insecure),
+        ("--trace", trace, chosen.trace),
+    ):
+        if asked is not None and asked != is_so:
+            raise Rejected(
+                f"{directory}: {option} is {str(is_so).lower()} in the cluster that it holds, not"
+                f" {str(asked).lower()}; expected the same, or another directory"
+            )
+    return cluster
+
+
+def _document(cluster: LocalCluster, views: list[SiteView]) -> dict[str, object]:
+    chosen = cluster.choices
+    return {
+        "dir": str(cluster.layout),
+        "cluster": chosen.cluster,
+        "order": chosen.order,
+        "insecure": chosen.insecure,
+        "trace": str(cluster.trace_dir) if chosen.trace else None,
+        "sites": [
+            {
+                "name": view.name,
+                "pid": view.pid,
+                "address": cluster.addresses[view.name],
+                "datagrams": f"127.0.0.1:{chosen.sites[view.name].datagrams}",
+                "http": f"127.0.0.1:{chosen.sites[view.name].http}",
+                "health": (view.status or {}).get("health"),
+                "configuration": (view.status or {}).get("configuration"),
+            }
+            for view in views
+        ],
+    }
+
+
+def _show(cluster: LocalCluster, views: list[SiteView], directory: Path) -> None:
+    out = console()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("site", "pid", "address", "http", "health", "configuration"):
+        table.add_column(column, no_wrap=column != "address", overflow="fold")
+    for view in views:
+        status = view.status or {}
+        health = str(status.get("health", "-"))
+        table.add_row(
+            Text(view.name, style="bold"),
+            str(view.pid),
+            cluster.addresses[view.name],
+            f"127.0.0.1:{cluster.choices.sites[view.name].http}",
+            Text(health, style=health_style(health)),
+            f"{short(status)}[{','.join(status.get('members', []))}]",
+        )
+    out.print(table)
+    first, *others = cluster.names
+    away = f" {','.join(others)}" if others else ""
+    out.print(Text("try next", style="dim"))
+    for line in (
+        f"reconvene watch --dir {directory}",
+        f"reconvene listen --dir {directory} lobby            # and in another terminal:",
+        f"reconvene send --dir {directory} lobby hello",
+        f"reconvene partition {first}{away} --dir {directory}",
+        f"reconvene heal --dir {directory}",
+        f"reconvene down --dir {directory}",
+    ):
+        out.print(Text(f"  {line}"), soft_wrap=True)

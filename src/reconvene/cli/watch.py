@@ -1,0 +1,243 @@
+"""reconvene watch: a cluster as it lives."""
+
+import select
+import sys
+import termios
+import time
+import tty
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from reconvene.cli._cluster import console, health_style, parse_seconds, short
+from reconvene.cli._sampling import Look, MaybeDir, Node, find_sites, rates
+from reconvene.local import SiteView
+
+__all__ = ["watch_command"]
+
+_CHANGES = 8
+_GROUPS = 8
+_FIRST_S = 0.3
+"""Between the first two looks: rates need two."""
+
+
+def watch_command(
+    directory: MaybeDir = None,
+    node: Node = None,
+    every: Annotated[str, typer.Option(metavar="TIME", help="How often to look.")] = "1s",
+    once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
+) -> None:
+    """Watch sites live: configurations, health, groups, rates, round trips, changes. q or Ctrl-C ends it."""
+    look = find_sites(directory, node)
+    every_s = parse_seconds(every, "--every")
+    if not 0.05 <= every_s <= 3600:
+        raise typer.BadParameter(f"--every {every}: expected 50ms to 60min")
+    watch = Watch(look)
+    out = console()
+    try:
+        watch.look()
+        if once or not out.is_terminal:
+            _lines(watch, every_s, once)
+        else:
+            _live(watch, out, every_s)
+    except KeyboardInterrupt:
+        pass  # that is how one ends it
+
+
+class Watch:
+    """What was seen last, what grew since the look before, and which configurations came."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self.views: list[SiteView] = []
+        self.rates: dict[str, dict[str, float]] = {}
+        self.changes: deque[tuple[str, Text]] = deque(maxlen=_CHANGES)
+        """(time of day, what changed), the last ones."""
+        self.news: list[tuple[str, Text]] = []
+        """Those that the last look brought."""
+
+    def look(self) -> None:
+        now = self._look()
+        self.rates = rates(self.views, now)
+        before = {view.name: view for view in self.views}
+        at = time.strftime("%H:%M:%S")
+        self.news = [(at, change) for view in now if (change := _change(before.get(view.name), view)) is not None]
+        self.changes += self.news
+        self.views = now
+
+    def components(self) -> list[list[SiteView]]:
+        """Sites by configuration, those of one together; who tells of none comes last, alone."""
+        together: dict[str, list[SiteView]] = {}
+        for view in self.views:
+            key = view.name if view.status is None else f" {view.status['configuration']}"
+            together.setdefault(key, []).append(view)
+        return sorted(together.values(), key=lambda part: (part[0].status is None, part[0].name))
+
+
+def _change(before: SiteView | None, now: SiteView) -> Text | None:
+    if now.status is None:
+        if before is None or before.state == now.state:
+            return None
+        return Text.assemble((now.name, "bold"), f" is {now.state}")
+    old = None if before is None else before.status
+    if old is not None and old["configuration"] == now.status["configuration"]:
+        return None
+    text = Text.assemble((now.name, "bold"), " ", _configuration(now.status))
+    if old is not None and old["incarnation"] == now.status["incarnation"]:
+        more = now.status["configurations"] - old["configurations"] - 1
+        if more > 0:
+            text.append(f" after {more} more", style="dim")
+    return text
+
+
+def _configuration(status: dict[str, Any]) -> Text:
+    return Text(f"{short(status)}[{','.join(status['members'])}]", style=health_style(status["health"]))
+
+
+def _lines(watch: Watch, every_s: float, once: bool) -> None:
+    """For pipes and files: one line a site at each look."""
+    pause_s = min(every_s, _FIRST_S)
+    while True:
+        time.sleep(pause_s)
+        pause_s = every_s
+        watch.look()
+        at = time.strftime("%H:%M:%S")
+        for view in watch.views:
+            if view.status is None:
+                print(f"{at} {view.name} {view.state}", flush=True)
+                continue
+            rate = watch.rates.get(view.name, {})
+            print(
+                f"{at} {view.name} {view.state} {view.status['health']}"
+                f" {short(view.status)}[{','.join(view.status['members'])}]"
+                f" groups={view.status['group_count']} processes={view.status['processes']}"
+                f" sent/s={rate.get('sent', 0):.0f} delivered/s={rate.get('delivered', 0):.0f}",
+                flush=True,
+            )
+        if once:
+            return
+
+
+def _live(watch: Watch, out: Console, every_s: float) -> None:
+    with _keys() as wait_key, Live(_screen(watch), console=out, screen=True, auto_refresh=False) as live:
+        pause_s = min(every_s, _FIRST_S)
+        while True:
+            due = time.monotonic() + pause_s
+            while (left_s := due - time.monotonic()) > 0:
+                if wait_key(left_s) in ("q", "Q", "\x03", "\x1b"):
+                    return
+            pause_s = every_s
+            watch.look()
+            live.update(_screen(watch), refresh=True)
+
+
+@contextmanager
+def _keys() -> Iterator[Any]:
+    """A function that waits for a key for so many seconds at most. Where the input is no terminal, it just waits."""
+    if not sys.stdin.isatty():
+
+        def sleep(seconds: float) -> str:
+            time.sleep(seconds)
+            return ""
+
+        yield sleep
+        return
+    handle = sys.stdin.fileno()
+    before = termios.tcgetattr(handle)
+
+    def key(seconds: float) -> str:
+        ready, _, _ = select.select([handle], [], [], seconds)
+        return sys.stdin.read(1) if ready else ""
+
+    try:
+        tty.setcbreak(handle)
+        yield key
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+
+
+def _screen(watch: Watch) -> Group:
+    changes = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for at, change in reversed(watch.changes):
+        changes.add_row(Text(at, style="dim"), change)
+    return Group(
+        _heading(watch),
+        *(_component(component, watch.rates) for component in watch.components()),
+        _groups(watch.views),
+        Panel(changes, title="last changes", title_align="left", border_style="dim"),
+    )
+
+
+def _heading(watch: Watch) -> Text:
+    statuses = [view.status for view in watch.views if view.status is not None]
+    cluster = statuses[0]["cluster"] if statuses else "no site is up"
+    sent = sum(rate["sent"] for rate in watch.rates.values())
+    return Text.assemble(
+        (f" {cluster} ", "reverse bold"),
+        f"  {len(statuses)} of {len(watch.views)} sites up   {sent:,.0f} messages/s sent   ",
+        (time.strftime("%H:%M:%S"), "dim"),
+        ("   q ends", "dim"),
+    )
+
+
+def _component(component: Sequence[SiteView], grown: dict[str, dict[str, float]]) -> Panel:
+    first = component[0].status
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=False)
+    table.add_column("site", no_wrap=True)
+    for column in ("inc", "phase", "sent/s", "delivered/s", "in", "out", "waiting"):
+        table.add_column(column, no_wrap=True, justify="left" if column == "phase" else "right")
+    table.add_column("round trips, µs", overflow="fold")
+    for view in component:
+        status, rate = view.status, grown.get(view.name, {})
+        if status is None:
+            table.add_row(Text(view.name, style="bold red"), "", view.state)
+            continue
+        trips = {other: us for other, us in status["round_trips_us"].items() if other in status["members"]}
+        table.add_row(
+            Text(view.name, style="bold"),
+            str(status["incarnation"]),
+            status["phase"],
+            f"{rate.get('sent', 0):,.0f}",
+            f"{rate.get('delivered', 0):,.0f}",
+            _traffic(rate.get("bytes_in", 0)),
+            _traffic(rate.get("bytes_out", 0)),
+            f"{status['waiting']['messages']:,}",
+            "  ".join(f"{other} {us:,.0f}" for other, us in trips.items()),
+        )
+    if first is None:
+        return Panel(table, title=Text(component[0].state), title_align="left", border_style="red")
+    title = Text.assemble(_configuration(first), " ", (first["health"], health_style(first["health"])))
+    return Panel(table, title=title, title_align="left", border_style=health_style(first["health"]))
+
+
+def _traffic(rate: float) -> str:
+    """Bytes a second, short."""
+    for unit in ("B/s", "kB/s", "MB/s"):
+        if rate < 1000:
+            return f"{rate:.0f} {unit}"
+        rate /= 1000
+    return f"{rate:.1f} GB/s"
+
+
+def _groups(views: Sequence[SiteView]) -> Panel:
+    """Of each component, since a group has a view in each."""
+    seen: dict[str, list[str]] = {}
+    for configuration in {view.status["configuration"]: view.status for view in views if view.status}.values():
+        for group in configuration["groups"]:
+            seen.setdefault(group["name"], []).append(f"{group['members']} in {short(configuration)}")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, where in sorted(seen.items())[:_GROUPS]:
+        table.add_row(Text(name, style="bold"), ", ".join(where))
+    if len(seen) > _GROUPS:
+        table.add_row("", f"and {len(seen) - _GROUPS} more")
+    if not seen:
+        table.add_row(Text("none", style="dim"))
+    return Panel(table, title="groups, by members", title_align="left", border_style="dim")

@@ -1,0 +1,65 @@
+"""What is broken in a local cluster on purpose, kept beside it for the next command."""
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from reconvene.errors import Malformed, Rejected
+
+__all__ = ["Faults", "check_components"]
+
+
+class Faults(Struct, frozen=True, kw_only=True):
+    components: tuple[tuple[str, ...], ...] = ()
+    """Who can talk with whom; empty: everyone with everyone."""
+    changed_at: float = 0.0
+    """When something was last broken, mended, started or ended: seconds since 1970."""
+
+    def blocked(self, name: str, names: Iterable[str]) -> tuple[str, ...]:
+        """With whom this site can't talk."""
+        if not self.components:
+            return ()
+        own = next(component for component in self.components if name in component)
+        return tuple(other for other in sorted(names) if other not in own)
+
+    def connected(self, up: Iterable[str]) -> list[list[str]]:
+        """The components, as far as they are up."""
+        there = sorted(up)
+        if not self.components:
+            return [there] if there else []
+        parts = [[name for name in component if name in there] for component in self.components]
+        return [part for part in parts if part]
+
+    def save(self, path: Path) -> None:
+        """With the time at which it is saved."""
+        scratch = path.with_name(path.name + ".new")
+        scratch.write_bytes(msgspec.json.encode(msgspec.structs.replace(self, changed_at=time.time())) + b"\n")
+        scratch.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> "Faults":
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except FileNotFoundError:
+            return cls()
+        except OSError as error:
+            raise Malformed(f"{path}: can't be read: {error.strerror}") from None
+        except msgspec.MsgspecError as error:
+            raise Malformed(f"{path}: {error}; `reconvene heal` writes it anew") from None
+
+
+def check_components(components: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Sorted, and with everyone: a site in no list is alone. Raises Rejected for a stranger, and at a repetition."""
+    named: set[str] = set()
+    for component in components:
+        for name in component:
+            if name not in names:
+                raise Rejected(f"partition: there is no site {name!r}; expected some of {', '.join(names)}")
+            if name in named:
+                raise Rejected(f"partition: site {name} is named twice; expected each site in one list at most")
+            named.add(name)
+    whole = [*components, *([name] for name in names if name not in named)]
+    return tuple(sorted(tuple(sorted(component)) for component in whole if component))

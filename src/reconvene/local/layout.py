@@ -1,0 +1,213 @@
+"""Where a local cluster keeps what it has, and what was chosen when it was made.
+
+DIR/cluster.toml            what was chosen: sites, ports, order, seal
+DIR/cluster.key             the cluster's key, unless it is insecure
+DIR/faults.json             the partition in force, and when something was last broken or mended
+DIR/lock                    held by a command that changes something
+DIR/sites/NAME/site.toml    the site's configuration, written anew at each start
+DIR/sites/NAME/data/        what the site keeps
+DIR/sites/NAME/log          what it says
+DIR/sites/NAME/process.json its process
+DIR/trace/                  the run's trace
+"""
+
+import fcntl
+import os
+import re
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from reconvene.errors import Malformed, Rejected, Unavailable
+from reconvene.ids import MAX_SITES
+from reconvene.local.toml import to_toml
+
+__all__ = ["Choices", "Layout", "Ports", "Settings", "site_names"]
+
+SCHEMA = 1
+Settings = Mapping[str, object]
+"""Of a site.toml: keys, and tables as mappings."""
+
+_CLUSTER_FILE = "cluster.toml"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", re.ASCII)
+_LONGEST_SOCKET_PATH = 100
+"""In bytes. The system takes 107; some are left for what a site may append."""
+
+
+class Ports(Struct, frozen=True):
+    datagrams: int
+    http: int
+
+
+class Choices(Struct, frozen=True, kw_only=True):
+    """cluster.toml."""
+
+    schema: int = SCHEMA
+    cluster: str
+    order: str = "atop"
+    insecure: bool = False
+    trace: bool = True
+    sockets: str = ""
+    """Where the sites' sockets are, if their own directories have names too long for that."""
+    sites: dict[str, Ports]
+    settings: dict[str, object] = field(default_factory=dict)
+    """Put into every site.toml, over what is there else."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self.sites))
+
+
+def site_names(count: int) -> tuple[str, ...]:
+    """a, b, c, …; beyond the alphabet s01, s02, …: always in the order in which they sort."""
+    if not 1 <= count <= MAX_SITES:
+        raise Rejected(f"{count} sites: expected 1 to {MAX_SITES}")
+    if count <= 26:
+        return tuple("abcdefghijklmnopqrstuvwxyz"[:count])
+    return tuple(f"s{number:02}" for number in range(1, count + 1))
+
+
+class Layout:
+    """One cluster's directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.absolute()
+
+    def __str__(self) -> str:
+        return str(self.directory)
+
+    # -- files
+
+    @property
+    def key(self) -> Path:
+        return self.directory / "cluster.key"
+
+    @property
+    def faults(self) -> Path:
+        return self.directory / "faults.json"
+
+    @property
+    def trace(self) -> Path:
+        return self.directory / "trace"
+
+    def site(self, name: str) -> Path:
+        return self.directory / "sites" / name
+
+    def config(self, name: str) -> Path:
+        return self.site(name) / "site.toml"
+
+    def data(self, name: str) -> Path:
+        return self.site(name) / "data"
+
+    def log(self, name: str) -> Path:
+        return self.site(name) / "log"
+
+    def process(self, name: str) -> Path:
+        return self.site(name) / "process.json"
+
+    def socket(self, choices: Choices, name: str) -> Path:
+        if choices.sockets:
+            return Path(choices.sockets) / f"{name}.sock"
+        return self.site(name) / "site.sock"
+
+    # -- what was chosen
+
+    def exists(self) -> bool:
+        return (self.directory / _CLUSTER_FILE).is_file()
+
+    def load(self) -> Choices:
+        path = self.directory / _CLUSTER_FILE
+        try:
+            document = tomllib.loads(path.read_text())
+        except FileNotFoundError:
+            raise Rejected(f"{self}: holds no cluster; `reconvene up --dir {self}` makes one") from None
+        except OSError as error:
+            raise Rejected(f"{path}: can't be read: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise Malformed(f"{path}: expected TOML: {error}") from None
+        if document.get("schema") != SCHEMA:
+            raise Malformed(f"{path}: `schema` is {document.get('schema')!r}; expected {SCHEMA}")
+        try:
+            choices = msgspec.convert(document, Choices)
+        except msgspec.ValidationError as error:
+            raise Malformed(f"{path}: {error}") from None
+        self._check(choices.names)
+        return choices
+
+    def save(self, choices: Choices) -> None:
+        _replace(self.directory / _CLUSTER_FILE, to_toml(msgspec.to_builtins(choices)).encode())
+
+    def make(self, names: Sequence[str]) -> None:
+        """The directory and one for each site. Raises Rejected where there is something else."""
+        self._check(names)
+        try:
+            if self.directory.exists() and (not self.directory.is_dir() or any(self.directory.iterdir())):
+                what = "is not empty and holds no cluster" if self.directory.is_dir() else "is a file"
+                raise Rejected(f"{self}: {what}; expected a new or an empty directory")
+            # The key is in there, and whoever reaches a socket may do anything.
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in names:
+                self.data(name).mkdir(parents=True)
+        except OSError as error:
+            raise Rejected(f"{self}: can't be made: {error.strerror}") from None
+
+    def place_sockets(self, choices: Choices) -> Choices:
+        """Where socket paths would be too long, a short directory that only this user can enter."""
+        longest = max(len(os.fsencode(self.site(name) / "site.sock")) for name in choices.names)
+        if longest <= _LONGEST_SOCKET_PATH:
+            return msgspec.structs.replace(choices, sockets="")
+        if choices.sockets and _is_mine(Path(choices.sockets)):
+            return choices
+        return msgspec.structs.replace(choices, sockets=tempfile.mkdtemp(prefix="reconvene-", dir="/tmp"))
+
+    def remove_sockets(self, choices: Choices) -> None:
+        for name in choices.names:
+            self.socket(choices, name).unlink(missing_ok=True)
+        if choices.sockets and _is_mine(Path(choices.sockets)):
+            with suppress(OSError):  # somebody may keep something there
+                Path(choices.sockets).rmdir()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """For commands that change something: one at a time."""
+        try:
+            handle = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Rejected(f"{self}: can't be changed: {error.strerror}") from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Unavailable(f"{self}: another command is at work on this cluster; try again") from None
+            yield
+        finally:
+            os.close(handle)
+
+    def _check(self, names: Sequence[str]) -> None:
+        if not 1 <= len(names) <= MAX_SITES:
+            raise Rejected(f"{self}: {len(names)} sites: expected 1 to {MAX_SITES}")
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise Rejected(f"{self}: site {name!r}: expected a name of up to 32 letters, digits, - and _")
+        if len(set(names)) != len(names):
+            raise Rejected(f"{self}: a site is named twice")
+
+
+def _is_mine(directory: Path) -> bool:
+    try:
+        status = directory.lstat()
+    except OSError:
+        return False
+    return directory.is_dir() and not directory.is_symlink() and status.st_uid == os.getuid()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Whole or not at all."""
+    scratch = path.with_name(path.name + ".new")
+    scratch.write_bytes(data)
+    scratch.replace(path)

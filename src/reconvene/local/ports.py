@@ -1,0 +1,44 @@
+"""Free ports on loopback.
+
+Chosen below the range from which the system gives ports to connections, so that a site that is down for a while
+finds its port free when it comes back. Between choosing and binding another program may still take one: whoever
+starts sites looks out for that, and chooses again.
+"""
+
+import random
+import socket
+
+from reconvene.errors import Unavailable
+
+__all__ = ["LOOPBACK", "choose", "is_free"]
+
+LOOPBACK = "127.0.0.1"
+
+_LOWEST, _HIGHEST = 20_000, 32_000
+_TRIES = 2_000
+
+
+def choose(count: int) -> list[int]:
+    """Different ones, each free for datagrams and for connections now."""
+    chooser = random.SystemRandom()  # programs that seed `random` alike must not choose alike
+    chosen: list[int] = []
+    for _ in range(_TRIES):
+        if len(chosen) == count:
+            return chosen
+        port = chooser.randint(_LOWEST, _HIGHEST)
+        if port not in chosen and is_free(port):
+            chosen.append(port)
+    raise Unavailable(f"found no {count} free ports between {_LOWEST} and {_HIGHEST} on {LOOPBACK}")
+
+
+def is_free(port: int) -> bool:
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+        with socket.socket(socket.AF_INET, kind) as probe:
+            if kind == socket.SOCK_STREAM:
+                # As servers do: connections of the last one that are still winding up do not count.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((LOOPBACK, port))
+            except OSError:
+                return False
+    return True

@@ -1,0 +1,179 @@
+"""Site processes: started apart from whoever starts them, and found again by a pid that can't be mistaken.
+
+A pid alone is no name: the system gives it to another process later. A process is known by its pid *and* when it
+started, and is signalled through a handle that was checked against both, so that a stranger is never hit.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from reconvene.errors import Unavailable
+
+__all__ = ["Proc", "kill_all", "spawn", "state_of", "wait_ended"]
+
+_LOG_MODE = 0o644
+
+
+class Proc(Struct, frozen=True):
+    """One process, for as long as it lives."""
+
+    pid: int
+    started: str
+    """The system's start time of that pid, and in which boot of the machine."""
+
+    def save(self, path: Path) -> None:
+        scratch = path.with_name(path.name + ".new")
+        scratch.write_bytes(msgspec.json.encode(self) + b"\n")
+        scratch.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> "Proc | None":
+        """None where there is none, or nothing that one could rely on."""
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Whether it was there to be signalled."""
+        if not hasattr(os, "pidfd_open"):
+            if state_of(self) == "down":
+                return False
+            os.kill(self.pid, number)
+            return True
+        try:
+            handle = os.pidfd_open(self.pid)
+        except OSError:
+            return False
+        try:
+            # The handle stays with this one process: if it is the right one now, it is when the signal goes out.
+            if state_of(self) == "down":
+                return False
+            signal.pidfd_send_signal(handle, number)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(handle)
+        return True
+
+
+def spawn(arguments: list[str], log: Path) -> Proc:
+    """Starts `reconvene ARGUMENTS` in a session of its own, its output appended to `log`."""
+    program = [sys.executable, "-m", "reconvene", *arguments]
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            program,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(log), append, _LOG_MODE),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    except OSError as error:
+        raise Unavailable(f"{' '.join(program[:3])}: can't be started: {error.strerror}") from None
+    return Proc(pid, _started(pid) or "never")
+
+
+def state_of(process: Proc) -> str:
+    """up | paused | down"""
+    _reap(process.pid)
+    if _started(process.pid) != process.started:
+        return "down"
+    letter = _letter(process.pid)
+    return "down" if letter in "ZX" else "paused" if letter in "Tt" else "up"
+
+
+def wait_ended(processes: Iterable[Proc], timeout_s: float) -> list[Proc]:
+    """Waits until all have ended; gives those that have not."""
+    deadline = time.monotonic() + timeout_s
+    left = [process for process in processes if state_of(process) != "down"]
+    while left and time.monotonic() < deadline:
+        _wait_for_an_end(left, min(0.1, max(0.0, deadline - time.monotonic())))
+        left = [process for process in left if state_of(process) != "down"]
+    return left
+
+
+def kill_all(processes: Iterable[Proc], timeout_s: float = 10.0) -> None:
+    """SIGKILL to all, all stopped first, so that none of them sees another one go."""
+    there = list(processes)
+    for process in there:
+        process.signal(signal.SIGSTOP)
+    for process in there:
+        process.signal(signal.SIGKILL)
+    left = wait_ended(there, timeout_s)
+    if left:
+        raise Unavailable(f"process {left[0].pid} did not end within {timeout_s:g} s of SIGKILL")
+
+
+def _wait_for_an_end(processes: list[Proc], timeout_s: float) -> None:
+    """Until one of them ends, or for this long."""
+    if not hasattr(os, "pidfd_open"):
+        time.sleep(timeout_s / 5)
+        return
+    handles = []
+    poll = select.poll()
+    try:
+        for process in processes:
+            try:
+                handles.append(os.pidfd_open(process.pid))
+            except OSError:
+                return
+            poll.register(handles[-1], select.POLLIN)
+        poll.poll(timeout_s * 1000)
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _reap(pid: int) -> None:
+    """Where it is our child, and has ended, its pid is given back."""
+    with suppress(ChildProcessError):  # somebody else's child: init reaps it
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third on: the second, its name, may hold anything."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _letter(pid: int) -> str:
+    fields = _stat(pid)
+    if fields:
+        return fields[0]
+    return _ps(pid, "state")[:1] or "X"
+
+
+def _started(pid: int) -> str | None:
+    fields = _stat(pid)
+    if fields:
+        return f"{_boot()}:{fields[19]}"
+    return _ps(pid, "lstart") or None
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _ps(pid: int, field: str) -> str:
+    """Where there is no /proc."""
+    if sys.platform == "linux":
+        return ""
+    done = subprocess.run(["ps", "-o", f"{field}=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return done.stdout.strip()

@@ -1,0 +1,82 @@
+"""A local cluster's trace: its run.json says at any time what is known of the run.
+
+The sites write their own files. What only an onlooker knows is written here: who is down, who was connected, and
+whether the run ended in rest. `settled` is claimed only where that was seen: no fault for a while, everyone who is up
+in one configuration with all whom it can talk with, and nothing new in any file since.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from reconvene.errors import Rejected
+from reconvene.trace.events import SCHEMA, Run
+from reconvene.trace.writer import RUN_FILE, encode_run, node_file, stopped_file
+
+__all__ = ["QUIET_S", "copy_prefixes", "is_quiet", "sizes", "write_run"]
+
+QUIET_S = 3.0
+"""Without an event or a fault for this long, a cluster has come to rest: several times what a site waits for
+another before it suspects it."""
+
+
+def write_run(
+    directory: Path,
+    *,
+    run: str,
+    nodes: Sequence[str],
+    order: str,
+    settled: bool,
+    components: Sequence[Sequence[str]],
+    down: Sequence[str],
+) -> None:
+    """run.json, whole or not at all; and an empty file for each node that has none yet."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for node in nodes:
+        node_file(directory, node).touch()
+    document = Run(
+        schema=SCHEMA,
+        run=run,
+        nodes=list(nodes),
+        stack="evs",
+        order=order,
+        seed=0,
+        settled=settled,
+        components=[list(component) for component in components],
+        down=sorted(down),
+        quorum={"kind": "majority"},
+    )
+    scratch = directory / f".{RUN_FILE}.{os.getpid()}"
+    scratch.write_bytes(encode_run(document))
+    scratch.replace(directory / RUN_FILE)
+
+
+def is_quiet(directory: Path, nodes: Sequence[str], changed_at: float, quiet_s: float = QUIET_S) -> bool:
+    """Nothing was recorded, broken or mended in the last seconds, and no trace lacks its end."""
+    if any(stopped_file(directory, node).exists() for node in nodes):
+        return False
+    last = max((node_file(directory, node).stat().st_mtime for node in nodes), default=0.0)
+    return time.time() - max(last, changed_at) >= quiet_s
+
+
+def sizes(directory: Path, nodes: Sequence[str]) -> dict[str, int]:
+    return {node: node_file(directory, node).stat().st_size for node in nodes}
+
+
+def copy_prefixes(source: Path, target: Path, prefixes: dict[str, int]) -> None:
+    """Each node's file up to the size given, and run.json. Files only grow, so a prefix stays what it was."""
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if any(target.iterdir()):
+            raise Rejected(f"{target}: is not empty; expected a new or an empty directory")
+        for node, size in prefixes.items():
+            with node_file(source, node).open("rb") as old, node_file(target, node).open("wb") as new:
+                left = size
+                while left and (data := old.read(min(left, 1 << 20))):
+                    new.write(data)
+                    left -= len(data)
+        shutil.copyfile(source / RUN_FILE, target / RUN_FILE)
+    except OSError as error:
+        raise Rejected(f"{target}: the trace can't be copied: {error.strerror}") from None
