@@ -28,7 +28,7 @@ class Layer:
 LAYERS = (
     Layer("words", ("ids", "errors", "units"), uses=(), pure=True),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
-    Layer("seal", ("wire.seal",), uses=("words", "wire")),
+    Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire")),
     Layer(
         "interface",
         ("core.effects", "core.outgoing", "core.options", "core.order.engine"),
@@ -64,7 +64,7 @@ LAYERS = (
     Layer("client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "runtime")),
     # Clusters of real processes on this machine.
     Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client")),
-    Layer("public", ("",), uses=("words", "runtime", "client")),
+    Layer("public", ("", "blocking"), uses=("words", "runtime", "client")),
     Layer(
         "bench",
         ("bench.*",),

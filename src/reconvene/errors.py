@@ -13,6 +13,9 @@ __all__ = ["Malformed", "OutcomeUnknown", "ReconveneError", "Rejected", "Unavail
 class ReconveneError(Exception):
     """The root of every error that Reconvene raises on purpose."""
 
+    taken: int = 0
+    """Where many messages were sent at once: how many of them, from the first on, are known to be taken."""
+
 
 class Malformed(ReconveneError):
     """Data from outside (a datagram, a file, a trace) is not what it should be."""

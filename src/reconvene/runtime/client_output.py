@@ -1,0 +1,104 @@
+"""What goes out to one client: answers and pushes, put into records, one write for all that a turn brings.
+
+Promised: what waits for a client that does not read is counted, and beyond the limit told once to `overflow`, which
+has to end it.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from reconvene.core.groups import events
+from reconvene.wire.clients import Arrived, Done, ToClient, Viewed, encode
+from reconvene.wire.records import RecordSeal, frame
+
+__all__ = ["ClientOutput"]
+
+_RECORD_BYTES = 256 << 10
+"""About how long the records are that pushes are put into."""
+_PROCESS_BYTES = 16
+_SMALL_BYTES = 64
+
+
+class ClientOutput:
+    def __init__(self, transport: asyncio.Transport, limit_bytes: int, overflow: Callable[[str], None]) -> None:
+        self._transport = transport
+        self._limit_bytes = limit_bytes
+        self._overflow = overflow
+        self._loop = asyncio.get_running_loop()
+        self._seal: RecordSeal | None = None
+        self._structs: list[ToClient] = []
+        self._structs_bytes = 0
+        self._done: list[int] = []
+        self._pieces: list[bytes] = []
+        self._flushing = False
+        self._closed = False
+
+    def answer(self, request: int) -> None:
+        """It was carried out. Answers of one turn travel together."""
+        if not self._closed:
+            self._done.append(request)
+            self._will_flush()
+
+    def push(self, struct: ToClient, size: int = _SMALL_BYTES) -> None:
+        """`size`: about how many bytes it takes."""
+        if self._closed:
+            return
+        self._structs.append(struct)
+        self._structs_bytes += size
+        if self._structs_bytes > _RECORD_BYTES:
+            self._encode()
+        self._will_flush()
+
+    def arrived(self, arrived: events.Arrived) -> None:
+        payloads = arrived.payloads
+        self.push(
+            Arrived(
+                arrived.membership, arrived.sender, arrived.service, payloads, arrived.view, arrived.conf,
+                arrived.first, arrived.timestamp, arrived.index,
+            ),
+            sum(map(len, payloads)) + 5 * len(payloads),
+        )  # fmt: skip
+
+    def viewed(self, changed: events.ViewChanged) -> None:
+        self.push(
+            Viewed(
+                changed.membership, changed.kind.value, changed.view, changed.conf, list(changed.members),
+                changed.primary, changed.process,
+            ),
+            _PROCESS_BYTES * len(changed.members),
+        )  # fmt: skip
+
+    def seal_from_now_on(self, seal: RecordSeal) -> None:
+        self._encode()
+        self._seal = seal
+
+    def flush(self) -> None:
+        self._flushing = False
+        if self._closed:
+            return
+        if self._done:
+            self._structs.append(Done(self._done))
+            self._done = []
+        if self._structs:
+            self._encode()
+        pieces, self._pieces = self._pieces, []
+        self._transport.writelines(pieces)
+        waiting = self._transport.get_write_buffer_size()
+        if waiting > self._limit_bytes:
+            self._overflow(f"does not read: {waiting} bytes wait for it, more than limits.inbox_bytes")
+
+    def close(self) -> None:
+        """Nothing is taken or written any more."""
+        self._closed = True
+        self._structs.clear()
+        self._pieces.clear()
+
+    def _will_flush(self) -> None:
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self.flush)
+
+    def _encode(self) -> None:
+        structs, self._structs, self._structs_bytes = self._structs, [], 0
+        record = encode(structs)
+        self._pieces += frame(record if self._seal is None else self._seal.seal(record))

@@ -1,0 +1,83 @@
+"""Records in a stream of bytes: a length of four bytes, then the record, sealed where a handshake made keys for it.
+
+Promised: whatever arrives, no more than one record of the allowed length is kept; a record that was changed, left
+out, repeated or moved is noticed, since each is sealed under the number of its place in the stream.
+"""
+
+from struct import Struct
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from reconvene.errors import Malformed
+
+__all__ = ["SEAL_BYTES", "RecordReader", "RecordSeal", "frame"]
+
+SEAL_BYTES = 16
+"""How much longer a sealed record is."""
+
+_LENGTH = Struct(">I")
+_PLACE = Struct(">4xQ")
+
+
+def frame(record: bytes) -> tuple[bytes, bytes]:
+    """What goes into the stream, in two pieces: no copy of a long record is made for four bytes."""
+    return _LENGTH.pack(len(record)), record
+
+
+class RecordReader:
+    """Cuts what arrives into records."""
+
+    __slots__ = ("_kept", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        """Of a record; it may change between records."""
+        self._kept = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The records that `data` completes. Raises Malformed at one that claims to be too long."""
+        kept = self._kept
+        if kept:
+            kept += data
+            if len(kept) < 4 or len(kept) < 4 + self._length(kept, 0):
+                return []
+            data = bytes(kept)
+            kept.clear()
+        records = []
+        at, end = 0, len(data)
+        while end - at >= 4:
+            length = self._length(data, at)
+            if end - at < 4 + length:
+                break
+            records.append(data[at + 4 : at + 4 + length])
+            at += 4 + length
+        kept += data[at:]
+        return records
+
+    def _length(self, data: bytes | bytearray, at: int) -> int:
+        (length,) = _LENGTH.unpack_from(data, at)
+        if not 0 < length <= self.limit:
+            raise Malformed(f"record of {length} bytes: 1 to {self.limit} expected")
+        return int(length)
+
+
+class RecordSeal:
+    """One direction of one connection. The key is used for that alone, so counting gives nonces that never repeat."""
+
+    __slots__ = ("_aead", "_place")
+
+    def __init__(self, key: bytes) -> None:
+        self._aead = AESGCM(key)
+        self._place = 0
+
+    def seal(self, record: bytes) -> bytes:
+        self._place += 1
+        return self._aead.encrypt(_PLACE.pack(self._place), record, None)
+
+    def open(self, record: bytes) -> bytes:
+        self._place += 1
+        try:
+            return self._aead.decrypt(_PLACE.pack(self._place), record, None)
+        except InvalidTag:
+            raise Malformed("a record's seal does not hold: it was changed, left out, repeated or moved") from None
