@@ -59,6 +59,20 @@ class Recorder:
                 assert type(event) is Changed
                 self._changed(t, event)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
+
+    def next_number(self) -> int:
+        """For a row that another layer's recorder makes; every number has to be used."""
+        n = self._n
+        self._n += 1
+        return n
+
+    def add(self, row: Row) -> None:
+        """Such a row; not every layer's events come from the core."""
+        self._emit(row)
+
     def fail(self, t: int) -> None:
         """The node crashed: its incarnation is over."""
         self._end(t, "fail")

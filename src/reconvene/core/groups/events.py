@@ -49,6 +49,8 @@ class ViewChanged(Struct, frozen=True):
     """In the order of joining as far as that is common knowledge, else sorted; the same everywhere."""
     primary: bool
     """The site's configuration holds a majority of the cluster's sites."""
+    process: Process | None = None
+    """Who the membership's own process is among `members`; with the filter that can change."""
 
 
 class Arrived(Struct, frozen=True):

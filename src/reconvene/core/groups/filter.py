@@ -1,0 +1,232 @@
+"""The virtual-synchrony filter: groups whose views follow one another, and that only one component can go on with.
+
+Section 5 of the extended virtual synchrony paper, for groups. Rule 1 is `begin_transitional`, rule 2 `install`, rules
+3 and 4 are `activate`; `decide` is who goes on with the primary component, which the paper leaves to another
+algorithm.
+
+A configuration with a quorum of the cluster's sites is primary. It is *used*, views are made in it, only once a safe
+message was delivered in it, so that every member knows of its use, at the latest in its transitional configuration:
+from then on two quorums can't both miss it. What a transitional configuration brings is held until a primary
+configuration is used to which the process goes on; if it does not go on, nobody will ever have seen it.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+
+from reconvene.core.effects import ConfKind
+from reconvene.core.groups.events import Arrived, Blocked, Process, ViewChanged, ViewId
+from reconvene.core.groups.processes import Membership, Processes, Shown
+from reconvene.core.groups.table import Brought, Group, Member, Table
+from reconvene.ids import ConfigurationId
+
+__all__ = ["Filter", "Quorum"]
+
+Quorum = Callable[[Collection[int]], bool]
+"""Whether these sites are enough to be the primary component. Any two such sets share a site."""
+
+
+class Filter:
+    def __init__(self, site: int, processes: Processes, quorum: Quorum) -> None:
+        self.primary = False
+        """The present configuration holds a quorum."""
+        self.active = False
+        """It is used."""
+        self.lineage = 0
+        """The highest primary configuration that may have been used anywhere, as far as this site has heard."""
+        self.memory = False
+        """This incarnation has been in one that was used."""
+        self.used = 0
+        """The one whose views the live memberships of this site have …"""
+        self.exit = 0
+        """… and the regular configuration that this site installed after it: who has both in common has delivered
+        the same messages."""
+        self._site = site
+        self._processes = processes
+        self._quorum = quorum
+        self._number = 0
+        self._conf = ""
+        self._holding = False
+
+    # -- configurations
+
+    def begin_transitional(self) -> None:
+        """Rule 1: nobody is told of it, and its messages count as the regular configuration's."""
+        self._holding = True
+
+    def install(self, number: int, members: Collection[int], table: Table) -> None:
+        """A regular configuration. Rule 2: outside of the primary component everything stops."""
+        self.primary = self._quorum(members)
+        self.active = False
+        self._holding = False
+        self._number = number
+        self._conf = ConfigurationId.regular(number)
+        if self.used and not self.exit:
+            self.exit = number
+        if not self.primary:
+            self._block(table)
+
+    def _block(self, table: Table) -> None:
+        self.used = self.exit = 0
+        for group in table.groups.values():
+            if group.primary:
+                group.local.clear()
+                for member in group.members:
+                    if member.live and member.site == self._site:
+                        member.identity = self._processes.renew(self._processes.memberships[member.number])
+                    member.live = False
+        for membership in self._processes.each(_has_filter):
+            self._drop(membership)
+
+    def _drop(self, membership: Membership) -> None:
+        """What was held did not happen; who had a view has none any more."""
+        membership.held.clear()
+        self._processes.show(membership, membership.identity, Blocked(membership.number))
+
+    def decide(self, brought: Mapping[int, Brought], table: Table) -> None:
+        """Who goes on under its identity, now that all know what everyone has.
+
+        Those whose site was in the last primary configuration that was used, and left it together. Where fewer than
+        a quorum of sites remember, a later one may be forgotten, and nobody goes on.
+        """
+        self.lineage = max(bring.tables.lineage for bring in brought.values())
+        heirs = self._heirs(brought)
+        for group in table.groups.values():
+            if not group.primary:
+                continue
+            for member in group.members:
+                if member.live and member.site not in heirs:
+                    self._end(member)
+
+    def _heirs(self, brought: Mapping[int, Brought]) -> Collection[int]:
+        remembering = [site for site in sorted(brought) if brought[site].tables.memory]
+        if not self.primary or not self._quorum(remembering):
+            return ()
+        exits: dict[int, list[int]] = {}
+        for site in remembering:
+            tables = brought[site].tables
+            if tables.active == self.lineage:
+                exits.setdefault(tables.exit, []).append(site)
+        # Nobody has used anything since they parted, so any of them may go on, but only one.
+        return max(sorted(exits.items()), key=_how_many, default=(0, ()))[1]
+
+    def _end(self, member: Member) -> None:
+        """Its identity is over; it waits to be merged under the next."""
+        member.live = False
+        member.identity = Process(member.site, member.identity.incarnation, member.fresh)
+        if member.site != self._site:
+            return
+        membership = self._processes.memberships[member.number]
+        if self._holding:
+            membership.held.append((membership.identity, Blocked(membership.number), True))
+        else:
+            self._drop(membership)
+        self._processes.renew(membership)
+
+    def activate(self, table: Table) -> None:
+        """The configuration is used: those who go on have a view without those who don't; then the others are
+        merged, one at a time (rules 3 and 4)."""
+        self.active = True
+        self.lineage = self.used = self._number
+        self.memory = True
+        self.exit = 0
+        for name in sorted(table.groups):
+            group = table.groups[name]
+            if group.primary:
+                self._merge(group)
+
+    def _merge(self, group: Group) -> None:
+        going_on = [member for member in group.members if member.live]
+        merged = sorted((member for member in group.members if not member.live), key=_by_identity)
+        group.members = going_on
+        group.local = [self._processes.memberships[m.number] for m in going_on if m.site == self._site]
+        for membership in group.local:
+            if not self._holding:
+                self._release(membership)
+        group.view = ViewId(self._number, 0)
+        if going_on:
+            self._tell_view(group)
+        for member in merged:
+            group.members.append(member)
+            self._add(member)
+
+    def _release(self, membership: Membership) -> None:
+        held, membership.held = membership.held, []
+        for identity, event, noted in held:
+            self._processes.show(membership, identity, event, noted)
+
+    # -- what happens in one that is used
+
+    def joined(self, member: Member) -> None:
+        """It is in the table already."""
+        if self.active:
+            self._add(member)
+        elif member.site == self._site and not self.primary and not self._holding:
+            self._drop(self._processes.memberships[member.number])
+
+    def _add(self, member: Member) -> None:
+        group = member.group
+        member.live = True
+        if member.site == self._site:
+            group.local.append(self._processes.memberships[member.number])
+        self._change(group)
+
+    def left(self, member: Member) -> None:
+        """It is out of the table already."""
+        group = member.group
+        if member.site == self._site:
+            group.local = [membership for membership in group.local if membership.number != member.number]
+        if member.live:
+            self._change(group)
+
+    def _change(self, group: Group) -> None:
+        change = group.view.change + 1 if group.view.configuration == self._number else 1
+        group.view = ViewId(self._number, change)
+        self._tell_view(group)
+
+    def _tell_view(self, group: Group) -> None:
+        members = group.processes()
+        for membership in group.local:
+            view = ViewChanged(
+                membership.number, ConfKind.REGULAR, group.view, self._conf, members, True, membership.identity
+            )
+            self._give(membership, view)
+
+    def arrived(self, member: Member, arrived: Arrived, to: Collection[Process] | None) -> bool:
+        """False where no honest member sends it: it has no view. `arrived` is completed for each who gets it."""
+        if not member.live or not self.active:
+            return False
+        group = member.group
+        for membership in group.local:
+            if to is None or membership.identity in to:
+                event = Arrived(
+                    membership.number, member.identity, arrived.service, arrived.payloads, group.view, self._conf,
+                    arrived.first, arrived.timestamp, arrived.index,
+                )  # fmt: skip
+                self._give(membership, event, to is None)
+        return True
+
+    def _give(self, membership: Membership, event: Shown, noted: bool = True) -> None:
+        if self._holding:
+            membership.held.append((membership.identity, event, noted))
+        else:
+            self._processes.show(membership, membership.identity, event, noted)
+
+    def invariants(self, table: Table) -> None:
+        assert not self.active or (self.primary and self.used == self.lineage)
+        assert self.primary or not self.used
+        for group in table.groups.values():
+            live = [member.number for member in group.members if member.site == self._site and member.live]
+            if group.primary and self.active:
+                assert sorted(membership.number for membership in group.local) == sorted(live)
+
+
+def _has_filter(membership: Membership) -> bool:
+    return membership.primary and membership.joined
+
+
+def _by_identity(member: Member) -> Process:
+    return member.identity
+
+
+def _how_many(exit_: tuple[int, list[int]]) -> int:
+    """`max` keeps the first of equals: the lowest configuration."""
+    return len(exit_[1])
