@@ -110,6 +110,7 @@ class Sessions:
     def use(self, keys: Sequence[ClusterKey]) -> None:
         """From now on these keys open, and no others. Sessions go on under any of them."""
         self._keys = {key.id: key for key in keys}
+        self._key_names = ", ".join(key.id.hex() for key in keys)
         self._sealed = bool(keys)
         self._ways.clear()
         for session in self._sessions.values():
@@ -154,8 +155,7 @@ class Sessions:
             return self._meet_unsealed(packet, header)
         key = self._keys.get(header.key)
         if key is None:
-            why = f"sealed with key {header.key.hex()}, which this site lacks; it has {self._key_names()}"
-            raise Refused(Reason.UNKNOWN_KEY, why)
+            raise Refused(Reason.UNKNOWN_KEY, f"sealed with key {header.key.hex()}; this site has {self._key_names}")
         session = self._sessions.get(site)
         if session is not None and session.salt == header.salt:
             return self._open_known(packet, header, session, key)
@@ -269,6 +269,3 @@ class Sessions:
     def _unverified(self, site: int) -> Refused:
         why = f"in the name of {self._names[site]}, which is challenged: it has just started, or this is a replay"
         return Refused(Reason.UNVERIFIED, why)
-
-    def _key_names(self) -> str:
-        return ", ".join(key.hex() for key in self._keys)

@@ -15,6 +15,7 @@ from reconvene.errors import Rejected
 from reconvene.runtime.config import Config
 from reconvene.runtime.keys import load_cluster_keys
 from reconvene.runtime.logs import INFO, WARNING, event
+from reconvene.runtime.memory import keep_freed_memory
 from reconvene.runtime.path import bind, choose_frame_bytes, family_of, join_group, resolve, set_buffers
 from reconvene.runtime.refusals import Refusals, Source
 from reconvene.runtime.sessions import Sessions
@@ -76,6 +77,7 @@ class Udp:
 
     def start(self, receive: Callable[[list[bytes]], None]) -> None:
         """From now on each turn's datagrams are handed over, opened, in the order of their arrival."""
+        keep_freed_memory()
         self._loop = asyncio.get_running_loop()
         for sock in self._sockets:
             self._loop.add_reader(sock.fileno(), self._read, sock, receive)

@@ -194,13 +194,14 @@ def parse(packet: bytes | memoryview, cluster: bytes, sealed: bool) -> Header:
         raise Refused(Reason.VERSION, f"speaks wire version {packet[1]}, this site {MAJOR}")
     if len(packet) < HEADER_BYTES:
         raise Refused(Reason.MALFORMED, f"cut short: {len(packet)} bytes")
-    header = Header._make(_header.unpack_from(packet))
-    if header.cluster != cluster:
+    fields = _header.unpack_from(packet)
+    if fields[4] != cluster:
         raise Refused(Reason.FOREIGN_CLUSTER, "of a cluster with another name")
-    if header.sealed and not sealed:
+    header = Header._make(fields)
+    if header.sealed is not sealed:
+        if sealed:
+            raise Refused(Reason.UNSEALED, "not sealed: its sender is configured as insecure, this site is not")
         raise Refused(Reason.SEALED, "sealed, and this site is configured as insecure")
-    if sealed and not header.sealed:
-        raise Refused(Reason.UNSEALED, "not sealed: its sender is configured as insecure, this site is not")
     if header.mark & 0x07 not in _KINDS or header.counter == 0:
         raise Refused(Reason.MALFORMED, "a header that no site makes")
     if sealed and len(packet) < SEAL_BYTES:
