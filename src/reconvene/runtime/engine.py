@@ -133,7 +133,7 @@ class SiteEngine:
         recorder.begin(self.incarnation)
         self._journal = journal
         self._recorder = recorder
-        self._group_recorder = GroupRecorder(recorder)
+        self._group_recorder = GroupRecorder(recorder, self._groups)
 
     # -- turns
 
@@ -167,7 +167,7 @@ class SiteEngine:
             self._note(effects.events)
         if self._journal is not None:
             at = now + self._wall_offset_ns
-            self._group_recorder.turn(at, effects.events, happenings)
+            self._group_recorder.turn(at, effects.events)
             self._journal.flush()
         if effects.datagrams:
             self._transport.send(effects.datagrams)
