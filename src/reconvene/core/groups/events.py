@@ -32,7 +32,7 @@ class ViewId(NamedTuple):
     configuration: int
     """The number of the regular configuration that the view lies in."""
     change: int
-    """0: the configuration's own view; one more with every join and leave that is delivered in it."""
+    """0: the configuration's own view; then it grows with every join and leave that is delivered in it."""
 
 
 class ViewChanged(Struct, frozen=True):

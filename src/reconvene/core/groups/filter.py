@@ -44,6 +44,8 @@ class Filter:
         self._quorum = quorum
         self._number = 0
         self._conf = ""
+        self._changes = 0
+        """Of all groups with the filter, in this configuration: a group that begins anew has new views."""
         self._holding = False
 
     # -- configurations
@@ -128,6 +130,7 @@ class Filter:
         self.lineage = self.used = self._number
         self.memory = True
         self.exit = 0
+        self._changes = 0
         for name in sorted(table.groups):
             group = table.groups[name]
             if group.primary:
@@ -178,8 +181,8 @@ class Filter:
             self._change(group)
 
     def _change(self, group: Group) -> None:
-        change = group.view.change + 1 if group.view.configuration == self._number else 1
-        group.view = ViewId(self._number, change)
+        self._changes += 1
+        group.view = ViewId(self._number, self._changes)
         self._tell_view(group)
 
     def _tell_view(self, group: Group) -> None:

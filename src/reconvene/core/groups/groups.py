@@ -99,6 +99,8 @@ class Groups:
         self._number = 0
         self._conf = ""
         self._members: tuple[int, ...] = ()
+        self._changes = 0
+        """Of all groups without the filter, in this configuration: a group that begins anew has new views."""
         self._transitional: tuple[int, ...] | None = None
         """While the configuration ends: who goes on together."""
         self._brought: dict[int, Brought] = {}
@@ -308,6 +310,7 @@ class Groups:
         self._number = int(event.conf)
         self._conf = event.conf
         self._members = event.members
+        self._changes = 0
         self._brought.clear()
         self.counters.early_dropped += self._early.clear()
         if self._waiting.submitted:
@@ -389,9 +392,8 @@ class Groups:
     def _change(self, group: Group) -> None:
         """A process has joined or left. In a transitional configuration that is seen in the next view."""
         if self._transitional is None:
-            group.view = ViewId(
-                self._number, group.view.change + 1 if group.view.configuration == self._number else 1
-            )
+            self._changes += 1
+            group.view = ViewId(self._number, self._changes)
             self._tell_view(group, ConfKind.REGULAR, self._conf, self._members)
 
     # -- messages

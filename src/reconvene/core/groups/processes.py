@@ -157,6 +157,8 @@ class Processes:
 
     def begin_leaving(self, membership: Membership) -> None:
         membership.leaving = True
+        if membership.primary:
+            self._spend(membership)
         if membership.owner.memberships.get(membership.group) is membership:
             del membership.owner.memberships[membership.group]
 
@@ -166,9 +168,7 @@ class Processes:
         del self.memberships[membership.number]
         self._weight -= weight(membership.group)
         self.ended.add(membership.number)
-        if membership.primary:
-            membership.held.clear()
-            self._spend(membership)
+        membership.held.clear()
         self.show(membership, membership.identity, Left(membership.number, reason))
 
     # -- identities, with the filter
