@@ -1,5 +1,85 @@
-"""Reconvene: group communication and a durable, totally ordered log for services whose network breaks."""
+"""Reconvene: group communication and a durable, totally ordered log for services whose network breaks.
+
+    async with reconvene.open("site.toml") as site:         # a site inside this program
+    async with reconvene.connect("unix:site.sock") as site:  # or a client of one
+        group = await site.join("orders")
+        await group.send(b"hello")
+        async for event in group:
+            ...
+
+docs/api.md has the rest.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reconvene import blocking
+    from reconvene.client.connecting import connect
+    from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View, ViewId
+    from reconvene.client.group import Group
+    from reconvene.client.local import open  # noqa: A004
+    from reconvene.client.site import Site
+    from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
+    from reconvene.ids import Service
+    from reconvene.runtime.config import Config
+    from reconvene.runtime.config_file import load as load_config
+    from reconvene.runtime.keys import ClientKey
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "Batch",
+    "Blocked",
+    "ClientKey",
+    "Config",
+    "Event",
+    "Group",
+    "Malformed",
+    "Message",
+    "OutcomeUnknown",
+    "Process",
+    "ReconveneError",
+    "Rejected",
+    "Rejoined",
+    "Service",
+    "Site",
+    "Unavailable",
+    "View",
+    "ViewId",
+    "__version__",
+    "blocking",
+    "connect",
+    "load_config",
+    "open",
+]
+
+_HOMES = {
+    **dict.fromkeys(
+        ("Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId"), "client.events"
+    ),
+    **dict.fromkeys(("Malformed", "OutcomeUnknown", "ReconveneError", "Rejected", "Unavailable"), "errors"),
+    "ClientKey": "runtime.keys",
+    "Config": "runtime.config",
+    "Group": "client.group",
+    "Service": "ids",
+    "Site": "client.site",
+    "connect": "client.connecting",
+    "load_config": "runtime.config_file",
+    "open": "client.local",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # The simulator, the judge and the core are below this package: importing them must not import a site's runtime.
+    if name == "blocking":
+        return import_module("reconvene.blocking")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), "load" if name == "load_config" else name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

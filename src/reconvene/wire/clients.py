@@ -6,7 +6,7 @@ in the order in which it happened. `major` must be the same on both sides; a hig
 structs, which older readers skip, and structs that are only sent to who knows them.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -231,8 +231,7 @@ class Arrived(Struct, array_like=True, tag=10, gc=False):
 
 class Viewed(Struct, array_like=True, tag=11):
     membership: Count
-    kind: Name
-    """regular | transitional | hidden"""
+    kind: Literal["regular", "transitional", "hidden"]
     view: tuple[Count, Count]
     conf: str
     members: list[Where]

@@ -1,0 +1,114 @@
+"""What an application sees happen in a group."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from reconvene.core.groups.events import ViewId
+from reconvene.errors import Rejected
+from reconvene.ids import Service, message_id
+
+__all__ = ["Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId"]
+
+_WRITTEN = re.compile(r"(.+):(\d{1,18}):(\d{1,18})", re.ASCII)
+
+
+class Process(NamedTuple):
+    """A client of a site: a member of groups. Written, and accepted wherever one is expected, as "a:1:7"."""
+
+    site: str
+    """Its site's name."""
+    incarnation: int
+    """Its site's: one more after each restart."""
+    number: int
+    """Among the processes of that incarnation."""
+
+    def __str__(self) -> str:
+        return f"{self.site}:{self.incarnation}:{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Process":
+        """Raises Rejected."""
+        found = _WRITTEN.fullmatch(text)
+        if found is None:
+            raise Rejected(f"process {text!r}: SITE:INCARNATION:NUMBER expected, such as a:1:7")
+        return cls(found[1], int(found[2]), int(found[3]))
+
+
+class Message(Struct, frozen=True, gc=False):
+    """One message."""
+
+    data: bytes
+    sender: Process
+    service: Service
+    counter: int
+    view: ViewId
+    """The view that it was sent and is delivered in."""
+
+    @property
+    def id(self) -> str:
+        """SITE:INCARNATION:COUNTER, unique in the cluster; the same in traces."""
+        return message_id(self.sender.site, self.sender.incarnation, self.counter)
+
+
+class Batch(Struct, frozen=True):
+    """Messages of one sender in their order, with no object made for each."""
+
+    payloads: list[bytes]
+    sender: Process
+    service: Service
+    first: int
+    """The counter of the first one; the others follow without gaps."""
+    view: ViewId
+    timestamp: tuple[int, ...] | None
+    """Of agreed and safe messages: the place in the total order of the frame that brought them …"""
+    index: int
+    """… and of the first of them in that frame."""
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    @property
+    def first_id(self) -> str:
+        return message_id(self.sender.site, self.sender.incarnation, self.first)
+
+    def messages(self) -> Iterator[Message]:
+        for counter, data in enumerate(self.payloads, self.first):
+            yield Message(data, self.sender, self.service, counter, self.view)
+
+
+class View(Struct, frozen=True):
+    """Who is in the group from here on, at the same point of the order at every member."""
+
+    kind: str
+    """regular: the group as it is now | transitional: those who go on together from a configuration that ends |
+    hidden: one that failed to form here and may have formed elsewhere; `Group.view` stays as it was."""
+    id: ViewId
+    """The same at every process that has the view, and growing at each."""
+    members: tuple[Process, ...]
+    primary: bool
+    """The sites that are together are a majority of the cluster."""
+    joined: tuple[Process, ...]
+    left: tuple[Process, ...]
+    """Against the view before it, here."""
+    conf: str
+    """The sites' configuration, as in traces."""
+
+
+class Blocked(Struct, frozen=True):
+    """In a group joined with `primary=True`: this process is outside of the primary component. Nothing is sent or
+    delivered until the next view."""
+
+
+class Rejoined(Struct, frozen=True):
+    """The connection to the site was lost, and the group was joined again, here or at another site. What happened
+    in between is not told; the next event is a view that has this process as a new member."""
+
+    me: Process
+    was: Process
+    site: str
+
+
+Event = Message | View | Blocked | Rejoined

@@ -1,0 +1,47 @@
+"""Many messages on their way to a site: several requests are out at once, and their answers are added up."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from reconvene.errors import OutcomeUnknown, ReconveneError
+
+__all__ = ["cut", "failure", "landed"]
+
+_SEND_BYTES = 256 << 10
+"""About how much one request carries."""
+
+
+def cut(slices: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+    """Into pieces of about `_SEND_BYTES`."""
+    for piece in slices:
+        if sum(map(len, piece)) <= _SEND_BYTES:
+            yield piece
+            continue
+        part: list[bytes] = []
+        size = 0
+        for payload in piece:
+            if part and size + len(payload) > _SEND_BYTES:
+                yield part
+                part, size = [], 0
+            part.append(payload)
+            size += len(payload)
+        yield part
+
+
+def landed(flying: "deque[tuple[asyncio.Future[None], int]]") -> int:
+    """How many messages the first answer tells of. Raises it if it is an error."""
+    future, count = flying.popleft()
+    future.result()
+    return count
+
+
+async def failure(error: ReconveneError, flying: "list[asyncio.Future[None]]", taken: int) -> ReconveneError:
+    """What the caller is told when a part of what it sent failed: nobody knows if any of the parts is unknown."""
+    if flying:
+        await asyncio.wait(flying)
+    unknown = (future.exception() for future in flying)
+    told = next((other for other in unknown if isinstance(other, OutcomeUnknown)), error)
+    raised = type(told)(f"{told}; {taken + error.taken} messages are known to be taken")
+    raised.taken = taken + error.taken
+    return raised

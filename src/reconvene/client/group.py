@@ -1,0 +1,262 @@
+"""A named group of processes, as one of its members has it."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import islice
+from typing import TypeAlias
+
+from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View
+from reconvene.client.inbox import Again, Waiting
+from reconvene.client.link import Link, Place
+from reconvene.core.effects import ConfKind
+from reconvene.core.groups.events import Arrived, ViewChanged
+from reconvene.errors import Rejected, Unavailable
+from reconvene.ids import Service
+
+__all__ = ["SLICE", "Data", "Group", "slices"]
+
+SLICE = 2_048
+"""Messages that `send_many` hands over at once; between two slices others have their turn."""
+
+Data: TypeAlias = bytes | bytearray | memoryview
+
+_SERVICES: dict[str | int, Service] = {
+    **{service.label: service for service in Service},
+    **{service: service for service in Service},
+}
+_BYTES = {bytes}
+
+
+class Group:
+    """Made by `Site.join`. Read it from one task; send from as many as you like."""
+
+    def __init__(self, link: Link, place: Place) -> None:
+        self._link = link
+        self._place = place
+        self._inbox = place.inbox
+        self._ready: deque[Event] = deque()
+        self._batch: Batch | None = None
+        self._at = 0
+        """How many messages of `_batch` were read."""
+        self._view: View | None = None
+        self._blocked = False
+        self._me = place.me
+
+    @property
+    def name(self) -> str:
+        return self._place.group
+
+    @property
+    def me(self) -> Process:
+        """This process, as other members see it."""
+        return self._link.roll.named(self._me)
+
+    @property
+    def view(self) -> View:
+        """The last view that was read here; after `join`, the first one. Raises Unavailable where there was none
+        yet, which only a group with `primary=True` begins with."""
+        if self._view is None:
+            raise Unavailable(f"group {self.name!r}: not in the primary component yet")
+        return self._view
+
+    @property
+    def blocked(self) -> bool:
+        """Outside of the primary component, in a group with `primary=True`."""
+        return self._blocked
+
+    # -- sending
+
+    async def send(
+        self, data: Data, service: Service | str = Service.AGREED, to: Iterable[Process | str] | None = None
+    ) -> None:
+        """Hands one message to the site, and waits only if the site has no room or is far away.
+
+        To every member of the group, or to those in `to`. When it returns the site has the message; it was
+        delivered when it comes back here. Raises Rejected (too large), Unavailable (blocked, left, no site),
+        OutcomeUnknown (the connection broke before the answer).
+        """
+        if type(data) is not bytes:
+            data = _as_bytes(data)
+        numbered = None if to is None else self._link.roll.numbered(to)
+        pending = self._link.send(self._place, _service(service), [data], numbered)
+        if pending is not None:
+            await pending
+
+    async def send_many(
+        self,
+        payloads: Iterable[Data],
+        service: Service | str = Service.AGREED,
+        to: Iterable[Process | str] | None = None,
+    ) -> int:
+        """The same for many, in their order; waits for room as it goes. Gives how many.
+
+        `payloads` may be endless or lazy: no more of it is taken than there is room for. Where it fails, those
+        before the failure may have been sent: the error's `taken` says how many are known to be.
+        """
+        numbered = None if to is None else self._link.roll.numbered(to)
+        return await self._link.sendslices(self._place, _service(service), slices(payloads), numbered)
+
+    async def leave(self) -> None:
+        """The others get a view without this process; here the iteration ends where that is delivered."""
+        if not self._place.leaving and not self._inbox.ended:
+            self._place.leaving = True
+            await self._link.leave(self._place)
+
+    # -- reading
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        """Messages and views, in order. Ends after `leave`; raises Unavailable where the membership ended for
+        another reason, such as a reader too slow for its limit."""
+        return self
+
+    async def __anext__(self) -> Event:
+        event = await self._next()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def next(self) -> Event:
+        """The next event. Raises Unavailable where there will be none. May be cancelled: nothing is lost."""
+        event = await self._next()
+        if event is None:
+            raise Unavailable(f"group {self.name!r}: this process left it")
+        return event
+
+    async def batches(self) -> AsyncIterator[Batch | View | Blocked | Rejoined]:
+        """The same events with messages in batches, as they arrive: for those in a hurry."""
+        inbox = self._inbox
+        while True:
+            if self._ready or self._batch is not None:
+                for early in self._take_early():
+                    yield early
+            while not inbox.empty:
+                event = inbox.take()
+                yield self._batched(event) if type(event) is Arrived else self._absorb(event)
+            if not await self._wait():
+                return
+
+    async def _next(self) -> Event | None:
+        while True:
+            batch = self._batch
+            if batch is not None:
+                at = self._at
+                if at < len(batch.payloads):
+                    self._at = at + 1
+                    return Message(batch.payloads[at], batch.sender, batch.service, batch.first + at, batch.view)
+                self._batch = None
+            if self._ready:
+                return self._ready.popleft()
+            if self._inbox.empty and not await self._wait():
+                return None
+            event = self._inbox.take()
+            if type(event) is not Arrived:
+                return self._absorb(event)
+            self._batch = self._batched(event)
+            self._at = 0
+
+    async def _wait(self) -> bool:
+        if not self._place.receive:
+            raise Rejected(f"group {self.name!r} was joined with receive=False: there is nothing to read")
+        return await self._inbox.wait()
+
+    async def wait_and_drain(self) -> list[Batch | View | Blocked | Rejoined]:
+        """All that has arrived and was not read, at least one event; none at the end."""
+        drained = list(self._take_early())
+        if not drained and self._inbox.empty:
+            await self._wait()
+        while not self._inbox.empty:
+            event = self._inbox.take()
+            drained.append(self._batched(event) if type(event) is Arrived else self._absorb(event))
+        return drained
+
+    def _take_early(self) -> Iterator[Batch | View | Blocked | Rejoined]:
+        """What reading message by message, or joining, left over."""
+        batch, at, self._batch = self._batch, self._at, None
+        if batch is not None and at < len(batch.payloads):
+            yield Batch(
+                batch.payloads[at:], batch.sender, batch.service, batch.first + at, batch.view, batch.timestamp,
+                batch.index + at,
+            )  # fmt: skip
+        while self._ready:
+            event = self._ready.popleft()
+            assert not isinstance(event, Message), "messages wait in batches"
+            yield event
+
+    async def begin(self) -> None:
+        """Waits for the membership's first event, which `view` and the reader get."""
+        await self._inbox.wait()
+        first = self._inbox.take()
+        assert not isinstance(first, Arrived), "a membership begins with its view"
+        event = self._absorb(first)
+        if self._place.receive:
+            self._ready.append(event)
+            return
+        while not self._inbox.empty:
+            self._listen(self._inbox.take())
+        self._inbox.listener = self._listen
+
+    def _listen(self, event: Waiting) -> None:
+        """Without receiving: only what the group is like now counts."""
+        if type(event) is not Arrived:
+            self._absorb(event)
+
+    # -- from what the site says to what the application sees
+
+    def _batched(self, arrived: Arrived) -> Batch:
+        return Batch(
+            arrived.payloads, self._link.roll.named(arrived.sender), arrived.service, arrived.first, arrived.view,
+            arrived.timestamp, arrived.index,
+        )  # fmt: skip
+
+    def _absorb(self, event: Waiting) -> View | Blocked | Rejoined:
+        if isinstance(event, ViewChanged):
+            return self._absorb_view(event)
+        if isinstance(event, Again):
+            named = self._link.roll.named
+            was, self._me = self._me, event.me
+            return Rejoined(named(event.me), named(was), event.site)
+        self._blocked = True
+        return Blocked()
+
+    def _absorb_view(self, changed: ViewChanged) -> View:
+        members = tuple(map(self._link.roll.named, changed.members))
+        if changed.process is not None:
+            self._me = changed.process
+        if changed.kind is ConfKind.HIDDEN:
+            return View(changed.kind.value, changed.view, members, changed.primary, (), (), changed.conf)
+        before = () if self._view is None else self._view.members
+        known, now = set(before), set(members)
+        self._view = View(
+            changed.kind.value,
+            changed.view,
+            members,
+            changed.primary,
+            tuple(member for member in members if member not in known),
+            tuple(member for member in before if member not in now),
+            changed.conf,
+        )
+        self._blocked = False
+        return self._view
+
+
+def _service(service: Service | str) -> Service:
+    found = _SERVICES.get(service)
+    if found is None:
+        raise Rejected(f"service {service!r}: one of {', '.join(known.label for known in Service)} expected")
+    return found
+
+
+def _as_bytes(data: object) -> bytes:
+    """A copy of what may change later. Text and numbers are refused: how to encode them is the application's."""
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    raise TypeError(f"a message is bytes, not {type(data).__name__}")
+
+
+def slices(payloads: Iterable[Data]) -> Iterator[list[bytes]]:
+    """Of at most `SLICE` messages each, all of them bytes."""
+    source = iter(payloads)
+    while piece := list(islice(source, SLICE)):
+        if set(map(type, piece)) != _BYTES:
+            piece = [_as_bytes(data) for data in piece]
+        yield piece  # type: ignore[misc]

@@ -1,0 +1,157 @@
+"""The link to a site inside the program."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from reconvene.client.inbox import Inboxes
+from reconvene.client.link import Place
+from reconvene.client.roll import Roll
+from reconvene.client.site import Site
+from reconvene.core.groups.events import Arrived, GroupEvent, Left
+from reconvene.errors import ReconveneError, Rejected
+from reconvene.ids import Service
+from reconvene.runtime.config import Config
+from reconvene.runtime.config_file import load
+from reconvene.runtime.node import running
+from reconvene.runtime.ports import Engine
+
+__all__ = ["LocalLink", "open"]
+
+_NOT_YET_S = 0.01
+"""Where there is room, but a membership takes nothing yet."""
+
+
+@asynccontextmanager
+async def open(config: Config | str | Path) -> AsyncIterator[Site]:  # noqa: A001
+    """Runs a site in this program's event loop, from its configuration or the file that holds it.
+
+    The site leaves its cluster when the block ends. Raises Malformed for a bad file, Unavailable where an address
+    or the directory is in use.
+    """
+    if not isinstance(config, Config):
+        config = load(config)
+    async with running(config) as engine:
+        link = LocalLink(engine, config)
+        try:
+            yield Site(link)
+        finally:
+            link.close()
+
+
+class LocalLink:
+    """A Receiver to its engine."""
+
+    def __init__(self, engine: Engine, config: Config) -> None:
+        self.inboxes = Inboxes(config.limits.inbox_bytes, config.limits.inbox_messages)
+        self.roll = Roll(engine.names)
+        self.cluster = config.cluster
+        self.name = config.name
+        self._engine = engine
+        self._loop = asyncio.get_running_loop()
+        self._places: dict[int, Place] = {}
+        self._access = engine.open(self)
+
+    def events(self, batch: list[GroupEvent]) -> None:
+        places = self._places
+        for event in batch:
+            place = places.get(event.membership)
+            if place is None:
+                continue
+            if type(event) is Arrived:
+                if place.receive:
+                    place.inbox.put(event)
+            elif isinstance(event, Left):
+                del places[event.membership]
+                place.over(event.reason)
+            else:
+                place.inbox.put(event)
+
+    async def join(self, place: Place) -> None:
+        place.membership = self._access.join(place.group, place.primary)
+        place.me = self._access.process
+        self._places[place.membership] = place
+
+    async def leave(self, place: Place) -> None:
+        self._access.leave(place.membership)
+
+    def abandon(self, place: Place) -> None:
+        if self._places.pop(place.membership, None) is not None:
+            # Not now: this may be the middle of the site's turn.
+            self._loop.call_soon(self._leave_quietly, place.membership)
+
+    def _leave_quietly(self, membership: int) -> None:
+        try:
+            self._access.leave(membership)
+        except ReconveneError:
+            return  # it is over already
+
+    def send(
+        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+    ) -> Awaitable[None] | None:
+        if place.leaving or not place.membership:
+            place.check()
+        taken = self._access.send(place.membership, service, payloads, to)
+        return None if taken == len(payloads) else self._send_rest(place, service, payloads[taken:], to)
+
+    async def _send_rest(
+        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+    ) -> None:
+        taken = 0
+        while taken < len(payloads):
+            try:
+                await self._access.room()
+                place.check()
+                rest = payloads[taken:] if taken else payloads
+                more = self._access.send(place.membership, service, rest, to)
+                if not more:
+                    await asyncio.sleep(_NOT_YET_S)
+                taken += more
+            except ReconveneError as error:
+                error.taken += taken
+                raise
+
+    async def send_slices(
+        self,
+        place: Place,
+        service: Service,
+        slices: Iterable[list[bytes]],
+        to: tuple[events.Process, ...] | None,
+    ) -> int:
+        total = 0
+        for piece in slices:
+            try:
+                pending = self.send(place, service, piece, to)
+                # The site has its turn between slices, though there may be room for more.
+                await (asyncio.sleep(0) if pending is None else pending)
+            except ReconveneError as error:
+                error.taken += total
+                raise
+            total += len(piece)
+        return total
+
+    async def status(self) -> dict[str, object]:
+        return self._engine.status()
+
+    async def health(self) -> str:
+        return self._engine.health()
+
+    async def block(self, incoming: Iterable[str], outgoing: Iterable[str]) -> None:
+        self._engine.block(self._ordinals(incoming), self._ordinals(outgoing))
+
+    def _ordinals(self, sites: Iterable[str]) -> frozenset[int]:
+        names = self.roll.names
+        unknown = sorted(set(sites) - set(names))
+        if unknown:
+            raise Rejected(f"no site {unknown[0]!r} in this cluster: {', '.join(names)} expected")
+        return frozenset(names.index(name) for name in sites)
+
+    async def stop(self) -> None:
+        raise Rejected("this site is inside the program: it ends with the block that opened it")
+
+    def close(self) -> None:
+        self._access.close()
+        for place in self._places.values():
+            place.inbox.end(None)
+        self._places.clear()

@@ -1,0 +1,408 @@
+"""The link to a site over a socket: fails over, reconnects, joins its groups again."""
+
+import asyncio
+import logging
+import random
+import ssl
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+from reconvene.client.addresses import Address
+from reconvene.client.channel import Channel, open_channel
+from reconvene.client.flights import cut, failure, landed
+from reconvene.client.inbox import Again, Inboxes
+from reconvene.client.link import Place
+from reconvene.client.requests import Requests
+from reconvene.client.roll import Roll
+from reconvene.core.effects import ConfKind
+from reconvene.core.groups import events
+from reconvene.core.groups.events import ViewId
+from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.ids import Service
+from reconvene.runtime.keys import ClientKey
+from reconvene.wire.clients import (
+    Arrived,
+    Block,
+    Blocked,
+    Done,
+    Failed,
+    Health,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Send,
+    Status,
+    Stop,
+    ToClient,
+    Told,
+    Viewed,
+)
+
+__all__ = ["RemoteLink"]
+
+_log = logging.getLogger("reconvene.client")
+
+_BACK_OFF_S = (0.05, 2.0)
+"""Between rounds over all addresses: the first pause and the longest, each more or less by half."""
+
+
+class RemoteLink:
+    def __init__(
+        self,
+        addresses: tuple[Address, ...],
+        key: ClientKey | None,
+        tls: ssl.SSLContext | None,
+        timeout_s: float,
+        inboxes: Inboxes,
+    ) -> None:
+        self.inboxes = inboxes
+        self.roll = Roll(())
+        self.cluster = ""
+        self.name = ""
+        self._addresses = addresses
+        self._next = 0
+        """The address that is tried next."""
+        self._key = key
+        self._tls = tls
+        self._timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._requests = Requests()
+        self._channel: Channel | None = None
+        self._places: set[Place] = set()
+        self._numbered: dict[int, Place] = {}
+        self._news: asyncio.Future[None] | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._trouble = ""
+        """Why there is no connection."""
+        self._closing = False
+
+    # -- connections
+
+    async def start(self, wait_s: float) -> None:
+        """The first connection. Raises Rejected where a site refuses, Unavailable where none answers in time."""
+        give_up_at = self._loop.time() + wait_s
+        pauses = _pauses()
+        while True:
+            try:
+                await self._connect()
+                return
+            except Unavailable:
+                pause = next(pauses)
+                if self._loop.time() + pause > give_up_at:
+                    raise
+                await asyncio.sleep(pause)
+
+    async def _connect(self) -> None:
+        """Tries every address once."""
+        errors: list[ReconveneError] = []
+        for _ in self._addresses:
+            address = self._addresses[self._next]
+            self._next = (self._next + 1) % len(self._addresses)
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    channel = await open_channel(address, self._key, self._tls, self._receive, self._lost)
+                self._check_cluster(channel)
+            except TimeoutError:
+                errors.append(Unavailable(f"{address}: no answer in {self._timeout_s:g} s"))
+            except ReconveneError as error:
+                errors.append(error)
+            else:
+                self._use(channel)
+                return
+        kind = Rejected if any(isinstance(error, Rejected) for error in errors) else Unavailable
+        raise kind("; ".join(map(str, errors)))
+
+    def _check_cluster(self, channel: Channel) -> None:
+        welcome = channel.welcome
+        if self.cluster and (welcome.cluster, tuple(welcome.names)) != (self.cluster, self.roll.names):
+            channel.close()
+            raise Rejected(f"{channel.address}: a site of cluster {welcome.cluster!r}, or of other sites than before")
+
+    def _use(self, channel: Channel) -> None:
+        welcome = channel.welcome
+        if channel.closed:  # it was lost as soon as it was there
+            self._channel = channel
+            self._lost(channel, f"{channel.address}: the site ended the connection")
+            return
+        if not self.cluster:
+            self.roll = Roll(tuple(welcome.names))
+            self.cluster = welcome.cluster
+        self.name = welcome.site
+        self._channel = channel
+        for place in self._places:
+            self._ask_to_join(channel, place)
+        self._tell_news()
+
+    def _lost(self, channel: Channel, reason: str) -> None:
+        if channel is not self._channel:
+            return
+        self._channel = None
+        self._trouble = reason
+        self._numbered.clear()
+        for place in list(self._places):
+            place.membership = 0
+            place.begun = False
+            if place.leaving:
+                self._places.discard(place)
+                place.inbox.end(None)
+        self._requests.lose_all(reason)
+        self._tell_news()
+        if not self._closing:
+            _log.warning("connection lost, trying again: %s", reason)
+            self._reconnecting = self._loop.create_task(self._reconnect())
+
+    async def _reconnect(self) -> None:
+        for pause in _pauses():
+            try:
+                await self._connect()
+            except ReconveneError as error:
+                self._trouble = str(error)
+                _log.info("no connection yet: %s", error)
+                await asyncio.sleep(pause)
+            else:
+                return
+
+    async def close(self) -> None:
+        self._closing = True
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+        if self._channel is not None:
+            self._channel.close("the connection was closed here")
+        for place in self._places:
+            place.inbox.end(None)
+        self._places.clear()
+        self._tell_news()
+
+    # -- waiting for a connection, a membership, room
+
+    def _tell_news(self) -> None:
+        news, self._news = self._news, None
+        if news is not None and not news.done():
+            news.set_result(None)
+
+    async def _wait_for_news(self, until: float | None) -> None:
+        if self._closing:
+            raise Unavailable("the connection was closed here")
+        if self._news is None:
+            self._news = self._loop.create_future()
+        try:
+            async with asyncio.timeout_at(until):
+                await asyncio.shield(self._news)
+        except TimeoutError:
+            raise Unavailable(f"no connection in {self._timeout_s:g} s: {self._trouble or 'no answer'}") from None
+
+    async def _connected(self) -> Channel:
+        until = self._loop.time() + self._timeout_s
+        while self._channel is None:
+            await self._wait_for_news(until)
+        return self._channel
+
+    async def _clear_to_send(self, place: Place) -> Channel:
+        """A connection that has a membership and room. Room is waited for as long as it takes, the rest is not."""
+        until: float | None = None
+        while True:
+            place.check()
+            channel = self._channel
+            if channel is not None and place.begun:
+                if self._requests.has_room(channel):
+                    return channel
+                until = None
+                await self._wait_for_news(None)
+            else:
+                if until is None:
+                    until = self._loop.time() + self._timeout_s
+                await self._wait_for_news(until)
+
+    # -- what arrives
+
+    def _receive(self, structs: list[ToClient]) -> None:
+        for struct in structs:
+            match struct:
+                case Arrived():
+                    self._arrived(struct)
+                case Done(requests=numbers):
+                    for number in numbers:
+                        self._requests.answer(number)
+                case Viewed(membership=membership):
+                    self._begin(membership, _view_changed(struct))
+                case Blocked(membership=membership):
+                    self._begin(membership, events.Blocked(membership))
+                case Left(membership=membership, reason=reason):
+                    place = self._numbered.pop(membership, None)
+                    if place is not None:
+                        self._places.discard(place)
+                        place.over(reason)
+                case Joined():
+                    self._joined(struct)
+                case Told(request=request, document=document):
+                    self._requests.answer(request, document)
+                case Failed():
+                    self._requests.fail(struct)
+                case _:
+                    pass  # of the handshake, which is over
+        if self._news is not None:
+            self._tell_news()
+
+    def _arrived(self, arrived: Arrived) -> None:
+        place = self._numbered.get(arrived.membership)
+        if place is not None:
+            place.inbox.put(
+                events.Arrived(
+                    arrived.membership, events.Process(*arrived.sender), Service(arrived.service), arrived.payloads,
+                    ViewId(*arrived.view), arrived.conf, arrived.first, arrived.timestamp, arrived.index,
+                )
+            )  # fmt: skip
+
+    def _begin(self, membership: int, event: events.ViewChanged | events.Blocked) -> None:
+        place = self._numbered.get(membership)
+        if place is not None:
+            place.begun = True
+            place.inbox.put(event)
+
+    def _joined(self, joined: Joined) -> None:
+        request = self._requests.take(joined.request)
+        channel = self._channel
+        if request is None or request.place is None or channel is None:
+            return
+        place = request.place
+        if place not in self._places:  # it was given up meanwhile
+            channel.send(Leave(self._requests.number(), joined.membership))
+            return
+        place.membership = joined.membership
+        self._numbered[joined.membership] = place
+        again = place.me != events.Process(0, 0, 0)
+        place.me = events.Process(*channel.welcome.process)
+        if again:
+            place.inbox.put(Again(place.me, self.name))
+        if not request.future.done():
+            request.future.set_result(None)
+
+    # -- groups
+
+    async def join(self, place: Place) -> None:
+        channel = await self._connected()
+        self._places.add(place)
+        await self._answer(self._ask_to_join(channel, place), Unavailable)
+
+    def _ask_to_join(self, channel: Channel, place: Place) -> "asyncio.Future[None]":
+        struct = Join(self._requests.number(), place.group, place.primary, place.receive)
+        future = self._requests.add(channel, struct, place)
+        future.add_done_callback(lambda done: self._refused(place, done))
+        return future
+
+    def _refused(self, place: Place, asked: "asyncio.Future[None]") -> None:
+        """A join that fails, the first or a later one, ends the place; a lost connection is tried again."""
+        error = None if asked.cancelled() else asked.exception()
+        if error is not None and self._channel is not None and place in self._places:
+            self._places.discard(place)
+            place.inbox.end(Unavailable(f"group {place.group!r}: {error}"))
+
+    async def leave(self, place: Place) -> None:
+        channel = self._channel
+        if channel is None or not place.membership:
+            self.abandon(place)
+            place.inbox.end(None)
+            return
+        await self._answer(self._requests.add(channel, Leave(self._requests.number(), place.membership)), Unavailable)
+
+    def abandon(self, place: Place) -> None:
+        self._places.discard(place)
+        if self._channel is not None and self._numbered.pop(place.membership, None) is not None:
+            self._channel.send(Leave(self._requests.number(), place.membership))
+
+    def send(
+        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+    ) -> Awaitable[None] | None:
+        return self._send(place, service, payloads, to)
+
+    async def _send(
+        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+    ) -> None:
+        await (await self._fly(place, service, payloads, to))
+
+    async def _fly(
+        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+    ) -> "asyncio.Future[None]":
+        """Sends as soon as the window allows it; the answer is in the future."""
+        channel = await self._clear_to_send(place)
+        longest = max(map(len, payloads))
+        if longest > channel.welcome.message_bytes:
+            raise Rejected(f"message of {longest} bytes: at most {channel.welcome.message_bytes} are taken")
+        struct = Send(
+            self._requests.number(), place.membership, int(service), payloads, None if to is None else list(to)
+        )
+        return self._requests.add(channel, struct, place, sum(map(len, payloads)))
+
+    async def send_slices(
+        self,
+        place: Place,
+        service: Service,
+        slices: Iterable[list[bytes]],
+        to: tuple[events.Process, ...] | None,
+    ) -> int:
+        flying: deque[tuple[asyncio.Future[None], int]] = deque()
+        taken = 0
+        try:
+            for piece in cut(slices):
+                flying.append((await self._fly(place, service, piece, to), len(piece)))
+                while flying[0][0].done():
+                    taken += landed(flying)
+                    if not flying:
+                        break
+            while flying:
+                await asyncio.wait([flying[0][0]])
+                taken += landed(flying)
+        except ReconveneError as error:
+            raise await failure(error, [future for future, _ in flying], taken) from None
+        except BaseException:
+            for future, _ in flying:
+                future.cancel()
+            raise
+        return taken
+
+    # -- the site
+
+    async def status(self) -> dict[str, object]:
+        document = await self._ask(Status, Unavailable)
+        return document if isinstance(document, dict) else {}
+
+    async def health(self) -> str:
+        return str(await self._ask(Health, Unavailable))
+
+    async def block(self, incoming: Iterable[str], outgoing: Iterable[str]) -> None:
+        sites = list(incoming), list(outgoing)
+        await self._ask(lambda number: Block(number, *sites), OutcomeUnknown)
+
+    async def stop(self) -> None:
+        await self._ask(Stop, OutcomeUnknown)
+
+    async def _ask(self, make: Callable[[int], Status | Health | Block | Stop], late: type[ReconveneError]) -> object:
+        channel = await self._connected()
+        return await self._answer(self._requests.add(channel, make(self._requests.number())), late)
+
+    async def _answer(self, asked: "asyncio.Future[object]", late: type[ReconveneError]) -> object:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await asked
+        except TimeoutError:
+            raise late(f"site {self.name} did not answer in {self._timeout_s:g} s") from None
+
+
+def _pauses() -> Iterator[float]:
+    pause, longest = _BACK_OFF_S
+    while True:
+        yield pause * random.uniform(0.5, 1.5)
+        pause = min(2 * pause, longest)
+
+
+def _view_changed(viewed: Viewed) -> events.ViewChanged:
+    return events.ViewChanged(
+        viewed.membership,
+        ConfKind(viewed.kind),
+        ViewId(*viewed.view),
+        viewed.conf,
+        tuple(events.Process(*member) for member in viewed.members),
+        viewed.primary,
+        None if viewed.process is None else events.Process(*viewed.process),
+    )

@@ -1,0 +1,95 @@
+"""What was asked of a site and is not answered yet, with the window that bounds it.
+
+Promised: every request ends: with its answer, or, when the connection is lost, with OutcomeUnknown where it may have
+had an effect and Unavailable where it had none that lasts.
+"""
+
+import asyncio
+from typing import Any
+
+from reconvene.client.channel import ERRORS, Channel
+from reconvene.client.link import Place
+from reconvene.errors import OutcomeUnknown, ReconveneError, Unavailable
+from reconvene.wire.clients import Block, Failed, Health, Join, Leave, Send, Status, Stop
+
+__all__ = ["Request", "Requests"]
+
+AnyRequest = Join | Leave | Send | Status | Health | Block | Stop
+
+
+class Request:
+    __slots__ = ("future", "place", "size", "struct")
+
+    def __init__(self, struct: AnyRequest, future: asyncio.Future[Any], place: Place | None, size: int) -> None:
+        self.struct = struct
+        self.future = future
+        self.place = place
+        self.size = size
+
+
+class Requests:
+    """Of one connection after the other; numbers are never used twice."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[int, Request] = {}
+        self._last = 0
+        self._sends = 0
+        self._send_bytes = 0
+
+    def number(self) -> int:
+        self._last += 1
+        return self._last
+
+    def add(
+        self, channel: Channel, struct: AnyRequest, place: Place | None = None, size: int = 0
+    ) -> "asyncio.Future[Any]":
+        """Sends it; the future has the answer."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._open[struct.request] = Request(struct, future, place, size)
+        if isinstance(struct, Send):
+            self._sends += 1
+            self._send_bytes += size
+        channel.send(struct)
+        return future
+
+    def has_room(self, channel: Channel) -> bool:
+        """Whether a further Send may go out."""
+        window = channel.welcome
+        return self._sends < window.window_requests and self._send_bytes < window.window_bytes
+
+    def take(self, number: int) -> Request | None:
+        """The request is answered. None: nobody asked, or nobody waits any more."""
+        request = self._open.pop(number, None)
+        if request is not None and isinstance(request.struct, Send):
+            self._sends -= 1
+            self._send_bytes -= request.size
+        return request
+
+    def answer(self, number: int, result: Any = None) -> None:
+        request = self.take(number)
+        if request is not None and not request.future.done():
+            request.future.set_result(result)
+
+    def fail(self, failed: Failed) -> None:
+        request = self.take(failed.request)
+        if request is not None:
+            error = ERRORS.get(failed.kind, Unavailable)(failed.reason)
+            error.taken = failed.taken
+            _settle(request, error)
+
+    def lose_all(self, reason: str) -> None:
+        """The connection is gone."""
+        requests, self._open = self._open, {}
+        self._sends = self._send_bytes = 0
+        for request in requests.values():
+            if isinstance(request.struct, Send | Block | Stop):
+                _settle(request, OutcomeUnknown(f"{reason}: what was asked may or may not have been done"))
+            else:
+                _settle(request, Unavailable(reason))
+
+
+def _settle(request: Request, error: ReconveneError) -> None:
+    if not request.future.done():
+        request.future.set_exception(error)
+        request.future.exception()  # told to who waits; if nobody does any more, that is no fault

@@ -1,0 +1,67 @@
+"""A site, as an application has it: inside the program or behind a socket, the same object."""
+
+from collections.abc import Iterable
+
+from reconvene.client.group import Group
+from reconvene.client.link import Link, Place
+
+__all__ = ["Site"]
+
+
+class Site:
+    """One process of a site. From `reconvene.open` or `reconvene.connect`."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @property
+    def name(self) -> str:
+        """Of the site; another one after a client has failed over."""
+        return self._link.name
+
+    @property
+    def cluster(self) -> str:
+        return self._link.cluster
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The names of all sites of the cluster, whether they can be reached or not."""
+        return self._link.roll.names
+
+    async def join(self, name: str, *, primary: bool = False, receive: bool = True) -> Group:
+        """Joins a group, and waits for the first view with this process in it.
+
+        primary: with the virtual-synchrony filter: the group lives in the primary component only, and a process
+        outside of it is told Blocked. All members of a group have to agree on this.
+        receive: False for a process that only sends: messages are not kept for it, and it need not read.
+        Raises Rejected for a bad name or a group that this process is in, Unavailable at a limit.
+        """
+        place = Place(self._link, name, primary, receive)
+        try:
+            await self._link.join(place)
+            group = Group(self._link, place)
+            await group.begin()
+        except BaseException:
+            self._link.abandon(place)
+            place.inbox.end(None)
+            raise
+        return group
+
+    async def status(self) -> dict[str, object]:
+        """What the site is doing, as numbers and names: see docs/operations.md."""
+        return await self._link.status()
+
+    async def health(self) -> str:
+        """primary: with a majority of the sites | minority: without | forming: finding out"""
+        return await self._link.health()
+
+    async def block(self, incoming: Iterable[str] = (), outgoing: Iterable[str] = ()) -> None:
+        """Fault injection: the site drops datagrams from, and to, these sites, and no others, from now on.
+
+        Raises Rejected where the configuration does not allow it, or the client is no admin.
+        """
+        await self._link.block(incoming, outgoing)
+
+    async def stop(self) -> None:
+        """Asks the site to leave its cluster and end. Raises Rejected where the client is no admin."""
+        await self._link.stop()
