@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import assert_never, cast
 
 from reconvene.core.groups import events
 from reconvene.core.groups.events import GroupEvent, Process
@@ -111,12 +111,12 @@ class Connection(asyncio.Protocol):
     # -- the transport calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        stream = cast(asyncio.Transport, transport)  # uvloop's are of no such class
         self._loop = asyncio.get_running_loop()
-        self._transport = transport
-        self._peer = _peer_name(transport)
+        self._transport = stream
+        self._peer = _peer_name(stream)
         premises = self._premises
-        self._out = ClientOutput(transport, premises.config.limits.inbox_bytes, self._cut_off)
+        self._out = ClientOutput(stream, premises.config.limits.inbox_bytes, self._cut_off)
         limit = premises.config.clients.connections
         if len(premises.connections) >= limit:
             self._refuse(Unavailable(f"site {premises.config.name} has {limit} clients, its limit"))

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from reconvene.errors import Unavailable
 from reconvene.runtime.auth import Door, tcp_door, unix_door
@@ -169,10 +170,10 @@ class _TlsArrival(asyncio.Protocol):
         self._connect = connect
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.pause_reading()
+        stream = cast(asyncio.Transport, transport)  # uvloop's are of no such class
+        stream.pause_reading()
         loop = asyncio.get_running_loop()
-        self._server.arriving(loop.create_task(self._server.secure(transport, self._tls, self._connect)))
+        self._server.arriving(loop.create_task(self._server.secure(stream, self._tls, self._connect)))
 
 
 def _bind_unix(path: Path, mode: int) -> socket.socket:
