@@ -71,12 +71,12 @@ def test_every_kind_of_value(write: Write, tmp_path: Path) -> None:
 cluster = "shop"
 name = "ship-2"
 dir = "/var/lib/x"
-sites = { "ship-2" = "[fd00::2]:7000", "ship-1" = "[fd00::1]:7000" }
+sites = { "ship-2" = "10.0.0.2:7000", "ship-1" = "host.example:7000" }
 [seal]
 keys = ["keys/one", "keys/two"]
 [transport]
 kind = "multicast"
-group = "[ff15::7]:7000"
+group = "239.1.2.3:7000"
 ttl = 3
 frame_bytes = 8900
 receive_buffer_bytes = "1.5MiB"
@@ -114,10 +114,10 @@ allowed = true
 blocked = ["ship-1"]
 """)
     )
-    assert config.sites["ship-2"] == ("fd00::2", 7000)
+    assert config.sites["ship-1"] == ("host.example", 7000)
     assert config.seal.keys == (tmp_path / "keys/one", tmp_path / "keys/two")
     assert config.transport == Transport(
-        kind="multicast", group=("ff15::7", 7000), ttl=3, frame_bytes=8900, receive_buffer_bytes=1_572_864,
+        kind="multicast", group=("239.1.2.3", 7000), ttl=3, frame_bytes=8900, receive_buffer_bytes=1_572_864,
         send_buffer_bytes=100_000, turn_datagrams=10,
     )  # fmt: skip
     assert config.order == Order(engine="all-ack")
@@ -203,7 +203,11 @@ def test_a_mistake_at_the_top(write: Write, old: str, new: str, says: str) -> No
             'kind = "multicast"\ngroup = "239.1.2.3:0"',
             "transport.group: expected a multicast group such",
         ),
-        ("transport", 'kind = "multicast"\ngroup = "[ff15::1]:7"', "sites.a: expected an IPv6 address"),
+        (
+            "transport",
+            'kind = "multicast"\ngroup = "[ff15::1]:7"',
+            "transport.group: expected a multicast group such",
+        ),
         ("transport", "ttl = 256", "transport.ttl: expected a whole number from 0 to 255, not 256"),
         ("transport", 'ttl = "1"', "transport.ttl: expected a whole number from 0 to 255, not '1'"),
         ("transport", "ttl = 1.5", "transport.ttl: expected a whole number from 0 to 255, not 1.5"),
@@ -261,6 +265,11 @@ def test_a_mistake_at_the_top(write: Write, old: str, new: str, says: str) -> No
 )
 def test_a_mistake_in_a_table(write: Write, table: str, line: str, says: str) -> None:
     assert refusal(write(f"{GOOD}\n[{table}]\n{line}\n")).startswith(says)
+
+
+def test_multicast_among_ipv6_sites(write: Write) -> None:
+    text = GOOD.replace("127.0.0.1:7003", "[::1]:7003") + '[transport]\nkind = "multicast"\ngroup = "239.1.2.3:7"'
+    assert refusal(write(text)).startswith("sites.c: expected an IPv4 address")
 
 
 def test_a_table_that_is_none(write: Write) -> None:

@@ -1,0 +1,269 @@
+"""Health, metrics and status over HTTP, for operators and their tools. It reads, and changes nothing.
+
+Given an engine. Promised: nobody without a key is answered where keys are configured; a stranger can't hold more than
+`http.connections` connections, nor one of them for longer than `LIFETIME_S`, nor send more than a small request.
+"""
+
+import asyncio
+import base64
+import binascii
+import errno
+import hmac
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import ip_address
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from reconvene.errors import Rejected, Unavailable
+from reconvene.runtime.auth import server_tls
+from reconvene.runtime.config import Config
+from reconvene.runtime.config_check import is_loopback
+from reconvene.runtime.keys import ClientKey, load_client_keys
+from reconvene.runtime.lag import LoopLag
+from reconvene.runtime.logs import INFO, event, logger
+from reconvene.runtime.metrics import SiteMetrics
+from reconvene.runtime.ports import Engine
+from reconvene.units import show_address
+
+__all__ = ["LIFETIME_S", "HttpServer"]
+
+LIFETIME_S = 10.0
+"""Of a connection. One request each: a scraper that comes every few seconds can afford a new one."""
+_LINE_BYTES = 4_096
+_HEADER_BYTES = 4_096
+_LONGEST_TOKEN = 256
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class HttpServer:
+    """`start`, then `stop`. Does nothing where no address is configured."""
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        log: logging.Logger,
+        lag: LoopLag | None = None,
+        more: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        self._config = config
+        self._engine = engine
+        self._log = log
+        self._metrics = SiteMetrics(engine, lag, more)
+        self._keys: tuple[ClientKey, ...] | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._listener: asyncio.Server | None = None
+        self._runner: web.AppRunner | None = None
+        self._open: dict[asyncio.Transport, float] = {}
+        """Each connection, and when it ends."""
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.address: tuple[str, int] | None = None
+        """Where it listens; with port 0 configured, the one that the system chose."""
+
+    async def start(self) -> None:
+        """Raises Rejected or Malformed for a bad configuration, Unavailable for an address that can't be had."""
+        http = self._config.http
+        if http.address is None:
+            return
+        guarded = http.keys is not None or (http.tls is not None and http.tls.client_ca is not None)
+        if not guarded and not is_loopback(http.address):
+            raise Rejected(
+                f"http.address: {show_address(http.address)} is beyond loopback; expected http.keys with it"
+            )
+        self.reload_keys()
+        self._tls = None if http.tls is None else server_tls(http.tls)
+        app = web.Application(middlewares=[self._guard], client_max_size=1)
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/metrics", self._get_metrics)
+        app.router.add_get("/status", self._status)
+        quiet = logger("http.requests")
+        quiet.setLevel(logging.CRITICAL)  # what strangers send is no event; our own faults are logged in _guard
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            logger=quiet,
+            max_line_size=_LINE_BYTES,
+            max_field_size=_HEADER_BYTES,
+            lingering_time=0,
+            shutdown_timeout=1.0,
+        )
+        await self._runner.setup()
+        try:
+            self._listener = await asyncio.get_running_loop().create_server(
+                lambda: _Arrival(self._arrived), *http.address
+            )
+        except OSError as error:
+            await self.stop()
+            why = "in use by another process" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+            raise Unavailable(f"http.address: {show_address(http.address)}: {why}") from None
+        self.address = self._listener.sockets[0].getsockname()[:2]
+        event(
+            self._log, INFO, "http listens", address=show_address(self.address or http.address),
+            keys=self._keys is not None, tls=self._tls is not None,
+        )  # fmt: skip
+
+    async def stop(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for transport in self._open:
+            transport.abort()
+        self._open.clear()
+
+    def reload_keys(self) -> None:
+        """Raises Rejected or Malformed; then the keys that it had stay."""
+        path = self._config.http.keys
+        if path is not None:
+            self._keys = tuple(load_client_keys(path, self._log).values())
+
+    # -- connections
+
+    def _arrived(self, transport: asyncio.Transport) -> None:
+        loop = asyncio.get_running_loop()
+        self._open = {other: end for other, end in self._open.items() if not other.is_closing()}
+        if len(self._open) >= self._config.http.connections or self._runner is None:
+            transport.abort()
+            return
+        self._open[transport] = loop.time() + LIFETIME_S
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop)
+        server = self._runner.server
+        assert server is not None, "the runner was set up"
+        handler = server()
+        if self._tls is None:
+            transport.set_protocol(handler)
+            handler.connection_made(transport)
+            return
+        transport.pause_reading()
+        task = loop.create_task(self._secure(transport, handler, self._tls))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One timer for all: a connection ends half its lifetime late at most."""
+        for transport, end in list(self._open.items()):
+            if end <= loop.time():
+                transport.abort()
+                del self._open[transport]
+        self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop) if self._open else None
+
+    async def _secure(self, transport: asyncio.Transport, handler: asyncio.Protocol, tls: ssl.SSLContext) -> None:
+        """Here and not in the event loop's own server, which counts a connection only once its handshake is over."""
+        try:
+            secured = await asyncio.get_running_loop().start_tls(
+                transport, handler, tls, server_side=True, ssl_handshake_timeout=LIFETIME_S / 2
+            )
+        except OSError:  # ssl.SSLError is one
+            transport.abort()
+            return
+        except asyncio.CancelledError:
+            transport.abort()
+            raise
+        if secured is None:
+            transport.abort()
+        else:
+            handler.connection_made(secured)
+
+    # -- requests
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        try:
+            response = self._refusal(request) or await handler(request)
+        except web.HTTPException as refused:
+            response = _error(refused.status, str(refused.reason).lower())
+            if "Allow" in refused.headers:
+                response.headers["Allow"] = refused.headers["Allow"]
+        except Exception:
+            self._log.exception("fault in a request")
+            response = _error(500, "a fault in the site; its log says which")
+        response.headers["Cache-Control"] = "no-store"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.force_close()
+        return response
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        if self._keys is not None:
+            if not self._knows(request.headers.get("Authorization", "")):
+                response = _error(401, "expected a client key: Authorization: Bearer KEY")
+                response.headers["WWW-Authenticate"] = "Bearer"
+                return response
+        elif not self._is_meant(request.host):
+            # A browser that was led here by a name that a stranger made point to loopback.
+            return _error(403, "expected this site's own address in the Host header")
+        if request.body_exists:
+            return _error(413, "expected no body")
+        return None
+
+    def _knows(self, authorization: str) -> bool:
+        """Every role may read. All keys are compared, each in constant time."""
+        assert self._keys is not None
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or len(token) > _LONGEST_TOKEN:
+            return False
+        try:
+            shown = base64.b64decode(token.strip(), validate=True)
+        except (binascii.Error, ValueError):
+            return False
+        found = False
+        for key in self._keys:
+            found |= hmac.compare_digest(shown, key.key)
+        return found
+
+    def _is_meant(self, host: str) -> bool:
+        name = host.rpartition("]")[0].lstrip("[") or host.partition(":")[0]
+        address = self._config.http.address
+        if name == "localhost" or (address is not None and name == address[0]):
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    async def _health(self, request: web.Request) -> web.Response:
+        require = request.query.get("require", "")
+        if require not in ("", "primary"):
+            return _error(400, "require: expected primary")
+        health = self._engine.health()
+        ready = health == "primary" or (health == "minority" and not require)
+        return _json(200 if ready else 503, {"health": health})
+
+    async def _get_metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _status(self, request: web.Request) -> web.Response:
+        return _json(200, self._engine.status())
+
+
+class _Arrival(asyncio.Protocol):
+    """A connection until it is known whether there is room for it."""
+
+    def __init__(self, arrived: Callable[[asyncio.Transport], None]) -> None:
+        self._arrived = arrived
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._arrived(transport)
+
+
+def _json(status: int, document: object) -> web.Response:
+    return web.Response(status=status, body=msgspec.json.encode(document) + b"\n", content_type="application/json")
+
+
+def _error(status: int, why: str) -> web.Response:
+    return _json(status, {"error": why})
