@@ -24,6 +24,7 @@ COMMANDS = (
     ("sim", "reconvene.cli.sim", "sim_command"),
     ("verify", "reconvene.cli.verify", "verify_command"),
     ("bench", "reconvene.cli.bench", "bench_command"),
+    ("node", "reconvene.cli.node", "node_command"),
     ("keygen", "reconvene.cli.keygen", "keygen_command"),
 )
 """Name, module, function. Not every installation has every module."""

@@ -1,0 +1,35 @@
+"""reconvene node: one site as a foreground process."""
+
+from pathlib import Path
+
+import typer
+from msgspec import to_builtins
+
+from reconvene.cli._output import print_json
+from reconvene.errors import Malformed
+from reconvene.runtime.config_file import load
+from reconvene.runtime.explain import explain, lines
+from reconvene.runtime.node import run_site
+
+__all__ = ["node_command"]
+
+
+def node_command(
+    config: Path = typer.Option(..., "--config", metavar="FILE", help="The site's configuration."),
+    check: bool = typer.Option(False, "--check", help="Only check it, and print what is computed from it."),
+    as_json: bool = typer.Option(False, "--json", help="With --check: print one JSON document."),
+) -> int:
+    """Run one site until SIGTERM or SIGINT. A second one ends it at once; SIGHUP reads key files again."""
+    told = load(config)
+    if not check:
+        if as_json:
+            raise Malformed("--json: expected --check with it")
+        return run_site(told)
+    found = explain(told)
+    if as_json:
+        print_json({"file": str(config), "ok": True, **to_builtins(found)})
+    else:
+        print(f"{config}: good")
+        for line in lines(found):
+            print(f"  {line}")
+    return 0

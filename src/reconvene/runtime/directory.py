@@ -1,0 +1,60 @@
+"""A site's directory is one site's alone: held by a lock while it runs, and marked with its name for ever."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reconvene.errors import Rejected, Unavailable
+
+__all__ = ["OWNER_FILE", "held"]
+
+OWNER_FILE = "owner"
+"""CLUSTER SITE PID, on one line. The lock on it goes with the process, however that ends."""
+
+
+@contextmanager
+def held(directory: Path, cluster: str, site: str) -> Iterator[None]:
+    """Makes the directory where it is missing. Raises Unavailable where another process holds it, Rejected where it
+    can't be written to or is another site's."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(directory / OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Rejected(f"dir: {directory}: expected a directory to write to: {error.strerror}") from None
+    try:
+        _lock(file, directory)
+        _claim(file, directory, cluster, site)
+        yield
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, directory: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise Rejected(f"dir: {directory}: expected a directory with locks: {error.strerror}") from None
+        owner = _owner(file)
+        who = f"site {owner[1]} of cluster {owner[0]}, process {owner[2]}" if len(owner) == 3 else "another site"
+        raise Unavailable(f"dir: {directory}: in use by {who}") from None
+
+
+def _claim(file: int, directory: Path, cluster: str, site: str) -> None:
+    owner = _owner(file)
+    if owner and owner[:2] != [cluster, site]:
+        # Its record would give this site the other's numbers.
+        whose = f"site {owner[1]} of cluster {owner[0]}" if len(owner) == 3 else "something else"
+        raise Rejected(f"dir: {directory}: holds {whose}; expected a directory of site {site}'s own")
+    try:
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{cluster} {site} {os.getpid()}\n".encode(), 0)
+    except OSError as error:
+        raise Unavailable(f"dir: {directory}: can't be written to: {error.strerror}") from None
+
+
+def _owner(file: int) -> list[str]:
+    return os.pread(file, 4096, 0).decode(errors="replace").split()

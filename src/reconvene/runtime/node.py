@@ -1,0 +1,184 @@
+"""One site as a process: its parts put together, and the signals that end it.
+
+SIGTERM, SIGINT   a clean leave: what was accepted is sent, the others are told, the trace ends with `stop`
+the second one    the process ends at once, as if it had crashed
+SIGHUP            key files are read again
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from reconvene.errors import ReconveneError
+from reconvene.runtime import logs
+from reconvene.runtime.config import Config
+from reconvene.runtime.config_check import check
+from reconvene.runtime.directory import held
+from reconvene.runtime.engine import SiteEngine
+from reconvene.runtime.http import HttpServer
+from reconvene.runtime.keys import load_cluster_keys
+from reconvene.runtime.lag import LoopLag
+from reconvene.runtime.logs import ERROR, INFO, WARNING, event, logger
+from reconvene.runtime.server import ClientServer
+from reconvene.runtime.udp import Udp
+from reconvene.units import show_address
+
+__all__ = ["FAULT", "new_event_loop", "run", "run_site", "running"]
+
+FAULT = 1
+"""Exit code where the engine failed: an error of ours, never of the configuration or of a stranger."""
+_KILLED = 128
+"""Plus the signal's number, as a shell would have it."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """A site that runs."""
+
+    config: Config
+    transport: Udp
+    engine: SiteEngine
+    clients: ClientServer
+    http: HttpServer
+
+    def reload_keys(self, log: logging.Logger) -> None:
+        """Each file that is bad is told to the log, and what was read from it before stays."""
+        if self.config.seal.keys:
+            _told(log, lambda: self.transport.reload_keys(load_cluster_keys(self.config.seal.keys, log)))
+        _told(log, self.http.reload_keys)
+
+
+@asynccontextmanager
+async def running(config: Config) -> AsyncIterator[SiteEngine]:
+    """A site with all its parts, in the running loop; they end in reverse order.
+
+    Raises Malformed for a bad configuration, Rejected for one that can't be followed on this machine, Unavailable
+    where an address or the directory is in use, or storage is newer than this program.
+    """
+    async with _parts(config, lambda: None) as parts:
+        yield parts.engine
+
+
+@asynccontextmanager
+async def _parts(config: Config, stop: Callable[[], None]) -> AsyncIterator[Parts]:
+    check(config)
+    async with AsyncExitStack() as ends:
+        ends.enter_context(held(config.dir, config.cluster, config.name))
+        transport = Udp(config, logger("udp"))
+        ends.callback(transport.close)
+        engine = SiteEngine(config, transport, logger("site"))
+        await engine.start()
+        ends.push_async_callback(engine.stop)
+        clients = ClientServer(engine, config, stop, logger("clients"))
+        await clients.start()
+        ends.push_async_callback(clients.close)
+        lag = LoopLag(logger("site"))
+        lag.start()
+        ends.callback(lag.stop)
+        http = HttpServer(config, engine, logger("http"), lag, clients.counters)
+        await http.start()
+        ends.push_async_callback(http.stop)
+        yield Parts(config, transport, engine, clients, http)
+
+
+def run_site(config: Config) -> int:
+    """Runs the site in the foreground until it is told to end; gives the exit code."""
+    logs.configure(config.log)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(run(config))
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def run(config: Config) -> int:
+    """Until a signal, or an admin, ends it. Raises as `running` does."""
+    log = logger("site")
+    loop = asyncio.get_running_loop()
+    ending = asyncio.Event()
+    loop.set_exception_handler(_Faults(log).handle)
+
+    def end(number: int) -> None:
+        if ending.is_set():
+            event(log, WARNING, "ends at once", signal=signal.Signals(number).name)
+            os._exit(_KILLED + number)
+        event(log, INFO, "leaves", signal=signal.Signals(number).name)
+        ending.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, number)
+    loop.add_signal_handler(signal.SIGHUP, lambda: event(log, INFO, "not ready yet", signal="SIGHUP"))
+    async with _parts(config, ending.set) as parts:
+        loop.add_signal_handler(signal.SIGHUP, parts.reload_keys, log)
+        event(log, INFO, "ready", **_addresses(parts))
+        _notify("READY=1")
+        await ending.wait()
+        _notify("STOPPING=1")
+    return 0
+
+
+def _addresses(parts: Parts) -> dict[str, object]:
+    config = parts.config
+    return {
+        "cluster": config.cluster,
+        "site": config.name,
+        "incarnation": parts.engine.incarnation,
+        "pid": os.getpid(),
+        "datagrams": show_address(config.sites[config.name]),
+        "unix": config.unix_socket,
+        "tcp": None if parts.clients.tcp is None else show_address(parts.clients.tcp),
+        "http": None if parts.http.address is None else show_address(parts.http.address),
+    }
+
+
+def _told(log: logging.Logger, reload: Callable[[], None]) -> None:
+    try:
+        reload()
+    except ReconveneError as error:
+        event(log, ERROR, "keys not read", why=str(error))
+
+
+class _Faults:
+    """What nobody caught. A site whose engine failed in the middle of a turn has broken its promises to itself: it
+    ends, as in a crash, which the others know how to bear, and starts anew."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+
+    def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        info = None if error is None else (type(error), error, error.__traceback__)
+        self._log.error("fault", exc_info=info, extra={"fields": {"where": context.get("message", "")}})
+        if error is not None and _passes_through(error.__traceback__, SiteEngine.__module__):
+            os._exit(FAULT)
+
+
+def _passes_through(traceback: TracebackType | None, module: str) -> bool:
+    while traceback is not None:
+        if traceback.tb_frame.f_globals.get("__name__") == module:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _notify(state: str) -> None:
+    """Tells systemd, where it has asked to be told."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address[:1] not in ("/", "@"):
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+        notifier.connect("\0" + address[1:] if address[0] == "@" else address)
+        notifier.send(state.encode())
