@@ -159,12 +159,12 @@ class Sessions:
         session = self._sessions.get(site)
         if session is not None and session.salt == header.salt:
             return self._open_known(packet, header, session, key)
+        self._check_blocked(site)
         if header.kind is Kind.DATA and not self._may_challenge(site):
             # Whatever it is, opening it would change nothing.
             raise self._unverified(site)
         aead = key.session(self._cluster, header.salt)
         data = unseal(aead, packet)
-        self._check_blocked(site)
         match header.kind:
             case Kind.DATA:
                 self._challenge(site, self._clock())
