@@ -13,6 +13,7 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
+from typing import cast
 
 import msgspec
 from aiohttp import web
@@ -257,8 +258,7 @@ class _Arrival(asyncio.Protocol):
         self._arrived = arrived
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._arrived(transport)
+        self._arrived(cast(asyncio.Transport, transport))  # uvloop's has the methods, and not the base class
 
 
 def _json(status: int, document: object) -> web.Response:
