@@ -26,6 +26,18 @@ COMMANDS = (
     ("bench", "reconvene.cli.bench", "bench_command"),
     ("node", "reconvene.cli.node", "node_command"),
     ("keygen", "reconvene.cli.keygen", "keygen_command"),
+    ("up", "reconvene.cli.up", "up_command"),
+    ("down", "reconvene.cli.down", "down_command"),
+    ("status", "reconvene.cli.status", "status_command"),
+    ("watch", "reconvene.cli.watch", "watch_command"),
+    ("partition", "reconvene.cli.partition", "partition_command"),
+    ("heal", "reconvene.cli.heal", "heal_command"),
+    ("crash", "reconvene.cli.crash", "crash_command"),
+    ("restart", "reconvene.cli.restart", "restart_command"),
+    ("pause", "reconvene.cli.pause", "pause_command"),
+    ("resume", "reconvene.cli.resume", "resume_command"),
+    ("send", "reconvene.cli.send", "send_command"),
+    ("listen", "reconvene.cli.listen", "listen_command"),
 )
 """Name, module, function. Not every installation has every module."""
 

@@ -4,7 +4,8 @@ import time
 
 from reconvene.cli._cluster import AsJson, console, site_document, sites_table
 from reconvene.cli._output import print_json
-from reconvene.cli._sampling import MaybeDir, Node, find_sites, rates
+from reconvene.cli._rates import rates
+from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
 
 __all__ = ["status_command"]
 
@@ -12,9 +13,11 @@ _BETWEEN_S = 0.3
 """Rates are what grew in this time."""
 
 
-def status_command(directory: MaybeDir = None, node: Node = None, as_json: AsJson = False) -> None:
+def status_command(
+    directory: MaybeDir = None, node: Node = None, key: Key = None, tls: Tls = None, as_json: AsJson = False
+) -> None:
     """Show each site: whether it is up, its configuration, health, groups and rates."""
-    look = find_sites(directory, node)
+    look = Target(directory, node, key, tls).look()
     before = look()
     views = before
     if any(view.status is not None for view in before):

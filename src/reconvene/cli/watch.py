@@ -18,7 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from reconvene.cli._cluster import console, health_style, parse_seconds, short
-from reconvene.cli._sampling import Look, MaybeDir, Node, find_sites, rates
+from reconvene.cli._rates import rates
+from reconvene.cli._target import Key, Look, MaybeDir, Node, Target, Tls
 from reconvene.local import SiteView
 
 __all__ = ["watch_command"]
@@ -32,11 +33,13 @@ _FIRST_S = 0.3
 def watch_command(
     directory: MaybeDir = None,
     node: Node = None,
+    key: Key = None,
+    tls: Tls = None,
     every: Annotated[str, typer.Option(metavar="TIME", help="How often to look.")] = "1s",
     once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
 ) -> None:
     """Watch sites live: configurations, health, groups, rates, round trips, changes. q or Ctrl-C ends it."""
-    look = find_sites(directory, node)
+    look = Target(directory, node, key, tls).look()
     every_s = parse_seconds(every, "--every")
     if not 0.05 <= every_s <= 3600:
         raise typer.BadParameter(f"--every {every}: expected 50ms to 60min")

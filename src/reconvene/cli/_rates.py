@@ -1,0 +1,34 @@
+"""What grew how fast between two looks at sites."""
+
+from collections.abc import Sequence
+
+from reconvene.local import SiteView
+
+__all__ = ["rates"]
+
+_RATES = {
+    "sent": "sent_messages",
+    "delivered": "delivered_messages",
+    "datagrams_in": "datagrams_in",
+    "datagrams_out": "datagrams_out",
+    "bytes_in": "bytes_in",
+    "bytes_out": "bytes_out",
+}
+"""Counters whose growth is shown, by the name under which it is."""
+
+
+def rates(before: Sequence[SiteView], now: Sequence[SiteView]) -> dict[str, dict[str, float]]:
+    """By site, a second; only of those that ran all the time in between."""
+    earlier = {view.name: view.status for view in before}
+    found: dict[str, dict[str, float]] = {}
+    for view in now:
+        old, new = earlier.get(view.name), view.status
+        if old is None or new is None or old["incarnation"] != new["incarnation"]:
+            continue
+        seconds = new["uptime_s"] - old["uptime_s"]
+        if seconds > 0:
+            counts, were = new["counters"], old["counters"]
+            found[view.name] = {
+                name: (counts.get(counter, 0) - were.get(counter, 0)) / seconds for name, counter in _RATES.items()
+            }
+    return found

@@ -1,0 +1,78 @@
+"""Which sites a command is about: a local cluster's, or one anywhere; how to look at them, and to connect."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from reconvene.client.connecting import connect
+from reconvene.client.site import Site
+from reconvene.errors import Malformed, Unavailable
+from reconvene.local import LocalCluster, SiteView
+
+__all__ = ["Key", "Look", "MaybeDir", "Node", "OnSite", "Target", "Tls"]
+
+MaybeDir = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="A local cluster's directory.")]
+Node = Annotated[
+    str | None, typer.Option("--node", metavar="ADDR", help="A site: the path of its Unix socket, or host:port.")
+]
+Key = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="For host:port: a file with a client key.")]
+Tls = Annotated[
+    Path | None, typer.Option("--tls", metavar="FILE", help="For host:port: TLS, under this authority's certificate.")
+]
+OnSite = Annotated[str | None, typer.Option("--site", metavar="NAME", help="With --dir: the site to connect to.")]
+Look = Callable[[], list[SiteView]]
+
+_TIMEOUT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Raises Malformed unless it is one of both."""
+
+    directory: Path | None
+    node: str | None
+    key: Path | None = None
+    tls: Path | None = None
+    site: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.directory is None) == (self.node is None):
+            raise Malformed("expected either --dir DIR or --node ADDR")
+
+    def look(self) -> Look:
+        """How to see how the sites are, again and again."""
+        if self.directory is not None:
+            return LocalCluster(self.directory).sites
+        return lambda: [asyncio.run(self._ask())]
+
+    def connect(self) -> AbstractAsyncContextManager[Site]:
+        """A process of a site, of another one where that is lost."""
+        return connect(self._addresses(), key=self.key, tls=False if self.tls is None else self.tls)
+
+    def _addresses(self) -> list[str]:
+        """Of the sites that are up, the one that was asked for first. Raises Unavailable where there is none."""
+        if self.directory is None:
+            return [str(self.node)]
+        cluster = LocalCluster(self.directory)
+        up = [name for name, state in cluster.states().items() if state == "up"]
+        if not up:
+            raise Unavailable(f"{self.directory}: no site is up; `reconvene up --dir {self.directory}` starts them")
+        if self.site is not None:
+            if cluster.state(self.site) != "up":
+                raise Unavailable(f"site {self.site} is {cluster.state(self.site)}")
+            up = [self.site, *(name for name in up if name != self.site)]
+        return [cluster.addresses[name] for name in up]
+
+    async def _ask(self) -> SiteView:
+        try:
+            async with asyncio.timeout(_TIMEOUT_S), self.connect() as site:
+                status = await site.status()
+        except TimeoutError:
+            raise Unavailable(f"{self.node}: no site answers there") from None
+        status["processes"] = cast(int, status["processes"]) - 1  # this very connection
+        return SiteView(str(status["name"]), "up", cast(int, status["pid"]), status)

@@ -1,0 +1,164 @@
+"""reconvene send: messages to a group, from the command line or standard input."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from reconvene.cli._cluster import AsJson, console
+from reconvene.cli._output import DONE, VIOLATED, print_json
+from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.client.events import Batch, Rejoined
+from reconvene.client.group import Group
+from reconvene.errors import Malformed, OutcomeUnknown, Unavailable
+from reconvene.ids import Service
+
+__all__ = ["send_command"]
+
+_JOIN_S = 15.0
+_DELIVERED_S = 30.0
+"""How long the last message may take to come back."""
+_MOST = 10**9
+
+
+@dataclass(slots=True)
+class Tally:
+    """How a sending went."""
+
+    site: str
+    sent: int = 0
+    delivered: int = 0
+    """How many came back: they were delivered to everyone in the view, or will be."""
+    members: int = 0
+    started_s: float = 0.0
+    seconds: float = 0.0
+    trouble: str | None = None
+
+
+def send_command(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="The message; standard input's lines if left out.")
+    ] = None,
+    directory: MaybeDir = None,
+    node: Node = None,
+    site: OnSite = None,
+    key: Key = None,
+    tls: Tls = None,
+    service: Annotated[str, typer.Option(metavar="NAME", help="fifo, causal, agreed or safe.")] = "agreed",
+    count: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="How many times.")] = 1,
+    size: Annotated[int | None, typer.Option(metavar="B", min=1, help="Made-up messages of so many bytes.")] = None,
+    rate: Annotated[float, typer.Option(metavar="R", min=0, help="Messages a second; 0: as fast as it goes.")] = 0.0,
+    as_json: AsJson = False,
+) -> None:
+    """Join a group, send messages to it, wait until they are delivered, and leave."""
+    if text and size is not None:
+        raise Malformed("expected TEXT or --size, not both")
+    if service not in [known.label for known in Service]:
+        raise Malformed(f"--service {service}: expected {', '.join(known.label for known in Service)}")
+    if not text and size is None and count != 1:
+        raise Malformed("--count: expected TEXT or --size with it")
+    payloads = _payloads(text, size, count)
+    target = Target(directory, node, key, tls, site)
+    tally = asyncio.run(_send(target, group, payloads, service, rate))
+    if as_json:
+        print_json(
+            {
+                "site": tally.site,
+                "sent": tally.sent,
+                "delivered": tally.delivered,
+                "members": tally.members,
+                "seconds": tally.seconds,
+                "trouble": tally.trouble,
+            }
+        )
+    else:
+        _show(tally)
+    raise typer.Exit(DONE if tally.trouble is None else VIOLATED)
+
+
+def _payloads(text: list[str] | None, size: int | None, count: int) -> Iterator[bytes] | None:
+    """None: standard input's lines."""
+    if text:
+        words = " ".join(text).encode(errors="surrogateescape")
+        return (words for _ in range(count))
+    if size is not None:
+        return (f"{number} ".encode().ljust(size, b".")[:size] for number in range(count))
+    return None
+
+
+async def _send(target: Target, name: str, payloads: Iterator[bytes] | None, service: str, rate: float) -> Tally:
+    async with target.connect() as site:
+        try:
+            async with asyncio.timeout(_JOIN_S):
+                group = await site.join(name)
+        except TimeoutError:
+            raise Unavailable(f"site {site.name}: group {name!r} could not be joined within {_JOIN_S:g} s") from None
+        tally = Tally(site.name, members=len(group.view.members), started_s=time.monotonic())
+        changed = asyncio.Event()
+        reader = asyncio.create_task(_count_own(group, tally, changed))
+        try:
+            if payloads is not None and not rate:
+                tally.sent = await group.send_many(payloads, service)
+            else:
+                await _paced(group, tally, _each(payloads), service, rate)
+            async with asyncio.timeout(_DELIVERED_S):
+                while tally.delivered < tally.sent and tally.trouble is None:
+                    await changed.wait()
+                    changed.clear()
+        except TimeoutError:
+            tally.trouble = f"{tally.sent - tally.delivered} were not delivered within {_DELIVERED_S:g} s"
+        except OutcomeUnknown as error:
+            tally.trouble = f"{error}; whether the rest was sent is not known"
+        finally:
+            tally.seconds = time.monotonic() - tally.started_s
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+        if tally.trouble is None:
+            await group.leave()
+    return tally
+
+
+async def _count_own(group: Group, tally: Tally, changed: asyncio.Event) -> None:
+    me = group.me
+    async for event in group.batches():
+        if isinstance(event, Batch) and event.sender == me:
+            tally.delivered += len(event)
+        elif isinstance(event, Rejoined):
+            tally.trouble = f"the connection was lost, and made again to site {event.site}"
+        changed.set()
+
+
+async def _paced(group: Group, tally: Tally, payloads: AsyncIterator[bytes], service: str, rate: float) -> None:
+    async for payload in payloads:
+        if rate:
+            ahead_s = tally.started_s + tally.sent / rate - time.monotonic()
+            if ahead_s > 0:
+                await asyncio.sleep(ahead_s)
+        await group.send(payload, service)
+        tally.sent += 1
+
+
+async def _each(payloads: Iterator[bytes] | None) -> AsyncIterator[bytes]:
+    if payloads is not None:
+        for payload in payloads:
+            yield payload
+        return
+    # A thread waits for the lines, so that the connection stays alive meanwhile.
+    while line := await asyncio.to_thread(sys.stdin.buffer.readline):
+        yield line.rstrip(b"\r\n")
+
+
+def _show(tally: Tally) -> None:
+    out = console()
+    many = "1 message" if tally.sent == 1 else f"{tally.sent:,} messages"
+    took = f"{tally.seconds * 1e3:.1f} ms" if tally.seconds < 1 else f"{tally.seconds:.2f} s"
+    speed = f", {tally.delivered / tally.seconds:,.0f} a second" if tally.sent > 1 and tally.seconds > 0 else ""
+    if tally.trouble is None:
+        out.print(f"{many} through site {tally.site}, delivered in {took}{speed}; members: {tally.members}")
+    else:
+        out.print(f"{many} through site {tally.site}, {tally.delivered:,} delivered: {tally.trouble}", markup=False)
