@@ -10,20 +10,21 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.golden import bad_basic, bad_order
+from tests.golden import bad_basic, bad_filter, bad_order, refused_filter
 from tests.golden.broken import BROKEN
 from tests.golden.good import GOOD
+from tests.golden.processes import FILTERED
 from tests.golden.refused import REFUSED, TORN, write_pair
 
 EXPECTED = "expected.json"
-_REGISTERED = (bad_basic, bad_order)
-"""Imported for the traces that they add to BROKEN."""
+_REGISTERED = (bad_basic, bad_order, bad_filter, refused_filter)
+"""Imported for the traces that they add to BROKEN and REFUSED."""
 
 
 def build(directory: Path) -> None:
     for kind in ("good", "bad", "refused"):
         shutil.rmtree(directory / kind, ignore_errors=True)
-    for tell in GOOD:
+    for tell in (*GOOD, *FILTERED):
         story = tell()
         story.write(directory / "good" / story.name)
     for name, damage in TORN:

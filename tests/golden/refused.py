@@ -40,7 +40,7 @@ def _edit_run(directory: Path, **fields: object) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}, indent=2) + "\n")
 
 
-def _edit_row(directory: Path, line: int, **fields: object) -> None:
+def edit_row(directory: Path, line: int, **fields: object) -> None:
     path = directory / "q.jsonl"
     lines = _lines(path)
     row = {**json.loads(lines[line - 1]), **fields}
@@ -134,47 +134,47 @@ def _(directory: Path) -> None:
 
 @refused("wrong-type-in-an-event", "q.jsonl:4", "ts")
 def _(directory: Path) -> None:
-    _edit_row(directory, 4, ts="soon")
+    edit_row(directory, 4, ts="soon")
 
 
 @refused("event-lacks-its-configuration", "q.jsonl:4", "`conf`")
 def _(directory: Path) -> None:
-    _edit_row(directory, 4, conf=None)
+    edit_row(directory, 4, conf=None)
 
 
 @refused("transitional-lacks-reg", "q.jsonl:2", "`reg`")
 def _(directory: Path) -> None:
-    _edit_row(directory, 2, reg=None)
+    edit_row(directory, 2, reg=None)
 
 
 @refused("unknown-service", "q.jsonl:4", "service", "slow")
 def _(directory: Path) -> None:
-    _edit_row(directory, 4, service="slow")
+    edit_row(directory, 4, service="slow")
 
 
 @refused("unknown-kind", "q.jsonl:4", "kind", "receive")
 def _(directory: Path) -> None:
-    _edit_row(directory, 4, kind="receive")
+    edit_row(directory, 4, kind="receive")
 
 
 @refused("unknown-layer", "q.jsonl:4", "layer", "tcp")
 def _(directory: Path) -> None:
-    _edit_row(directory, 4, layer="tcp")
+    edit_row(directory, 4, layer="tcp")
 
 
 @refused("unknown-kind-of-configuration", "q.jsonl:3", "conf_kind", "odd")
 def _(directory: Path) -> None:
-    _edit_row(directory, 3, conf_kind="odd")
+    edit_row(directory, 3, conf_kind="odd")
 
 
 @refused("another-node-s-event", "q.jsonl:4", "`node` is p")
 def _(directory: Path) -> None:
-    _edit_row(directory, 4, node="p")
+    edit_row(directory, 4, node="p")
 
 
 @refused("incarnation-zero", "q.jsonl:1", "inc")
 def _(directory: Path) -> None:
-    _edit_row(directory, 1, inc=0)
+    edit_row(directory, 1, inc=0)
 
 
 @refused("without-its-start", "q.jsonl:1", "start")
