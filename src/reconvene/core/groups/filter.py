@@ -47,6 +47,8 @@ class Filter:
         self._changes = 0
         """Of all groups with the filter, in this configuration: a group that begins anew has new views."""
         self._holding = False
+        self._held: list[tuple[Membership, Process, Shown, bool]] = []
+        """What transitional configurations brought, in order, until it is clear whether it counts."""
 
     # -- configurations
 
@@ -68,6 +70,7 @@ class Filter:
 
     def _block(self, table: Table) -> None:
         self.used = self.exit = 0
+        self._held.clear()
         for group in table.groups.values():
             if group.primary:
                 group.local.clear()
@@ -76,11 +79,9 @@ class Filter:
                         member.identity = self._processes.renew(self._processes.memberships[member.number])
                     member.live = False
         for membership in self._processes.each(_has_filter):
-            self._drop(membership)
+            self._tell_blocked(membership)
 
-    def _drop(self, membership: Membership) -> None:
-        """What was held did not happen; who had a view has none any more."""
-        membership.held.clear()
+    def _tell_blocked(self, membership: Membership) -> None:
         self._processes.show(membership, membership.identity, Blocked(membership.number))
 
     def decide(self, brought: Mapping[int, Brought], table: Table) -> None:
@@ -91,6 +92,8 @@ class Filter:
         """
         self.lineage = max(bring.tables.lineage for bring in brought.values())
         heirs = self._heirs(brought)
+        if self._site not in heirs:
+            self._held.clear()
         for group in table.groups.values():
             if not group.primary:
                 continue
@@ -117,10 +120,7 @@ class Filter:
         if member.site != self._site:
             return
         membership = self._processes.memberships[member.number]
-        if self._holding:
-            membership.held.append((membership.identity, Blocked(membership.number), True))
-        else:
-            self._drop(membership)
+        self._give(membership, Blocked(membership.number))
         self._processes.renew(membership)
 
     def activate(self, table: Table) -> None:
@@ -131,19 +131,17 @@ class Filter:
         self.memory = True
         self.exit = 0
         self._changes = 0
-        for name in sorted(table.groups):
-            group = table.groups[name]
-            if group.primary:
-                self._merge(group)
+        groups = [table.groups[name] for name in sorted(table.groups) if table.groups[name].primary]
+        if not self._holding:
+            self._release()
+        for group in groups:
+            self._merge(group)
 
     def _merge(self, group: Group) -> None:
         going_on = [member for member in group.members if member.live]
         merged = sorted((member for member in group.members if not member.live), key=_by_identity)
         group.members = going_on
         group.local = [self._processes.memberships[m.number] for m in going_on if m.site == self._site]
-        for membership in group.local:
-            if not self._holding:
-                self._release(membership)
         group.view = ViewId(self._number, 0)
         if going_on:
             self._tell_view(group)
@@ -151,10 +149,11 @@ class Filter:
             group.members.append(member)
             self._add(member)
 
-    def _release(self, membership: Membership) -> None:
-        held, membership.held = membership.held, []
-        for identity, event, noted in held:
-            self._processes.show(membership, identity, event, noted)
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for membership, identity, event, noted in held:
+            if membership.number in self._processes.memberships:
+                self._processes.show(membership, identity, event, noted)
 
     # -- what happens in one that is used
 
@@ -163,7 +162,7 @@ class Filter:
         if self.active:
             self._add(member)
         elif member.site == self._site and not self.primary and not self._holding:
-            self._drop(self._processes.memberships[member.number])
+            self._tell_blocked(self._processes.memberships[member.number])
 
     def _add(self, member: Member) -> None:
         group = member.group
@@ -209,7 +208,7 @@ class Filter:
 
     def _give(self, membership: Membership, event: Shown, noted: bool = True) -> None:
         if self._holding:
-            membership.held.append((membership.identity, event, noted))
+            self._held.append((membership, membership.identity, event, noted))
         else:
             self._processes.show(membership, membership.identity, event, noted)
 

@@ -54,7 +54,7 @@ class Membership:
     """One local process's place in one group, from `join` until it has left."""
 
     __slots__ = (
-        "blocked", "fresh", "group", "heading", "held", "identity", "joined", "leaving", "number", "owner", "primary",
+        "blocked", "fresh", "group", "heading", "identity", "joined", "leaving", "number", "owner", "primary",
         "shown", "view",
     )  # fmt: skip
 
@@ -75,8 +75,6 @@ class Membership:
         """With the filter: under which identity the process has a view, as far as it was told."""
         self.view = ViewId(0, 0)
         """The last one that it was told."""
-        self.held: list[tuple[Process, Shown, bool]] = []
-        """With the filter: what a transitional configuration brought, until it is clear whether it counts."""
         self.fresh = 0
         """With the filter: the number that is kept for its next identity."""
 
@@ -163,12 +161,11 @@ class Processes:
             del membership.owner.memberships[membership.group]
 
     def remove(self, membership: Membership, reason: str) -> None:
-        """It is over; what was held for it is void."""
+        """It is over."""
         self.begin_leaving(membership)
         del self.memberships[membership.number]
         self._weight -= weight(membership.group)
         self.ended.add(membership.number)
-        membership.held.clear()
         self.show(membership, membership.identity, Left(membership.number, reason))
 
     # -- identities, with the filter

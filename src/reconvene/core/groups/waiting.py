@@ -42,6 +42,11 @@ class Waiting:
     def add(self, service: Service, payload: bytes) -> None:
         self._queue.append((service, payload))
 
+    def begin(self) -> None:
+        """A configuration begins: the site has nothing to send."""
+        if self.submitted:
+            self.submitted.clear()
+
     def come_back(self, unsent: Iterable[tuple[Service, bytes]]) -> list[tuple[Service, bytes]]:
         """The site has not sent these; gives those that are not of this layer."""
         others = []

@@ -1,0 +1,362 @@
+"""Who is in which group, and what each process of this site is told: what follows from the site's events alone.
+
+Given: every event of the site, in order. Promised: at sites that go on together the same tables, and the same views
+and messages in the same order; `due` is what the site has to say before anything else in its configuration.
+"""
+
+from collections.abc import Collection
+
+from reconvene.core.effects import Changed, ConfKind, Delivered
+from reconvene.core.groups.early import Early, Run
+from reconvene.core.groups.events import Arrived, Process, ViewChanged, ViewId
+from reconvene.core.groups.filter import Filter
+from reconvene.core.groups.payloads import (
+    CONFIRM,
+    DATA,
+    FIRST_OTHER,
+    HEADING,
+    JOIN,
+    LEAVE,
+    SUBSET,
+    TABLE,
+    Entry,
+    Join,
+    Tables,
+    decode_join,
+    decode_leave,
+    decode_subset,
+    decode_table,
+    encode,
+    membership_of,
+)
+from reconvene.core.groups.processes import Membership, Processes
+from reconvene.core.groups.table import Brought, Group, Member, Table
+from reconvene.errors import Malformed
+from reconvene.ids import ConfigurationId, Service
+
+__all__ = ["GroupCounters", "Roster"]
+
+
+class GroupCounters:
+    """What only grows."""
+
+    __slots__ = ("early_dropped", "group_malformed", "tables_exchanged")
+
+    def __init__(self) -> None:
+        self.group_malformed = 0
+        """Messages of members that no honest one sends: ignored by everyone alike."""
+        self.early_dropped = 0
+        """Fifo messages that came before their sender was known, and were too many or never explained."""
+        self.tables_exchanged = 0
+        """Configurations whose members told each other their tables."""
+
+
+class Roster:
+    def __init__(self, site: int, sites: int, table_bytes: int, processes: Processes, filter_: Filter) -> None:
+        self.counters = GroupCounters()
+        self.settled = False
+        """Everyone's table is known in this configuration."""
+        self.due: bytes | None = None
+        """A safe message that this site has to send."""
+        self.others: list[tuple[int, Delivered]] = []
+        """Messages of other layers; each with its first one's index in its frame."""
+        self._me = site
+        self._sites = sites
+        self._table_bytes = table_bytes
+        self._processes = processes
+        self._filter = filter_
+        self._early = Early()
+        self._table = Table(sites, table_bytes)
+        self._nobody: list[dict[bytes, Member]] = [{} for _ in range(sites)]
+        self._routes = self._nobody
+        """The table's, while it holds."""
+        self._number = 0
+        self._conf = ""
+        self._members: tuple[int, ...] = ()
+        self._changes = 0
+        """Of all groups without the filter, in this configuration: a group that begins anew has new views."""
+        self._transitional: tuple[int, ...] | None = None
+        """While the configuration ends: who goes on together."""
+        self._brought: dict[int, Brought] = {}
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        return self._table.groups
+
+    # -- configurations
+
+    def changed(self, event: Changed) -> None:
+        match event.kind:
+            case ConfKind.HIDDEN:
+                if self.settled:
+                    self._tell_views(ConfKind.HIDDEN, event.conf, event.members)
+            case ConfKind.TRANSITIONAL:
+                self._conf = event.conf
+                self._transitional = event.members
+                self._filter.begin_transitional()
+                if self.settled:
+                    self._tell_views(ConfKind.TRANSITIONAL, event.conf, event.members)
+            case ConfKind.REGULAR:
+                self._install(event)
+
+    def _install(self, event: Changed) -> None:
+        together = self._transitional == event.members and self.settled
+        alone = self._transitional is None
+        self._transitional = None
+        self._number = int(event.conf)
+        self._conf = event.conf
+        self._members = event.members
+        self._changes = 0
+        self._brought.clear()
+        self.counters.early_dropped += self._early.clear()
+        self._filter.install(self._number, event.members, self._table)
+        self.settled = together or alone
+        if self.settled:
+            self._table.keep(event.members)
+            self._tell_views(ConfKind.REGULAR, event.conf, event.members)
+            self.due = bytes((CONFIRM,)) if self._filter.primary and event.members[0] == self._me else None
+        else:
+            self.due = encode(TABLE, self._own_table())
+        self._routes = self._table.routes if self.settled else self._nobody
+
+    def _own_table(self) -> Tables:
+        entries = []
+        for member in self._table.entries(self._me):
+            membership = self._processes.memberships[member.number]
+            fresh = self._processes.reserve(membership) if member.live else 0
+            entries.append(
+                Entry(
+                    member.number, member.group.name, member.identity.number, member.group.primary, member.live, fresh
+                )
+            )
+        known = self._filter
+        return Tables(entries, known.lineage, known.memory, known.used, known.exit)
+
+    def _settle(self) -> None:
+        """All tables are here."""
+        self.counters.tables_exchanged += 1
+        self.settled = True
+        table = self._table = Table(self._sites, self._table_bytes)
+        refused = table.fill(self._brought)
+        self._routes = table.routes
+        for site, number in refused:
+            if site == self._me:
+                self._refuse(self._processes.memberships[number])
+        self._filter.decide(self._brought, table)
+        self._brought.clear()
+        self._tell_views(ConfKind.REGULAR, ConfigurationId.regular(self._number), self._members)
+        if self._transitional is not None:
+            self._tell_views(ConfKind.TRANSITIONAL, self._conf, self._transitional)
+        if self._filter.primary:
+            self._filter.activate(table)
+        for site, number in self._early.waiting():
+            if number in table.members[site]:
+                self._deliver_early(site, number)
+
+    def _refuse(self, membership: Membership) -> None:
+        kind = "has no filter" if membership.primary else "has the primary-component filter"
+        self._processes.remove(membership, f"refused: group {membership.group!r} {kind}")
+
+    # -- views of groups without the filter
+
+    def _tell_views(self, kind: ConfKind, conf: str, sites: Collection[int]) -> None:
+        """Of every group. A regular one begins a configuration."""
+        mine = self._table.members[self._me]
+        groups = {member.group.name: member.group for member in mine.values() if not member.group.primary}
+        if kind is ConfKind.REGULAR:
+            for group in self._table.groups.values():
+                if not group.primary:
+                    group.view = ViewId(self._number, 0)
+                    group.local = []
+            for member in mine.values():
+                if not member.group.primary:
+                    member.group.local.append(self._processes.memberships[member.number])
+        for group in groups.values():
+            self._tell_view(group, kind, conf, sites)
+
+    def _tell_view(self, group: Group, kind: ConfKind, conf: str, sites: Collection[int]) -> None:
+        members = tuple([member.identity for member in group.members if member.site in sites])
+        primary = self._filter.primary
+        for membership in group.local:
+            event = ViewChanged(membership.number, kind, group.view, conf, members, primary, membership.owner.process)
+            self._processes.show(membership, membership.identity, event)
+
+    def _change(self, group: Group) -> None:
+        """A process has joined or left. In a transitional configuration that is seen in the next view."""
+        if self._transitional is None:
+            self._changes += 1
+            group.view = ViewId(self._number, self._changes)
+            self._tell_view(group, ConfKind.REGULAR, self._conf, self._members)
+
+    # -- messages
+
+    def delivered(self, event: Delivered) -> None:
+        payloads = event.payloads
+        heading = payloads[0][:HEADING]
+        member = self._routes[event.sender].get(heading)
+        if member is not None:
+            data = [payload[HEADING:] for payload in payloads if payload.startswith(heading)]
+            if len(data) == len(payloads):
+                self._arrived(member, event.service, data, event.first, event.timestamp, 0, None)
+                return
+        self._take_apart(event)
+
+    def _take_apart(self, event: Delivered) -> None:
+        """A frame of several kinds or memberships, or of one that is not known (yet)."""
+        payloads = event.payloads
+        index = 0
+        while index < len(payloads):
+            end = index + 1
+            kind = payloads[index][0] if payloads[index] else 0
+            try:
+                if kind == DATA:
+                    number = membership_of(payloads[index])
+                    heading = payloads[index][:HEADING]
+                    while end < len(payloads) and payloads[end].startswith(heading):
+                        end += 1
+                    data = [payload[HEADING:] for payload in payloads[index:end]]
+                    self._take_run(self._run(event, number, data, index, None))
+                elif kind == SUBSET:
+                    number = membership_of(payloads[index])
+                    to, content = decode_subset(payloads[index])
+                    self._take_run(self._run(event, number, [content], index, to))
+                elif kind >= FIRST_OTHER:
+                    while end < len(payloads) and payloads[end] and payloads[end][0] >= FIRST_OTHER:
+                        end += 1
+                    self.others.append((index, _part(event, index, end)))
+                elif event.service >= Service.AGREED:
+                    self._take_request(kind, event.sender, event.incarnation, payloads[index])
+                else:
+                    raise Malformed("a request that is not ordered")
+            except Malformed:
+                self.counters.group_malformed += 1
+            index = end
+
+    def _run(
+        self, event: Delivered, number: int, data: list[bytes], index: int, to: Collection[Process] | None
+    ) -> Run:
+        first = event.first + index
+        return Run(event.sender, number, event.service, data, first, event.timestamp, index, to)
+
+    def _take_run(self, run: Run) -> None:
+        member = self._table.members[run.site].get(run.number) if self.settled else None
+        if member is not None:
+            self._arrived(member, run.service, run.payloads, run.first, run.timestamp, run.index, run.to)
+        elif run.service is not Service.FIFO:
+            raise Malformed("a message of nobody")
+        elif not self._early.hold(run):
+            self.counters.early_dropped += len(run.payloads)
+
+    def _deliver_early(self, site: int, number: int) -> None:
+        for run in self._early.take(site, number):
+            member = self._table.members[site][number]
+            self._arrived(member, run.service, run.payloads, run.first, run.timestamp, run.index, run.to)
+
+    def _arrived(
+        self,
+        member: Member,
+        service: Service,
+        data: list[bytes],
+        first: int,
+        timestamp: tuple[int, ...] | None,
+        index: int,
+        to: Collection[Process] | None,
+    ) -> None:
+        group = member.group
+        if group.primary:
+            arrived = Arrived(0, member.identity, service, data, group.view, self._conf, first, timestamp, index)
+            if not self._filter.arrived(member, arrived, to):
+                self.counters.group_malformed += 1
+            return
+        for membership in group.local:
+            if to is None or membership.identity in to:
+                self._processes.tell(
+                    membership,
+                    Arrived(
+                        membership.number, member.identity, service, data, group.view, self._conf,
+                        first, timestamp, index,
+                    ),
+                )  # fmt: skip
+
+    # -- joins, leaves, tables
+
+    def _take_request(self, kind: int, site: int, incarnation: int, payload: bytes) -> None:
+        """An agreed or safe message of this layer. Raises Malformed, alike everywhere."""
+        if kind == TABLE:
+            self._take_table(site, incarnation, payload)
+        elif not self.settled:
+            raise Malformed("a request before the tables are exchanged")
+        elif kind == JOIN:
+            self._take_join(site, incarnation, decode_join(payload))
+        elif kind == LEAVE:
+            for number in decode_leave(payload).memberships:
+                self._take_leave(site, number)
+        elif kind == CONFIRM and self._filter.primary and site == self._members[0]:
+            if not self._filter.active:
+                self._filter.activate(self._table)
+        else:
+            raise Malformed(f"a message of kind {kind}")
+
+    def _take_table(self, site: int, incarnation: int, payload: bytes) -> None:
+        if self.settled or site in self._brought:
+            raise Malformed("a table that nobody waits for")
+        try:
+            tables = decode_table(payload)
+        except Malformed:
+            # The exchange has to end: who tells nonsense has nobody.
+            self.counters.group_malformed += 1
+            tables = Tables()
+        self._brought[site] = Brought(incarnation, tables)
+        if len(self._brought) == len(self._members):
+            self._settle()
+
+    def _take_join(self, site: int, incarnation: int, join: Join) -> None:
+        membership = self._processes.memberships.get(join.membership) if site == self._me else None
+        member = self._table.join(site, incarnation, join)
+        if member is None:
+            if membership is None or membership.joined:
+                return
+            self._refuse(membership)
+            return
+        if membership is not None:
+            membership.joined = True
+        if join.primary:
+            self._filter.joined(member)
+        else:
+            if membership is not None and self._transitional is None:
+                member.group.local.append(membership)
+            self._change(member.group)
+        if self._early:
+            self._deliver_early(site, join.membership)
+
+    def _take_leave(self, site: int, number: int) -> None:
+        member = self._table.leave(site, number)
+        if member is None:
+            return
+        group = member.group
+        if group.primary:
+            self._filter.left(member)
+        if site == self._me:
+            group.local = [membership for membership in group.local if membership.number != number]
+            self._processes.remove(self._processes.memberships[number], "left")
+        if not group.primary:
+            self._change(group)
+
+    def invariants(self) -> None:
+        if not self.settled:
+            return
+        self._table.invariants()
+        self._filter.invariants(self._table)
+        mine = self._table.members[self._me]
+        for number, membership in self._processes.memberships.items():
+            assert membership.joined == (number in mine), f"membership {number} and the table differ"
+            assert not membership.joined or mine[number].identity == membership.identity
+
+
+def _part(event: Delivered, start: int, end: int) -> Delivered:
+    if start == 0 and end == len(event.payloads):
+        return event
+    return Delivered(
+        event.conf, event.sender, event.incarnation, event.service, event.first + start, event.payloads[start:end],
+        event.timestamp,
+    )  # fmt: skip

@@ -1,0 +1,316 @@
+"""Process groups on the simulator: sites with a groups layer, and an application that does at random all it can do.
+
+What happened is kept per incarnation of a site and handed to the oracle, which knows nothing of how groups work.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from msgspec.structs import replace
+
+from reconvene.core.effects import Changed, ConfKind, Effects, Event
+from reconvene.core.groups.events import Blocked, GroupEvent, Left, Process, ViewChanged
+from reconvene.core.groups.groups import Groups
+from reconvene.core.options import Options
+from reconvene.core.site import Site, boot
+from reconvene.errors import Rejected, Unavailable
+from reconvene.ids import Service
+from reconvene.sim.node import Node, SiteLike
+from reconvene.sim.profiles import random_scenario
+from reconvene.sim.runner import Result, Runner
+from reconvene.trace.events import Row
+from reconvene.trace.group_recorder import GroupRecorder
+from reconvene.trace.recorder import Recorder
+
+__all__ = ["Accepted", "Life", "Told", "World", "run_world"]
+
+MS = 1_000_000
+PLAIN = ("fleet", "galley", "harbour")
+FILTERED = ("admiralty", "bank")
+MIXED = "mixed"
+"""Some join it with the filter, some without."""
+MOST_PROCESSES = 3
+
+
+@dataclass(slots=True)
+class Told:
+    """What one process was told, and the site's configuration after the turn in which it was."""
+
+    process: Process
+    event: GroupEvent
+    members: tuple[int, ...]
+    changed: bool
+    """The site installed a configuration in that turn."""
+
+
+@dataclass(slots=True)
+class Accepted:
+    """A message that a site took."""
+
+    sender: Process
+    membership: int
+    group: str
+    service: Service
+    payload: bytes
+    to: tuple[Process, ...] | None
+    after: int
+    """How much the site's processes had been told by then."""
+
+
+@dataclass(slots=True)
+class Life:
+    """One incarnation of one site."""
+
+    site: int
+    incarnation: int
+    groups: Groups
+    told: list[Told] = field(default_factory=list)
+    accepted: list[Accepted] = field(default_factory=list)
+    joined: dict[int, tuple[Process, str, bool]] = field(default_factory=dict)
+    """By membership: process, group, with the filter?"""
+    left: set[int] = field(default_factory=set)
+    """`leave` was called, or its process was closed."""
+    open: set[Process] = field(default_factory=set)
+    crashed: bool = False
+
+
+class GroupSite:
+    """Groups as the simulator sees a site; what processes are told is kept."""
+
+    def __init__(self, world: "World", options: Options, ordinal: int, sites: int, record: bytes, now: int) -> None:
+        self.site = Site(options, ordinal, sites, record, now)
+        self.groups = Groups(self.site, sites)
+        self.life = Life(ordinal, self.site.incarnation, self.groups)
+        self.identities: dict[int, Process] = {}
+        self._world = world
+        world.lives.append(self.life)
+        self.recorder = world.recorder(ordinal, self.groups)
+
+    @property
+    def incarnation(self) -> int:
+        return self.site.incarnation
+
+    @property
+    def phase(self) -> str:
+        return self.site.phase
+
+    @property
+    def step(self) -> str:
+        return self.site.step
+
+    @property
+    def configuration(self) -> str:
+        return self.site.configuration
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return self.site.members
+
+    def receive(self, datagram: bytes, now: int) -> None:
+        self.groups.receive(datagram, now)
+
+    def submit(self, service: Service, payload: bytes, now: int) -> None:
+        raise AssertionError("everything goes through groups")
+
+    def room(self) -> int:
+        return 0
+
+    def withdraw(self) -> int:
+        return 0
+
+    def synced(self, token: int, now: int) -> None:
+        self.groups.synced(token, now)
+
+    def tick(self, now: int) -> None:
+        self.groups.tick(now)
+
+    def deadline(self) -> int:
+        return self.groups.deadline()
+
+    def invariants(self) -> None:
+        self.groups.invariants()
+
+    def flush(self, now: int) -> Effects:
+        effects, told = self.groups.flush(now)
+        members = self.site.members
+        installed = any(isinstance(e, Changed) and e.kind is ConfKind.REGULAR for e in effects.events)
+        for process, events in told:
+            for event in events:
+                self.life.told.append(Told(process, event, members, installed))
+                if isinstance(event, ViewChanged) and event.process is not None:
+                    self.identities[event.membership] = event.process
+        return effects
+
+
+class _NodeRecorder(Recorder):
+    """Where the simulator hands it a turn's events, it asks the groups layer for what belongs between them."""
+
+    through: GroupRecorder | None = None
+
+    def events(self, t: int, events: Sequence[Event]) -> None:
+        through, self.through = self.through, None
+        if through is None:
+            super().events(t, events)
+        else:
+            through.turn(t, events)
+            self.through = through
+
+
+class World:
+    """One run: chaos from the seed's scenario, and an application on every site."""
+
+    def __init__(self, seed: int, *, rate_ms: float = 12.0) -> None:
+        self.lives: list[Life] = []
+        self._recorders: list[_NodeRecorder] = []
+        scenario = random_scenario(seed, nodes=(3, 3, 4, 5)[seed % 4])
+        assert scenario.chaos is not None
+        duration = 4_000 * MS
+        chaos = replace(scenario.chaos, until_ns=duration)
+        self.scenario = replace(scenario, loads=(), chaos=chaos, duration_ns=duration, settle_ns=4_500 * MS)
+        options = Options(order=scenario.order, return_unsent=True)
+        self.runner = Runner(self.scenario, core=self, options=options, check_every=7)
+        self.cluster = self.runner.cluster
+        for node in self.cluster.nodes:
+            recorder = _NodeRecorder(node.name, self.cluster.names, self.cluster.rows[node.name])
+            self._recorders.append(recorder)
+            node.join(self.cluster.network, recorder, self.cluster._observed, self.cluster._turned)
+        self._random = Random(f"groups/{seed}")
+        self._rate_ns = rate_ms * MS
+        self._count = 0
+        self._next()
+        self.cluster.loop.at(duration + 3_500 * MS, self._last_words)
+
+    # -- how sites are made
+
+    def boot(self, stored: bytes | None, ordinal: int) -> bytes:
+        return boot(stored, ordinal)
+
+    def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
+        for life in self.lives:
+            life.crashed = life.crashed or life.site == ordinal
+        return GroupSite(self, options, ordinal, sites, record, now)
+
+    def recorder(self, ordinal: int, groups: Groups) -> GroupRecorder:
+        recorder = self._recorders[ordinal]
+        recorder.through = GroupRecorder(recorder, groups)
+        return recorder.through
+
+    def run(self) -> Result:
+        result = self.runner.run()
+        for node in self.cluster.nodes:
+            if not node.up:
+                for life in self.lives:
+                    life.crashed = life.crashed or life.site == node.ordinal
+        return result
+
+    @property
+    def rows(self) -> dict[str, list[Row]]:
+        return self.cluster.rows
+
+    # -- the application
+
+    def _next(self) -> None:
+        at = self.cluster.now + int(self._random.expovariate(1 / self._rate_ns))
+        if at < self.scenario.duration_ns:
+            self.cluster.loop.at(at, self._act)
+
+    def _act(self, _: None) -> None:
+        node = self._random.choice(self.cluster.nodes)
+        site = node.site
+        if isinstance(site, GroupSite) and not node.paused:
+            self._do(node, site)
+            node.hand_over(Service.FIFO, ())
+        self._next()
+
+    def _do(self, node: Node, site: GroupSite) -> None:
+        random, life = self._random, site.life
+        roll = random.random()
+        if not life.open or (roll < 0.05 and len(life.open) < MOST_PROCESSES):
+            process = site.groups.open()
+            life.open.add(process)
+            for group in random.sample((*PLAIN, *FILTERED), 3):
+                self._join(node, site, process, group)
+        elif roll < 0.17:
+            self._join(node, site, random.choice(sorted(life.open)), random.choice((*PLAIN, *FILTERED, MIXED)))
+        elif roll < 0.22:
+            memberships = sorted(set(life.joined) - life.left)
+            if memberships:
+                number = random.choice(memberships)
+                life.left.add(number)
+                site.groups.leave(number, node.now)
+        elif roll < 0.24:
+            process = random.choice(sorted(life.open))
+            life.open.discard(process)
+            life.left |= {number for number, (owner, _, _) in life.joined.items() if owner == process}
+            site.groups.close(process, node.now)
+        else:
+            memberships = sorted(set(life.joined) - life.left)
+            if memberships:
+                self._send(node, site, random.choice(memberships))
+
+    def _join(self, node: Node, site: GroupSite, process: Process, group: str) -> None:
+        primary = group in FILTERED or (group == MIXED and self._random.random() < 0.5)
+        try:
+            number = site.groups.join(process, group, primary, node.now)
+        except Rejected:
+            return  # it is in it already
+        site.life.joined[number] = (process, group, primary)
+
+    def _send(self, node: Node, site: GroupSite, number: int) -> None:
+        random, life = self._random, site.life
+        process, group, primary = life.joined[number]
+        service = random.choice(list(Service))
+        to: tuple[Process, ...] | None = None
+        if random.random() < 0.15:
+            last = self._last_view(life, number)
+            if last is not None:
+                to = tuple(random.sample(last.members, random.randint(1, len(last.members))))
+        payloads = []
+        for _ in range(random.choice((1, 1, 2, 5))):
+            self._count += 1
+            size = random.choice((0, 0, 0, 50, 12_000 if random.random() < 0.05 else 0))
+            payloads.append(b"%d " % self._count + bytes(size))
+        blocked = self._is_blocked(life, number)
+        over = any(isinstance(t.event, Left) and t.event.membership == number for t in life.told)
+        try:
+            taken = site.groups.send(number, service, payloads, to, node.now)
+        except Unavailable:
+            assert primary, "only the filter blocks"
+            assert blocked, "told before it is refused"
+            return
+        except Rejected:
+            assert over, "refused only when it is over"
+            return
+        assert not blocked or not taken, "a blocked process can't send"
+        for payload in payloads[:taken]:
+            life.accepted.append(Accepted(process, number, group, service, payload, to, len(life.told)))
+
+    def _last_view(self, life: Life, number: int) -> ViewChanged | None:
+        for told in reversed(life.told):
+            if isinstance(told.event, ViewChanged) and told.event.membership == number:
+                return told.event
+        return None
+
+    def _is_blocked(self, life: Life, number: int) -> bool:
+        for told in reversed(life.told):
+            if told.event.membership == number:
+                if isinstance(told.event, Blocked):
+                    return True
+                if isinstance(told.event, ViewChanged):
+                    return False
+        return False
+
+    def _last_words(self, _: None) -> None:
+        """When all is calm again every process says one more thing in each of its groups."""
+        for node in self.cluster.nodes:
+            site = node.site
+            if isinstance(site, GroupSite):
+                for number in sorted(set(site.life.joined) - site.life.left):
+                    self._send(node, site, number)
+                node.hand_over(Service.FIFO, ())
+
+
+def run_world(seed: int) -> tuple[World, Result]:
+    world = World(seed)
+    return world, world.run()
