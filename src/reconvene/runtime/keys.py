@@ -83,9 +83,7 @@ def load_client_keys(path: Path, log: logging.Logger | None = None) -> dict[str,
 def write_cluster_key(path: Path, force: bool = False) -> ClusterKey:
     """A new random key in a file that its owner alone may read."""
     secret = os.urandom(KEY_BYTES)
-    if not force and path.exists():
-        raise Rejected(f"{path}: exists already; --force overwrites it")
-    _write(path, f"{_CLUSTER_HEAD}\n{base64.b64encode(secret).decode()}\n")
+    _write(path, f"{_CLUSTER_HEAD}\n{base64.b64encode(secret).decode()}\n", replace=force)
     return ClusterKey(secret)
 
 
@@ -101,7 +99,7 @@ def add_client_key(path: Path, name: str, role: str, force: bool = False) -> Cli
     if len(clients) >= MAX_CLIENTS and name not in clients:
         raise Rejected(f"{path}: holds {MAX_CLIENTS} clients already, and takes no more")
     made = clients[name] = ClientKey(name, os.urandom(KEY_BYTES), role)
-    _write(path, "\n".join([_CLIENT_HEAD, *map(_line, clients.values())]) + "\n")
+    _write(path, "\n".join([_CLIENT_HEAD, *map(_line, clients.values())]) + "\n", replace=True)
     return made
 
 
@@ -167,8 +165,10 @@ def _read(path: Path, log: logging.Logger | None, remedy: str) -> str:
         raise Malformed(f"{path}: not text: expected a key file") from None
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, replace: bool) -> None:
     """All of it or nothing, and never readable by others, not for a moment."""
+    if path.is_dir():
+        raise Rejected(f"{path}: expected a file, not a directory")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -177,9 +177,13 @@ def _write(path: Path, text: str) -> None:
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(beside, path)
-        except OSError:
+            if replace:
+                os.replace(beside, path)
+            else:
+                os.link(beside, path)  # unlike replace, it fails where a file is
+        finally:
             beside.unlink(missing_ok=True)
-            raise
+    except FileExistsError:
+        raise Rejected(f"{path}: exists already; --force overwrites it") from None
     except OSError as error:
         raise Rejected(f"{path}: can't be written: {error.strerror}") from None
