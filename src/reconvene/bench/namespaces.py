@@ -1,0 +1,281 @@
+"""Sites of one machine as if on a network of their own: a network namespace each, wired to one bridge, cut by nft.
+
+Each namespace has `eth0` with an address in `NETWORK` and a loopback; the bridge stands in a namespace of its own, so
+the machine's own network sees nothing of all this. The bridge floods multicast. A cut is one nft transaction at the
+bridge: it takes hold everywhere at the same moment, within about a millisecond. Address resolution is never cut: a
+heal would else wait for the neighbours' next probe, up to a second.
+
+It needs root. Everything goes when the context ends, also by an exception, and with it every process that still runs
+inside. What a killed program left behind goes when the next one starts.
+"""
+
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import count, pairwise
+from pathlib import Path
+from string import ascii_lowercase
+from time import monotonic
+from types import TracebackType
+from typing import IO, Self
+
+from reconvene.errors import Rejected, Unavailable
+
+__all__ = ["MOST_SITES", "NETWORK", "Namespaces", "available", "remove_leftovers"]
+
+NETWORK = "10.213.0"
+"""Its first 24 bits; site 0 has the address .1. The same in every network: they don't see each other."""
+MOST_SITES = len(ascii_lowercase)
+COMMAND_TIMEOUT_S = 20.0
+"""No ip or nft takes this long unless something is wrong."""
+END_TIMEOUT_S = 5.0
+_ANSWER_BYTES = 1 << 16
+
+_NAMES = Path("/run/netns")
+_OURS = re.compile(r"rcv-(\d+)-(\d+)-\d+-[a-z]+")
+_TOOLS = {"ip": "iproute2", "nft": "nftables", "nsenter": "util-linux", "setpriv": "util-linux"}
+_TABLE = "bridge reconvene"
+_CHAIN = f"{_TABLE} forward"
+_numbers = count()
+
+
+def available() -> str | None:
+    """Why namespaces can't be made here; None where they can, which this tries."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return "network namespaces need root"
+    for tool, package in _TOOLS.items():
+        if shutil.which(tool) is None:
+            return f"no {tool} ({package})"
+    try:
+        with Namespaces(1):
+            return None
+    except Unavailable as error:
+        return str(error)
+
+
+def remove_leftovers() -> None:
+    """What processes that are dead left behind: their namespaces, and whatever still runs inside."""
+    for path in sorted(_NAMES.glob("rcv-*")):
+        named = _OURS.fullmatch(path.name)
+        if named is not None and _started(int(named[1])) != int(named[2]):
+            _remove(path.name)
+
+
+class Namespaces:
+    """So many sites on one network, each called by its index."""
+
+    def __init__(self, sites: int, mtu: int = 1500) -> None:
+        if not 1 <= sites <= MOST_SITES:
+            raise Rejected(f"{sites} namespaces: expected 1 to {MOST_SITES}")
+        # The process is known by its number and its start: numbers come back.
+        prefix = f"rcv-{os.getpid()}-{_started(os.getpid())}-{next(_numbers)}"
+        self.mtu = mtu
+        self.addresses = tuple(f"{NETWORK}.{index + 1}" for index in range(sites))
+        self.names = tuple(f"{prefix}-{ascii_lowercase[index]}" for index in range(sites))
+        self._hub = f"{prefix}-hub"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._rules: _Rules | None = None
+        self._blocked: frozenset[tuple[int, int]] = frozenset()
+
+    def __enter__(self) -> Self:
+        remove_leftovers()
+        try:
+            self._make()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def inside(self, index: int, argv: Sequence[str]) -> list[str]:
+        """The command that runs another one at a site; both have the same process id.
+
+        What it starts dies with the thread that started it, so that nothing outlives a program that was killed. It
+        sees the machine's files, and mounts that it makes are its own.
+        """
+        return ["setpriv", "--pdeathsig", "KILL", "--", "ip", "netns", "exec", self.names[index], *argv]
+
+    def run(
+        self,
+        index: int,
+        argv: Sequence[str],
+        *,
+        stdin: int | IO[bytes] | None = subprocess.DEVNULL,
+        stdout: int | IO[bytes] | None = None,
+        stderr: int | IO[bytes] | None = None,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """A process at a site; it is killed at the end if the caller has not ended it."""
+        process = subprocess.Popen(
+            self.inside(index, argv), stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=env
+        )
+        self._processes.append(process)
+        return process
+
+    def cut(self, components: Sequence[Iterable[int]]) -> None:
+        """Sites hear each other only within a component; one that is in none is alone. In place of earlier cuts."""
+        home = {site: place for place, component in enumerate(components) for site in component}
+        self._block((a, b) for a in self._sites for b in self._sites if home.get(a, -1 - a) != home.get(b, -1 - b))
+
+    def cut_one_way(self, sender: int, receiver: int) -> None:
+        """Nothing that one sends reaches the other, while the way back works. Added to earlier cuts."""
+        self._block(self._blocked | {(sender, receiver)})
+
+    def chain(self, order: Sequence[int]) -> None:
+        """Each hears only its neighbours in this order; one that is not in it is alone. In place of earlier cuts."""
+        links = set(pairwise(order))
+        self._block((a, b) for a in self._sites for b in self._sites if not {(a, b), (b, a)} & links)
+
+    def heal(self) -> None:
+        """No cuts."""
+        self._block(())
+
+    @property
+    def _sites(self) -> range:
+        return range(len(self.names))
+
+    def _block(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """From, to: all that is dropped from now on."""
+        if self._rules is None:
+            raise Rejected("the network is not up")
+        blocked = frozenset((a, b) for a, b in pairs if a != b)
+        for site in {site for pair in blocked for site in pair}:
+            if site not in self._sites:
+                raise Rejected(f"no site {site}")
+        drops = ", ".join(f'"{_port(a)}" . "{_port(b)}"' for a, b in sorted(blocked))
+        rules = ["ether type arp accept", f"iifname . oifname {{ {drops} }} drop"] if drops else []
+        self._rules.say("; ".join([f"flush chain {_CHAIN}", *(f"add rule {_CHAIN} {rule}" for rule in rules)]))
+        self._blocked = blocked
+
+    def _make(self) -> None:
+        _call(["ip", "netns", "add", self._hub])
+        self._at_hub(["link", "add", "bridge", "mtu", str(self.mtu), "type", "bridge", "mcast_snooping", "0"])
+        self._at_hub(["link", "set", "bridge", "up"])
+        for index, (name, address) in enumerate(zip(self.names, self.addresses, strict=True)):
+            _call(["ip", "netns", "add", name])
+            mtu, port = str(self.mtu), _port(index)
+            peer = ["peer", "name", "eth0", "mtu", mtu, "netns", name]
+            self._at_hub(["link", "add", port, "mtu", mtu, "type", "veth", *peer])
+            self._at_hub(["link", "set", port, "master", "bridge", "up"])
+            commands = (
+                "link set lo up\n"
+                f"address add {address}/24 dev eth0\n"
+                "link set eth0 up\n"
+                "route add 224.0.0.0/4 dev eth0\n"
+            )
+            _call(["ip", "-n", name, "-batch", "-"], commands)
+        self._rules = _Rules(["nsenter", f"--net={_NAMES / self._hub}"])
+        self._rules.say(
+            f"add table {_TABLE}; add chain {_CHAIN} {{ type filter hook forward priority 0; policy accept; }}"
+        )
+
+    def _at_hub(self, argv: Sequence[str]) -> None:
+        _call(["ip", "-n", self._hub, *argv])
+
+    def _end(self) -> None:
+        if self._rules is not None:
+            self._rules.close()
+            self._rules = None
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+        for process in self._processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(END_TIMEOUT_S)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    # What was not flushed to a process that is gone is of no use to anyone.
+                    with suppress(OSError):
+                        pipe.close()
+        self._processes.clear()
+        for name in (*self.names, self._hub):
+            if (_NAMES / name).exists():
+                _remove(name)
+
+
+class _Rules:
+    """One nft that stays.
+
+    A new one for each change would take tens of milliseconds: it starts, and at its end the kernel first takes apart
+    what it replaced. When the change took hold would not be known well enough to measure from.
+    """
+
+    def __init__(self, enter: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *enter, "nft", "-i"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+        )
+
+    def say(self, line: str) -> None:
+        """One line is one transaction; it is done when nft has answered the next one."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        heard = b""
+        done = f"table {_TABLE}\n".encode()
+        deadline = monotonic() + COMMAND_TIMEOUT_S
+        try:
+            self._process.stdin.write(f"{line}\nlist tables bridge\n".encode())
+            while not heard.endswith(done):
+                ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - monotonic()))
+                got = self._process.stdout.read(_ANSWER_BYTES) if ready else b""
+                if not got or len(heard) > _ANSWER_BYTES:
+                    raise Unavailable(f"nft: no answer: {heard.decode(errors='replace')}")
+                heard += got
+        except OSError as error:
+            raise Unavailable(f"nft: {error}") from None
+        if heard != done:
+            raise Unavailable(f"nft: {heard.decode(errors='replace').splitlines()[0]}")
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def _port(index: int) -> str:
+    return f"port-{ascii_lowercase[index]}"
+
+
+def _started(pid: int) -> int | None:
+    """When a process started, in ticks since boot; None where there is none. A zombie counts as none."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if state in "ZX" else int(fields[18])
+
+
+def _remove(name: str) -> None:
+    with suppress(Unavailable):  # another process may have removed it meanwhile
+        for pid in _call(["ip", "netns", "pids", name]).split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        _call(["ip", "netns", "delete", name])
+
+
+def _call(argv: Sequence[str], given: str = "") -> str:
+    try:
+        done = subprocess.run(
+            argv, input=given, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=True
+        )
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or error.stdout or f"exit {error.returncode}").strip().splitlines()
+        raise Unavailable(f"{' '.join(argv)}: {said[0] if said else error.returncode}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{' '.join(argv)}: {error}") from None
+    return done.stdout
