@@ -4,6 +4,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable
+from typing import cast
 
 from reconvene.client.addresses import Address
 from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
@@ -163,8 +164,7 @@ class Channel(asyncio.Protocol):
     # -- the transport calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are of no such class
         if self.closed:
             transport.close()
 

@@ -28,6 +28,9 @@ class Process(NamedTuple):
     def __str__(self) -> str:
         return f"{self.site}:{self.incarnation}:{self.number}"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     @classmethod
     def parse(cls, text: str) -> "Process":
         """Raises Rejected."""

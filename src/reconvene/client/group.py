@@ -94,7 +94,7 @@ class Group:
         before the failure may have been sent: the error's `taken` says how many are known to be.
         """
         numbered = None if to is None else self._link.roll.numbered(to)
-        return await self._link.sendslices(self._place, _service(service), slices(payloads), numbered)
+        return await self._link.send_slices(self._place, _service(service), slices(payloads), numbered)
 
     async def leave(self) -> None:
         """The others get a view without this process; here the iteration ends where that is delivered."""

@@ -9,7 +9,7 @@ from reconvene.client.inbox import Inboxes
 from reconvene.client.link import Place
 from reconvene.client.roll import Roll
 from reconvene.client.site import Site
-from reconvene.core.groups.events import Arrived, GroupEvent, Left
+from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process
 from reconvene.errors import ReconveneError, Rejected
 from reconvene.ids import Service
 from reconvene.runtime.config import Config
@@ -88,7 +88,7 @@ class LocalLink:
             return  # it is over already
 
     def send(
-        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+        self, place: Place, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None
     ) -> Awaitable[None] | None:
         if place.leaving or not place.membership:
             place.check()
@@ -96,7 +96,7 @@ class LocalLink:
         return None if taken == len(payloads) else self._send_rest(place, service, payloads[taken:], to)
 
     async def _send_rest(
-        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+        self, place: Place, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None
     ) -> None:
         taken = 0
         while taken < len(payloads):
@@ -117,7 +117,7 @@ class LocalLink:
         place: Place,
         service: Service,
         slices: Iterable[list[bytes]],
-        to: tuple[events.Process, ...] | None,
+        to: tuple[Process, ...] | None,
     ) -> int:
         total = 0
         for piece in slices:

@@ -47,6 +47,7 @@ class Door:
 
     def __init__(self, keys: dict[str, ClientKey] | None, role: Role, tls: ssl.SSLContext | None) -> None:
         self.keys = keys
+        """May be replaced: whoever is in stays in."""
         self.role = role
         self.tls = tls
 

@@ -19,6 +19,7 @@ from reconvene.errors import Unavailable
 from reconvene.runtime.auth import Door, tcp_door, unix_door
 from reconvene.runtime.config import Config
 from reconvene.runtime.connection import SILENCE_S, Connection, Premises
+from reconvene.runtime.keys import load_client_keys
 from reconvene.runtime.logs import event, logger
 from reconvene.runtime.ports import Engine
 
@@ -46,6 +47,7 @@ class ClientServer:
         self._arriving: set[asyncio.Task[None]] = set()
         self._unix: tuple[Path, int] | None = None
         """The socket's path and inode: what someone else put there since is not ours to remove."""
+        self._tcp_door: Door | None = None
         self.tcp: tuple[str, int] | None = None
         """Where TCP clients connect; with port 0 configured, the one that the system chose."""
 
@@ -85,6 +87,12 @@ class ClientServer:
                 if path.stat().st_ino == inode:
                     path.unlink()
 
+    def reload_keys(self) -> None:
+        """From now on clients come in by what the key file holds now. Raises Rejected or Malformed, and stays with
+        the old ones."""
+        if self._tcp_door is not None and self._config.clients.keys is not None:
+            self._tcp_door.keys = load_client_keys(self._config.clients.keys, self._premises.log)
+
     def counters(self) -> dict[str, int]:
         """What only grows: clients let in, refused, cut off."""
         return dict(self._premises.counts)
@@ -107,6 +115,7 @@ class ClientServer:
 
     async def _open_tcp(self, door: Door) -> None:
         assert self._config.clients.tcp is not None, "the door was made for it"
+        self._tcp_door = door
         host, port = self._config.clients.tcp
         connect = partial(Connection, self._premises, door, SILENCE_S)
         loop = asyncio.get_running_loop()

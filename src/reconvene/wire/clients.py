@@ -6,6 +6,7 @@ in the order in which it happened. `major` must be the same on both sides; a hig
 structs, which older readers skip, and structs that are only sent to who knows them.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -260,7 +261,7 @@ _from_client = msgspec.msgpack.Decoder(list[ToSite]).decode
 _from_site = msgspec.msgpack.Decoder(list[ToClient]).decode
 
 
-def encode(structs: list[ToSite] | list[ToClient]) -> bytes:
+def encode(structs: Sequence[ToSite] | Sequence[ToClient]) -> bytes:
     return _encode(structs)
 
 
