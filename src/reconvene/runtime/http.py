@@ -10,10 +10,10 @@ import binascii
 import errno
 import hmac
 import logging
+import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from ipaddress import ip_address
-from typing import cast
 
 import msgspec
 from aiohttp import web
@@ -21,7 +21,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from reconvene.errors import Rejected, Unavailable
 from reconvene.runtime.auth import server_tls
-from reconvene.runtime.config import Config
+from reconvene.runtime.config import Address, Config
 from reconvene.runtime.config_check import is_loopback
 from reconvene.runtime.keys import ClientKey, load_client_keys
 from reconvene.runtime.lag import LoopLag
@@ -34,6 +34,9 @@ __all__ = ["LIFETIME_S", "HttpServer"]
 
 LIFETIME_S = 10.0
 """Of a connection. One request each: a scraper that comes every few seconds can afford a new one."""
+_BACKLOG = 64
+_BREATH_S = 0.1
+"""After a connection could not be accepted."""
 _LINE_BYTES = 4_096
 _HEADER_BYTES = 4_096
 _LONGEST_TOKEN = 256
@@ -58,10 +61,12 @@ class HttpServer:
         self._metrics = SiteMetrics(engine, lag, more)
         self._keys: tuple[ClientKey, ...] | None = None
         self._tls: ssl.SSLContext | None = None
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[socket.socket] = []
         self._runner: web.AppRunner | None = None
         self._open: dict[asyncio.Transport, float] = {}
         """Each connection, and when it ends."""
+        self._arriving = 0
+        """Those in their handshake."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.address: tuple[str, int] | None = None
@@ -96,26 +101,26 @@ class HttpServer:
         )
         await self._runner.setup()
         try:
-            self._listener = await asyncio.get_running_loop().create_server(
-                lambda: _Arrival(self._arrived), *http.address
-            )
+            self._listeners = _listen(http.address)
         except OSError as error:
             await self.stop()
             why = "in use by another process" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
             raise Unavailable(f"http.address: {show_address(http.address)}: {why}") from None
-        self.address = self._listener.sockets[0].getsockname()[:2]
+        self.address = self._listeners[0].getsockname()[:2]
+        for listener in self._listeners:
+            self._begin(self._accept(listener))
         event(
             self._log, INFO, "http listens", address=show_address(self.address or http.address),
             keys=self._keys is not None, tls=self._tls is not None,
         )  # fmt: skip
 
     async def stop(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -133,24 +138,45 @@ class HttpServer:
 
     # -- connections
 
-    def _arrived(self, transport: asyncio.Transport) -> None:
+    async def _accept(self, listener: socket.socket) -> None:
+        """Here and not in the event loop's own server, which counts a connection only once its handshake is over."""
         loop = asyncio.get_running_loop()
-        self._open = {other: end for other, end in self._open.items() if not other.is_closing()}
-        if len(self._open) >= self._config.http.connections or self._runner is None:
-            transport.abort()
+        while True:
+            try:
+                arrived, _ = await loop.sock_accept(listener)
+            except OSError:  # it was gone again, or this process has no file left for it
+                await asyncio.sleep(_BREATH_S)
+                continue
+            self._open = {other: end for other, end in self._open.items() if not other.is_closing()}
+            if len(self._open) + self._arriving >= self._config.http.connections:
+                arrived.close()
+                continue
+            self._arriving += 1
+            self._begin(self._welcome(arrived))
+
+    async def _welcome(self, arrived: socket.socket) -> None:
+        assert self._runner is not None
+        assert self._runner.server is not None
+        loop = asyncio.get_running_loop()
+        try:
+            patience = None if self._tls is None else LIFETIME_S / 2
+            transport, _ = await loop.connect_accepted_socket(
+                self._runner.server, arrived, ssl=self._tls, ssl_handshake_timeout=patience
+            )
+        except OSError:  # ssl.SSLError is one
+            arrived.close()
             return
+        except asyncio.CancelledError:
+            arrived.close()
+            raise
+        finally:
+            self._arriving -= 1
         self._open[transport] = loop.time() + LIFETIME_S
         if self._sweeper is None:
             self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop)
-        server = self._runner.server
-        assert server is not None, "the runner was set up"
-        handler = server()
-        if self._tls is None:
-            transport.set_protocol(handler)
-            handler.connection_made(transport)
-            return
-        transport.pause_reading()
-        task = loop.create_task(self._secure(transport, handler, self._tls))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -161,23 +187,6 @@ class HttpServer:
                 transport.abort()
                 del self._open[transport]
         self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop) if self._open else None
-
-    async def _secure(self, transport: asyncio.Transport, handler: asyncio.Protocol, tls: ssl.SSLContext) -> None:
-        """Here and not in the event loop's own server, which counts a connection only once its handshake is over."""
-        try:
-            secured = await asyncio.get_running_loop().start_tls(
-                transport, handler, tls, server_side=True, ssl_handshake_timeout=LIFETIME_S / 2
-            )
-        except OSError:  # ssl.SSLError is one
-            transport.abort()
-            return
-        except asyncio.CancelledError:
-            transport.abort()
-            raise
-        if secured is None:
-            transport.abort()
-        else:
-            handler.connection_made(secured)
 
     # -- requests
 
@@ -251,14 +260,21 @@ class HttpServer:
         return _json(200, self._engine.status())
 
 
-class _Arrival(asyncio.Protocol):
-    """A connection until it is known whether there is room for it."""
-
-    def __init__(self, arrived: Callable[[asyncio.Transport], None]) -> None:
-        self._arrived = arrived
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._arrived(cast(asyncio.Transport, transport))  # uvloop's has the methods, and not the base class
+def _listen(address: Address) -> list[socket.socket]:
+    """A socket for each address that the name has; with port 0, for the first one."""
+    host, port = address
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    places = sorted({(family, place) for family, _, _, _, place in found}, key=str)
+    sockets: list[socket.socket] = []
+    try:
+        for family, place in places if port else places[:1]:
+            sockets.append(socket.create_server(place[:2], family=family, backlog=_BACKLOG))
+            sockets[-1].setblocking(False)
+    except OSError:
+        for listener in sockets:
+            listener.close()
+        raise
+    return sockets
 
 
 def _json(status: int, document: object) -> web.Response:
