@@ -4,8 +4,6 @@ Each measurement starts daemons, puts one `cpg_load` at each, and ends both; eac
 `Unavailable` where Corosync can't be run or does not get through.
 """
 
-import math
-import select
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import monotonic, monotonic_ns, sleep
-from typing import Any
-
-import msgspec
 
 from reconvene.bench.foreign import Foreign
+from reconvene.bench.loads import Load, percentile, reach
 from reconvene.bench.peers.corosync import Corosync, Options
 from reconvene.errors import Unavailable
 
@@ -26,8 +22,6 @@ __all__ = ["Latency", "Reconfiguration", "Throughput", "latency", "reconfigurati
 SOURCE = Path(__file__).parent / "cpg_load.c"
 COMPILE_TIMEOUT_S = 60.0
 JOIN_TIMEOUT_S = 30.0
-RECONFIGURATION_TIMEOUT_S = 40.0
-"""Well beyond the 8 s that a crash takes by default."""
 LATENCY_TIMEOUT_S = 120.0
 WARM_UP_S = 0.5
 WARM_UP_MESSAGES = 200
@@ -40,8 +34,6 @@ TRAFFIC_BYTES = 100
 
 _GRACE_S = 20.0
 """Beyond what a measurement should take."""
-_LINE_BYTES = 1 << 28
-"""Longer lines than any count of messages gives mean that something is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +112,7 @@ def latency(count: int, options: Options, pause_us: int = 0, size: int = LATENCY
         own = [nanoseconds / 1e3 for nanoseconds in took[0]]
         slowest = [max(by_site) / 1e3 for by_site in zip(*took, strict=True)]
         return Latency(
-            _percentile(own, 50), _percentile(own, 99), _percentile(slowest, 50), _percentile(slowest, 99),
+            percentile(own, 50), percentile(own, 99), percentile(slowest, 50), percentile(slowest, 99),
             corosync.real_time(), foreign.cores,
         )  # fmt: skip
 
@@ -143,65 +135,21 @@ def reconfiguration(options: Options, heals: int = 4, per_second: int = 500) -> 
                 # From the order, not from its return: while a ring forms, we may not get to run.
                 cut = monotonic_ns()
                 corosync.network.cut([range(last), [last]])
-                cuts_ms.append(_reach(loads[:last], last, cut))
-                _reach(loads[last:], 1, cut)
+                cuts_ms.append(reach(loads[:last], last, cut))
+                reach(loads[last:], 1, cut)
                 sleep(SETTLE_S + (place + 0.5) / heals * MERGE_PERIOD_S)
                 healed = monotonic_ns()
                 corosync.network.heal()
-                heals_ms.append(_reach(loads, sites, healed))
+                heals_ms.append(reach(loads, sites, healed))
             sleep(SETTLE_S)
             killed = monotonic_ns()
             corosync.crash(last)
-            crash_ms = _reach(loads[:last], last, killed)
+            crash_ms = reach(loads[:last], last, killed)
         return Reconfiguration(tuple(cuts_ms), tuple(heals_ms), crash_ms, real_time, foreign.cores)
 
 
-class _Load:
-    """One `cpg_load` and its lines."""
-
-    def __init__(self, process: subprocess.Popen[bytes], errors: Path) -> None:
-        self.process = process
-        self._errors = errors
-        self._read = bytearray()
-
-    def say(self, line: str) -> None:
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write(f"{line}\n".encode())
-            self.process.stdin.flush()
-        except OSError:
-            raise self._ended() from None
-
-    def hear(self, key: str, deadline: float) -> dict[str, Any]:
-        """The next line that has the key; those before it are dropped."""
-        while True:
-            line: dict[str, Any] = msgspec.json.decode(self._line(deadline))
-            if key in line:
-                return line
-
-    def _line(self, deadline: float) -> bytes:
-        assert self.process.stdout is not None
-        seen = 0
-        while (end := self._read.find(b"\n", seen)) < 0:
-            seen = len(self._read)
-            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - monotonic()))
-            if not ready:
-                raise Unavailable("corosync: the load said nothing in time")
-            got = self.process.stdout.read1(1 << 20)  # type: ignore[attr-defined]
-            if not got or seen > _LINE_BYTES:
-                raise self._ended()
-            self._read += got
-        line = bytes(self._read[:end])
-        del self._read[: end + 1]
-        return line
-
-    def _ended(self) -> Unavailable:
-        said = self._errors.read_text(errors="replace").strip().splitlines()
-        return Unavailable(f"corosync: {said[-1] if said else 'the load ended early'}")
-
-
 @contextmanager
-def _loads(options: Options, arguments: Callable[[int], Sequence[str]]) -> Iterator[tuple[Corosync, list[_Load]]]:
+def _loads(options: Options, arguments: Callable[[int], Sequence[str]]) -> Iterator[tuple[Corosync, list[Load]]]:
     """A load at each site, all in one group; `arguments` are those of a site's load."""
     with Corosync(options) as corosync:
         program = _compile(corosync.folder)
@@ -212,8 +160,8 @@ def _loads(options: Options, arguments: Callable[[int], Sequence[str]]) -> Itera
                 process = corosync.run(
                     index, [str(program), *arguments(index)], subprocess.PIPE, subprocess.PIPE, file
                 )
-            loads.append(_Load(process, errors))
-        _reach(loads, options.sites, monotonic_ns(), JOIN_TIMEOUT_S)
+            loads.append(Load("corosync", process, errors))
+        reach(loads, options.sites, monotonic_ns(), JOIN_TIMEOUT_S)
         yield corosync, loads
 
 
@@ -231,23 +179,5 @@ def _compile(folder: Path) -> Path:
     return program
 
 
-def _reach(
-    loads: Sequence[_Load], members: int, since_ns: int, timeout_s: float = RECONFIGURATION_TIMEOUT_S
-) -> float:
-    """Milliseconds from a moment until each has had a configuration of so many."""
-    deadline = monotonic() + timeout_s
-    last_ns = since_ns
-    for load in loads:
-        while (told := load.hear("members", deadline))["members"] != members:
-            pass
-        last_ns = max(last_ns, told["at"])
-    return (last_ns - since_ns) / 1e6
-
-
-def _pids(corosync: Corosync, loads: Sequence[_Load]) -> list[int]:
+def _pids(corosync: Corosync, loads: Sequence[Load]) -> list[int]:
     return [process.pid for process in (*corosync.daemons, *(load.process for load in loads))]
-
-
-def _percentile(values: Sequence[float], percent: int) -> float:
-    ordered = sorted(values)
-    return ordered[math.ceil(len(ordered) * percent / 100) - 1]
