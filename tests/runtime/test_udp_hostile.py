@@ -14,10 +14,17 @@ from hypothesis import strategies as st
 from tests.runtime.transports import LOOPS, Lines, Net, Node, drops, run, until
 
 from reconvene.runtime.refusals import EVERY_S, SOURCES, Refusals
-from reconvene.runtime.sessions import ANSWERS_A_SECOND, CHALLENGE_EVERY_S, CHALLENGE_LIFE_S, Sessions
+from reconvene.runtime.sessions import (
+    CHALLENGE_EVERY_S,
+    CHALLENGE_LIFE_S,
+    STRANGERS_A_SECOND,
+    STRANGERS_A_SECOND_AND_SITE,
+    Sessions,
+)
 from reconvene.wire.seal import ClusterKey, Kind, Reason, Sealer
 
 KEY = ClusterKey(b"k" * 32)
+PLACES = [("192.0.2.1", 7), ("192.0.2.2", 7), ("192.0.2.3", 7)]
 
 
 def listen(node: Node) -> list[bytes]:
@@ -241,12 +248,12 @@ class Bench:
         self.refusals = Refusals(log, lambda: self.now)
         self.sealer = Sealer("shop", 1, keys)
         self.sessions = Sessions(
-            "shop", ("a", "b", "c"), keys, self.sealer, self.refusals,
+            "shop", ("a", "b", "c"), PLACES, keys, self.sealer, self.refusals,
             lambda site, packet: self.posted.append((site, packet)), log, lambda: self.now,
         )  # fmt: skip
 
-    def open(self, packet: bytes) -> bytes | None:
-        return self.sessions.open(memoryview(packet), ("127.0.0.1", 9))
+    def open(self, packet: bytes, source: tuple[str, int] = ("127.0.0.1", 9)) -> bytes | None:
+        return self.sessions.open(memoryview(packet), source)
 
     def count(self, reason: Reason) -> int:
         return self.refusals.counters()[reason.value]
@@ -255,7 +262,7 @@ class Bench:
 def introduce(one: Bench, other: Sealer) -> None:
     """`other` answers what `one` asks, as its own sessions would."""
     sessions = Sessions(
-        "shop", ("a", "b", "c"), [KEY], other, one.refusals, lambda s, p: answers.append(p), one.sessions._log
+        "shop", ("a", "b", "c"), PLACES, [KEY], other, one.refusals, lambda s, p: answers.append(p), one.sessions._log
     )
     answers: list[bytes] = []
     one.open(other.seal(b"who I am"))
@@ -335,15 +342,25 @@ def test_a_new_session_replaces_the_old_one() -> None:
     assert len(bench.sessions._ways) == len(bench.sessions._sessions) == 1
 
 
-def test_recorded_challenges_are_answered_up_to_a_rate() -> None:
+def test_unknown_sessions_are_opened_up_to_a_rate() -> None:
+    """A flood of new salts from elsewhere leaves a site that starts what it needs."""
     bench = Bench()
-    for _ in range(ANSWERS_A_SECOND + 50):
-        bench.open(Sealer("shop", 0, [KEY]).seal_control(Kind.CHALLENGE, bytes(16)))
-    assert len(bench.posted) == ANSWERS_A_SECOND + 1
-    bench.now += 1
-    bench.posted.clear()
+    many = STRANGERS_A_SECOND + 50
+    for _ in range(many):
+        forged = Sealer("shop", 0, [KEY]).seal_control(Kind.CHALLENGE, bytes(16))
+        bench.open(forged[:-1] + bytes([forged[-1] ^ 1]))
+    assert (bench.count(Reason.BAD_SEAL), bench.count(Reason.UNVERIFIED)) == (STRANGERS_A_SECOND, 50)
+    assert bench.posted == []
     bench.open(Sealer("shop", 0, [KEY]).seal_control(Kind.CHALLENGE, bytes(16)))
-    assert len(bench.posted) == 2
+    assert bench.posted == []
+    bench.open(Sealer("shop", 0, [KEY]).seal_control(Kind.CHALLENGE, bytes(16)), PLACES[0])
+    assert len(bench.posted) == 2, "an answer and a challenge"
+    for _ in range(STRANGERS_A_SECOND_AND_SITE + 50):
+        bench.open(Sealer("shop", 0, [KEY]).seal_control(Kind.CHALLENGE, bytes(16)), PLACES[0])
+    assert len(bench.posted) == STRANGERS_A_SECOND_AND_SITE + 1
+    bench.now += 1
+    bench.open(Sealer("shop", 0, [KEY]).seal_control(Kind.CHALLENGE, bytes(16)))
+    assert len(bench.posted) == STRANGERS_A_SECOND_AND_SITE + 3
 
 
 @settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.differing_executors])

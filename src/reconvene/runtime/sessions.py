@@ -38,15 +38,25 @@ from reconvene.wire.seal import (
     unseal,
 )
 
-__all__ = ["ANSWERS_A_SECOND", "CHALLENGE_BYTES", "CHALLENGE_EVERY_S", "CHALLENGE_LIFE_S", "Sessions"]
+__all__ = [
+    "CHALLENGE_BYTES",
+    "CHALLENGE_EVERY_S",
+    "CHALLENGE_LIFE_S",
+    "STRANGERS_A_SECOND",
+    "STRANGERS_A_SECOND_AND_SITE",
+    "Sessions",
+]
 
 CHALLENGE_BYTES = 16
 CHALLENGE_EVERY_S = 0.02
 """A site is challenged at most this often, whatever comes in its name."""
 CHALLENGE_LIFE_S = 5.0
 """An answer that comes later than this answers nothing."""
-ANSWERS_A_SECOND = 500
-"""Challenges answered to sessions that are not known; recordings of such can be sent by anyone."""
+STRANGERS_A_SECOND_AND_SITE = 200
+STRANGERS_A_SECOND = 500
+"""Packets of unknown sessions that are opened: from each site's own address, and from all others together. Deriving a
+key costs several times what reading a packet does, and a flood can bring a new salt with each; a site that starts
+needs a few, and a flood from elsewhere leaves it those."""
 
 _ROSTER_BYTES = 8
 
@@ -64,6 +74,23 @@ class _Session:
         self.openers: dict[bytes, Opener] = {}
 
 
+class _Allowance:
+    """So many a second."""
+
+    __slots__ = ("_rate", "_since", "_spent")
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._since = float("-inf")
+        self._spent = 0
+
+    def spend(self, now: float) -> bool:
+        if now - self._since >= 1:
+            self._since, self._spent = now, 0
+        self._spent += 1
+        return self._spent <= self._rate
+
+
 class _Challenge:
     __slots__ = ("asked_at", "data", "made_at")
 
@@ -78,6 +105,7 @@ class Sessions:
         self,
         cluster: str,
         names: Sequence[str],
+        addresses: Sequence[Source],
         keys: Sequence[ClusterKey],
         sealer: Sealer,
         refusals: Refusals,
@@ -85,7 +113,8 @@ class Sessions:
         log: logging.Logger,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`names`: sorted, of all sites. `post` sends a packet to a site. No keys: nothing is sealed."""
+        """`names`: sorted, of all sites; `addresses` like them. `post` sends a packet to a site. No keys: nothing is
+        sealed."""
         self._cluster = cluster
         self._tag = cluster_tag(cluster)
         self._names = tuple(names)
@@ -99,8 +128,9 @@ class Sessions:
         """By a packet's prefix: one lookup says that all of its header is as it was when the session was accepted."""
         self._sessions: dict[int, _Session] = {}
         self._challenges: dict[int, _Challenge] = {}
-        self._answered = 0
-        self._answers_from = clock()
+        self._addresses = tuple(addresses)
+        self._near = tuple(_Allowance(STRANGERS_A_SECOND_AND_SITE) for _ in names)
+        self._far = _Allowance(STRANGERS_A_SECOND)
         self.deaf: frozenset[int] = frozenset()
         """Fault injection: what these send is dropped."""
         self.opened = 0
@@ -136,12 +166,12 @@ class Sessions:
                     return data
                 if prefix == self._sealer.prefix:
                     raise Refused(Reason.OWN, "this site's own")
-            return self._meet(packet, parse(packet, self._tag, self._sealed))
+            return self._meet(packet, parse(packet, self._tag, self._sealed), source)
         except Refused as refusal:
             self._refusals.note(refusal.reason, source, str(refusal))
             return None
 
-    def _meet(self, packet: memoryview, header: Header) -> bytes | None:
+    def _meet(self, packet: memoryview, header: Header, source: Source) -> bytes | None:
         """A packet that is not simply the next one of a session."""
         site = header.site
         if header.salt == self._sealer.salt:
@@ -160,17 +190,21 @@ class Sessions:
         if session is not None and session.salt == header.salt:
             return self._open_known(packet, header, session, key)
         self._check_blocked(site)
-        if header.kind is Kind.DATA and not self._may_challenge(site):
+        now = self._clock()
+        if header.kind is Kind.DATA and not self._may_challenge(site, now):
             # Whatever it is, opening it would change nothing.
             raise self._unverified(site)
+        if not (self._near[site] if source == self._addresses[site] else self._far).spend(now):
+            raise Refused(Reason.UNVERIFIED, "too many packets of unknown sessions come: not looked at")
         aead = key.session(self._cluster, header.salt)
         data = unseal(aead, packet)
         match header.kind:
             case Kind.DATA:
-                self._challenge(site, self._clock())
+                self._challenge(site, now)
                 raise self._unverified(site)
             case Kind.CHALLENGE:
-                self._answer_stranger(site, data)
+                self._answer(site, data)
+                self._challenge(site, now)
             case Kind.ANSWER:
                 self._accept(header, data, aead)
         return None
@@ -208,9 +242,9 @@ class Sessions:
 
     # -- challenges
 
-    def _may_challenge(self, site: int) -> bool:
+    def _may_challenge(self, site: int, now: float) -> bool:
         challenge = self._challenges.get(site)
-        return challenge is None or self._clock() - challenge.asked_at >= CHALLENGE_EVERY_S
+        return challenge is None or now - challenge.asked_at >= CHALLENGE_EVERY_S
 
     def _challenge(self, site: int, now: float) -> None:
         """The same challenge is asked until it is answered or too old: so a recording that keeps coming in a site's
@@ -222,16 +256,6 @@ class Sessions:
             return
         challenge.asked_at = now
         self._post(site, self._sealer.seal_control(Kind.CHALLENGE, challenge.data))
-
-    def _answer_stranger(self, site: int, data: bytes) -> None:
-        now = self._clock()
-        if now - self._answers_from >= 1:
-            self._answers_from, self._answered = now, 0
-        self._answered += 1
-        if self._answered > ANSWERS_A_SECOND:
-            raise self._unverified(site)
-        self._answer(site, data)
-        self._challenge(site, now)
 
     def _answer(self, site: int, data: bytes) -> None:
         if len(data) < CHALLENGE_BYTES:

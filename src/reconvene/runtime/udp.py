@@ -69,7 +69,9 @@ class Udp:
             raise
         self._refusals = Refusals(log)
         self._sealer = Sealer(config.cluster, config.ordinal, keys)
-        self._sessions = Sessions(config.cluster, config.names, keys, self._sealer, self._refusals, self._post, log)
+        self._sessions = Sessions(
+            config.cluster, config.names, self._addresses, keys, self._sealer, self._refusals, self._post, log
+        )
         if not keys:
             event(log, WARNING, "insecure", why="seal.insecure is set: whoever reaches the port is a member")
 
