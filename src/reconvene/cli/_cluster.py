@@ -42,8 +42,8 @@ _WIDE = 160
 
 
 def console() -> Console:
-    plain = Console(highlight=False)
-    return plain if plain.is_terminal else Console(highlight=False, width=_WIDE)
+    plain = Console(highlight=False, markup=False)
+    return plain if plain.is_terminal else Console(highlight=False, markup=False, width=_WIDE)
 
 
 def parse_seconds(text: str, option: str) -> float:

@@ -102,7 +102,7 @@ def _show(cluster: LocalCluster, views: list[SiteView], directory: Path) -> None
             cluster.addresses[view.name],
             f"127.0.0.1:{cluster.choices.sites[view.name].http}",
             Text(health, style=health_style(health)),
-            f"{short(status)}[{','.join(status.get('members', []))}]",
+            Text(f"{short(status)}[{','.join(status.get('members', []))}]"),
         )
     out.print(table)
     first, *others = cluster.names

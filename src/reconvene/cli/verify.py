@@ -10,6 +10,7 @@ from rich.table import Table
 
 from reconvene.cli._output import DONE, VIOLATED, print_json, refuse
 from reconvene.errors import Malformed
+from reconvene.local import steady
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 from reconvene.verify.report import CheckResult, Report
@@ -44,7 +45,9 @@ def verify_command(
 
 def _histories(traces: list[Path]) -> Iterator[History]:
     for trace in traces:
-        yield History.load(trace)
+        with steady(trace) as still:
+            history = History.load(still)
+        yield history
 
 
 def _show(report: Report) -> None:

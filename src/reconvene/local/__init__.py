@@ -2,5 +2,6 @@
 
 from reconvene.local.cluster import LocalCluster, SiteView
 from reconvene.local.layout import Layout, site_names
+from reconvene.local.steady import steady
 
-__all__ = ["Layout", "LocalCluster", "SiteView", "site_names"]
+__all__ = ["Layout", "LocalCluster", "SiteView", "site_names", "steady"]

@@ -1,0 +1,26 @@
+"""Traces that stand still while they are read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from reconvene.local.cluster import LocalCluster
+from reconvene.local.layout import Layout
+
+__all__ = ["steady"]
+
+
+@contextmanager
+def steady(trace: Path) -> Iterator[Path]:
+    """The trace itself; or, where it is that of a local cluster that runs, a copy of it as it is at this moment."""
+    layout = Layout(trace.absolute().parent)
+    if not (layout.trace == trace.absolute() and layout.exists()):
+        yield trace
+        return
+    cluster = LocalCluster(layout.directory)
+    if not cluster.running():
+        yield trace
+        return
+    with TemporaryDirectory(prefix="reconvene-") as scratch:
+        yield cluster.copy_trace(scratch)
