@@ -53,6 +53,7 @@ class Parts:
         if self.config.seal.keys:
             _told(log, lambda: self.transport.reload_keys(load_cluster_keys(self.config.seal.keys, log)))
         _told(log, self.clients.reload_keys)
+        _told(log, self.clients.reload_keys)
         _told(log, self.http.reload_keys)
 
 

@@ -1,0 +1,437 @@
+"""reconvene node: a real process, its signals, and every way in which it can't start."""
+
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconvene.cli import main
+from reconvene.runtime.keys import add_client_key, write_cluster_key
+from reconvene.runtime.metrics import COUNTERS
+from reconvene.storage import lmdb_store
+from reconvene.storage.lmdb_store import LmdbStore
+
+PATIENCE_S = 60.0
+
+
+def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Site:
+    """One site's file, and the process that runs it."""
+
+    def __init__(self, directory: Path, name: str, sites: dict[str, int], more: str = "") -> None:
+        self.directory = directory
+        self.file = directory / f"{name}.toml"
+        self.log = directory / f"{name}.log"
+        self.printed = directory / f"{name}.out"
+        self.http = free_port(socket.SOCK_STREAM)
+        listed = "\n".join(f'{site} = "127.0.0.1:{port}"' for site, port in sites.items())
+        text = f'cluster = "shop"\nname = "{name}"\ndir = "{name}"\n[sites]\n{listed}\n'
+        text += f'[http]\naddress = "127.0.0.1:{self.http}"\n[trace]\ndir = "trace"\n'
+        self.file.write_text(text + (more if "[seal]" in more else f"[seal]\ninsecure = true\n{more}"))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, **environment: str) -> None:
+        program = [sys.executable, "-m", "reconvene", "node", "--config", str(self.file)]
+        with self.log.open("ab") as log, self.printed.open("ab") as out:
+            self.process = subprocess.Popen(program, stdout=out, stderr=log, env={**os.environ, **environment})
+
+    @property
+    def running(self) -> "subprocess.Popen[bytes]":
+        assert self.process is not None
+        return self.process
+
+    def says(self, text: str) -> bool:
+        return text in self.log.read_text()
+
+    def until(self, holds: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert self.running.poll() is None, f"it ended before: {what}: {self.log.read_text()}"
+            assert time.monotonic() < end, f"in vain: {what}: {self.log.read_text()}"
+            time.sleep(0.02)
+
+    def until_says(self, text: str) -> None:
+        self.until(lambda: self.says(text), text)
+
+    def ready(self) -> None:
+        self.until_says(" site ready ")
+
+    def ends(self) -> int:
+        return self.running.wait(PATIENCE_S)
+
+    def stop(self) -> int:
+        self.running.send_signal(signal.SIGTERM)
+        return self.ends()
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}", timeout=PATIENCE_S) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = json.loads(self.get("/status")[1])
+        return status
+
+    def until_in(self, members: list[str], health: str) -> None:
+        def holds() -> bool:
+            status = self.status()
+            return (status["members"], status["health"]) == (members, health)
+
+        self.until(holds, f"{health} with {members}")
+
+    def health(self) -> str:
+        return str(json.loads(self.get("/health")[1])["health"])
+
+
+@pytest.fixture(autouse=True)
+def untouched() -> Iterator[None]:
+    """A site in the foreground sets up logging for its process, which here is everyone's."""
+    root = logging.getLogger("reconvene")
+    handlers, level, propagate = list(root.handlers), root.level, root.propagate
+    yield
+    root.handlers[:], root.propagate = handlers, propagate
+    root.setLevel(level)
+
+
+Make = Callable[..., Site]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    made: list[Site] = []
+
+    def one(name: str = "a", sites: dict[str, int] | None = None, more: str = "") -> Site:
+        made.append(Site(tmp_path, name, sites or {name: free_port()}, more))
+        return made[-1]
+
+    yield one
+    for site in made:
+        if site.process is not None:
+            site.process.kill()
+            site.process.wait()
+
+
+def call(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as exit_:
+        main([str(argument) for argument in arguments])
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+def refusal(capsys: pytest.CaptureFixture[str], site: Site) -> str:
+    """The one line with which it does not start."""
+    assert call("node", "--config", site.file) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    *logged, line = captured.err.splitlines()
+    assert not [text for text in logged if "Traceback" in text]
+    assert line.startswith("reconvene: ")
+    return line.removeprefix("reconvene: ")
+
+
+# -- a site that runs
+
+
+def test_a_life(make: Make, tmp_path: Path) -> None:
+    site = make()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+        notified.bind(str(tmp_path / "notify"))
+        notified.settimeout(PATIENCE_S)
+        site.start(NOTIFY_SOCKET=str(tmp_path / "notify"))
+        assert notified.recv(100) == b"READY=1"
+        site.ready()
+        assert (tmp_path / "a" / "site.sock").is_socket()
+        site.until(lambda: site.health() == "primary", "primary")
+        assert site.get("/health?require=primary")[0] == 200
+        assert b"reconvene_configuration_members 1.0" in site.get("/metrics")[1]
+        status = site.status()
+        assert (status["name"], status["incarnation"], status["pid"]) == ("a", 1, site.running.pid)
+        assert site.stop() == 0
+        assert notified.recv(100) == b"STOPPING=1"
+    assert site.printed.read_text() == ""
+    assert site.says("site leaves signal=SIGTERM")
+    assert not (tmp_path / "a" / "site.sock").exists()
+    rows = [json.loads(line) for line in (tmp_path / "trace" / "a.jsonl").read_text().splitlines()]
+    assert rows[-1]["kind"] == "stop"
+
+    site.start()  # again, after a clean end
+    site.until(lambda: site.log.read_text().count(" site ready ") == 2, "ready again")
+    assert site.status()["incarnation"] == 2
+    site.running.send_signal(signal.SIGINT)
+    assert site.ends() == 0
+
+
+def test_three_sites_meet_and_one_leaves(make: Make) -> None:
+    ports = {name: free_port() for name in "abc"}
+    sites = [make(name, ports) for name in "abc"]
+    for site in sites:
+        site.start()
+    for site in sites:
+        site.ready()
+        site.until_in(["a", "b", "c"], "primary")
+    assert sites[2].stop() == 0
+    for site in sites[:2]:
+        site.until_in(["a", "b"], "primary")
+    sites[1].running.kill()
+    sites[0].until_in(["a"], "minority")
+    assert sites[0].get("/health")[0] == 200
+    assert sites[0].get("/health?require=primary")[0] == 503
+    assert sites[0].stop() == 0
+
+
+def test_every_counter_of_a_real_site_has_its_words(make: Make) -> None:
+    site = make()
+    site.start()
+    site.ready()
+    counters = site.status()["counters"]
+    assert not [name for name in counters if name not in COUNTERS and not name.startswith("dropped_")]
+    assert not [name for name in COUNTERS if f"reconvene_{name}_total " not in site.get("/metrics")[1].decode()]
+
+
+def test_the_second_signal_ends_it_at_once(make: Make) -> None:
+    site = make()
+    site.start()
+    site.ready()
+    site.running.send_signal(signal.SIGSTOP)  # so that both are there before either is looked at
+    site.running.send_signal(signal.SIGINT)
+    site.running.send_signal(signal.SIGTERM)
+    site.running.send_signal(signal.SIGCONT)
+    assert site.ends() in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+    assert site.says("ends at once")
+
+
+def test_sighup_reads_key_files_again(make: Make, tmp_path: Path) -> None:
+    old = write_cluster_key(tmp_path / "cluster.key")
+    clients = tmp_path / "clients.toml"
+    add_client_key(clients, "ops", "read")
+    site = make(more='[seal]\nkeys = ["cluster.key"]\n[clients]\nkeys = "clients.toml"\ntcp = "127.0.0.1:0"\n')
+    site.start()
+    site.ready()
+    new = write_cluster_key(tmp_path / "cluster.key", force=True)
+    site.running.send_signal(signal.SIGHUP)
+    site.until_says(f"seals={new.id.hex()}")
+    assert old.id != new.id
+    (tmp_path / "cluster.key").write_text("nonsense")
+    site.running.send_signal(signal.SIGHUP)
+    site.until_says("keys not read")
+    clients.write_text("nonsense")
+    site.running.send_signal(signal.SIGHUP)
+    site.until_says("clients.toml")
+    assert site.health() == "primary"
+    assert site.stop() == 0
+
+
+def test_what_kills_the_engine_ends_the_process(make: Make, tmp_path: Path) -> None:
+    site = make()
+    program = (
+        "from reconvene.core.groups.groups import Groups\n"
+        "from reconvene.cli import main\n"
+        "def broken(*_): raise RuntimeError('planted')\n"
+        "Groups.tick = broken\n"
+        f"main(['node', '--config', {str(site.file)!r}])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1
+    assert "site fault " in done.stderr
+    assert "planted" in done.stderr
+
+
+# -- one that can't start
+
+
+def test_a_datagram_port_in_use(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        line = refusal(capsys, make(sites={"a": port}))
+    assert line.startswith(f"sites.a: 127.0.0.1:{port}: in use by another process")
+
+
+def test_an_http_port_in_use(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    site = make()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", site.http))
+        taken.listen()
+        assert refusal(capsys, site) == f"http.address: 127.0.0.1:{site.http}: in use by another process"
+
+
+def test_a_tcp_port_in_use(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        line = refusal(capsys, make(more=f'[clients]\ntcp = "127.0.0.1:{port}"\n'))
+    assert line.startswith(f"clients.tcp: 127.0.0.1:{port}: ")
+    assert "in use" in line
+
+
+def test_an_address_of_another_machine(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    site = make()
+    site.file.write_text(site.file.read_text().replace('a = "127.0.0.1', 'a = "192.0.2.1'))
+    assert "not an address of this machine" in refusal(capsys, site)
+
+
+def test_a_directory_in_use(make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    site = make()
+    site.start()
+    site.ready()
+    assert refusal(capsys, site) == (
+        f"dir: {tmp_path}/a: in use by site a of cluster shop, process {site.running.pid}"
+    )
+
+
+def test_a_directory_of_another_site(make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    site = make()
+    site.start()
+    site.ready()
+    assert site.stop() == 0
+    other = make("b")
+    other.file.write_text(other.file.read_text().replace('dir = "b"', 'dir = "a"'))
+    assert refusal(capsys, other) == (
+        f"dir: {tmp_path}/a: holds site a of cluster shop; expected a directory of site b's own"
+    )
+
+
+@pytest.mark.parametrize("where", ["file", "file/below", "/proc/nowhere"])
+def test_a_directory_that_can_t_be_written_to(
+    make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "file").touch()
+    site = make()
+    site.file.write_text(site.file.read_text().replace('dir = "a"', f'dir = "{where}"'))
+    assert f"dir: {tmp_path / where}: expected a directory to write to: " in refusal(capsys, site)
+
+
+def test_storage_of_a_newer_program(
+    make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = make()
+    with monkeypatch.context() as newer:
+        newer.setattr(lmdb_store, "FORMAT", 99)
+        LmdbStore(tmp_path / "a" / "store").close()
+    assert "was written by a newer program" in refusal(capsys, site)
+
+
+def test_a_bad_key_file(make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "cluster.key").write_text("nonsense")
+    line = refusal(capsys, make(more='[seal]\nkeys = ["cluster.key"]\n'))
+    assert line == f"{tmp_path}/cluster.key:1: expected 32 bytes of base64"
+
+
+def test_a_bad_file(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    site = make(more='[timing]\nsuspect_bass = "1s"\n')
+    assert refusal(capsys, site) == f"{site.file}: timing.suspect_bass: unknown key; did you mean suspect_base?"
+
+
+# -- --check
+
+
+def test_check_for_people(make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    key = write_cluster_key(tmp_path / "cluster.key")
+    add_client_key(tmp_path / "clients.toml", "ops", "read")
+    ports = {name: free_port() for name in "abcd"}
+    more = '[seal]\nkeys = ["cluster.key"]\n[clients]\ntcp = "127.0.0.1:0"\nkeys = "clients.toml"\n'
+    site = make("b", ports, more + '[transport]\nreceive_buffer_bytes = "1GiB"\n')
+    assert call("node", "--config", site.file, "--check") == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    text = captured.out
+    assert text.startswith(f"{site.file}: good\n")
+    for words in (
+        "b of cluster shop, number 2 of 4",
+        "3 of 4 sites are a primary component",
+        f"key {key.id.hex()} seals",
+        f"127.0.0.1:{ports['b']}",
+        "site.sock (mode 600)",
+        "127.0.0.1:0 (keys)",
+        "1 read",
+        "after 640ms of silence",
+        "at most 670ms after a crash",
+        "new configuration in about 640ms",
+        "common configuration in about 100ms",
+        "MTU 65536 to a c d" if "65536" in text else "MTU 65535 to a c d",
+        "granted of 1GiB asked",
+        "under way in the whole configuration",
+        "up to 48MiB to be sent",
+        "/trace, up to 1GiB",
+        "warning: transport.receive_buffer_bytes: the system grants",
+        "warning: sites: 4 bear the loss of no more sites than 3 would",
+    ):
+        assert words in text, words
+    assert not (tmp_path / "b").exists()  # it only looked
+
+
+def test_check_for_programs(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    site = make(sites={"a": 7001, "b": 7002}, more='[timing]\nsuspect_base = "1s"\n[faults]\nallowed = true\n')
+    assert call("node", "--config", site.file, "--check", "--json") == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    told = json.loads(captured.out)
+    assert told["ok"] is True
+    assert told["sites"] == {"a": "127.0.0.1:7001", "b": "127.0.0.1:7002"}
+    assert told["quorum"] == 2
+    assert told["seal"] is None
+    assert told["suspicion_ns"] == 1_020_000_000
+    assert told["detection_ns"] == 1_050_000_000
+    assert told["frame_bytes"] == 60_000
+    assert told["window_bytes"] == told["receive_buffer_bytes"][1] * 2 * 9 // 10
+    assert len(told["warnings"]) >= 3  # insecure, two sites, faults
+
+
+@pytest.mark.parametrize("arguments", [("--check",), ("--check", "--json"), ()])
+def test_check_of_a_bad_file(make: Make, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    site = make(more="[log]\nlevel = 3\n")
+    assert call("node", "--config", site.file, *arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err == (
+        f"reconvene: {site.file}: log.level: expected one of debug, info, warning, error, not 3\n"
+    )
+    if "--json" in arguments:
+        assert list(json.loads(captured.out)) == ["error"]
+
+
+def test_check_of_bad_keys(make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "clients.toml").write_text('ops = { key = "x", role = "king" }')
+    site = make(more='[http.tls]\ncertificate = "clients.toml"\nkey = "clients.toml"\n')
+    assert call("node", "--config", site.file, "--check") == 2
+    assert capsys.readouterr().err.startswith("reconvene: tls: ")
+    site = make("b", more='[clients]\nkeys = "clients.toml"\n')
+    assert call("node", "--config", site.file, "--check") == 2
+    assert "ops.role: expected one of read, append, admin" in capsys.readouterr().err
+
+
+def test_check_of_a_host_that_is_nowhere(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    site = make(sites={"a": 7001, "b": 7002})
+    site.file.write_text(site.file.read_text().replace('b = "127.0.0.1', 'b = "nowhere.invalid'))
+    assert call("node", "--config", site.file, "--check") == 0
+    assert "warning: sites.b: nowhere.invalid: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--config"], ["--config", "x.toml", "y.toml"], ["--check"]])
+def test_bad_usage(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert call("node", *arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_json_goes_with_check(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("node", "--config", make().file, "--json") == 2
+    assert capsys.readouterr().err == "reconvene: --json: expected --check with it\n"
