@@ -1,5 +1,6 @@
 """reconvene node: one site as a foreground process."""
 
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -24,7 +25,7 @@ def node_command(
     if not check:
         if as_json:
             raise Malformed("--json: expected --check with it")
-        return run_site(told)
+        return run_site(told, partial(load, config))
     found = explain(told)
     if as_json:
         print_json({"file": str(config), "ok": True, **to_builtins(found)})

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from msgspec.structs import replace
+
 from reconvene.errors import ReconveneError
 from reconvene.runtime import logs
 from reconvene.runtime.config import Config
@@ -48,13 +50,20 @@ class Parts:
     clients: ClientServer
     http: HttpServer
 
-    def reload_keys(self, log: logging.Logger) -> None:
+    def reload_keys(self, reload: Callable[[], Config], log: logging.Logger) -> None:
         """Each file that is bad is told to the log, and what was read from it before stays."""
-        if self.config.seal.keys:
-            _told(log, lambda: self.transport.reload_keys(load_cluster_keys(self.config.seal.keys, log)))
-        _told(log, self.clients.reload_keys)
+        _told(log, lambda: self._reload_seal(reload(), log))
         _told(log, self.clients.reload_keys)
         _told(log, self.http.reload_keys)
+
+    def _reload_seal(self, told: Config, log: logging.Logger) -> None:
+        """Which keys there are, and which one seals, is what changes when keys are replaced: see docs/seals.md."""
+        if told.seal.keys:
+            self.transport.reload_keys(load_cluster_keys(told.seal.keys, log))
+        if replace(told, seal=self.config.seal) != self.config:
+            event(
+                log, WARNING, "configuration has changed", why="only [seal] is read again; the rest needs a restart"
+            )
 
 
 @asynccontextmanager
@@ -90,11 +99,11 @@ async def _parts(config: Config, stop: Callable[[], None]) -> AsyncIterator[Part
         yield Parts(config, transport, engine, clients, http)
 
 
-def run_site(config: Config) -> int:
-    """Runs the site in the foreground until it is told to end; gives the exit code."""
+def run_site(config: Config, reload: Callable[[], Config] | None = None) -> int:
+    """Runs the site in the foreground until it is told to end; gives the exit code. `reload` reads its file again."""
     logs.configure(config.log)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(run(config))
+        return runner.run(run(config, reload))
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -106,7 +115,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def run(config: Config) -> int:
+async def run(config: Config, reload: Callable[[], Config] | None = None) -> int:
     """Until a signal, or an admin, ends it. Raises as `running` does."""
     log = logger("site")
     loop = asyncio.get_running_loop()
@@ -124,7 +133,7 @@ async def run(config: Config) -> int:
         loop.add_signal_handler(number, end, number)
     loop.add_signal_handler(signal.SIGHUP, lambda: event(log, INFO, "not ready yet", signal="SIGHUP"))
     async with _parts(config, ending.set) as parts:
-        loop.add_signal_handler(signal.SIGHUP, parts.reload_keys, log)
+        loop.add_signal_handler(signal.SIGHUP, parts.reload_keys, reload or (lambda: config), log)
         event(log, INFO, "ready", **_addresses(parts))
         _notify("READY=1")
         await ending.wait()
