@@ -2,7 +2,7 @@
 
 from msgspec import UNSET
 from tests.golden.broken import broken
-from tests.golden.processes import Processes, cut_short, groups, merges, minority, stops, trio
+from tests.golden.processes import Processes, cut_short, groups, joins, merges, minority, stops, trio
 
 
 def _talk() -> Processes:
@@ -80,6 +80,17 @@ def _() -> Processes:
     s.give("p1", "c", "s")
     s.give("q1", "s")
     s.give("r1", "s")
+    return s
+
+
+@broken("vs.C1", "swapped-after-a-join")
+def _() -> Processes:
+    s = trio("swapped-after-a-join")
+    s.cast("p1", "c", "causal")
+    s.cast("p1", "d", "causal")
+    s.view("p1 q1 r1 r2")
+    s.give("p1 q1 r2", "c", "d")
+    s.give("r1", "d", "c")
     return s
 
 
@@ -331,6 +342,14 @@ def _() -> Processes:
     s.join("20", "pqr")
     s.view("p1 q1 r1")
     s.give("r1", "d")
+    return s
+
+
+@broken("vs.L4", "before-a-join-at-one-after-it-at-another", also=["vs.C1", "vs.C3", "vs.L2"])
+def _() -> Processes:
+    s = joins()
+    s.before("p", s.of("p1", "view", 3), s.of("p1", "deliver", "a"))
+    s.of("p1", "deliver", "a").view = s.of("p1", "view", 3).view
     return s
 
 

@@ -170,6 +170,22 @@ def stops() -> Processes:
     return s
 
 
+def joins() -> Processes:
+    """Joins and leaves are ordered among the messages: what was cast before one may be delivered after it, and then
+    it is by everyone, the new one too."""
+    s = trio("filter-joins")
+    s.cast("p1", "a", "agreed")
+    s.cast("p1", "b", "safe")
+    s.cast("q1", "c", "agreed")
+    s.give("p1 q1 r1", "a")
+    s.view("p1 q1 r1 r2")
+    s.give("p1 q1 r1 r2", "b")
+    s.stop("q1")
+    s.view("p1 r1 r2")
+    s.give("p1 r1 r2", "c")
+    return s
+
+
 def groups() -> Processes:
     """Two groups, two processes at one site, one in both; each service as weak as it may be."""
     s = Processes("filter-groups", "pqr")
@@ -215,4 +231,4 @@ def cut_short() -> Processes:
     return s
 
 
-FILTERED: tuple[Callable[[], Processes], ...] = (merges, minority, stops, groups, cut_short)
+FILTERED: tuple[Callable[[], Processes], ...] = (merges, minority, stops, joins, groups, cut_short)

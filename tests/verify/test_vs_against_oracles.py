@@ -30,12 +30,39 @@ ORDERED = ("agreed", "safe")
 def broken_run(seed: int, mutations: int) -> tuple[Run, Rows]:
     run, rows = random_filtered_run(seed, steps=28)
     random = Random(seed)
+    if random.random() < 0.5:
+        _change_view(random, rows)
     for _ in range(mutations):
         _mutate(random, rows)
     for mine in rows.values():
         for n, row in enumerate(mine):
             row.n = n
     return run, rows
+
+
+def _change_view(random: Random, rows: Rows) -> None:
+    """Where an agreed or safe message is delivered, a new view begins just before it."""
+    every = [row for name in sorted(rows) for row in rows[name] if row.layer == "isis"]
+    ordered = [row for row in every if row.kind == "deliver" and row.ts is not UNSET]
+    if not ordered:
+        return
+    first = random.choice(ordered)
+    group, view = first.group, first.view
+    assert view is not UNSET
+    model = next(row for row in every if row.kind == "view" and (row.group, row.view) == (group, view))
+    for name, mine in rows.items():
+        passed: set[Any] = set()
+        told: list[Row] = []
+        for row in mine:
+            if (row.group, row.view) == (group, view):
+                if row.kind == "deliver" and row.msg == first.msg and row.label not in passed:
+                    passed.add(row.label)
+                    fields = {"node": name, "inc": row.inc, "label": row.label, "view": view + 1}
+                    told.append(structs.replace(model, **fields))
+                if row.label in passed:
+                    row = structs.replace(row, view=view + 1)
+            told.append(row)
+        mine[:] = told
 
 
 def _mutate(random: Random, rows: Rows) -> None:
@@ -108,6 +135,15 @@ class Told:
     def installed(self, label: Any, group: Any) -> set[int]:
         return {e.view for e in self.views if e.label == label and e.group == group and e.view is not UNSET}
 
+    def primary(self, group: Any, view: Any) -> Any:
+        return next((e.primary for e in self.views if (e.group, e.view) == (group, view)), None)
+
+    def home(self, msg: Any) -> tuple[Any, Any]:
+        """The view of its lowest delivery, or, if there is none, of its cast."""
+        told = next((d for d in self.deliveries if d.msg == msg), None) or self.cast(msg)
+        assert told is not None
+        return told.group, told.view
+
     def groups(self) -> set[tuple[Any, Any]]:
         return {(e.group, e.view) for e in self.views}
 
@@ -123,11 +159,14 @@ class Told:
 
     def ends_in(self, label: Any, group: Any, view: Any) -> bool:
         """Where the run is settled: the view is its highest, and it is not over at the end."""
-        mine = [e for e in self.events if e.label == label]
-        if not self.run.settled or view != max(self.installed(label, group), default=None):
+        if view != max(self.installed(label, group), default=None):
             return False
-        end = structs.replace(mine[-1], n=len(self.rows[mine[-1].node]), group=group)
-        return not self.is_late(end) and end.node not in self.run.down
+        return self.is_there_at_the_end(next(e for e in self.views if e.label == label and e.group == group))
+
+    def is_there_at_the_end(self, event: Row) -> bool:
+        """Where the run is settled: is the event's process not over, in its group, at the end?"""
+        end = structs.replace(event, n=len(self.rows[event.node]))
+        return self.run.settled and not self.is_late(end) and event.node not in self.run.down
 
     def together(self, one: Any, other: Any, group: Any, view: Any) -> bool:
         """Does `one`, who installed the view, go on from it with `other`?"""
@@ -166,23 +205,22 @@ class Told:
 
 def causes(told: Told) -> Count:
     cases = wrong = 0
-    past: dict[tuple[Any, Any], set[Any]] = {}
+    past: dict[Any, set[Any]] = {}
     for group, view in {(e.group, e.view) for e in told.events}:
         inside = [
             e
             for e in told.events
             if e.kind in ("cast", "deliver")
-            and (e.group, e.view) == (group, view)
+            and told.home(e.msg) == (group, view)
             and told.service(e.msg) != "fifo"
             and (cast := told.cast(e.msg)) is not None
-            and (cast.group, cast.view) == (group, view)
-            and (e.kind == "deliver" or cast is e)
+            and ((e.group, e.view) == (group, view) if e.kind == "deliver" else cast is e)
         ]
         leads = told.leads(inside, list(range(len(inside))))
         for j, later in enumerate(inside):
             if later.kind == "cast":
                 found = {e.msg for i, e in enumerate(inside) if e.kind == "cast" and j in leads[i]}
-                past[later.msg, view] = found - {later.msg}
+                past[later.msg] = found - {later.msg}
     for event in told.deliveries:
         cases += 1
         cast = told.cast(event.msg)
@@ -191,19 +229,19 @@ def causes(told: Told) -> Count:
             continue
         bad = (cast.label, cast.group, cast.service) != (event.sender, event.group, event.service)
         bad = bad or told.before(event, cast)
-        if (cast.group, cast.view) == (event.group, event.view):
+        if told.home(event.msg) == (event.group, event.view):
             if told.service(event.msg) == "fifo":
                 needed = {
                     e.msg
                     for e in told.events
                     if e.kind == "cast"
                     and told.before(e, cast)
-                    and (e.group, e.view) == (cast.group, cast.view)
+                    and told.home(e.msg) == (event.group, event.view)
                     and told.cast(e.msg) is e
                     and e.service == "fifo"
                 }
             else:
-                needed = past[event.msg, event.view]
+                needed = past[event.msg]
             bad = bad or any(
                 not any(
                     d.msg == msg and told.before(d, event) and (d.group, d.view) == (event.group, event.view)
@@ -226,9 +264,12 @@ def delivered_by_caster(told: Told) -> Count:
     wrong = sum(any(d.msg == e.msg and told.before(d, e) for d in told.deliveries) for e in told.deliveries)
     for cast in casts:
         delivered = any(d.msg == cast.msg and d.label == cast.label for d in told.deliveries)
-        wrong += told.cast(cast.msg) is not cast or (
-            not delivered and told.goes_on(cast.label, cast.group, cast.view)
+        primary = told.primary(cast.group, cast.view)
+        outlives = told.is_there_at_the_end(cast) or (
+            primary is not None
+            and any(told.primary(cast.group, v) > primary for v in told.installed(cast.label, cast.group))
         )
+        wrong += told.cast(cast.msg) is not cast or (not delivered and outlives)
     return len(casts) + len(told.deliveries), wrong
 
 
@@ -302,8 +343,11 @@ def in_one_view(told: Told) -> Count:
         views = [e.view for e in told.views if e.group == event.group and told.before(e, event)]
         bad = told.is_late(event) or not views or views[-1] != event.view
         if event.kind == "deliver":
-            other = told.cast(event.msg) or next(d for d in told.deliveries if d.msg == event.msg)
-            bad = bad or (other.group, other.view) != (event.group, event.view)
+            bad = bad or told.home(event.msg) != (event.group, event.view)
+            cast = told.cast(event.msg)
+            if cast is not None and (cast.group, cast.view) != (event.group, event.view):
+                same = told.primary(cast.group, cast.view) == told.primary(event.group, event.view)
+                bad = bad or cast.group != event.group or not same or cast.view > event.view  # type: ignore[operator]
         wrong += bad
     return cases, wrong
 

@@ -36,6 +36,7 @@ class View:
     group: int
     number: int
     members: frozenset[int] = frozenset()
+    primary: int = NONE
     entered: list[int] = field(default_factory=list)
     """Its view events, lowest first."""
 
@@ -83,6 +84,8 @@ class Processes:
         """As it was cast; where no cast is known, as it was first delivered."""
         self.delivered: list[dict[int, set[int]]] = []
         """Of each view, by process: the messages that it delivered there."""
+        self.home: list[int] = []
+        """Of each message, the view of its lowest delivery; where nobody delivered it, that of its cast."""
 
         self._inc = [0] * len(sites)
         self._failed: set[tuple[int, int]] = set()
@@ -192,7 +195,7 @@ class Processes:
         self.declared[event] = Declared(members, cast(int, row.primary), cast(str, row.conf))
         known = self.confs[view]
         if not known.entered:
-            known.members = members
+            known.members, known.primary = members, cast(int, row.primary)
         known.entered.append(event)
 
     def finish(self, down: set[int]) -> None:
@@ -202,6 +205,10 @@ class Processes:
         self._rank_timestamps()
         self.msg_service = [
             self.service[cast_ if cast_ != NONE else delivery]
+            for cast_, delivery in zip(self.sent, self.first_delivered, strict=True)
+        ]
+        self.home = [
+            self.conf[delivery if delivery != NONE else cast_]
             for cast_, delivery in zip(self.sent, self.first_delivered, strict=True)
         ]
         self.delivered = [{} for _ in self.confs]

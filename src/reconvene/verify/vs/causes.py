@@ -1,8 +1,9 @@
 """C1: the causes of every event are in the history.
 
-The cause of a delivery is its cast, and what the caster had cast or delivered before that in the same view: as in
-Specification 5, what precedes a message is a vector of counts, here with a place for each process that casts in the
-view. The cause of a view is that each of its members came to it.
+The cause of a delivery is its cast, and what the caster had cast or delivered before that: as in Specification 5,
+what precedes a message is a vector of counts, here among the messages of one view, with a place for each process that
+cast any of them. A message is of the view that it is delivered in, which may be a later one than it was cast in. The
+cause of a view is that each of its members came to it.
 """
 
 from operator import ge
@@ -39,9 +40,9 @@ def _came(run: str, p: Processes, extend: Extend, tally: Tally) -> None:
 
 class _Causes:
     """Case: a delivery. Violation: its message was not cast, in this group, as this service, by its sender, and,
-    where that is the same process, before; or it was cast in the view it is delivered in, and what precedes it there
-    (of a fifo message: the caster's earlier fifo ones; of others: all that is not fifo) was not all delivered before
-    it, there, by the same process."""
+    where that is the same process, before; or it is delivered in its view, and of that view's messages those that
+    precede it (of a fifo message: the caster's earlier fifo ones; of others: all that is not fifo) were not all
+    delivered before it, there, by the same process."""
 
     def __init__(self, run: str, processes: Processes, tally: Tally) -> None:
         self.run = run
@@ -50,12 +51,12 @@ class _Causes:
         self.past: list[tuple[int, ...] | None] = [None] * len(processes.messages)
         """Of each message cast, what precedes it, itself included."""
         self.index = [0] * len(processes.messages)
-        """Of each fifo message cast, its place among its caster's in the view, from 1."""
+        """Of each fifo message cast, its place among its caster's of the view, from 1."""
         self.column: list[dict[int, int]] = [{} for _ in processes.confs]
-        """Of each view, the places of those that cast in it."""
-        for event in processes.sent:
+        """Of each view, the places of those that cast messages of it."""
+        for event, view in zip(processes.sent, processes.home, strict=True):
             if event != NONE:
-                columns = self.column[processes.conf[event]]
+                columns = self.column[view]
                 columns.setdefault(processes.node[event], len(columns))
         self.seen: tuple[dict[tuple[int, int], Seen], dict[tuple[int, int], Seen]] = ({}, {})
         """By view and process; of fifo messages, and of the others."""
@@ -79,7 +80,8 @@ class _Causes:
 
     def _cast(self, event: int) -> None:
         p = self.p
-        view, process, message = p.conf[event], p.node[event], p.msg[event]
+        process, message = p.node[event], p.msg[event]
+        view = p.home[message]
         fifo = p.msg_service[message] == FIFO
         seen = self._seen(view, process, fifo)
         if fifo:
@@ -94,7 +96,7 @@ class _Causes:
         message = p.msg[event]
         cast = p.sent[message]
         problem = self._uncast(event, cast)
-        if p.conf[event] == (p.conf[cast] if cast != NONE else NONE):
+        if cast != NONE and p.conf[event] == p.home[message]:
             # Also of a delivery that is wrong already: it counts as delivered for those after it.
             fifo = p.msg_service[message] == FIFO
             missing = self._missing_fifo(event, cast) if fifo else self._missing(event, cast)
@@ -157,6 +159,6 @@ class _Causes:
         return self._nth(view, sender, seen.counts[sender] + 1, True)
 
     def _nth(self, view: int, place: int, index: int, fifo: bool) -> int:
-        """The cast that is the caster's so many'th in the view."""
+        """The cast that is the caster's so many'th of the view."""
         caster = next(process for process, column in self.column[view].items() if column == place)
         return self._seen(view, caster, fifo).sends[index - 1]

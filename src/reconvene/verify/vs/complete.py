@@ -14,8 +14,9 @@ def check(run: str, processes: Processes, extend: Extend, own: Tally, common: Ta
 
 
 def _delivered_by_caster(run: str, p: Processes, extend: Extend, tally: Tally) -> None:
-    """C2. Case: a cast. Violation: the message was cast before, by anyone; or the process goes on from the view, and
-    did not deliver it, in whichever view. Case: a delivery. Violation: the process delivered the message before."""
+    """C2. Case: a cast. Violation: the message was cast before, by anyone; or the process did
+    not deliver it, in whichever view, though it outlives the primary component. Case: a delivery. Violation: the
+    process delivered the message before."""
     for process in range(p.nodes):
         first: dict[int, int] = {}
         casts: list[int] = []
@@ -33,7 +34,7 @@ def _delivered_by_caster(run: str, p: Processes, extend: Extend, tally: Tally) -
         for event in casts:
             if p.sent[p.msg[event]] != event:
                 detail = f"was cast before, {p.describe(p.sent[p.msg[event]])}"
-            elif p.msg[event] not in first and extend.goes_on(process, p.conf[event]):
+            elif p.msg[event] not in first and extend.outlives(process, p.conf[event]):
                 detail = "its caster went on without delivering it"
             else:
                 continue

@@ -3,9 +3,11 @@
 A history may be completed by events that are missing at its end: before a stop, or, where the run was not given the
 time to settle, where the trace breaks off. So an event can only be said to lack at a process that *goes on*: that
 installed a later view of the same group, one of a higher number, which it is a member of; or, where the run is
-settled, that ends it in the view in question and is not over.
+settled, that ends it in the view in question and is not over. What it cast itself may be ordered after later views
+of the same primary component; only a view of the next one proves that it will not come.
 """
 
+from reconvene.verify.codes import NONE
 from reconvene.verify.processes import Processes
 
 __all__ = ["Extend"]
@@ -14,8 +16,11 @@ __all__ = ["Extend"]
 class Extend:
     def __init__(self, processes: Processes, settled: bool) -> None:
         self._p = processes
+        self._settled = settled
         self.ways: dict[tuple[int, int], list[int]] = {}
         """By process and group: the views that it installed, by number."""
+        self._primary: dict[tuple[int, int], int] = {}
+        """By process and group: the highest primary component that it came to."""
         self._with: dict[tuple[int, int], frozenset[int]] = {}
         self._shared: dict[frozenset[int], frozenset[int]] = {}
         self._gather_ways()
@@ -35,6 +40,7 @@ class Extend:
             self.ways.setdefault((p.node[event], p.confs[view].group), []).append(view)
         for key, way in self.ways.items():
             self.ways[key] = sorted(set(way), key=lambda view: p.confs[view].number)
+            self._primary[key] = max(p.confs[view].primary for view in way)
 
     def _follow(self, process: int, way: list[int]) -> None:
         """From the last view to the first, gathering those that are with the process in any later one."""
@@ -57,9 +63,14 @@ class Extend:
         """Those that go on together have equal sets: one is kept."""
         return self._shared.setdefault(found, found)
 
-    def goes_on(self, process: int, view: int) -> bool:
-        """From a view that the process installed."""
-        return (process, view) in self._with
+    def outlives(self, process: int, view: int) -> bool:
+        """Did the process come to a view of the same group in a later primary component than this view's; or, where
+        the run is settled, is it not over at the end?"""
+        p = self._p
+        group, primary = p.confs[view].group, p.confs[view].primary
+        if self._settled and not p.is_over(process, group):
+            return True
+        return primary != NONE and self._primary.get((process, group), NONE) > primary
 
     def together(self, process: int, view: int) -> frozenset[int]:
         """Of a process that goes on from a view: the members of it that go on with it, in a later view that both are

@@ -36,8 +36,8 @@ def _report_knots(run: str, p: Processes, order: Precedes, graph: Graph, tally: 
 
 def _in_one_view(run: str, p: Processes, tally: Tally) -> None:
     """L4. Case: a cast or a delivery. Violation: it names another view than the last that its process installed in
-    the group, or its process is over; or, of a delivery, another than that of the message's cast, or, where there is
-    no cast, of its lowest delivery."""
+    the group, or its process is over; or, of a delivery, another than the message's lowest delivery, or one that is
+    neither the view of its cast nor a later one of the same primary component."""
     for process in range(p.nodes):
         current: dict[int, int] = {}
         for event in range(p.first[process], p.first[process + 1]):
@@ -54,12 +54,23 @@ def _in_one_view(run: str, p: Processes, tally: Tally) -> None:
             elif (here := current.get(p.confs[view].group)) != view:
                 problem = f"the process was in {p.view_name(here)}" if here is not None else "it was in no view yet"
             elif kind == DELIVER:
-                message = p.msg[event]
-                other = p.sent[message] if p.sent[message] != NONE else p.first_delivered[message]
-                if p.conf[other] != view:
-                    problem = f"another view than {p.describe(other)}"
+                problem = _misplaced(p, event)
             if problem is not None:
                 tally.violate(run, *p.where(event), f"{p.describe(event)}: {problem}")
+
+
+def _misplaced(p: Processes, event: int) -> str | None:
+    message, view = p.msg[event], p.conf[event]
+    if p.home[message] != view:
+        return f"another view than {p.describe(p.first_delivered[message])}"
+    cast = p.sent[message]
+    if cast == NONE or p.conf[cast] == view:
+        return None
+    # It was cast before a change of the view that it is ordered after.
+    there, here = p.confs[p.conf[cast]], p.confs[view]
+    if (there.group, there.primary) == (here.group, here.primary) and there.number < here.number:
+        return None
+    return f"not a view that follows {p.describe(cast)} in its primary component"
 
 
 def _at_one_time(run: str, p: Processes, tally: Tally) -> None:
