@@ -39,11 +39,10 @@ def watch_command(
     once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
 ) -> None:
     """Watch sites live: configurations, health, groups, rates, round trips, changes. q or Ctrl-C ends it."""
-    look = Target(directory, node, key, tls).look()
     every_s = parse_seconds(every, "--every")
     if not 0.05 <= every_s <= 3600:
         raise typer.BadParameter(f"--every {every}: expected 50ms to 60min")
-    watch = Watch(look)
+    watch = Watch(Target(directory, node, key, tls).look())
     out = console()
     try:
         watch.look()

@@ -1,0 +1,116 @@
+"""What watch and listen show, from made-up statuses and events."""
+
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+
+from reconvene.cli._cluster import short
+from reconvene.cli._rates import rates
+from reconvene.cli.listen import Painter, _document, _readable
+from reconvene.cli.watch import Watch, _screen
+from reconvene.client.events import Message, Process, Rejoined, View, ViewId
+from reconvene.ids import Service
+from reconvene.local import SiteView
+
+A, B = Process("a", 1, 1), Process("b", 1, 4)
+
+
+def status(name: str, number: int, members: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "cluster": "made-up",
+        "name": name,
+        "incarnation": 1,
+        "health": "primary",
+        "phase": "operational",
+        "configuration": str(number),
+        "configurations": number >> 16,
+        "members": list(members),
+        "sites": ["a", "b", "c"],
+        "uptime_s": 1.0,
+        "processes": 2,
+        "groups": [{"name": "lobby", "members": 2, "primary": False}],
+        "group_count": 1,
+        "waiting": {"messages": 0, "bytes": 0},
+        "round_trips_us": {other: 120.0 for other in "abc" if other != name},
+        "counters": {"sent_messages": 0, "delivered_messages": 0, "bytes_in": 0, "bytes_out": 0},
+        **changes,
+    }
+
+
+def view(name: str, found: dict[str, Any] | None, state: str = "up") -> SiteView:
+    return SiteView(name, state, 1, found)
+
+
+def test_configurations_as_people_say_them() -> None:
+    assert short(status("a", (5 << 16) + 1, "ab")) == "5b"
+    assert short(status("a", (5 << 16) + 9, "ab")) == str((5 << 16) + 9)
+    assert short({}) == "-"
+
+
+def test_rates_are_of_one_incarnation() -> None:
+    before = [view("a", status("a", 65536, "a")), view("b", status("b", 65536, "b")), view("c", None, "down")]
+    grown = {"sent_messages": 50, "delivered_messages": 100, "bytes_in": 2_000, "bytes_out": 0}
+    now = [
+        view("a", status("a", 65536, "a", uptime_s=1.5, counters=grown)),
+        view("b", status("b", 65536, "b", uptime_s=0.5, incarnation=2, counters=grown)),
+        view("c", status("c", 65536, "c")),
+    ]
+    found = rates(before, now)
+    assert list(found) == ["a"]
+    assert (found["a"]["sent"], found["a"]["delivered"], found["a"]["bytes_in"]) == (100, 200, 4_000)
+
+
+def screen(watch: Watch) -> str:
+    file = StringIO()
+    Console(width=120, file=file).print(_screen(watch))
+    return file.getvalue()
+
+
+def test_what_is_watched() -> None:
+    looks = [
+        [view(name, status(name, 131072, "abc")) for name in "abc"],
+        [
+            view("a", status("a", 262144, "a", health="minority")),
+            view("b", status("b", 262145, "bc")),
+            view("c", None, "down"),
+        ],
+    ]
+    watch = Watch(lambda: looks.pop(0))
+    watch.look()
+    shown = screen(watch)
+    assert "3 of 3 sites up" in shown
+    assert "2a[a,b,c] primary" in shown
+    assert "b 120" in shown
+    watch.look()
+    shown = screen(watch)
+    assert "2 of 3 sites up" in shown
+    assert "4a[a] minority" in shown
+    assert "4b[b,c] primary" in shown
+    assert "a 4a[a] after 1 more" in shown
+    assert "c is down" in shown
+    assert "lobby  2 in 4a, 2 in 4b" in shown
+    assert [len(part) for part in watch.components()] == [1, 1, 1]
+
+
+def test_what_is_heard() -> None:
+    painter = Painter()
+    message = Message(b"hi", A, Service.SAFE, 7, ViewId(1, 0))
+    assert painter._text(message).plain == "a:1:1 safe  hi"
+    first = View("regular", ViewId(1, 1), (A,), True, (A,), (), "1")
+    assert painter._text(first).plain == "── view a:1:1 primary"
+    second = View("regular", ViewId(1, 2), (A, B), False, (B,), (), "1")
+    assert painter._text(second).plain == "── view a:1:1 b:1:4 minority · joined b:1:4"
+    third = View("transitional", ViewId(1, 2), (A,), False, (), (B,), "1")
+    assert painter._text(third).plain == "── transitional view a:1:1 · left b:1:4"
+    assert painter._text(Rejoined(B, A, "b")).plain.endswith("again at site b, as b:1:4")
+    assert _document(message)["text"] == "hi"
+    assert _document(Message(b"\xff", A, Service.FIFO, 7, ViewId(1, 0)))["base64"] == "/w=="
+    assert _document(second)["joined"] == ["b:1:4"]
+
+
+def test_nothing_commands_the_terminal() -> None:
+    assert _readable(b"\x1b[2Jgone\n") == "\\x1b[2Jgone\\n"
+    assert _readable("schön".encode()) == "schön"
+    assert _readable(b"\xff\x00") == "\\xff\\x00"
+    assert _readable(b"x" * 10_000).endswith("x … (10000 bytes)")
