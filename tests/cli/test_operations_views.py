@@ -33,7 +33,7 @@ def status(name: str, number: int, members: str, **changes: Any) -> dict[str, An
         "group_count": 1,
         "waiting": {"messages": 0, "bytes": 0},
         "round_trips_us": {other: 120.0 for other in "abc" if other != name},
-        "counters": {"sent_messages": 0, "delivered_messages": 0, "bytes_in": 0, "bytes_out": 0},
+        "counters": {"sent_messages": 0, "delivered_messages": 0, "received_bytes": 0, "sent_bytes": 0},
         **changes,
     }
 
@@ -50,7 +50,7 @@ def test_configurations_as_people_say_them() -> None:
 
 def test_rates_are_of_one_incarnation() -> None:
     before = [view("a", status("a", 65536, "a")), view("b", status("b", 65536, "b")), view("c", None, "down")]
-    grown = {"sent_messages": 50, "delivered_messages": 100, "bytes_in": 2_000, "bytes_out": 0}
+    grown = {"sent_messages": 50, "delivered_messages": 100, "received_bytes": 2_000, "sent_bytes": 0}
     now = [
         view("a", status("a", 65536, "a", uptime_s=1.5, counters=grown)),
         view("b", status("b", 65536, "b", uptime_s=0.5, incarnation=2, counters=grown)),
@@ -89,6 +89,7 @@ def test_what_is_watched() -> None:
     assert "4b[b,c] primary" in shown
     assert "a 4a[a] after 1 more" in shown
     assert "c is down" in shown
+    assert "a b c 2a[a,b,c]" in shown, "who changed alike shares a line"
     assert "lobby  2 in 4a, 2 in 4b" in shown
     assert [len(part) for part in watch.components()] == [1, 1, 1]
 

@@ -9,10 +9,10 @@ __all__ = ["rates"]
 _RATES = {
     "sent": "sent_messages",
     "delivered": "delivered_messages",
-    "datagrams_in": "datagrams_in",
-    "datagrams_out": "datagrams_out",
-    "bytes_in": "bytes_in",
-    "bytes_out": "bytes_out",
+    "datagrams_in": "received_datagrams",
+    "datagrams_out": "sent_datagrams",
+    "bytes_in": "received_bytes",
+    "bytes_out": "sent_bytes",
 }
 """Counters whose growth is shown, by the name under which it is."""
 

@@ -63,16 +63,19 @@ class Watch:
         self.rates: dict[str, dict[str, float]] = {}
         self.changes: deque[tuple[str, Text]] = deque(maxlen=_CHANGES)
         """(time of day, what changed), the last ones."""
-        self.news: list[tuple[str, Text]] = []
-        """Those that the last look brought."""
 
     def look(self) -> None:
         now = self._look()
         self.rates = rates(self.views, now)
         before = {view.name: view for view in self.views}
+        alike: dict[str, tuple[list[str], Text]] = {}
+        for view in now:
+            change = _change(before.get(view.name), view)
+            if change is not None:
+                alike.setdefault(change.plain, ([], change))[0].append(view.name)
         at = time.strftime("%H:%M:%S")
-        self.news = [(at, change) for view in now if (change := _change(before.get(view.name), view)) is not None]
-        self.changes += self.news
+        for names, change in alike.values():
+            self.changes.append((at, Text.assemble((" ".join(names), "bold"), " ", change)))
         self.views = now
 
     def components(self) -> list[list[SiteView]]:
@@ -85,14 +88,15 @@ class Watch:
 
 
 def _change(before: SiteView | None, now: SiteView) -> Text | None:
+    """What became of a site since the look before, if anything did."""
     if now.status is None:
         if before is None or before.state == now.state:
             return None
-        return Text.assemble((now.name, "bold"), f" is {now.state}")
+        return Text(f"is {now.state}")
     old = None if before is None else before.status
     if old is not None and old["configuration"] == now.status["configuration"]:
         return None
-    text = Text.assemble((now.name, "bold"), " ", _configuration(now.status))
+    text = _configuration(now.status)
     if old is not None and old["incarnation"] == now.status["incarnation"]:
         more = now.status["configurations"] - old["configurations"] - 1
         if more > 0:
