@@ -27,8 +27,9 @@ WARM_UP_S = 0.5
 WARM_UP_MESSAGES = 200
 SETTLE_S = 1.0
 """Between one fault and the next: what a configuration brings with it is over."""
-MERGE_PERIOD_S = 0.2
-"""How often a ring without traffic looks for others, by default: heals are spread over the phases of that."""
+PHASES_S = 0.8
+"""Heals are spread over so much: a ring without traffic looks for others by a timer, and a heal at one phase of it is
+always quick or always slow."""
 LATENCY_BYTES = 100
 TRAFFIC_BYTES = 100
 
@@ -120,7 +121,8 @@ def latency(count: int, options: Options, pause_us: int = 0, size: int = LATENCY
 def reconfiguration(options: Options, heals: int = 4, per_second: int = 500) -> Reconfiguration:
     """The last site is cut off and healed so many times, then its daemon killed, while each site sends at a pace.
 
-    A merge starts with a message from the other side, so the pace decides: without any, a heal takes up to 200 ms.
+    A merge starts with a message from the other side, so the pace decides how long a heal takes: give it with the
+    figure. Without any messages it waits for a timer, which the token's time-out lengthens.
     """
     sites, last = options.sites, options.sites - 1
     arguments = ["watch", *map(str, (sites, TRAFFIC_BYTES, per_second))]
@@ -137,7 +139,7 @@ def reconfiguration(options: Options, heals: int = 4, per_second: int = 500) -> 
                 corosync.network.cut([range(last), [last]])
                 cuts_ms.append(reach(loads[:last], last, cut))
                 reach(loads[last:], 1, cut)
-                sleep(SETTLE_S + (place + 0.5) / heals * MERGE_PERIOD_S)
+                sleep(SETTLE_S + (place + 0.5) / heals * PHASES_S)
                 healed = monotonic_ns()
                 corosync.network.heal()
                 heals_ms.append(reach(loads, sites, healed))
