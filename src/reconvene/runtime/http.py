@@ -10,9 +10,8 @@ import binascii
 import errno
 import hmac
 import logging
-import socket
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
 
 import msgspec
@@ -21,10 +20,11 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from reconvene.errors import Rejected, Unavailable
 from reconvene.runtime.auth import server_tls
-from reconvene.runtime.config import Address, Config
+from reconvene.runtime.config import Config
 from reconvene.runtime.config_check import is_loopback
 from reconvene.runtime.keys import ClientKey, load_client_keys
 from reconvene.runtime.lag import LoopLag
+from reconvene.runtime.listener import Listener
 from reconvene.runtime.logs import INFO, event, logger
 from reconvene.runtime.metrics import SiteMetrics
 from reconvene.runtime.ports import Engine
@@ -34,9 +34,6 @@ __all__ = ["LIFETIME_S", "HttpServer"]
 
 LIFETIME_S = 10.0
 """Of a connection. One request each: a scraper that comes every few seconds can afford a new one."""
-_BACKLOG = 64
-_BREATH_S = 0.1
-"""After a connection could not be accepted."""
 _LINE_BYTES = 4_096
 _HEADER_BYTES = 4_096
 _LONGEST_TOKEN = 256
@@ -61,14 +58,11 @@ class HttpServer:
         self._metrics = SiteMetrics(engine, lag, more)
         self._keys: tuple[ClientKey, ...] | None = None
         self._tls: ssl.SSLContext | None = None
-        self._listeners: list[socket.socket] = []
+        self._listener: Listener | None = None
         self._runner: web.AppRunner | None = None
         self._open: dict[asyncio.Transport, float] = {}
         """Each connection, and when it ends."""
-        self._arriving = 0
-        """Those in their handshake."""
         self._sweeper: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
         self.address: tuple[str, int] | None = None
         """Where it listens; with port 0 configured, the one that the system chose."""
 
@@ -100,27 +94,22 @@ class HttpServer:
             shutdown_timeout=1.0,
         )
         await self._runner.setup()
+        assert self._runner.server is not None
+        self._listener = Listener(self._runner.server, self._tls, LIFETIME_S / 2, self._full, self._welcomed)
         try:
-            self._listeners = _listen(http.address)
+            self.address = self._listener.start(http.address)
         except OSError as error:
             await self.stop()
             why = "in use by another process" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
             raise Unavailable(f"http.address: {show_address(http.address)}: {why}") from None
-        self.address = self._listeners[0].getsockname()[:2]
-        for listener in self._listeners:
-            self._begin(self._accept(listener))
         event(
-            self._log, INFO, "http listens", address=show_address(self.address or http.address),
+            self._log, INFO, "http listens", address=show_address(self.address),
             keys=self._keys is not None, tls=self._tls is not None,
         )  # fmt: skip
 
     async def stop(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for listener in self._listeners:
-            listener.close()
-        self._listeners.clear()
+        if self._listener is not None:
+            await self._listener.close()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -138,47 +127,16 @@ class HttpServer:
 
     # -- connections
 
-    async def _accept(self, listener: socket.socket) -> None:
-        """Here and not in the event loop's own server, which counts a connection only once its handshake is over."""
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                arrived, _ = await loop.sock_accept(listener)
-            except OSError:  # it was gone again, or this process has no file left for it
-                await asyncio.sleep(_BREATH_S)
-                continue
-            self._open = {other: end for other, end in self._open.items() if not other.is_closing()}
-            if len(self._open) + self._arriving >= self._config.http.connections:
-                arrived.close()
-                continue
-            self._arriving += 1
-            self._begin(self._welcome(arrived))
+    def _full(self) -> bool:
+        assert self._listener is not None
+        self._open = {other: end for other, end in self._open.items() if not other.is_closing()}
+        return len(self._open) + self._listener.arriving >= self._config.http.connections
 
-    async def _welcome(self, arrived: socket.socket) -> None:
-        assert self._runner is not None
-        assert self._runner.server is not None
+    def _welcomed(self, transport: asyncio.Transport) -> None:
         loop = asyncio.get_running_loop()
-        try:
-            patience = None if self._tls is None else LIFETIME_S / 2
-            transport, _ = await loop.connect_accepted_socket(
-                self._runner.server, arrived, ssl=self._tls, ssl_handshake_timeout=patience
-            )
-        except OSError:  # ssl.SSLError is one
-            arrived.close()
-            return
-        except asyncio.CancelledError:
-            arrived.close()
-            raise
-        finally:
-            self._arriving -= 1
         self._open[transport] = loop.time() + LIFETIME_S
         if self._sweeper is None:
             self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop)
-
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """One timer for all: a connection ends half its lifetime late at most."""
@@ -258,23 +216,6 @@ class HttpServer:
 
     async def _status(self, request: web.Request) -> web.Response:
         return _json(200, self._engine.status())
-
-
-def _listen(address: Address) -> list[socket.socket]:
-    """A socket for each address that the name has; with port 0, for the first one."""
-    host, port = address
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    places = sorted({(family, place) for family, _, _, _, place in found}, key=str)
-    sockets: list[socket.socket] = []
-    try:
-        for family, place in places if port else places[:1]:
-            sockets.append(socket.create_server(place[:2], family=family, backlog=_BACKLOG))
-            sockets[-1].setblocking(False)
-    except OSError:
-        for listener in sockets:
-            listener.close()
-        raise
-    return sockets
 
 
 def _json(status: int, document: object) -> web.Response:

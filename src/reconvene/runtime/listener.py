@@ -1,0 +1,121 @@
+"""TCP connections accepted one by one, so that those in their TLS handshake are counted and their failures known.
+
+The event loops' own servers tell of a connection only once its handshake is over, and of one that failed not at all.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+
+from reconvene.runtime.config import Address
+from reconvene.units import show_address
+
+__all__ = ["Listener"]
+
+_BACKLOG = 128
+_BREATH_S = 0.1
+"""After a connection could not be accepted."""
+
+
+class Listener:
+    """`start`, then `close`. `connect` makes the protocol of a connection; `full` says that there is no room for one
+    more besides the `arriving` ones; `refused` is told who was not let in, and why."""
+
+    def __init__(
+        self,
+        connect: Callable[[], asyncio.BaseProtocol],
+        tls: ssl.SSLContext | None,
+        handshake_s: float,
+        full: Callable[[], bool],
+        welcomed: Callable[[asyncio.Transport], None] | None = None,
+        refused: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._connect = connect
+        self._tls = tls
+        self._handshake_s = handshake_s
+        self._full = full
+        self._welcomed = welcomed
+        self._refused = refused
+        self._sockets: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.arriving = 0
+        """Those in their handshake."""
+
+    def start(self, address: Address) -> Address:
+        """Where it listens: with port 0, the port that the system chose. Raises OSError."""
+        self._sockets = _listen(address)
+        for listener in self._sockets:
+            self._begin(self._accept(listener))
+        host, port = self._sockets[0].getsockname()[:2]
+        return host, port
+
+    async def close(self) -> None:
+        """Takes no more, and ends those that are arriving."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for listener in self._sockets:
+            listener.close()
+        self._sockets.clear()
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                arrived, peer = await loop.sock_accept(listener)
+            except OSError:  # it was gone again, or this process has no file left for it
+                await asyncio.sleep(_BREATH_S)
+                continue
+            who = show_address(peer)
+            if self._full():
+                arrived.close()
+                self._refuse(who, "as many as may be are here")
+                continue
+            self.arriving += 1
+            self._begin(self._welcome(arrived, who))
+
+    async def _welcome(self, arrived: socket.socket, who: str) -> None:
+        patience = None if self._tls is None else self._handshake_s
+        try:
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+                self._connect, arrived, ssl=self._tls, ssl_handshake_timeout=patience
+            )
+        except OSError as error:
+            arrived.close()
+            why = error.reason if isinstance(error, ssl.SSLError) else str(error)
+            self._refuse(who, f"tls: {why or type(error).__name__}")
+            return
+        except asyncio.CancelledError:
+            arrived.close()
+            raise
+        finally:
+            self.arriving -= 1
+        if self._welcomed is not None:
+            self._welcomed(transport)
+
+    def _refuse(self, who: str, why: str) -> None:
+        if self._refused is not None:
+            self._refused(who, why)
+
+
+def _listen(address: Address) -> list[socket.socket]:
+    """A socket for each address that the name has; with port 0, for the first one."""
+    host, port = address
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    places = sorted({(family, place) for family, _, _, _, place in found}, key=str)
+    sockets: list[socket.socket] = []
+    try:
+        for family, place in places if port else places[:1]:
+            sockets.append(socket.create_server(place[:2], family=family, backlog=_BACKLOG))
+            sockets[-1].setblocking(False)
+    except OSError:
+        for listener in sockets:
+            listener.close()
+        raise
+    return sockets
