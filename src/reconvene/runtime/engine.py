@@ -73,7 +73,11 @@ class SiteEngine:
         config = self.config
         self._store = LmdbStore(config.dir / "store")
         record = boot(self._store.get(KEY), self.ordinal)
-        self._store.put({KEY: record})
+        try:
+            self._store.put({KEY: record})
+        except OSError as error:
+            self._store.close()
+            raise Unavailable(f"{config.dir}: a new incarnation can't be kept there: {error}") from None
         self._keeper = Keeper(self._store, self._synced, self._disk_failed)
         options = config.options(self._transport.frame_bytes, self._transport.buffer_bytes)
         now = monotonic_ns()
@@ -100,7 +104,7 @@ class SiteEngine:
         self._stopping = True
         self._let_in()
         give_up_at = self._loop.time() + _DRAIN_S
-        while not self._site.drained and self._loop.time() < give_up_at:
+        while not (self._groups.drained and self._site.drained) and self._loop.time() < give_up_at:
             await asyncio.sleep(0.01)
         self._groups.leave_cluster(monotonic_ns())
         for _ in range(_FAREWELLS):
