@@ -5,9 +5,11 @@ import os
 import socket
 import ssl
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 from tests.client.fake_engine import FakeEngine
 from tests.client.places import authority, certificate, cluster, serving, short_dir
 from tests.client.raw import Raw, hello
@@ -48,6 +50,8 @@ from reconvene.wire.handshake import client_proof, session_seals, transcript
 from reconvene.wire.records import frame
 
 LOOPBACK = ("127.0.0.1", 0)
+Loop = Callable[[], asyncio.AbstractEventLoop]
+LOOPS = pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 
 
 def keys_file(directory: Path) -> Path:
@@ -625,7 +629,8 @@ def test_a_port_in_use_is_one_line() -> None:
 # -- TLS
 
 
-def test_tls(tmp_path: Path) -> None:
+@LOOPS
+def test_tls(tmp_path: Path, loop: Loop) -> None:
     ours, theirs = authority(tmp_path, "ours"), authority(tmp_path, "theirs")
     cert, key = certificate(tmp_path, ours, "site")
 
@@ -652,10 +657,12 @@ def test_tls(tmp_path: Path) -> None:
                     pass
             assert "tls: " in await serves.until("client refused")
 
-    asyncio.run(scenario())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(scenario())
 
 
-def test_tls_with_certificates_of_clients(tmp_path: Path) -> None:
+@LOOPS
+def test_tls_with_certificates_of_clients(tmp_path: Path, loop: Loop) -> None:
     ours, theirs = authority(tmp_path, "ours"), authority(tmp_path, "theirs")
     cert, key = certificate(tmp_path, ours, "site")
 
@@ -681,7 +688,8 @@ def test_tls_with_certificates_of_clients(tmp_path: Path) -> None:
                 assert "tls: " in await serves.until("client refused")
                 serves.log.lines.clear()
 
-    asyncio.run(scenario())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(scenario())
 
 
 def test_a_certificate_that_is_none_is_one_line(tmp_path: Path) -> None:

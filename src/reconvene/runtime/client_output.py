@@ -74,7 +74,7 @@ class ClientOutput:
 
     def flush(self) -> None:
         self._flushing = False
-        if self._closed:
+        if self._closed or self._transport.is_closing():  # asyncio's TLS raises where its connection is gone
             return
         if self._done:
             self._structs.append(Done(self._done))

@@ -9,17 +9,16 @@ import contextlib
 import logging
 import os
 import socket
-import ssl
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from reconvene.errors import Unavailable
 from reconvene.runtime.auth import Door, tcp_door, unix_door
 from reconvene.runtime.config import Config
 from reconvene.runtime.connection import SILENCE_S, Connection, Premises
 from reconvene.runtime.keys import load_client_keys
+from reconvene.runtime.listener import Listener
 from reconvene.runtime.logs import event, logger
 from reconvene.runtime.ports import Engine
 
@@ -44,7 +43,7 @@ class ClientServer:
         self._config = config
         self._premises = Premises(engine, config, logger("clients") if log is None else log, stop)
         self._servers: list[asyncio.Server] = []
-        self._arriving: set[asyncio.Task[None]] = set()
+        self._tls: Listener | None = None
         self._unix: tuple[Path, int] | None = None
         """The socket's path and inode: what someone else put there since is not ours to remove."""
         self._tcp_door: Door | None = None
@@ -67,8 +66,8 @@ class ClientServer:
         for server in self._servers:
             server.close()
         self._servers.clear()
-        for task in self._arriving:
-            task.cancel()
+        if self._tls is not None:
+            await self._tls.close()
         leaving = list(self._premises.connections)
         for connection in leaving:
             connection.goodbye(f"site {self._config.name} is stopping")
@@ -122,67 +121,29 @@ class ClientServer:
         try:
             if door.tls is None:
                 server = await loop.create_server(connect, host, port)
+                self._servers.append(server)
+                bound = server.sockets[0].getsockname()
             else:
-                server = await loop.create_server(partial(_TlsArrival, self, door.tls, connect), host, port)
+                # The event loop's own server keeps failed handshakes to itself.
+                handshake_s = self._config.clients.handshake_ns / 1e9
+                self._tls = Listener(connect, door.tls, handshake_s, self._full, refused=self._refused)
+                bound = self._tls.start((host, port))
         except OSError as error:
             why = "in use" if error.errno == 98 else error.strerror or str(error)
             raise Unavailable(f"clients.tcp: {host}:{port}: {why}") from None
-        self._servers.append(server)
-        bound = server.sockets[0].getsockname()
         self.tcp = (bound[0], bound[1])
         event(
             self._premises.log, logging.INFO, "clients may connect", tcp=f"{bound[0]}:{bound[1]}",
             keys=door.keys is not None, tls=door.tls is not None,
         )  # fmt: skip
 
-    def arriving(self, task: asyncio.Task[None]) -> None:
-        """Holds on to a TLS handshake until it is over."""
-        self._arriving.add(task)
-        task.add_done_callback(self._arriving.discard)
+    def _full(self) -> bool:
+        arriving = 0 if self._tls is None else self._tls.arriving
+        return arriving + len(self._premises.connections) >= self._config.clients.connections
 
-    async def secure(
-        self, transport: asyncio.Transport, tls: ssl.SSLContext, connect: Callable[[], Connection]
-    ) -> None:
-        """The TLS handshake. Here and not in the event loop's own server, which keeps failures to itself."""
-        premises = self._premises
-        peer = transport.get_extra_info("peername")
-        who = f"{peer[0]}:{peer[1]}" if peer else "?"
-        connection = connect()
-        try:
-            if len(self._arriving) + len(premises.connections) > premises.config.clients.connections:
-                raise Unavailable(f"{premises.config.clients.connections} clients, the limit, are here")
-            secured = await asyncio.get_running_loop().start_tls(
-                transport, connection, tls, server_side=True,
-                ssl_handshake_timeout=premises.config.clients.handshake_ns / 1e9,
-            )  # fmt: skip
-        except (OSError, Unavailable) as error:
-            premises.counts["clients_refused"] += 1
-            why = error.reason if isinstance(error, ssl.SSLError) else str(error)
-            event(premises.log, logging.WARNING, "client refused", client=who, why=f"tls: {why}")
-            transport.abort()
-            return
-        except asyncio.CancelledError:
-            transport.abort()
-            raise
-        if secured is None:
-            transport.abort()
-            return
-        connection.connection_made(secured)
-
-
-class _TlsArrival(asyncio.Protocol):
-    """A TCP connection until its TLS handshake has begun."""
-
-    def __init__(self, server: ClientServer, tls: ssl.SSLContext, connect: Callable[[], Connection]) -> None:
-        self._server = server
-        self._tls = tls
-        self._connect = connect
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        stream = cast(asyncio.Transport, transport)  # uvloop's are of no such class
-        stream.pause_reading()
-        loop = asyncio.get_running_loop()
-        self._server.arriving(loop.create_task(self._server.secure(stream, self._tls, self._connect)))
+    def _refused(self, who: str, why: str) -> None:
+        self._premises.counts["clients_refused"] += 1
+        event(self._premises.log, logging.WARNING, "client refused", client=who, why=why)
 
 
 def _bind_unix(path: Path, mode: int) -> socket.socket:
