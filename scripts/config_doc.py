@@ -20,7 +20,7 @@ Made from `src/reconvene/runtime/config.py` by `scripts/config_doc.py`: change i
 
 A site is told everything in one TOML file, `reconvene node --config site.toml`, or in a `reconvene.Config` with the
 same names (durations there are ns, under the name with `_ns`). `reconvene node --config site.toml --check` says
-whether the file is good, and what was computed from it. Only `cluster`, `name`, `dir`, `[sites]` and a key are needed:
+whether the file is good, and what follows from it. Only `cluster`, `name`, `dir`, `[sites]` and a key are needed:
 ```toml
 cluster = "shop"
 name = "berlin"                 # the only line that differs from site to site
