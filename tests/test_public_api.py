@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,36 @@ def test_all_names_what_is_there(name: str) -> None:
     assert not missing, f"{name}.__all__ names what is not there: {missing}"
     private = [entry for entry in offered if entry.startswith("_") and entry != "__version__"]
     assert not private, f"{name}.__all__ offers private names: {private}"
+
+
+def test_what_a_program_imports() -> None:
+    """Adding a name is a promise; taking one away breaks programs."""
+    import reconvene
+
+    assert sorted(reconvene.__all__) == [
+        *("Batch", "Blocked", "ClientKey", "Config", "Event", "Group", "Malformed", "Message", "OutcomeUnknown"),
+        *("Process", "ReconveneError", "Rejected", "Rejoined", "Service", "Site", "Unavailable", "View", "ViewId"),
+        *("__version__", "blocking", "connect", "load_config", "open"),
+    ]
+    assert sorted(reconvene.blocking.__all__) == ["Group", "Site", "connect", "open"]
+    assert dir(reconvene) == sorted(reconvene.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        reconvene.colour  # noqa: B018
+    assert (SOURCE / "reconvene/py.typed").exists()
+
+
+def test_the_twin_without_asyncio_has_the_same_names() -> None:
+    import reconvene
+
+    def public(of: type) -> set[str]:
+        return {name for name in vars(of) if not name.startswith("_")}
+
+    assert public(reconvene.Site) == public(reconvene.blocking.Site)
+    assert public(reconvene.Group) - {"begin", "wait_and_drain"} == public(reconvene.blocking.Group) - {"events"}
+
+
+def test_the_package_itself_imports_nothing() -> None:
+    """The simulator and the judge are in it: they must not bring a site's runtime with them."""
+    code = "import reconvene, sys; print([name for name in sys.modules if name.startswith('reconvene.')])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"

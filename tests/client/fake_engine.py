@@ -10,7 +10,7 @@ from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.ports import Receiver
 
-__all__ = ["FakeEngine"]
+__all__ = ["FakeAccess", "FakeEngine"]
 
 
 class FakeEngine:

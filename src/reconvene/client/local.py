@@ -77,9 +77,10 @@ class LocalLink:
         self._access.leave(place.membership)
 
     def abandon(self, place: Place) -> None:
-        if self._places.pop(place.membership, None) is not None:
+        membership, place.membership = place.membership, 0
+        if self._places.pop(membership, None) is not None:
             # Not now: this may be the middle of the site's turn.
-            self._loop.call_soon(self._leave_quietly, place.membership)
+            self._loop.call_soon(self._leave_quietly, membership)
 
     def _leave_quietly(self, membership: int) -> None:
         try:
@@ -93,18 +94,16 @@ class LocalLink:
         if place.leaving or not place.membership:
             place.check()
         taken = self._access.send(place.membership, service, payloads, to)
-        return None if taken == len(payloads) else self._send_rest(place, service, payloads[taken:], to)
+        return None if taken == len(payloads) else self._send_rest(place, service, payloads, to, taken)
 
     async def _send_rest(
-        self, place: Place, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None
+        self, place: Place, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None, taken: int
     ) -> None:
-        taken = 0
         while taken < len(payloads):
             try:
                 await self._access.room()
                 place.check()
-                rest = payloads[taken:] if taken else payloads
-                more = self._access.send(place.membership, service, rest, to)
+                more = self._access.send(place.membership, service, payloads[taken:], to)
                 if not more:
                     await asyncio.sleep(_NOT_YET_S)
                 taken += more

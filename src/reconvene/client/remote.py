@@ -6,6 +6,7 @@ import random
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any
 
 from reconvene.client.addresses import Address
 from reconvene.client.channel import Channel, open_channel
@@ -308,8 +309,9 @@ class RemoteLink:
 
     def abandon(self, place: Place) -> None:
         self._places.discard(place)
-        if self._channel is not None and self._numbered.pop(place.membership, None) is not None:
-            self._channel.send(Leave(self._requests.number(), place.membership))
+        membership, place.membership, place.begun = place.membership, 0, False
+        if self._channel is not None and self._numbered.pop(membership, None) is not None:
+            self._channel.send(Leave(self._requests.number(), membership))
 
     def send(
         self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
@@ -381,7 +383,7 @@ class RemoteLink:
         channel = await self._connected()
         return await self._answer(self._requests.add(channel, make(self._requests.number())), late)
 
-    async def _answer(self, asked: "asyncio.Future[object]", late: type[ReconveneError]) -> object:
+    async def _answer(self, asked: "asyncio.Future[Any]", late: type[ReconveneError]) -> object:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await asked
