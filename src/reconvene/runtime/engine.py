@@ -55,6 +55,8 @@ class SiteEngine:
         self._counts = dict.fromkeys(
             ("turns", "sent_messages", "delivered_messages", "delivered_bytes", "configurations"), 0
         )
+        self._phase = "operational"
+        self._health = "forming"
         self._blocked: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
         self._loop: asyncio.AbstractEventLoop
         self._store: LmdbStore
@@ -126,7 +128,7 @@ class SiteEngine:
             return
         try:
             write_run(directory, self.config.cluster, self.names, self.config.order.engine)
-            journal = Journal(directory, self.config.name, self.config.trace.max_bytes, self._log.warning)
+            journal = Journal(directory, self.config.name, self.config.trace.max_bytes, self._trace_stopped)
         except OSError as error:
             raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
         past = journal.past
@@ -181,6 +183,10 @@ class SiteEngine:
                 receiver.events(events)
         if self._roomless:
             self._let_in()
+        if self._site.phase != self._phase:
+            self._note_phase()
+        elif self._health == "forming":
+            self._note_health()
         self._arm(now)
 
     def _arm(self, now: int) -> None:
@@ -222,6 +228,26 @@ class SiteEngine:
         what = "configuration" if changed.kind is ConfKind.REGULAR else "hidden configuration"
         members = ",".join(self.names[site] for site in changed.members)
         event(self._log, logging.INFO, what, number=changed.conf, members=members)
+
+    def _trace_stopped(self, why: str) -> None:
+        event(self._log, logging.WARNING, "trace stops", why=why)
+
+    def _note_phase(self) -> None:
+        """Why it looks for another configuration: someone is not heard any more, or someone new is."""
+        site = self._site
+        if self._phase == "operational":
+            hearing = site.changes.hearing
+            silent = ",".join(self.names[member] for member in site.members if not hearing.hears(member))
+            event(self._log, logging.INFO, "gathering", why=site.changes.gathering.reason, silent=silent or "none")
+        self._phase = site.phase
+        self._note_health()
+
+    def _note_health(self) -> None:
+        health = self.health()
+        if health != self._health:
+            self._health = health
+            if health != "forming":
+                event(self._log, logging.INFO, "health", health=health, configuration=self._site.configuration)
 
     def _disk_failed(self, why: str) -> None:
         event(self._log, logging.ERROR, "storage refuses; no new configuration until it takes writes", why=why)

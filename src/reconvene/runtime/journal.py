@@ -77,7 +77,7 @@ class Journal:
             self._mark.write_text(f"{why}\n")
         except OSError as error:
             why += f"; and {self._mark} can't be written ({error})"
-        self._say(f"trace {self.path} stops: {why}")
+        self._say(f"{self.path}: {why}")
 
     def close(self) -> None:
         self.flush()
