@@ -242,14 +242,14 @@ class Judge:
                 self.say(f"{story.name}: no transitional view between {one.view} and {two.view}")
 
     def _configurations(self, story: Story) -> Iterator[tuple[object, object, list[Got]]]:
-        """Where it was a member from the configuration's first view until the next configuration."""
+        """Where it was a member from the configuration's first view until the next: how it began, how it ended."""
         start: Stretch | None = None
         got: list[Got] = []
-        for stretch in story.stretches:
+        for last, stretch in zip((story.stretches[:1] + story.stretches), story.stretches, strict=False):
             view = stretch.view
             if view.kind is ConfKind.REGULAR and (start is None or view.view.configuration > start.view.view[0]):
                 if start is not None and start.view.view.change == 0:
-                    yield start.key, view.view.configuration, got
+                    yield start.key, (last.key, view.view.configuration), got
                 start, got = stretch, []
             got += stretch.got
 
@@ -311,12 +311,27 @@ class Judge:
                     if seen.setdefault(got.message, got.view) != got.view:
                         self.say(f"{story.name}: {got.message} in another view elsewhere")
             for one, two in pairwise(story.stretches):
-                if one.view.process == two.view.process:
+                if one.view.process == two.view.process and self._outlives(story, one.view):
+                    # One that stops in this primary component may have delivered what nobody else ever will.
                     key = (one.view.view, two.view.view)
                     other, theirs = known.setdefault(key, (story, one.got))
-                    mine = [g.message for g in one.got if g.accepted is None or g.accepted.to is None]
-                    if mine != [g.message for g in theirs if g.accepted is None or g.accepted.to is None]:
+                    if _to_all(one.got) != _to_all(theirs):
                         self.say(f"{story.name} and {other.name}: not the same messages in view {one.view.view}")
+        for story in stories:
+            for one, two in pairwise(story.stretches):
+                if one.view.process == two.view.process:
+                    _, theirs = known.get((one.view.view, two.view.view), (story, one.got))
+                    safe = {got.message for got in one.got if got.service is Service.SAFE and not _some(got)}
+                    if not safe <= {got.message for got in theirs}:
+                        self.say(f"{story.name}: safe in view {one.view.view}, and others go on without it")
+
+    def _outlives(self, story: Story, view: ViewChanged) -> bool:
+        """Under the same identity it comes to another primary component, or to the end."""
+        for stretch in story.stretches:
+            later = stretch.view.view.configuration > view.view.configuration
+            if later and stretch.view.process == view.process:
+                return True
+        return story.alive and not story.blocked and story.stretches[-1].view.process == view.process
 
     # -- liveness
 
@@ -386,6 +401,15 @@ class Judge:
 def _for(got: Got, process: Process | None) -> bool:
     """Whether it was sent to this process."""
     return got.accepted is None or got.accepted.to is None or process in got.accepted.to
+
+
+def _some(got: Got) -> bool:
+    """It was sent to some members only."""
+    return got.accepted is not None and got.accepted.to is not None
+
+
+def _to_all(got: Iterable[Got]) -> list[Message]:
+    return [one.message for one in got if not _some(one)]
 
 
 def _by_message(got: Got) -> Message:

@@ -10,7 +10,7 @@ from random import Random
 from msgspec.structs import replace
 
 from reconvene.core.effects import Changed, ConfKind, Effects, Event
-from reconvene.core.groups.events import Blocked, GroupEvent, Left, Process, ViewChanged
+from reconvene.core.groups.events import Arrived, Blocked, GroupEvent, Left, Process, ViewChanged
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
@@ -72,6 +72,9 @@ class Life:
     left: set[int] = field(default_factory=set)
     """`leave` was called, or its process was closed."""
     open: set[Process] = field(default_factory=set)
+    last: dict[int, ViewChanged | Blocked | Left] = field(default_factory=dict)
+    """By membership: where it stands, as far as it was told."""
+    views: dict[int, ViewChanged] = field(default_factory=dict)
     crashed: bool = False
 
 
@@ -82,7 +85,6 @@ class GroupSite:
         self.site = Site(options, ordinal, sites, record, now)
         self.groups = Groups(self.site, sites)
         self.life = Life(ordinal, self.site.incarnation, self.groups)
-        self.identities: dict[int, Process] = {}
         self._world = world
         world.lives.append(self.life)
         self.recorder = world.recorder(ordinal, self.groups)
@@ -138,8 +140,12 @@ class GroupSite:
         for process, events in told:
             for event in events:
                 self.life.told.append(Told(process, event, members, installed))
-                if isinstance(event, ViewChanged) and event.process is not None:
-                    self.identities[event.membership] = event.process
+                if not isinstance(event, Arrived):
+                    self.life.last[event.membership] = event
+                if isinstance(event, ViewChanged):
+                    self.life.views[event.membership] = event
+        if told:
+            self._world.react(self, [event for _, events in told for event in events])
         return effects
 
 
@@ -160,16 +166,16 @@ class _NodeRecorder(Recorder):
 class World:
     """One run: chaos from the seed's scenario, and an application on every site."""
 
-    def __init__(self, seed: int, *, rate_ms: float = 12.0) -> None:
+    def __init__(self, seed: int, *, rate_ms: float = 11.0) -> None:
         self.lives: list[Life] = []
         self._recorders: list[_NodeRecorder] = []
         scenario = random_scenario(seed, nodes=(3, 3, 4, 5)[seed % 4])
         assert scenario.chaos is not None
-        duration = 4_000 * MS
+        duration = 3_000 * MS
         chaos = replace(scenario.chaos, until_ns=duration)
-        self.scenario = replace(scenario, loads=(), chaos=chaos, duration_ns=duration, settle_ns=4_500 * MS)
+        self.scenario = replace(scenario, loads=(), chaos=chaos, duration_ns=duration, settle_ns=3_500 * MS)
         options = Options(order=scenario.order, return_unsent=True)
-        self.runner = Runner(self.scenario, core=self, options=options, check_every=7)
+        self.runner = Runner(self.scenario, core=self, options=options, check_every=29)
         self.cluster = self.runner.cluster
         for node in self.cluster.nodes:
             recorder = _NodeRecorder(node.name, self.cluster.names, self.cluster.rows[node.name])
@@ -179,7 +185,7 @@ class World:
         self._rate_ns = rate_ms * MS
         self._count = 0
         self._next()
-        self.cluster.loop.at(duration + 3_500 * MS, self._last_words)
+        self.cluster.loop.at(duration + 2_700 * MS, self._last_words)
 
     # -- how sites are made
 
@@ -223,6 +229,32 @@ class World:
             node.hand_over(Service.FIFO, ())
         self._next()
 
+    def react(self, site: GroupSite, events: list[GroupEvent]) -> None:
+        """Views make processes talk at once; and now and then nobody, or only one other, hears any more of a site
+        that has a new view of a group with the filter, not even what it would send in this turn."""
+        views = [e for e in events if isinstance(e, ViewChanged) and e.kind is ConfKind.REGULAR]
+        if not views or self.cluster.now >= self.scenario.duration_ns:
+            return
+        random, node = self._random, self.cluster.nodes[site.life.site]
+        if random.random() < 0.5:
+            self.cluster.loop.at(self.cluster.now + 10_000, self._talk, (site, random.choice(views).membership))
+        if random.random() < 0.04 and any(site.life.joined[view.membership][2] for view in views):
+            others = [name for name in self.cluster.names if name != node.name]
+            with_it = random.sample(others, random.choice((0, 1)))
+            self.cluster.partition([[node.name, *with_it], [name for name in others if name not in with_it]])
+            self.cluster.loop.at(self.cluster.now + random.randint(20, 1_500) * MS, self._mend)
+
+    def _mend(self, _: None) -> None:
+        if self.cluster.now < self.scenario.duration_ns:
+            self.cluster.heal()
+
+    def _talk(self, what: tuple[GroupSite, int]) -> None:
+        site, number = what
+        node = self.cluster.nodes[site.life.site]
+        if node.site is site and not node.paused and number not in site.life.left:
+            self._send(node, site, number)
+            node.hand_over(Service.FIFO, ())
+
     def _do(self, node: Node, site: GroupSite) -> None:
         random, life = self._random, site.life
         roll = random.random()
@@ -260,10 +292,10 @@ class World:
     def _send(self, node: Node, site: GroupSite, number: int) -> None:
         random, life = self._random, site.life
         process, group, primary = life.joined[number]
-        service = random.choice(list(Service))
+        service = random.choice((Service.FIFO, *Service))
         to: tuple[Process, ...] | None = None
         if random.random() < 0.15:
-            last = self._last_view(life, number)
+            last = life.views.get(number)
             if last is not None:
                 to = tuple(random.sample(last.members, random.randint(1, len(last.members))))
         payloads = []
@@ -271,8 +303,8 @@ class World:
             self._count += 1
             size = random.choice((0, 0, 0, 50, 12_000 if random.random() < 0.05 else 0))
             payloads.append(b"%d " % self._count + bytes(size))
-        blocked = self._is_blocked(life, number)
-        over = any(isinstance(t.event, Left) and t.event.membership == number for t in life.told)
+        blocked = isinstance(life.last.get(number), Blocked)
+        over = isinstance(life.last.get(number), Left)
         try:
             taken = site.groups.send(number, service, payloads, to, node.now)
         except Unavailable:
@@ -285,21 +317,6 @@ class World:
         assert not blocked or not taken, "a blocked process can't send"
         for payload in payloads[:taken]:
             life.accepted.append(Accepted(process, number, group, service, payload, to, len(life.told)))
-
-    def _last_view(self, life: Life, number: int) -> ViewChanged | None:
-        for told in reversed(life.told):
-            if isinstance(told.event, ViewChanged) and told.event.membership == number:
-                return told.event
-        return None
-
-    def _is_blocked(self, life: Life, number: int) -> bool:
-        for told in reversed(life.told):
-            if told.event.membership == number:
-                if isinstance(told.event, Blocked):
-                    return True
-                if isinstance(told.event, ViewChanged):
-                    return False
-        return False
 
     def _last_words(self, _: None) -> None:
         """When all is calm again every process says one more thing in each of its groups."""

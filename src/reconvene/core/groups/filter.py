@@ -58,6 +58,8 @@ class Filter:
 
     def install(self, number: int, members: Collection[int], table: Table) -> None:
         """A regular configuration. Rule 2: outside of the primary component everything stops."""
+        if self.primary and not self.active:
+            self._disown(table)
         self.primary = self._quorum(members)
         self.active = False
         self._holding = False
@@ -67,6 +69,17 @@ class Filter:
             self.exit = number
         if not self.primary:
             self._block(table)
+
+    def _disown(self, table: Table) -> None:
+        """This site does not know that the configuration that ended was used, but others may: what it offered there
+        as new identities may be taken."""
+        for member in table.entries(self._site):
+            if member.group.primary:
+                membership = self._processes.memberships[member.number]
+                if member.live:
+                    membership.fresh = 0
+                else:
+                    member.identity = self._processes.renew(membership)
 
     def _block(self, table: Table) -> None:
         self.used = self.exit = 0

@@ -195,8 +195,9 @@ class Roster:
         heading = payloads[0][:HEADING]
         member = self._routes[event.sender].get(heading)
         if member is not None:
-            data = [payload[HEADING:] for payload in payloads if payload.startswith(heading)]
-            if len(data) == len(payloads):
+            # The fastest way to strip them all and to know that all had it.
+            data = [payload.removeprefix(heading) for payload in payloads]
+            if sum(map(len, payloads)) - sum(map(len, data)) == HEADING * len(data):
                 self._arrived(member, event.service, data, event.first, event.timestamp, 0, None)
                 return
         self._take_apart(event)
