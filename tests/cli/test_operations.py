@@ -52,10 +52,10 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Shell]:
-    directory = tmp_path / "cluster"
-    yield Shell(directory, capsys)
-    if (directory / "cluster.toml").exists():
-        LocalCluster(directory).kill()
+    made = Shell(tmp_path / "cluster", capsys)
+    yield made
+    if (made.directory / "cluster.toml").exists():
+        LocalCluster(made.directory).kill()
 
 
 def test_a_cluster_from_up_to_down(shell: Shell) -> None:
@@ -141,6 +141,8 @@ def _talk(shell: Shell) -> None:
 
 
 def test_a_cluster_that_keeps_its_state(shell: Shell) -> None:
+    """In a directory whose name is too long for sockets in it."""
+    shell.directory = shell.directory / ("long-" * 20)
     shell.run("up", "--nodes", 1, "--insecure", "--order", "all-ack", "--no-trace")
     assert not (shell.directory / "cluster.key").exists()
     assert shell.json("down")["trace"] is None
@@ -148,7 +150,12 @@ def test_a_cluster_that_keeps_its_state(shell: Shell) -> None:
     assert f"reconvene watch --dir {shell.directory}" in text
     (site,) = shell.json("status")["sites"]
     assert (site["incarnation"], site["seal"], site["trace"]) == (2, "insecure", None)
+    assert len(LocalCluster(shell.directory).addresses["a"]) < 60
     assert "another command is at work" in _while_locked(shell)
+    sockets = Path(LocalCluster(shell.directory).choices.sockets)
+    assert sockets.is_dir()
+    shell.run("down")
+    assert not sockets.exists()
 
 
 def _while_locked(shell: Shell) -> str:

@@ -176,7 +176,7 @@ class LocalCluster:
             self._fleet.start_all(deadline)
         try:
             self.wait_for([self.names], max(deadline - time.monotonic(), 1.0))
-        except Unavailable:
+        except BaseException:
             self.kill()
             raise
 

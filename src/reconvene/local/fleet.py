@@ -20,6 +20,8 @@ POLL_S = 0.02
 """Between two looks at whether something has come about."""
 _TRIES = 3
 """How often ports are chosen anew when another program was faster."""
+_FREE_S = 1.0
+"""How long a port may still be held after its site has ended."""
 _LOG_LINES = 5
 _STATE_S = 5.0
 
@@ -110,7 +112,7 @@ class Fleet:
         """On the ports that they have, since the others know them."""
         for name in names:
             for port in self._ports_of(name):
-                if not ports.is_free(port):
+                if not ports.wait_free(port, _FREE_S):
                     raise Unavailable(
                         f"site {name}: port {port} on {ports.LOOPBACK} is in use by another program;"
                         " `reconvene down` and `up` choose others"

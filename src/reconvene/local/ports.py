@@ -7,10 +7,11 @@ starts sites looks out for that, and chooses again.
 
 import random
 import socket
+import time
 
 from reconvene.errors import Unavailable
 
-__all__ = ["LOOPBACK", "choose", "is_free"]
+__all__ = ["LOOPBACK", "choose", "is_free", "wait_free"]
 
 LOOPBACK = "127.0.0.1"
 
@@ -41,4 +42,14 @@ def is_free(port: int) -> bool:
                 probe.bind((LOOPBACK, port))
             except OSError:
                 return False
+    return True
+
+
+def wait_free(port: int, timeout_s: float) -> bool:
+    """Whether it is, within this time."""
+    deadline = time.monotonic() + timeout_s
+    while not is_free(port):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.01)
     return True

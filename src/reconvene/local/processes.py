@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -85,16 +86,19 @@ def spawn(arguments: list[str], log: Path) -> Proc:
         )
     except OSError as error:
         raise Unavailable(f"{' '.join(program[:3])}: can't be started: {error.strerror}") from None
-    return Proc(pid, _started(pid) or "never")
+    return Proc(pid, _fields(pid).started or "never")
 
 
 def state_of(process: Proc) -> str:
     """up | paused | down"""
     _reap(process.pid)
-    if _started(process.pid) != process.started:
+    fields = _fields(process.pid)
+    if fields.started != process.started:
         return "down"
-    letter = _letter(process.pid)
-    return "down" if letter in "ZX" else "paused" if letter in "Tt" else "up"
+    if fields.letter in "ZX":
+        # Its first thread is over. Until the others are, it still holds its files and ports.
+        return "down" if fields.threads <= 1 else "up"
+    return "paused" if fields.letter in "Tt" else "up"
 
 
 def wait_ended(processes: Iterable[Proc], timeout_s: float) -> list[Proc]:
@@ -145,26 +149,20 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on: the second, its name, may hold anything."""
+class _Fields(NamedTuple):
+    letter: str
+    """Of its state."""
+    threads: int
+    started: str | None
+
+
+def _fields(pid: int) -> _Fields:
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        # From the third field on: the second, its name, may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return _Fields(fields[0], int(fields[17]), f"{_boot()}:{fields[19]}")
     except OSError:
-        return []
-
-
-def _letter(pid: int) -> str:
-    fields = _stat(pid)
-    if fields:
-        return fields[0]
-    return _ps(pid, "state")[:1] or "X"
-
-
-def _started(pid: int) -> str | None:
-    fields = _stat(pid)
-    if fields:
-        return f"{_boot()}:{fields[19]}"
-    return _ps(pid, "lstart") or None
+        return _Fields(_ps(pid, "state")[:1] or "X", 1, _ps(pid, "lstart") or None)
 
 
 def _boot() -> str:
