@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event, Sent
+from reconvene.errors import Malformed
 from reconvene.ids import Service
 from reconvene.runtime.journal import Journal, Past, write_run
 from reconvene.trace.events import Row
@@ -127,3 +128,12 @@ def test_the_run_is_described_once(tmp_path: Path) -> None:
     run = read_run(tmp_path)
     assert (run.run, run.nodes, run.settled) == ("wired", ["a", "b"], False)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl", "run.json"]
+
+
+def test_a_trace_that_stopped_is_not_judged(tmp_path: Path) -> None:
+    write_run(tmp_path, "wired", ("a", "b"), "atop")
+    journal, _ = open_journal(tmp_path, 10)
+    record(journal, 1, FIRST)
+    journal.close()
+    with pytest.raises(Malformed, match=r"a\.jsonl: the trace of a stopped at its limit"):
+        read_run(tmp_path)

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from reconvene.errors import Malformed
 from reconvene.trace.events import SCHEMA, Row, Run
-from reconvene.trace.writer import RUN_FILE, node_file
+from reconvene.trace.writer import RUN_FILE, node_file, stopped_file
 
 __all__ = ["Trace", "check_row", "check_run", "read_rows", "read_run", "read_trace"]
 
@@ -75,6 +75,11 @@ def read_run(directory: Path) -> Run:
     for node in run.nodes:
         if not _is_file(node_file(directory, node)):
             raise Malformed(f"{node_file(directory, node)}: is missing or no file; {RUN_FILE} names node {node}")
+        if stopped_file(directory, node).exists():
+            # Others deliver what it sent after that: its own end, judged as an end, would accuse them.
+            raise Malformed(
+                f"{node_file(directory, node)}: the trace of {node} stopped at its limit; expected all of it"
+            )
     for file in sorted(directory.glob("*.jsonl")):
         if file.name.removesuffix(".jsonl") not in known:
             raise Malformed(f"{file}: belongs to no node; {RUN_FILE} names {', '.join(run.nodes)}")
