@@ -77,6 +77,8 @@ def copy_prefixes(source: Path, target: Path, prefixes: dict[str, int]) -> None:
                 while left and (data := old.read(min(left, 1 << 20))):
                     new.write(data)
                     left -= len(data)
+            if stopped_file(source, node).exists():
+                shutil.copyfile(stopped_file(source, node), stopped_file(target, node))
         shutil.copyfile(source / RUN_FILE, target / RUN_FILE)
     except OSError as error:
         raise Rejected(f"{target}: the trace can't be copied: {error.strerror}") from None
