@@ -201,6 +201,20 @@ def test_one_that_only_sends_need_not_read(kind: str) -> None:
 
 
 @both
+def test_who_disagrees_on_the_filter_is_refused(kind: str) -> None:
+    async def scenario(site: Site, other: Site) -> None:
+        await other.join("x", primary=True)
+        with pytest.raises(Rejected, match="refused: group 'x' has the primary-component filter"):
+            await site.join("x")
+        await other.join("y")
+        with pytest.raises(Rejected, match="refused: group 'y' has no filter"):
+            await site.join("y", primary=True)
+        await site.join("x", primary=True)
+
+    play(kind, scenario)
+
+
+@both
 def test_waiting_can_be_given_up(kind: str) -> None:
     async def scenario(site: Site, other: Site) -> None:
         group = await site.join("x")

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from tests.client.fake_engine import FakeAccess, FakeEngine
 from tests.client.places import serving
+from tests.client.raw import Raw
 
 import reconvene
-from reconvene import Message, OutcomeUnknown, Rejected, Rejoined, Unavailable, View
+from reconvene import Message, OutcomeUnknown, Rejected, Rejoined, Service, Unavailable, View
 from reconvene.client import channel as channels
 from reconvene.client.addresses import Address, parse_addresses
+from reconvene.runtime import server as servers
 from reconvene.runtime.config import Clients
 from reconvene.runtime.ports import Receiver
 
@@ -315,6 +317,37 @@ def test_a_site_that_falls_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
             await asyncio.sleep(0.05)
+
+    asyncio.run(scenario())
+
+
+def test_one_that_only_listens_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told things all the time, and has nothing to say."""
+    monkeypatch.setattr(channels, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(servers, "SILENCE_S", 0.2)
+
+    async def scenario() -> None:
+        async with serving(Clients(tcp=("127.0.0.1", 0))) as serves, reconvene.connect(serves.tcp) as site:
+            group = await site.join("x")
+            for _ in range(60):
+                serves.engine.deliver("x", serves.engine.accesses[0].process, Service.AGREED, [b"news"])
+                await asyncio.sleep(0.01)
+                await group.next()
+            assert not serves.log.of("client cut off")
+
+    asyncio.run(scenario())
+
+
+def test_one_that_says_nothing_at_all_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "SILENCE_S", 0.1)
+
+    async def scenario() -> None:
+        async with serving(Clients(tcp=("127.0.0.1", 0))) as serves:
+            raw = await Raw.welcome(serves.tcp)
+            assert await raw.ended()
+            assert "silent for" in await serves.until("client cut off")
+            assert serves.engine.accesses[0].closed
+            raw.close()
 
     asyncio.run(scenario())
 

@@ -7,6 +7,7 @@ import ssl
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 import uvloop
@@ -508,15 +509,15 @@ def test_sends_that_wait_when_the_site_stops_fail() -> None:
 # -- a client that does not read
 
 
-def test_a_client_that_never_reads_is_cut_off_and_others_go_on() -> None:
+@LOOPS
+def test_a_client_that_never_reads_is_cut_off_and_others_go_on(loop: Loop) -> None:
     async def scenario() -> None:
         async with serving(limits=Limits(inbox_bytes=1 << 20)) as serves:
             raw = await Raw.welcome(serves.unix)
             raw.send(Join(1, "x", False, True))
             await raw.expect(Viewed)
             transport = raw.writer.transport
-            assert isinstance(transport, asyncio.ReadTransport)
-            transport.pause_reading()
+            cast(asyncio.ReadTransport, transport).pause_reading()
             async with reconvene.connect(serves.unix) as site:
                 group = await site.join("x")
                 received = 0
@@ -532,10 +533,12 @@ def test_a_client_that_never_reads_is_cut_off_and_others_go_on() -> None:
                 assert group.view.members[-1] == group.me
             raw.close()
 
-    asyncio.run(scenario())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(scenario())
 
 
-def test_a_client_that_dies_leaves_its_groups() -> None:
+@LOOPS
+def test_a_client_that_dies_leaves_its_groups(loop: Loop) -> None:
     async def scenario() -> None:
         async with serving() as serves, reconvene.connect(serves.unix) as site:
             group = await site.join("x")
@@ -548,10 +551,12 @@ def test_a_client_that_dies_leaves_its_groups() -> None:
                     assert [str(process) for process in event.left] == ["a:1:2"]
                     return
 
-    asyncio.run(scenario())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(scenario())
 
 
-def test_a_stopping_site_says_goodbye() -> None:
+@LOOPS
+def test_a_stopping_site_says_goodbye(loop: Loop) -> None:
     async def scenario() -> None:
         async with serving() as serves:
             raw = await Raw.welcome(serves.unix)
@@ -560,7 +565,8 @@ def test_a_stopping_site_says_goodbye() -> None:
             assert await raw.ended()
             raw.close()
 
-    asyncio.run(scenario())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(scenario())
 
 
 # -- the Unix socket

@@ -193,7 +193,11 @@ class Group:
 
     def _fetch(self, timeout: float | None) -> bool:
         """One trip to the background thread for all that waits there. False: the end."""
-        self._drained += self._thread.run(self._group.wait_and_drain(), timeout)
+        try:
+            self._drained += self._thread.run(self._group.wait_and_drain(), timeout)
+        except Unavailable:
+            if not self._thread.over:
+                raise
         return bool(self._drained)
 
 
@@ -202,8 +206,9 @@ class _Thread:
 
     def __init__(self) -> None:
         self._pid = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        self._over = False
+        self._loop = _new_event_loop()
+        self.over = False
+        """The block that began it has ended."""
         self._thread = threading.Thread(target=self._work, name="reconvene", daemon=True)
         self._thread.start()
 
@@ -213,7 +218,7 @@ class _Thread:
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Waits for it; who gives up waiting gives up the work too."""
-        if self._over or not self.here:
+        if self.over or not self.here:
             work.close()
             closed, forked = "the connection was closed here", "made before a fork: connect again in this process"
             raise Unavailable(closed if self.here else f"this connection was {forked}")
@@ -241,12 +246,21 @@ class _Thread:
         return os.getpid() == self._pid
 
     def close(self) -> None:
-        self._over = True
+        self.over = True
         if self.here:
             self.start(_end_all()).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 async def _limited(work: Coroutine[Any, Any, T], timeout: float) -> T:

@@ -33,7 +33,7 @@ from reconvene.wire.records import SEAL_BYTES, RecordReader, RecordSeal, frame
 __all__ = ["ERRORS", "HEARTBEAT_S", "Channel", "open_channel"]
 
 HEARTBEAT_S = 5.0
-"""The site is asked for a sign of life this often where it says nothing; after two without one it is dead."""
+"""How often a client that says or hears nothing asks for a sign of life; two times without one: the site is dead."""
 MESSAGE_BYTES = 1 << 30
 """The longest message that a site may announce."""
 
@@ -99,6 +99,7 @@ class Channel(asyncio.Protocol):
         self._structs: list[ToSite] = []
         self._flushing = False
         self._heard = True
+        self._spoke = True
         self._missed = 0
         self._beat_at = 0.0
         self._beat: asyncio.TimerHandle | None = None
@@ -115,6 +116,7 @@ class Channel(asyncio.Protocol):
 
     def send(self, struct: ToSite) -> None:
         """One write for all that this round of the loop brings."""
+        self._spoke = True
         self._structs.append(struct)
         if not self._flushing:
             self._flushing = True
@@ -141,7 +143,7 @@ class Channel(asyncio.Protocol):
 
     def _flush_now(self) -> None:
         structs, self._structs = self._structs, []
-        if structs and self._transport is not None:
+        if structs and self._transport is not None and not self._transport.is_closing():
             record = encode(structs)
             self._transport.writelines(frame(record if self._seal is None else self._seal.seal(record)))
 
@@ -155,9 +157,11 @@ class Channel(asyncio.Protocol):
             if self._missed > 1:
                 self._fail(Unavailable(f"{self.address}: the site is silent"), abort=True)
                 return
-        if not self._heard:
+        quiet = not (self._heard and self._spoke)
+        self._heard = self._spoke = False
+        if quiet:
             self.send(Ping(0))
-        self._heard = False
+            self._spoke = False
         self._beat_at = self._loop.time() + HEARTBEAT_S
         self._beat = self._loop.call_at(self._beat_at, self._heartbeat)
 

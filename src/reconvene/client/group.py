@@ -184,8 +184,7 @@ class Group:
 
     async def begin(self) -> None:
         """Waits for the membership's first event, which `view` and the reader get."""
-        await self._inbox.wait()
-        first = self._inbox.take()
+        first = await self._first()
         assert not isinstance(first, Arrived), "a membership begins with its view"
         event = self._absorb(first)
         if self._place.receive:
@@ -194,6 +193,19 @@ class Group:
         while not self._inbox.empty:
             self._listen(self._inbox.take())
         self._inbox.listener = self._listen
+
+    async def _first(self) -> Waiting:
+        while True:
+            try:
+                waits = await self._inbox.wait()
+            except Unavailable as error:
+                # What ends before it begins was refused, as where others of the group have the filter.
+                raise Rejected(str(error)) from None
+            if not waits:
+                raise Unavailable(f"group {self.name!r}: the site was closed before it was joined")
+            first = self._inbox.take()
+            if not isinstance(first, Again):  # a connection lost meanwhile is nothing that the application saw
+                return first
 
     def _listen(self, event: Waiting) -> None:
         """Without receiving: only what the group is like now counts."""
