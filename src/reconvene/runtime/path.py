@@ -31,6 +31,7 @@ FRAME_BYTES = 60_000
 """The largest frame: with its header and its seal it is still a datagram."""
 _LEAST_FRAME_BYTES = 512
 _USUAL_MTU = 1_500
+_LOOPBACK_MTU = 65_536
 
 # Linux; Python does not name these.
 _IP_MTU_DISCOVER, _IP_MTU = 10, 14
@@ -168,9 +169,8 @@ def frame_header_bytes(sites: int) -> int:
 def choose_frame_bytes(
     config: Config, others: Iterable[Source], family: socket.AddressFamily, log: logging.Logger
 ) -> int:
-    """As configured, or what fits one packet on the narrowest way to another site."""
-    mtus = [mtu for mtu in (path_mtu(address, family) for address in others) if mtu is not None]
-    mtu = min(mtus, default=_USUAL_MTU)
+    """As configured, or what fits one packet on the narrowest way to another site; alone, nothing is narrow."""
+    mtu = min((path_mtu(address, family) or _USUAL_MTU for address in others), default=_LOOPBACK_MTU)
     headers = (40 if family == socket.AF_INET6 else 20) + 8
     seal = HEADER_BYTES if config.seal.insecure else SEAL_BYTES
     fits = mtu - headers - seal - frame_header_bytes(len(config.sites))
