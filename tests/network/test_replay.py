@@ -1,0 +1,125 @@
+"""Datagrams of a running cluster, recorded off its wires and thrown at it again."""
+
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.network.load import Load
+from tests.network.packets import Recorder, Thrower, Wired
+from tests.network.sites import RealSites, until
+
+from reconvene.bench.namespaces import Namespaces, available
+
+WHY_NOT = available()
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+
+STRANGER = 3
+"""The place from which they are thrown; no site's."""
+MOST = 600
+"""Recorded datagrams that are used: the first ones, greetings and answers among them, and the last ones."""
+
+
+class Recording:
+    """Each datagram that a cluster has sent, once, and who got it."""
+
+    def __init__(self, network: Namespaces, recorders: list[Recorder]) -> None:
+        heard = [packet for recorder in recorders for packet in recorder.take()]
+        self.network = network
+        self.sites = network.addresses[:STRANGER]
+        self.senders = {packet.data: packet.source for packet in heard}
+        self.receivers: dict[bytes, set[str]] = {}
+        for packet in heard:
+            self.receivers.setdefault(packet.data, set()).add(packet.destination[0])
+        assert {host for host, _ in self.senders.values()} == set(self.sites)
+        assert len(self.senders) > 200
+
+    def packets(self) -> list[Wired]:
+        """At every site, in the name of the sender and in the stranger's."""
+        used = list(self.senders)
+        used = used if len(used) <= MOST else used[: MOST // 2] + used[-MOST // 2 :]
+        return [
+            Wired(source, (address, 7000), data)
+            for data in used
+            for source in (self.senders[data], (self.network.addresses[STRANGER], 7000))
+            for address in self.sites
+            if address != source[0]  # no system takes what comes from outside under its own address
+        ]
+
+    def strays(self, address: str) -> int:
+        """How many never came to this site, being for another one alone: to it they are not replayed, but late."""
+        return sum(
+            address not in receivers and self.senders[data][0] != address
+            for data, receivers in self.receivers.items()
+        )
+
+
+def throw(thrower: Thrower, packets: list[Wired]) -> None:
+    """At a pace at which no receive buffer runs over: all of them have to be counted."""
+    for at, packet in enumerate(packets):
+        thrower.throw(packet)
+        if at % 50 == 49:
+            time.sleep(0.005)
+
+
+class Drops:
+    """What each site has dropped since this was made."""
+
+    def __init__(self, sites: RealSites) -> None:
+        self._sites = sites
+        self._before = sites.statuses()
+
+    def of(self, name: str) -> dict[str, int]:
+        now, before = self._sites.status(name)["counters"], self._before[name]["counters"]
+        changes = {key: now[key] - before[key] for key in now if key.startswith("dropped_")}
+        return {key: change for key, change in changes.items() if change}
+
+    def until_most(self, name: str, least: int, most: int) -> None:
+        """Until what was thrown has been dropped, and no more than was thrown."""
+        until(lambda: sum(self.of(name).values()) >= least, lambda: f"{name}: {self.of(name)} of {least}")
+        assert sum(self.of(name).values()) <= most
+
+
+def test_recordings_are_refused(tmp_path: Path) -> None:
+    with (
+        Namespaces(4) as network,
+        RealSites(tmp_path, "abc", network=network) as sites,
+        closing(Thrower(network, STRANGER)) as thrower,
+    ):
+        recorders = [Recorder(network, place) for place in range(3)]
+        sites.start()
+        sites.wait_for()
+        with Load(sites.sockets) as load:
+            load.until_moved(messages=40)
+            recording = Recording(network, recorders)
+            packets = recording.packets()
+            for recorder in recorders:
+                recorder.close()
+
+            sites.crash("b")
+            sites.start("b")
+            throw(thrower, packets[: len(packets) // 4])  # while it is about to be known again
+            sites.wait_for()
+            load.until_moved()
+
+            drops = Drops(sites)
+            before = sites.statuses()
+            throw(thrower, packets)
+            load.until_moved()
+            for place, name in enumerate("abc"):
+                thrown = sum(packet.destination[0] == network.addresses[place] for packet in packets)
+                # b has restarted, and takes nothing from before.
+                late = 0 if name == "b" else recording.strays(network.addresses[place])
+                assert late < thrown / 10
+                drops.until_most(name, thrown - late, thrown)
+                now = sites.status(name)
+                assert now["configuration"] == before[name]["configuration"]
+                assert now["counters"]["sessions"] == before[name]["counters"]["sessions"]
+            for name in "ac":
+                assert set(drops.of(name)) == {"dropped_own", "dropped_replay", "dropped_unverified"}
+            # Neither a nor c has restarted; its own datagrams are of an earlier life.
+            assert set(drops.of("b")) == {"dropped_replay", "dropped_same_name"}
+            load.hold()
+            load.until_delivered(load["a"].accepted[-20:] + load["c"].accepted[-20:], *"abc")
+        assert not load.trouble
+        sites.judge()
