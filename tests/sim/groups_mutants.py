@@ -46,7 +46,7 @@ def plant(name: str, owner: Any, function: str, seed: int) -> Callable[[Callable
     return register
 
 
-@plant("tables are exchanged by agreed messages", groups.Groups, "_speak", 0)
+@plant("tables are exchanged by agreed messages", groups.Groups, "_speak", 225)
 def _agreed_tables(original: Any) -> Any:
     def speak(self: Any, now: int) -> bool:
         due, self._roster.due = self._roster.due, None
@@ -71,12 +71,12 @@ def _view_before_tables(original: Any) -> Any:
     return take_table
 
 
-@plant("fifo messages that came early are forgotten", Early, "take", 0)
+@plant("fifo messages that came early are forgotten", Early, "take", 7)
 def _forget_early(original: Any) -> Any:
     return lambda self, site, number: original(self, site, number)[:0]
 
 
-@plant("fifo messages that came early are not held", Early, "hold", 0)
+@plant("fifo messages that came early are not held", Early, "hold", 7)
 def _hold_nothing(original: Any) -> Any:
     return lambda self, run: True
 
@@ -116,7 +116,7 @@ def _merge_at_once(original: Any) -> Any:
     return merge
 
 
-@plant("joins of a group with the filter are agreed", groups.Groups, "_request", 0)
+@plant("joins of a group with the filter are agreed", groups.Groups, "_request", 26)
 def _agreed_joins(original: Any) -> Any:
     return lambda self, primary, payload, now: original(self, False, payload, now)
 
@@ -177,6 +177,6 @@ def _fifo_in_filter(original: Any) -> Any:
     return send
 
 
-@plant("identities that others may have used are offered again", Filter, "_disown", 0)
+@plant("identities that others may have used are offered again", Filter, "_disown", 675)
 def _offer_again(original: Any) -> Any:
     return lambda self, table: None

@@ -183,8 +183,9 @@ class Judge:
         me = story.stretches[-1].view.process
         if accepted.to is not None and me not in accepted.to:
             self.say(f"{story.name}: {got.message} was for others")
-        members = next(s.view.members for s in reversed(story.stretches) if s.view.kind is ConfKind.REGULAR)
-        if got.sender not in members:
+        # In a transitional view the sender's join may have come there too, and is seen in no view.
+        view = story.stretches[-1].view
+        if got.sender not in view.members and view.kind is ConfKind.REGULAR:
             self.say(f"{story.name}: {got.message} is from {got.sender}, who is not in the view {got.view}")
 
     # -- every group

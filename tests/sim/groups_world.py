@@ -6,6 +6,7 @@ What happened is kept per incarnation of a site and handed to the oracle, which 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ from reconvene.trace.events import Row
 from reconvene.trace.group_recorder import GroupRecorder
 from reconvene.trace.recorder import Recorder
 
-__all__ = ["Accepted", "Life", "Told", "World", "run_world"]
+__all__ = ["Accepted", "GroupSite", "Life", "Told", "World", "run_world"]
 
 MS = 1_000_000
 PLAIN = ("fleet", "galley", "harbour")
@@ -78,16 +79,22 @@ class Life:
     crashed: bool = False
 
 
+class Watcher(Protocol):
+    """Who made the sites, and hears what happens to their processes."""
+
+    def begin(self, life: Life) -> None: ...
+    def react(self, site: "GroupSite", events: list[GroupEvent]) -> None: ...
+
+
 class GroupSite:
     """Groups as the simulator sees a site; what processes are told is kept."""
 
-    def __init__(self, world: "World", options: Options, ordinal: int, sites: int, record: bytes, now: int) -> None:
+    def __init__(self, world: "Watcher", options: Options, ordinal: int, sites: int, record: bytes, now: int) -> None:
         self.site = Site(options, ordinal, sites, record, now)
         self.groups = Groups(self.site, sites)
         self.life = Life(ordinal, self.site.incarnation, self.groups)
         self._world = world
-        world.lives.append(self.life)
-        self.recorder = world.recorder(ordinal, self.groups)
+        world.begin(self.life)
 
     @property
     def incarnation(self) -> int:
@@ -197,10 +204,10 @@ class World:
             life.crashed = life.crashed or life.site == ordinal
         return GroupSite(self, options, ordinal, sites, record, now)
 
-    def recorder(self, ordinal: int, groups: Groups) -> GroupRecorder:
-        recorder = self._recorders[ordinal]
-        recorder.through = GroupRecorder(recorder, groups)
-        return recorder.through
+    def begin(self, life: Life) -> None:
+        self.lives.append(life)
+        recorder = self._recorders[life.site]
+        recorder.through = GroupRecorder(recorder, life.groups)
 
     def run(self) -> Result:
         result = self.runner.run()

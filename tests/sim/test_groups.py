@@ -1,0 +1,60 @@
+"""Process groups under chaos: seeds, judged by an oracle of their own; planted bugs, which it has to find."""
+
+import pytest
+from tests.sim.groups_mutants import MUTANTS, Mutant
+from tests.sim.groups_oracle import judge
+from tests.sim.groups_world import run_world
+
+from reconvene.verify.engine import verify
+from reconvene.verify.history import History
+
+SEEDS = 300
+_CHUNK = 20
+_SEARCHED = 50
+"""Seeds that a planted bug may survive."""
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, _CHUNK))
+def test_seeds(start: int) -> None:
+    found = {}
+    for seed in range(start, start + _CHUNK):
+        world, _ = run_world(seed)
+        violations = judge(world)
+        if violations:
+            found[seed] = violations[:3]
+    assert not found
+
+
+def test_traces_hold_what_is_promised_of_sites() -> None:
+    """Groups above them change nothing of what sites promise."""
+    cases = 0
+    for seed in (2, 6, 11):
+        _, result = run_world(seed)
+        report = verify([History.of(result.meta, result.rows)])
+        broken = {check.id for check in report.checks if check.violations}
+        assert not {name for name in broken if not name.startswith("vs.")}
+        cases += sum(check.cases for check in report.checks if check.id.startswith("vs."))
+    assert cases > 1_000, "groups with the filter leave rows"
+
+
+def test_the_same_seed_gives_the_same_rows() -> None:
+    (_, one), (_, two) = run_world(5), run_world(5)
+    assert one.rows == two.rows
+    assert any(row.layer == "isis" for rows in one.rows.values() for row in rows)
+
+
+def caught(mutant: Mutant) -> str | None:
+    for seed in range(mutant.seed, mutant.seed + _SEARCHED):
+        with mutant.planted():
+            try:
+                violations = judge(run_world(seed)[0])
+            except Exception as error:  # a broken layer may break anything
+                return f"seed {seed}: {error!r}"
+        if violations:
+            return f"seed {seed}: {violations[0]}"
+    return None
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_bug_is_found(mutant: Mutant) -> None:
+    assert caught(mutant) is not None
