@@ -1,6 +1,6 @@
 """The benchmarks that `reconvene bench` runs, each a module with `run`.
 
-Those in virtual time give the same figures from the same seed on every machine; `frame` measures this one.
+Those in virtual time give the same figures from the same seed on every machine; the others measure this one.
 """
 
 from collections.abc import Callable
@@ -8,19 +8,38 @@ from importlib import import_module
 
 from reconvene.bench.outcome import Outcome, Row, Settings, Table
 
-__all__ = ["BENCHES", "PEERS", "Outcome", "Row", "Settings", "Table", "load"]
+__all__ = ["BENCHES", "PEERS", "PLOTTED", "Outcome", "Row", "Settings", "Table", "load", "missing"]
 
 BENCHES: dict[str, str] = {
+    "agreed": "messages a second through three sites, all sending (on this machine)",
     "atop": "latency of the total orders as some members send less and less (virtual time)",
     "frame": "what a frame and a message cost in the core (on this machine)",
+    "hostile": "throughput under a flood of datagrams that nobody should take (on this machine)",
+    "latency": "how long one message takes alone (on this machine)",
     "membership": "time from a crash or a heal to the next configuration (virtual time)",
+    "reconfiguration": "the same with real processes on a real network (on this machine)",
+    "scaling": "throughput and processor time by the number of sites, and where it goes (on this machine)",
 }
 """Name and what it measures."""
 
-PEERS: dict[str, tuple[str, ...]] = dict.fromkeys(BENCHES, ())
+PEERS: dict[str, tuple[str, ...]] = dict.fromkeys(BENCHES, ()) | dict.fromkeys(
+    ("agreed", "latency", "reconfiguration"), ("corosync",)
+)
 """The other systems that a benchmark can run in the same run, by benchmark."""
+
+PLOTTED = {"atop", "membership"}
+"""Those that draw, where there is matplotlib."""
+
+_PACKAGES = {"corosync": ("corosync", "libcpg-dev", "gcc", "iproute2", "nftables")}
+"""Of Debian, by peer."""
 
 
 def load(name: str) -> Callable[[Settings], Outcome]:
     run: Callable[[Settings], Outcome] = import_module(f"reconvene.bench.{name}").run
     return run
+
+
+def missing(peer: str) -> str | None:
+    """Why a peer can't be run here, in one line with the packages that it needs; None where it can."""
+    why: str | None = import_module(f"reconvene.bench.peers.{peer}").available()
+    return None if why is None else f"{why}; it needs root and the Debian packages {', '.join(_PACKAGES[peer])}"

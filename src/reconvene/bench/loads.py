@@ -6,19 +6,23 @@ Ours (`site_load`) and those of peers (`peers/cpg_load.c`) speak alike: JSON lin
 import math
 import select
 import subprocess
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import msgspec
 
+from reconvene.bench.namespaces import Namespaces
 from reconvene.errors import Unavailable
 
-__all__ = ["Load", "percentile", "reach"]
+__all__ = ["Load", "end", "percentile", "reach", "start"]
 
 RECONFIGURATION_TIMEOUT_S = 40.0
 """Well beyond the 8 s that a crash takes with Corosync's defaults."""
+END_TIMEOUT_S = 5.0
 _LINE_BYTES = 1 << 28
 """Longer lines than any count of messages gives mean that something is wrong."""
 
@@ -66,6 +70,35 @@ class Load:
     def _ended(self) -> Unavailable:
         said = self._errors.read_text(errors="replace").strip().splitlines()
         return Unavailable(f"{self._name}: {said[-1] if said else 'the load ended early'}")
+
+
+def start(
+    name: str, module: str, arguments: Sequence[str], errors: Path, network: Namespaces | None, at: int
+) -> Load:
+    """A program of ours, by its module, on loopback or at a site of a network."""
+    argv = [sys.executable, "-m", module, *arguments]
+    with errors.open("wb") as stderr:
+        if network is None:
+            process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)
+        else:
+            process = network.run(at, argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)
+    return Load(name, process, errors)
+
+
+def end(loads: Sequence[Load]) -> None:
+    """They end by themselves when their stdin does; one that does not is killed."""
+    for load in loads:
+        if load.process.stdin is not None:
+            with suppress(OSError):  # it may be gone, with what was not flushed
+                load.process.stdin.close()
+    for load in loads:
+        try:
+            load.process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            load.process.kill()
+            load.process.wait()
+        if load.process.stdout is not None:
+            load.process.stdout.close()
 
 
 def reach(loads: Sequence[Load], members: int, since_ns: int, timeout_s: float = RECONFIGURATION_TIMEOUT_S) -> float:

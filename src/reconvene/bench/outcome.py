@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Outcome", "Row", "Settings", "Table", "Tell", "number"]
+__all__ = ["Outcome", "Row", "Settings", "Table", "Tell", "number", "size_of", "verdict"]
 
 Tell = Callable[[str, int, int], None]
 """What is being done, how many steps are done, how many there are."""
@@ -24,6 +24,8 @@ class Settings:
     plots: Path | None = None
     """Where to draw; None: nowhere."""
     tell: Tell = _say_nothing
+    peers: tuple[str, ...] = ()
+    """Other systems to run in the same run."""
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
@@ -63,6 +65,16 @@ class Outcome:
         """Rounds to what is worth telling."""
         shown = None if ratio is None else float(f"{ratio:.4g}")
         self.rows.append(Row(work, system, float(f"{value:.5g}"), unit, against, shown))
+
+
+def size_of(count: int) -> str:
+    """Of a message, as works name it: 100 B, 1 KiB."""
+    return f"{count // 1024} KiB" if count >= 1024 and count % 1024 == 0 else f"{count} B"
+
+
+def verdict(met: bool) -> str:
+    """Of a bar."""
+    return "met" if met else "missed"
 
 
 def number(value: float) -> str:

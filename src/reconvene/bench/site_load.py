@@ -1,30 +1,43 @@
 """Load and observation of a group of ours: one site with one process inside it, as a program of its own.
 
-    python -m reconvene.bench.site_load CONFIG throughput MEMBERS BYTES
-    python -m reconvene.bench.site_load CONFIG latency MEMBERS BYTES COUNT PAUSE_US SERVICE send|listen
-    python -m reconvene.bench.site_load CONFIG watch MEMBERS BYTES PER_SECOND
+    python -m reconvene.bench.site_load CONFIG MEMBERS throughput|latency|watch [HOST:PORT]
 
-It speaks as `peers/cpg_load.c` does: {"members": n, "at": ns} at every regular view; a line on stdin starts it;
-throughput gets "FROM TO" and tells {"from": n, "to": n, "cpu": s}; latency tells {"took": [ns, …]}. It ends when
-stdin does. Only the public interface is used: what is measured is what an application gets.
+It speaks much as `peers/cpg_load.c` does: JSON lines on stdout, {"members": n, "at": ns} at every regular view. When
+all MEMBERS are there it takes lines on stdin, one after the other, each of which it answers:
+
+    throughput  "FROM TO BYTES [profile]": sends from now until TO; tells {"from": n, "to": n, …}, its deliveries
+                up to each moment, and what happened between, once all that anyone has sent is delivered
+    latency     "COUNT BYTES PAUSE_US SERVICE send|listen"; tells {"took": [ns, …]}, by message
+    watch       "BYTES PER_SECOND": sends at a pace, tells only views
+
+It ends when stdin does. Only the public interface is used: what is measured is what an application gets. What comes
+to HOST:PORT is read in the same event loop, and dropped: the least that a flood can cost a site.
 """
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from resource import RUSAGE_SELF, getrusage
 from struct import Struct
-from time import monotonic_ns, process_time
+from time import monotonic_ns
+from typing import Any
 
 import msgspec
 
 import reconvene
+from reconvene.bench.flood import bound, read_turn
+from reconvene.bench.sampler import Sampler
 from reconvene.runtime.node import new_event_loop
 
 __all__ = ["main"]
 
 _STAMP = Struct("<Qq")
-"""Carried at the front of every message: its number, when it was sent."""
+"""Carried at the front of every message whose way is timed: its number, when it was sent."""
 _SLICE = 1_024
+_END = b"end"
+"""The last message of a sender's."""
+_OVER_NS = 50_000_000
+"""The load goes on for so long after the last moment that counts."""
 
 
 def _tell(line: object) -> None:
@@ -33,7 +46,8 @@ def _tell(line: object) -> None:
 
 
 class Load:
-    def __init__(self, group: reconvene.Group, members: int) -> None:
+    def __init__(self, site: reconvene.Site, group: reconvene.Group, members: int) -> None:
+        self.site = site
         self.group = group
         self.members = members
         self.delivered = 0
@@ -41,8 +55,13 @@ class Load:
         self.arrived: asyncio.Future[None] | None = None
         self.complete = asyncio.Event()
         """Every member has been there."""
-        self.marks: list[tuple[int, str]] = []
-        self.marked: dict[str, float] = {}
+        self.marks: list[int] = []
+        """Moments at which to note."""
+        self.noted: list[dict[str, Any]] = []
+        self.ends = 0
+        self.ended = asyncio.Event()
+        """All that anyone has sent is delivered."""
+        self.sampler: Sampler | None = None
 
     async def count(self) -> None:
         """Reads batches, as an application in a hurry would."""
@@ -50,11 +69,31 @@ class Load:
             if type(event) is not reconvene.Batch:
                 self.view(event)
                 continue
-            if self.marks and monotonic_ns() >= self.marks[0][0]:
-                _, name = self.marks.pop(0)
-                self.marked[name] = self.delivered
-                self.marked[f"cpu_{name}"] = process_time()
+            if self.marks and monotonic_ns() >= self.marks[0]:
+                await self.note()
             self.delivered += len(event.payloads)
+            if event.payloads[-1] == _END:
+                self.ends += 1
+                if self.ends == self.members:
+                    self.ended.set()
+
+    async def note(self) -> None:
+        self.marks.pop(0)
+        if self.sampler is not None:
+            if self.noted:
+                self.sampler.stop()
+            else:
+                self.sampler.start()
+        used = getrusage(RUSAGE_SELF)
+        status = await self.site.status()
+        self.noted.append(
+            {
+                "delivered": self.delivered,
+                "user": used.ru_utime,
+                "system": used.ru_stime,
+                "counters": status["counters"],
+            }
+        )
 
     async def time(self) -> None:
         """Reads message by message, and notes how long each was under way."""
@@ -74,24 +113,34 @@ class Load:
                 self.complete.set()
 
 
-async def throughput(load: Load, line: str, arguments: list[str]) -> None:
-    size = int(arguments[0])
-    start, end = map(int, line.split())
-    load.marks = [(start, "from"), (end, "to")]
+async def throughput(load: Load, arguments: list[str]) -> None:
+    start, end, size = map(int, arguments[:3])
+    load.sampler = Sampler() if arguments[3:] else None
+    load.noted, load.ends = [], 0
+    load.ended.clear()
+    load.marks = [start, end]
     payloads = [bytes(size)] * _SLICE
-    while monotonic_ns() < end + 50_000_000:
+    while monotonic_ns() < end + _OVER_NS:
         await load.group.send_many(payloads)
-    while "to" not in load.marked:
-        await asyncio.sleep(0.01)
-    cpu = load.marked["cpu_to"] - load.marked["cpu_from"]
-    _tell({"from": load.marked["from"], "to": load.marked["to"], "cpu": cpu})
+    await load.group.send(_END)
+    await load.ended.wait()
+    if len(load.noted) < 2:
+        raise reconvene.Unavailable("nothing was delivered after the last moment that counts")
+    first, last = load.noted
+    counted = {name: count - first["counters"].get(name, 0) for name, count in last["counters"].items()}
+    told: dict[str, object] = {"from": first["delivered"], "to": last["delivered"], "counted": counted}
+    told |= {name: last[name] - first[name] for name in ("user", "system")}
+    if load.sampler is not None:
+        told["profile"] = [[*place, count] for place, count in load.sampler.seen.items()]
+    _tell(told)
 
 
-async def latency(load: Load, line: str, arguments: list[str]) -> None:
-    size, count, pause_us = map(int, arguments[:3])
+async def latency(load: Load, arguments: list[str]) -> None:
+    count, size, pause_us = map(int, arguments[:3])
     service, role = arguments[3:]
-    loop = asyncio.get_running_loop()
+    load.took = []
     if role == "send":
+        loop = asyncio.get_running_loop()
         padding = bytes(max(0, size - _STAMP.size))
         for number in range(count):
             load.arrived = loop.create_future()
@@ -104,7 +153,7 @@ async def latency(load: Load, line: str, arguments: list[str]) -> None:
     _tell({"took": load.took})
 
 
-async def watch(load: Load, line: str, arguments: list[str]) -> None:
+async def watch(load: Load, arguments: list[str]) -> None:
     size, per_second = map(int, arguments)
     payload = bytes(size)
     gap = max(0.002, 1 / per_second)
@@ -114,44 +163,45 @@ async def watch(load: Load, line: str, arguments: list[str]) -> None:
         await asyncio.sleep(gap)
 
 
-MODES: dict[str, Callable[[Load, str, list[str]], Awaitable[None]]] = {
+MODES: dict[str, Callable[[Load, list[str]], Awaitable[None]]] = {
     "throughput": throughput,
     "latency": latency,
     "watch": watch,
 }
 
 
-async def _main(config: str, mode: str, members: int, arguments: list[str]) -> None:
+async def _main(config: str, members: int, mode: str, sink: str = "") -> None:
+    if sink:
+        host, _, port = sink.rpartition(":")
+        sock = bound((host, int(port)))
+        asyncio.get_running_loop().add_reader(sock, read_turn, sock, bytearray(1 << 16))
     async with reconvene.open(config) as site:
-        load = Load(await site.join("bench"), members)
+        load = Load(site, await site.join("bench"), members)
         reading = asyncio.create_task(load.time() if mode == "latency" else load.count())
         await load.complete.wait()
         lines = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-        line = (await lines.readline()).decode()
-        if line:
-            working = asyncio.create_task(_work(MODES[mode], load, line, arguments))
-            await lines.read()
-            working.cancel()
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        working = None
+        while line := (await lines.readline()).decode():
+            working = asyncio.create_task(_work(MODES[mode], load, line.split()))
+        for task in filter(None, (working, reading)):
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
-async def _work(
-    mode: Callable[[Load, str, list[str]], Awaitable[None]], load: Load, line: str, arguments: list[str]
-) -> None:
+async def _work(mode: Callable[[Load, list[str]], Awaitable[None]], load: Load, arguments: list[str]) -> None:
     try:
-        await mode(load, line, arguments)
+        await mode(load, arguments)
     except reconvene.ReconveneError as error:
         print(error, file=sys.stderr)
         sys.stdout.close()
 
 
 def main() -> None:
-    config, mode, members, *arguments = sys.argv[1:]
+    config, members, mode, *sink = sys.argv[1:]
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_main(config, mode, int(members), arguments))
+        runner.run(_main(config, int(members), mode, *sink))
 
 
 if __name__ == "__main__":

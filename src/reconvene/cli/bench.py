@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table as RichTable
 
-from reconvene.bench import BENCHES, PEERS, Outcome, Settings, Table, load
+from reconvene.bench import BENCHES, PEERS, PLOTTED, Outcome, Settings, Table, load, missing
 from reconvene.bench.outcome import Tell
 from reconvene.bench.plotting import HOW, can_plot
 from reconvene.cli._output import print_json, refuse
@@ -33,12 +33,11 @@ def bench_command(
     if name is None or name not in BENCHES:
         got = "" if name is None else f"{name}: "
         refuse(f"{got}expected a benchmark: {', '.join(BENCHES)}", as_json)
-    if peer is not None:
-        _check_peers(name, peer, as_json)
+    peers = _peers(name, peer or "", as_json)
     if out.exists() and not out.is_dir():
         refuse(f"{out}: --out: expected a directory", as_json)
     with _progress() as tell:
-        outcome = load(name)(Settings(quick, seed, out if can_plot() else None, tell))
+        outcome = load(name)(Settings(quick, seed, out if can_plot() else None, tell, peers))
     if as_json:
         print_json({"bench": outcome.bench, "rows": outcome.rows})
     else:
@@ -46,12 +45,16 @@ def bench_command(
     _show_plots(outcome)
 
 
-def _check_peers(name: str, peers: str, as_json: bool) -> None:
+def _peers(name: str, listed: str, as_json: bool) -> tuple[str, ...]:
     known = PEERS[name]
-    for peer in filter(None, (part.strip() for part in peers.split(","))):
+    peers = tuple(dict.fromkeys(filter(None, (part.strip() for part in listed.split(",")))))
+    for peer in peers:
         if peer not in known:
             expected = f"expected {', '.join(known)}" if known else f"bench {name} has no peers"
             refuse(f"--peer {peer}: {expected}", as_json)
+        if (why := missing(peer)) is not None:
+            refuse(f"--peer {peer}: {why}", as_json)
+    return peers
 
 
 @contextmanager
@@ -95,7 +98,8 @@ def _rich(table: Table) -> RichTable:
 def _show_plots(outcome: Outcome) -> None:
     """On stderr, so that it stands beside tables and JSON alike."""
     if not can_plot():
-        print(HOW, file=sys.stderr)
+        if outcome.bench in PLOTTED:
+            print(HOW, file=sys.stderr)
     elif outcome.plots:
         names = ", ".join(path.name for path in outcome.plots if path.suffix == ".png")
         print(f"plots in {outcome.plots[0].parent}: {names} (and as SVG)", file=sys.stderr)

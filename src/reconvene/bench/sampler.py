@@ -1,0 +1,70 @@
+"""Where a process spends its time, seen by looking now and then: it makes nothing dearer than it is.
+
+A look is a signal after so much time on the processor; Python serves it between two steps of its own, so what C code
+spends counts where Python called it.
+"""
+
+import signal
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+import reconvene
+
+__all__ = ["Sampler", "layer_of"]
+
+EVERY_S = 0.001
+"""The system's clock ticks may make it rarer."""
+
+_PACKAGE = Path(reconvene.__file__).parent
+_LAYERS = (
+    ("core/multicast", "multicast"),
+    ("core/membership", "membership"),
+    ("core/evs", "evs"),
+    ("core/order", "order"),
+    ("core/groups", "groups"),
+    ("core/", "site"),
+    ("wire/seal", "seals"),
+    ("runtime/sessions", "seals"),
+    ("wire/", "wire"),
+    ("runtime/udp", "udp"),
+    ("runtime/", "engine"),
+    ("storage/", "storage"),
+    ("client/", "client"),
+    ("bench/", "the application"),
+)
+"""By the beginning of a file's path in the package, the first that fits."""
+
+
+class Sampler:
+    """From `start` to `stop`, in the main thread."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[tuple[str, str, int]] = Counter()
+        """By file, function and line."""
+
+    def start(self) -> None:
+        signal.signal(signal.SIGPROF, self._look)
+        signal.setitimer(signal.ITIMER_PROF, EVERY_S, EVERY_S)
+
+    def stop(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _look(self, number: int, frame: FrameType | None) -> None:
+        if frame is not None:
+            code = frame.f_code
+            self.seen[_short(code.co_filename), code.co_qualname, frame.f_lineno] += 1
+
+
+def _short(file: str) -> str:
+    """In the package where it is there."""
+    path = Path(file)
+    return path.relative_to(_PACKAGE).as_posix() if path.is_relative_to(_PACKAGE) else path.name
+
+
+def layer_of(file: str) -> str:
+    """Of a file as a sampler tells it."""
+    for beginning, layer in _LAYERS:
+        if file.startswith(beginning):
+            return layer
+    return "the event loop"
