@@ -170,7 +170,8 @@ def choose_frame_bytes(
     config: Config, others: Iterable[Source], family: socket.AddressFamily, log: logging.Logger
 ) -> int:
     """As configured, or what fits one packet on the narrowest way to another site; alone, nothing is narrow."""
-    mtu = min((path_mtu(address, family) or _USUAL_MTU for address in others), default=_LOOPBACK_MTU)
+    paths = [path_mtu(address, family) for address in others]
+    mtu = min((path for path in paths if path is not None), default=_USUAL_MTU if paths else _LOOPBACK_MTU)
     headers = (40 if family == socket.AF_INET6 else 20) + 8
     seal = HEADER_BYTES if config.seal.insecure else SEAL_BYTES
     fits = mtu - headers - seal - frame_header_bytes(len(config.sites))
