@@ -33,9 +33,10 @@ def _canned(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "expected a benchmark: atop, frame, membership"),
-        (["nonsense"], "nonsense: expected a benchmark: atop, frame, membership"),
+        ([], f"expected a benchmark: {', '.join(BENCHES)}"),
+        (["nonsense"], f"nonsense: expected a benchmark: {', '.join(BENCHES)}"),
         (["atop", "--peer", "corosync"], "--peer corosync: bench atop has no peers"),
+        (["agreed", "--peer", "corosync,pigeons"], "--peer pigeons: expected corosync"),
     ],
 )
 def test_bad_usage(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,6 +46,31 @@ def test_bad_usage(arguments: list[str], expected: str, capsys: pytest.CaptureFi
     assert captured.err == f"{expected}\n"
     assert call(*arguments, "--json") == 2
     assert json.loads(capsys.readouterr().out) == {"error": expected}
+
+
+def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("shutil.which", lambda tool: None)
+    assert call("agreed", "--peer", "corosync") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "--peer corosync: no corosync (package corosync); it needs root and the Debian packages corosync, "
+        "libcpg-dev, gcc, iproute2, nftables"
+    )
+
+
+@pytest.mark.usefixtures("_canned")
+def test_peers_are_handed_over(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    got = []
+
+    def noted(settings: Settings) -> Outcome:
+        got.append(settings.peers)
+        return canned(settings)
+
+    monkeypatch.setattr(command, "load", lambda name: noted)
+    monkeypatch.setattr(command, "missing", lambda peer: None)
+    assert call("latency", "--json", "--peer", "corosync, corosync") == 0
+    assert call("latency", "--json") == 0
+    assert got == [("corosync",), ()]
 
 
 def test_plots_need_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,6 +94,7 @@ def _places(settings: Settings, outcome: Outcome) -> dict[Place, tuple[int, ...]
             Place(mtu=1500): (100, 1024),
             Place(mtu=1500, frame_bytes=60_000): (100, 1024),
             Place(mtu=9000): SIZES,
+            Place(mtu=9000, frame_bytes=60_000): (1024,),
             Place(mtu=9000, sealed=False): (1024,),
         }
     else:

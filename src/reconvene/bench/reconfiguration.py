@@ -72,8 +72,9 @@ def run(settings: Settings) -> Outcome:
         Table.of("until all sites concerned told their processes, three sites under light traffic", columns, lines)
     )
     outcome.notes += [
-        f'suspicion after {DETECTION_MS} ms: suspect_base = "{DETECTION_MS}ms", suspect_per_site = "0ms", the rest '
-        f"as by default; token {DETECTION_MS} ms: with token_coefficient 0, consensus 240, join 30",
+        f'suspicion after {DETECTION_MS} ms: suspect_base = "{DETECTION_MS}ms", suspect_per_site = "0ms", '
+        f'beacon_every = "{DETECTION_MS // 3}ms"; token {DETECTION_MS} ms: token_coefficient 0, consensus 240, '
+        "join 30",
         "the time counts from the order to cut, to heal or to kill; heals are spread over the phases of the beacons",
     ]
     return outcome

@@ -48,7 +48,8 @@ class Place:
     """0: from the path."""
     order: str = "atop"
     suspect_ms: int | None = None
-    """None: the default."""
+    """A silent member is suspected after so long, whatever the number of sites; it is to be three beacons at least.
+    None: the defaults."""
 
     @property
     def path(self) -> str:
@@ -241,6 +242,7 @@ def _configure(place: Place, addresses: Sequence[tuple[str, int]], key: Path, fo
         ""
         if place.suspect_ms is None
         else f'[timing]\nsuspect_base = "{place.suspect_ms}ms"\nsuspect_per_site = "0ms"\n'
+        f'beacon_every = "{min(100, place.suspect_ms // 3)}ms"\n'
     )
     sites = "".join(f'{name} = "{host}:{port}"\n' for name, (host, port) in zip(names, addresses, strict=True))
     files = []

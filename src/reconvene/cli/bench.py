@@ -52,6 +52,7 @@ def _peers(name: str, listed: str, as_json: bool) -> tuple[str, ...]:
         if peer not in known:
             expected = f"expected {', '.join(known)}" if known else f"bench {name} has no peers"
             refuse(f"--peer {peer}: {expected}", as_json)
+    for peer in peers:
         if (why := missing(peer)) is not None:
             refuse(f"--peer {peer}: {why}", as_json)
     return peers
