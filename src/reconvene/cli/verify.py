@@ -66,7 +66,8 @@ def _show(report: Report) -> None:
     idle = sum(check.cases == 0 for check in report.checks)
     verdict = "every check that had cases holds" if report.ok else f"{bad} checks are violated"
     looked = f"; {idle} looked at nothing" if idle else ""
-    console.print(f"{report.runs} runs, {report.events} events: {verdict}{looked}", markup=False)
+    runs = "1 run" if report.runs == 1 else f"{report.runs} runs"
+    console.print(f"{runs}, {report.events} events: {verdict}{looked}", markup=False)
 
 
 def _table(report: Report) -> Table:
