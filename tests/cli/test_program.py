@@ -66,6 +66,11 @@ def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> 
     line(capsys)
 
 
+def test_an_unknown_command_is_told_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("partitoin") == 2
+    assert "partitoin: expected a command: demo, sim, " in line(capsys)
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("--version") == 0
     assert capsys.readouterr().out == f"reconvene {__version__}\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.client.fake_engine import FakeAccess, FakeEngine
-from tests.client.places import serving
+from tests.client.places import free_ports, serving
 from tests.client.raw import Raw
 
 import reconvene
@@ -39,11 +39,20 @@ def test_addresses() -> None:
     )
     assert [str(address) for address in parse_addresses(given[::6])] == ["unix:/run/x", "tcp://[::1]:3"]
     assert parse_addresses("h:1") == parse_addresses(["h:1"])
-    for bad in ("", "unix:", "h", "h:", ":1", "h:99999", "tcp://", "a:b:1", "ftp:x"):
+    for bad in ("", "unix:", "h", "h:", ":1", "h:99999", "tcp://", "a:b:1", "ftp:x", "http://h:1"):
         with pytest.raises(Rejected, match="HOST:PORT expected"):
             parse_addresses(bad)
     with pytest.raises(Rejected, match="at least one site"):
         parse_addresses([])
+
+
+def test_a_refused_connection_is_called_so() -> None:
+    async def main() -> None:
+        async with reconvene.connect(f"127.0.0.1:{free_ports(1)[0]}"):
+            pass
+
+    with pytest.raises(Unavailable, match=r"tcp://127\.0\.0\.1:\d+: Connection refused"):
+        asyncio.run(main())
 
 
 def test_dead_addresses_are_passed_over() -> None:

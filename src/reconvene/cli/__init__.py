@@ -74,15 +74,21 @@ def _top(
         print(f"reconvene {__version__}")
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
-        names = ", ".join(name for name, module, _ in COMMANDS if find_spec(module) is not None)
-        _complain(f"expected a command: {names}; --help says what they do")
+        _complain(_expected())
         raise typer.Exit(BAD_INPUT)
+
+
+def _expected() -> str:
+    names = ", ".join(name for name, module, _ in COMMANDS if find_spec(module) is not None)
+    return f"expected a command: {names}; --help says what they do"
 
 
 def _run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character still gets the rest
+    if arguments and not arguments[0].startswith("-") and all(arguments[0] != name for name, _, _ in COMMANDS):
+        return _refuse(f"{arguments[0]}: {_expected()}", arguments)
     try:
         code: Any = build(arguments[0] if arguments else None)(
             arguments, prog_name="reconvene", standalone_mode=False

@@ -37,6 +37,8 @@ def _parse(given: str | Path) -> Address:
         return _unix(given, given.removeprefix("unix:"))
     if given.startswith("tcp://"):
         return _tcp(given, given.removeprefix("tcp://"))
+    if "://" in given:
+        raise _no_address(given)
     if "/" in given or given.endswith(".sock"):
         return _unix(given, given)
     return _tcp(given, given)

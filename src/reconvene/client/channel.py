@@ -34,6 +34,8 @@ __all__ = ["ERRORS", "HEARTBEAT_S", "Channel", "open_channel"]
 
 HEARTBEAT_S = 5.0
 """How often a client that says or hears nothing asks for a sign of life; two times without one: the site is dead."""
+FAREWELL_S = 1.0
+"""How long the end of a connection may take: with TLS, both sides say goodbye."""
 MESSAGE_BYTES = 1 << 30
 """The longest message that a site may announce."""
 
@@ -72,7 +74,9 @@ async def open_channel(
     except ssl.SSLError as error:
         raise Rejected(f"{address}: TLS: {error.reason or error}") from None
     except OSError as error:
-        raise Unavailable(f"{address}: {error.strerror or error}") from None
+        # Of a refused connection asyncio tells which call failed, not that it was refused.
+        why = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error.strerror
+        raise Unavailable(f"{address}: {why or error}") from None
     except BaseException:
         channel.close()
         raise
@@ -104,6 +108,7 @@ class Channel(asyncio.Protocol):
         self._beat_at = 0.0
         self._beat: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
+        self._gone: asyncio.Future[None] = self._loop.create_future()
         self.closed = False
 
     # -- use
@@ -135,6 +140,13 @@ class Channel(asyncio.Protocol):
             self._lost(self, reason)
         else:
             self._done.cancel()
+
+    async def wait_closed(self) -> None:
+        """After `close`: until nothing is left of the connection, so that the loop may end."""
+        if self._transport is None:
+            return
+        await asyncio.wait([self._gone], timeout=FAREWELL_S)
+        self._transport.abort()  # where it is gone, nothing happens
 
     def _flush(self) -> None:
         self._flushing = False
@@ -192,6 +204,8 @@ class Channel(asyncio.Protocol):
             self._fail(error)
 
     def connection_lost(self, error: Exception | None) -> None:
+        if not self._gone.done():
+            self._gone.set_result(None)
         if isinstance(error, ssl.SSLError):
             self._fail(Rejected(f"{self.address}: TLS: {error.reason or error}"))
         else:
