@@ -1,0 +1,205 @@
+"""Random faults on a local cluster, one after the other, from a seed.
+
+Given: a cluster that runs. Promised: at every step something is broken or mended; at no time are more sites out of
+work than a minority, so that there is always something for the others to do; `mend` leaves nothing broken.
+"""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+from reconvene.errors import Unavailable
+from reconvene.local.cluster import LocalCluster
+from reconvene.local.control import Line
+from reconvene.wire.clients import Block
+
+__all__ = ["BREAKS", "MENDS", "Campaign", "cut", "leave"]
+
+BREAKS = ("kill", "pause", "partition", "one-way", "term")
+MENDS = ("restart", "resume", "heal")
+_ANSWER_S = 2.0
+_LEAVE_S = 15.0
+_START_S = 60.0
+_POLL_S = 0.005
+_PATIENCE_S = 3.5
+"""Without anything being broken, while a site starts."""
+
+
+def leave(cluster: LocalCluster, name: str, timeout_s: float = _LEAVE_S) -> float:
+    """SIGTERM: the site leaves and ends. Gives how long that took, in s."""
+    began = time.monotonic()
+    os.kill(cluster.pids[name], signal.SIGTERM)
+    while cluster.state(name) != "down":
+        if time.monotonic() - began > timeout_s:
+            raise Unavailable(f"site {name} has not left {timeout_s:g} s after SIGTERM:\n{cluster.log_tail(name)}")
+        time.sleep(_POLL_S)
+    return time.monotonic() - began
+
+
+def cut(cluster: LocalCluster, name: str, incoming: Collection[str] = (), outgoing: Collection[str] = ()) -> None:
+    """The site drops what comes from some, and what goes to others, until the next partition or heal."""
+    line = Line(Path(cluster.addresses[name]), _ANSWER_S)
+    try:
+        number = line.ask(lambda request: Block(request, sorted(incoming), sorted(outgoing)))
+        line.answer(number, time.monotonic() + _ANSWER_S)
+    finally:
+        line.close()
+
+
+class Campaign:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        seed: int,
+        *,
+        kinds: Collection[str] = (*BREAKS, *MENDS),
+        spared: Collection[str] = (),
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """`spared` sites are paused and cut off like others, and never ended."""
+        self.cluster = cluster
+        self.faults: Counter[str] = Counter()
+        self.longest_gap_s = 0.0
+        """Without anything being broken."""
+        self._random = random.Random(f"campaign/{seed}")
+        self._kinds = frozenset(kinds)
+        self._spared = frozenset(spared)
+        self._tell = tell
+        self._down: list[str] = []
+        self._paused: list[str] = []
+        self._split = False
+        self._broke_at = time.monotonic()
+
+    # -- what can be done now
+
+    @property
+    def idle_s(self) -> float:
+        """Since something was last broken."""
+        return time.monotonic() - self._broke_at
+
+    def _up(self) -> list[str]:
+        return [name for name in self.cluster.names if name not in self._down and name not in self._paused]
+
+    def _possible(self) -> list[str]:
+        names = self.cluster.names
+        out = len(self._down) + len(self._paused)
+        room = out < (len(names) - 1) // 2
+        victims = [name for name in self._up() if name not in self._spared]
+        possible = {
+            "kill": room and bool(victims),
+            "term": room and bool(victims),
+            "pause": room and not self._paused,
+            "partition": not self._split,
+            "one-way": not self._split and len(self._up()) > 1,
+            "restart": bool(self._down),
+            "resume": bool(self._paused),
+            "heal": self._split,
+        }
+        return [kind for kind, can in possible.items() if can and kind in self._kinds]
+
+    def check(self) -> None:
+        """Raises Unavailable where a site has ended that nobody ended."""
+        for name in self.cluster.names:
+            if name not in self._down and self.cluster.state(name) == "down":
+                raise Unavailable(
+                    f"site {name} has ended by itself; the end of its log:\n{self.cluster.log_tail(name)}"
+                )
+
+    # -- doing it
+
+    def step(self, *, breaking: bool = False) -> str:
+        """Breaks or mends something; `breaking`: breaks something, where anything can be. Gives what."""
+        possible = self._possible()
+        breaks = [kind for kind in possible if kind in BREAKS]
+        kind = self._random.choice(breaks if breaking and breaks else possible)
+        self.do(kind)
+        return kind
+
+    def do(self, kind: str) -> None:
+        what = getattr(self, f"_{kind.replace('-', '_')}")()
+        self.faults[kind] += 1
+        self._tell(f"{kind} {what}")
+        if kind in BREAKS:
+            self.longest_gap_s = max(self.longest_gap_s, self.idle_s)
+            self._broke_at = time.monotonic()
+
+    def mend(self) -> None:
+        """Everything."""
+        if self._split:
+            self.do("heal")
+        while self._paused:
+            self.do("resume")
+        while self._down:
+            self.do("restart")
+
+    def _victim(self, spare: bool = True) -> str:
+        return self._random.choice([name for name in self._up() if not spare or name not in self._spared])
+
+    def _kill(self) -> str:
+        name = self._victim()
+        self.cluster.crash(name)
+        self._down.append(name)
+        return name
+
+    def _term(self) -> str:
+        name = self._victim()
+        took_s = leave(self.cluster, name)
+        self._down.append(name)
+        return f"{name} in {took_s * 1e3:.0f} ms"
+
+    def _pause(self) -> str:
+        name = self._victim(spare=False)
+        self.cluster.pause(name)
+        self._paused.append(name)
+        return name
+
+    def _partition(self) -> str:
+        names = list(self.cluster.names)
+        self._random.shuffle(names)
+        parts = self._random.randint(2, min(3, len(names)))
+        edges = sorted(self._random.sample(range(1, len(names)), parts - 1))
+        components = [names[a:b] for a, b in zip([0, *edges], [*edges, len(names)], strict=True)]
+        self.cluster.partition(components)
+        self._split = True
+        return _shown(components)
+
+    def _one_way(self) -> str:
+        name = self._victim(spare=False)
+        others = [other for other in self.cluster.names if other != name]
+        deaf = self._random.sample(others, self._random.randint(1, len(others)))
+        incoming = self._random.random() < 0.5
+        apart = {other for part in self.cluster.components if name not in part for other in part}
+        cut(self.cluster, name, apart.union(deaf if incoming else ()), apart.union(() if incoming else deaf))
+        self._split = True
+        return f"{','.join(deaf)} to {name}" if incoming else f"{name} to {','.join(deaf)}"
+
+    def _heal(self) -> str:
+        self.cluster.heal()
+        self._split = False
+        return ""
+
+    def _restart(self) -> str:
+        """On a busy machine a site takes seconds to start; the others are not left in peace for so long."""
+        name = self._random.choice(self._down)
+        with ThreadPoolExecutor(1) as thread:
+            start = thread.submit(self.cluster.restart, name, timeout_s=_START_S)
+            while not wait([start], _POLL_S).done:
+                if self.idle_s > _PATIENCE_S and "one-way" in self._kinds and self._up():
+                    self.do("one-way")
+            start.result()
+        self._down.remove(name)
+        return name
+
+    def _resume(self) -> str:
+        name = self._paused.pop()
+        self.cluster.resume(name)
+        return name
+
+
+def _shown(components: Sequence[Sequence[str]]) -> str:
+    return " | ".join(",".join(sorted(component)) for component in components)

@@ -1,0 +1,136 @@
+"""A cluster of real sites under load for minutes or hours, broken every few seconds, every trace verified.
+
+    python -m reconvene.local.soak --minutes 10 --out out/soak-real
+
+It runs in parts: each begins with all sites together, ends in rest, and has a trace of its own, which is judged and,
+where nothing was found, removed. Finished parts are lines in a file under --out: a run that was cut off goes on with
+the next part. What is found ends it at once, with exit 1; the trace, the sites' logs and the clients' stay.
+"""
+
+import argparse
+import math
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from reconvene.errors import ReconveneError
+from reconvene.local.cluster import LocalCluster
+from reconvene.local.soak_part import Part, Tell, open_cluster, run_part
+from reconvene.local.soak_report import complaints, lines, part_line
+
+__all__ = ["main"]
+
+_PARTS_FILE, _CLUSTER, _FAULTS_LOG, _LOAD_LOG = "parts.jsonl", "cluster", "faults.log", "load.log"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    out = Path(options.out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if options.fresh:
+            _forget(out)
+        return _soak(options, out)
+    except (ReconveneError, OSError) as error:
+        print(f"soak: {error}; what there is stays in {out}", file=sys.stderr)
+        return 1
+
+
+def _soak(options: argparse.Namespace, out: Path) -> int:
+    parts = list(_read(out / _PARTS_FILE))
+    wanted = math.ceil(options.minutes / options.part)
+    if parts:
+        print(f"{len(parts)} parts are done already, in {out / _PARTS_FILE}", file=sys.stderr)
+    seconds = 60 * min(options.part, options.minutes)
+    for number in range(len(parts) + 1, wanted + 1):
+        with _shown(number, wanted, out / _FAULTS_LOG) as tell:
+            cluster = open_cluster(out / _CLUSTER, options.sites)
+            seed = 1000 * options.seed + number
+            part = run_part(cluster, number, seed, seconds, options.rate, out / _LOAD_LOG, tell)
+        with (out / _PARTS_FILE).open("ab") as file:
+            file.write(msgspec.json.encode(part) + b"\n")
+        parts.append(part)
+        print(part_line(part), flush=True)
+        if not part.ok:
+            print(f"the trace is in {cluster.trace_dir}", flush=True)
+            break
+        if not options.keep:
+            shutil.rmtree(cluster.trace_dir)
+        else:
+            cluster.trace_dir.rename(out / f"trace-{number}")
+    print("\n".join(lines(parts)))
+    found = complaints(parts, options.least)
+    print("\n".join(found) or "nothing was found")
+    return 1 if found else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m reconvene.local.soak", description=__doc__.split("\n")[0])
+    parser.add_argument("--minutes", type=_positive, default=10.0, help="under load, in all parts together")
+    parser.add_argument("--part", type=_positive, default=2.0, metavar="MINUTES", help="how long a part is")
+    parser.add_argument("--sites", type=int, choices=range(3, 27), metavar="3-26", default=5)
+    parser.add_argument("--rate", type=_positive, default=2200.0, help="messages a second that clients try to send")
+    parser.add_argument("--least", type=float, default=1000.0, help="messages a second below which it fails")
+    parser.add_argument("--seed", type=int, default=1, help="decides the faults and the messages")
+    parser.add_argument("--out", default="out/soak-real", help="where results are kept")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--keep", action="store_true", help="keep traces in which nothing was found too")
+    return parser
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
+    return value
+
+
+def _forget(out: Path) -> None:
+    """What a soak has put there, and nothing else."""
+    if (out / _CLUSTER / "cluster.toml").exists():
+        LocalCluster(out / _CLUSTER).kill()
+    for directory in (out / _CLUSTER, *out.glob("trace-*")):
+        shutil.rmtree(directory, ignore_errors=True)
+    for name in (_PARTS_FILE, _FAULTS_LOG, _LOAD_LOG):
+        (out / name).unlink(missing_ok=True)
+
+
+def _read(file: Path) -> Iterator[Part]:
+    if not file.exists():
+        return
+    for line in file.read_bytes().splitlines(keepends=True):
+        if line.endswith(b"\n"):  # a torn last line is a part that was not finished
+            yield msgspec.json.decode(line, type=Part)
+
+
+@contextmanager
+def _shown(number: int, wanted: int, log: Path) -> Iterator[Tell]:
+    """What happens goes into a log, and on a terminal the last of it is shown."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("part {task.fields[part]}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    began = time.monotonic()
+    with log.open("a") as file, Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("starts", total=None, part=f"{number} of {wanted}")
+
+        def tell(what: str) -> None:
+            file.write(f"part {number} {time.monotonic() - began:7.2f} s  {what}\n")
+            file.flush()
+            progress.update(task, description=what)
+
+        yield tell
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""A trace of a local cluster, counted and judged."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from reconvene.errors import Malformed
+from reconvene.trace.events import Row
+from reconvene.trace.reader import read_run
+from reconvene.trace.writer import node_file
+
+__all__ = ["Counts", "Verdict", "count", "judge"]
+
+
+class Counts(Struct, kw_only=True):
+    """What is in a trace. Only regular configurations count, each once, however many sites were in it."""
+
+    rows: int = 0
+    messages: int = 0
+    deliveries: int = 0
+    configurations: int = 0
+    failures: int = 0
+    """Crashes that a later start of the site found."""
+    leaves: int = 0
+    by_service: dict[str, int] = {}
+
+
+class Witnessed(Struct):
+    node: str
+    n: int
+    detail: str
+
+
+class Check(Struct):
+    id: str
+    cases: int
+    violations: int
+    witnesses: list[Witnessed]
+
+
+class Verdict(Struct):
+    """What `reconvene verify --json` says."""
+
+    ok: bool
+    events: int
+    checks: list[Check]
+
+    def cases(self, prefix: str) -> dict[str, int]:
+        """By check: how many cases those had whose names begin so."""
+        return {check.id: check.cases for check in self.checks if check.id.startswith(prefix)}
+
+    @property
+    def violations(self) -> int:
+        return sum(check.violations for check in self.checks)
+
+    def witnesses(self) -> list[str]:
+        return [
+            f"{check.id}: {witness.node} n {witness.n}: {witness.detail}"
+            for check in self.checks
+            for witness in check.witnesses
+        ]
+
+
+def judge(trace: Path) -> Verdict:
+    """In a process of its own, as anyone would ask for it: what it takes of memory is given back."""
+    command = [sys.executable, "-m", "reconvene", "verify", str(trace), "--json"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    try:
+        verdict = msgspec.json.decode(done.stdout, type=Verdict)
+    except msgspec.MsgspecError:
+        raise Malformed(f"{trace}: can't be judged: {done.stderr.decode(errors='replace').strip()}") from None
+    assert done.returncode == (0 if verdict.ok else 1), "the exit code says the same"
+    return verdict
+
+
+def count(trace: Path) -> Counts:
+    counts = Counts()
+    configurations: set[str] = set()
+    services: Counter[str] = Counter()
+    for node in read_run(trace).nodes:
+        with node_file(trace, node).open("rb") as lines:
+            for line in lines:
+                counts.rows += 1
+                # The columns stand in the schema's order, so that most rows need not be decoded to be counted.
+                if b'"layer":"evs","kind":"deliver"' in line:
+                    counts.deliveries += 1
+                elif b'"layer":"evs"' in line:
+                    _count_row(msgspec.json.decode(line, type=Row), counts, configurations, services)
+    counts.configurations = len(configurations)
+    counts.by_service = dict(sorted(services.items()))
+    return counts
+
+
+def _count_row(row: Row, counts: Counts, configurations: set[str], services: Counter[str]) -> None:
+    match row.kind:
+        case "send":
+            counts.messages += 1
+            services[str(row.service)] += 1
+        case "fail":
+            counts.failures += 1
+        case "stop":
+            counts.leaves += 1
+        case "conf" if row.conf_kind == "regular":
+            configurations.add(str(row.conf))

@@ -1,0 +1,85 @@
+"""How sites fare while a soak lasts: their memory, and what they refused.
+
+A site that was restarted begins anew, so memory is compared within one life of a site: from when it was warm, which
+takes it a while of work, to when it was last looked at.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+from msgspec import Struct
+
+from reconvene.local.cluster import LocalCluster
+
+__all__ = ["WARM_S", "Life", "Vitals", "resident_bytes"]
+
+WARM_S = 15.0
+"""Work after which a site has made what it keeps: buffers, tables, the allocator's reserve."""
+
+_REFUSED = ("malformed", "stale", "dropped_")
+"""Counters of what was not taken in begin so."""
+
+
+class Life(Struct, kw_only=True):
+    """One process of one site."""
+
+    site: str
+    pid: int
+    age_s: float = 0.0
+    """When it was last looked at."""
+    born_bytes: int = 0
+    """Resident when it was first looked at …"""
+    warm_bytes: int | None = None
+    """… the first time that it was warm …"""
+    last_bytes: int = 0
+    """… and the last time."""
+    peak_bytes: int = 0
+
+    @property
+    def warm_for_s(self) -> float:
+        return max(0.0, self.age_s - WARM_S)
+
+
+def resident_bytes(pid: int) -> int:
+    """0 where there is no such process any more."""
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text().split()
+    except OSError:
+        return 0
+    return int(pages[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Vitals:
+    def __init__(self) -> None:
+        self.lives: dict[int, Life] = {}
+        self._counters: dict[int, dict[str, int]] = {}
+
+    def look(self, cluster: LocalCluster) -> None:
+        """At all that answer."""
+        for status in cluster.statuses().values():
+            pid, resident = status["pid"], resident_bytes(status["pid"])
+            if not resident:
+                continue
+            life = self.lives.setdefault(pid, Life(site=status["name"], pid=pid, born_bytes=resident))
+            life.age_s = status["uptime_s"]
+            life.last_bytes = resident
+            life.peak_bytes = max(life.peak_bytes, resident)
+            if life.warm_bytes is None and life.age_s >= WARM_S:
+                life.warm_bytes = resident
+            self._counters[pid] = status["counters"]
+
+    def refused(self) -> dict[str, int]:
+        """Of all lives together, as far as they were looked at; what never happened is left out."""
+        total: Counter[str] = Counter()
+        for counters in self._counters.values():
+            total.update({name: count for name, count in counters.items() if name.startswith(_REFUSED)})
+        return {name: count for name, count in sorted(total.items()) if count}
+
+    def longest(self) -> list[Life]:
+        """For each site its longest life, the longest first."""
+        by_site: dict[str, Life] = {}
+        for life in self.lives.values():
+            if life.site not in by_site or life.age_s > by_site[life.site].age_s:
+                by_site[life.site] = life
+        return sorted(by_site.values(), key=lambda life: -life.age_s)

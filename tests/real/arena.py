@@ -1,0 +1,134 @@
+"""A cluster of real sites under load, for one test: what was broken, what the clients saw, what the trace says."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from reconvene.local import LocalCluster
+from reconvene.local.campaign import Campaign
+from reconvene.local.load_fleet import Load, Outcome
+from reconvene.local.soak_judge import Counts, Verdict, count, judge
+from reconvene.trace.events import Run
+from reconvene.trace.reader import read_run
+
+__all__ = ["Arena", "End", "arena"]
+
+QUIET_S = 1.5
+"""Without an event, to be at rest: more than twice the time to suspicion."""
+BUSY_S = 20.0
+"""What comes about in a fraction of a second may take so long on a machine that others keep busy."""
+
+NEED_CHANGES = ("evs.3", "evs.4", "evs.primary.continuity")
+"""Checks that look only at who goes on from one configuration to the next."""
+
+
+@dataclass(slots=True)
+class End:
+    """How a run ended: all that there is to look at afterwards."""
+
+    run: Run
+    counts: Counts
+    verdict: Verdict
+    clients: Outcome
+
+
+class Arena:
+    def __init__(self, directory: Path, cluster: LocalCluster, load: Load, seed: int) -> None:
+        self.directory = directory
+        self.cluster = cluster
+        self.load = load
+        self.seed = seed
+
+    def campaign(self, seconds: float, kinds: Sequence[str], gap_s: float = 1.2) -> Campaign:
+        """Faults of these kinds at random, for this long; then all are mended."""
+        faults = Campaign(self.cluster, self.seed, kinds=kinds, tell=print)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.load.check()
+            faults.step(breaking=faults.idle_s > 2 * gap_s)
+            time.sleep(gap_s)
+        faults.mend()
+        return faults
+
+    def pass_by(self, seconds: float) -> None:
+        """Time in which the clients work."""
+        self.load.check()
+        time.sleep(seconds)
+
+    def together(self, components: Sequence[Sequence[str]] | None = None) -> None:
+        self.cluster.wait_for(components, timeout_s=BUSY_S)
+
+    def finish(self, *, changes: bool = True) -> End:
+        """Everything was mended. Lets it come to rest, ends it, and has it judged: no violation is borne here.
+
+        `changes`: sites have parted or met under load, so that every check has something to look at.
+        """
+        self.together([self.cluster.names])
+        self.load.quiet()
+        trace = self.cluster.finish_trace(quiet_s=QUIET_S)
+        end = End(read_run(trace), count(trace), judge(trace), self.load.finish())
+        print(end.counts)
+        assert end.verdict.ok, end.verdict.witnesses()
+        assert end.clients.faults == []
+        self._looked_at_something(end, () if changes else NEED_CHANGES)
+        return end
+
+    def _looked_at_something(self, end: End, excused: Collection[str]) -> None:
+        assert end.run.settled
+        for prefix in ("evs.", "vs.", "live.", "to.", "transis."):
+            cases = end.verdict.cases(prefix)
+            assert cases
+            empty = [check for check in cases if not cases[check] and check not in excused]
+            assert not empty, f"looked at nothing: {empty}"
+        assert end.verdict.cases("live.membership") == {"live.membership": len(self.cluster.names)}
+        assert set(end.counts.by_service) == {"fifo", "causal", "agreed", "safe"}
+        # Joins and tables of groups are messages too, so there are more than the clients know of.
+        assert end.counts.messages >= end.clients.accepted - sum(
+            max(0, stream.missing) for written in end.clients.written for stream in written.streams
+        )
+        assert end.clients.delivered > end.clients.accepted > 0
+        assert end.clients.shared > 0
+
+
+@contextmanager
+def arena(
+    seed: int,
+    nodes: int = 3,
+    *,
+    rate: float = 400.0,
+    large: float = 0.002,
+    roaming: bool = False,
+    settings: Mapping[str, object] | None = None,
+) -> Iterator[Arena]:
+    """Sites in one configuration, a client of each at work. The directory stays where the test fails, and is named.
+
+    `roaming`: clients go on to the next site when they lose their own.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="rv-real-", dir="/tmp"))
+    print(f"seed {seed}, in {directory}")
+    try:
+        with LocalCluster.create(directory / "c", nodes, settings=settings) as cluster:
+            cluster.start(timeout_s=2 * BUSY_S)
+            own = list(cluster.addresses.values())
+            places = [own[at:] + own[:at] if roaming else [own[at]] for at in range(nodes)]
+            with Load.on(places, rate=rate, seed=seed, log=directory / "load.log", processes=2, large=large) as load:
+                _wait_for_clients(cluster, nodes)
+                yield Arena(directory, cluster, load, seed)
+    except BaseException as error:
+        error.add_note(f"seed {seed}; what it left is in {directory}")
+        raise
+    shutil.rmtree(directory)
+
+
+def _wait_for_clients(cluster: LocalCluster, count: int) -> None:
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        groups = [status["groups"] for status in cluster.statuses().values()]
+        if all([group["members"] for group in there] == [count, count] for there in groups) and groups:
+            return
+        assert time.monotonic() < deadline, "the clients have not joined"
+        time.sleep(0.05)

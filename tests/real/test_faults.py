@@ -1,0 +1,209 @@
+"""Real sites on loopback, broken under load; every trace is verified, and the clients check what they read."""
+
+import time
+from pathlib import Path
+
+from tests.real.arena import Arena, End, arena
+
+from reconvene import Message, blocking
+from reconvene.local.campaign import cut, leave
+from reconvene.local.load import Written
+from reconvene.local.load_ledger import stream_name
+from reconvene.trace.events import Row
+from reconvene.trace.reader import read_rows
+
+FLOOD = 20_000
+"""More messages than may be under way at once."""
+SUSPECTED_S = 0.63
+"""A member of three that is silent for so long is suspected."""
+
+
+def test_killed_and_restarted_at_random() -> None:
+    with arena(11) as it:
+        faults = it.campaign(6, ("kill", "restart"), gap_s=0.9).faults
+        end = it.finish()
+        assert faults["kill"] >= 2
+        assert faults["restart"] == faults["kill"]
+        assert end.counts.failures == faults["kill"]
+        assert end.counts.configurations > 2 * faults["kill"]
+        assert sum(reading.rejoined for reading in end.clients.readings) >= faults["kill"]
+
+
+def test_roaming_clients_go_on_elsewhere() -> None:
+    with arena(12, roaming=True) as it:
+        it.cluster.crash("b")
+        it.together([["a", "c"]])
+        _wait_for_members(it, "a", 3)
+        it.pass_by(1)
+        it.cluster.restart("b")
+        end = it.finish()
+        (lone,) = [reading for reading in end.clients.readings if reading.group == "plain" and reading.rejoined]
+        assert lone.reader == "client 1"
+
+
+def test_stopped_for_longer_than_suspicion() -> None:
+    with arena(21) as it:
+        for name, others in (("b", ["a", "c"]), ("a", ["b", "c"])):
+            it.cluster.pause(name)
+            it.together([others])
+            it.pass_by(3 * SUSPECTED_S)
+            it.cluster.resume(name)
+            it.together([it.cluster.names])
+            it.pass_by(0.5)
+        end = it.finish()
+        assert end.counts.failures == 0
+        assert end.counts.configurations >= 2 * 2 + 1
+        blocked = {reading.reader for reading in end.clients.readings if reading.blocked}
+        assert {"client 0", "client 1"} <= blocked, "who slept learns that it was not in the primary component"
+
+
+def test_partitions_and_heals() -> None:
+    with arena(31, nodes=5) as it:
+        cluster = it.cluster
+        cluster.partition([["a", "b"], ["c", "d", "e"]])
+        it.together()
+        health = {name: status["health"] for name, status in cluster.statuses().items()}
+        assert health == {"a": "minority", "b": "minority", "c": "primary", "d": "primary", "e": "primary"}
+        it.pass_by(1)
+        cluster.heal()
+        it.together()
+        it.pass_by(0.5)
+
+        cluster.partition([["a", "e"], ["b", "d"], ["c"]])
+        it.together()
+        assert {status["health"] for status in cluster.statuses().values()} == {"minority"}
+        it.pass_by(1)
+        # From one partition into another, without a heal: pieces of both sides meet.
+        cluster.partition([["a", "b", "c"], ["d", "e"]])
+        it.together()
+        it.pass_by(0.5)
+        cluster.heal()
+        end = it.finish()
+        assert end.counts.failures == 0
+        assert end.counts.configurations >= 1 + 2 + 1 + 3 + 2 + 1
+        assert all(reading.blocked for reading in end.clients.readings if reading.group == "prime")
+
+
+def test_one_way_cuts() -> None:
+    with arena(41) as it:
+        cluster = it.cluster
+        cut(cluster, "a", incoming=["b", "c"])  # a is heard, and hears nobody
+        it.together([["a"], ["b", "c"]])
+        it.pass_by(1)
+        cluster.heal()
+        it.together([cluster.names])
+        cut(cluster, "b", outgoing=["a"])  # a and b can't talk; c can talk with both
+        _wait_until_apart(it, "a", "b")
+        it.pass_by(1)
+        cluster.heal()
+        end = it.finish()
+        assert end.counts.failures == 0
+        assert end.counts.configurations >= 5
+
+
+def test_a_clean_leave() -> None:
+    with arena(51) as it:
+        it.pass_by(1.5)
+        took_s = leave(it.cluster, "c")
+        print(f"left in {took_s * 1e3:.0f} ms")
+        it.together([["a", "b"]])
+        _check_left_at_once(it.cluster.trace_dir)
+        it.pass_by(0.5)
+        it.cluster.restart("c")
+        end = it.finish()
+        assert end.counts.failures == 0
+        assert end.counts.leaves == 1
+        assert _check_accepted_was_heard(end, client=2, readers=("client 0", "client 1")) > 0
+
+
+def test_a_clean_leave_while_a_configuration_changes() -> None:
+    with arena(52) as it:
+        cluster = it.cluster
+        with (
+            blocking.connect(cluster.addresses["a"]) as reading,
+            blocking.connect(cluster.addresses["c"]) as writing,
+        ):
+            reader, writer = reading.join("flood"), writing.join("flood")
+            # Nobody knows yet that b is gone: most of this waits for the next configuration.
+            cluster.crash("b")
+            count = writer.send_many(b"%-500d" % number for number in range(FLOOD))
+            leave(cluster, "c")
+            had = [int(event.data) for event in reader.events(timeout=3) if isinstance(event, Message)]
+            assert had == list(range(count))
+        cluster.restart("b", "c")
+        end = it.finish()
+        assert (end.counts.failures, end.counts.leaves) == (1, 1)
+
+
+def test_everything() -> None:
+    kinds = ("kill", "term", "pause", "partition", "one-way", "restart", "resume", "heal")
+    with arena(61, nodes=5, rate=600.0, roaming=True) as it:
+        faults = it.campaign(10, kinds, gap_s=0.8)
+        end = it.finish()
+        assert faults.faults.total() >= 8
+        assert end.counts.failures == faults.faults["kill"]
+        assert end.counts.leaves == faults.faults["term"]
+        assert end.counts.configurations >= 5
+
+
+# -- what was looked for
+
+
+def _wait_for_members(it: Arena, name: str, count: int) -> None:
+    deadline = time.monotonic() + 20
+    while [group["members"] for group in it.cluster.statuses()[name]["groups"]] != [count, count]:
+        assert time.monotonic() < deadline, "the clients of the lost site have not come back"
+        time.sleep(0.05)
+
+
+def _wait_until_apart(it: Arena, one: str, other: str) -> None:
+    """All three are in configurations without both of these, and agree on them."""
+    deadline = time.monotonic() + 20
+    while True:
+        statuses = it.cluster.statuses()
+        members = {name: status["members"] for name, status in statuses.items() if status["health"] != "forming"}
+        if len(members) == 3 and all(
+            not {one, other} <= set(found) and all(members[member] == found for member in found)
+            for found in members.values()
+        ):
+            return
+        assert time.monotonic() < deadline, f"{members}"
+        time.sleep(0.05)
+
+
+def _check_left_at_once(trace: Path) -> None:
+    """The others have a configuration without the one that left long before its silence would have told them."""
+    (stop,) = [row for row in read_rows(trace, "c") if (row.layer, row.kind) == ("evs", "stop")]
+    for name in ("a", "b"):
+        first = next(row for row in read_rows(trace, name) if _is_without_c(row))
+        after_s = (first.t - stop.t) / 1e9
+        print(f"{name} was in {first.conf} {after_s * 1e3:+.0f} ms after c had ended")
+        assert after_s < SUSPECTED_S / 2
+
+
+def _is_without_c(row: Row) -> bool:
+    return row.kind == "conf" and row.conf_kind == "regular" and row.members == ["a", "b"]
+
+
+def _check_accepted_was_heard(end: End, client: int, readers: tuple[str, ...]) -> int:
+    """Whatever the client's site took, the readers had; gives how much that was."""
+    checked = 0
+    for written in end.clients.written:
+        if written.client == client:
+            for reader in readers:
+                checked += _heard(end, written, reader)
+    return checked
+
+
+def _heard(end: End, written: Written, reader: str) -> int:
+    (reading,) = [
+        reading for reading in end.clients.readings if (reading.reader, reading.group) == (reader, written.group)
+    ]
+    checked = 0
+    for stream in written.streams:
+        for fifo in (False, True):
+            heard = reading.heard.get(stream_name(written.client, stream.number, fifo), 0)
+            accepted = stream.accepted[fifo]
+            assert heard >= accepted, f"{reader} in {written.group}: {heard} of {accepted} of stream {stream.number}"
+            checked += accepted
+    return checked
