@@ -168,12 +168,15 @@ class RemoteLink:
         self._closing = True
         if self._reconnecting is not None:
             self._reconnecting.cancel()
-        if self._channel is not None:
-            self._channel.close("the connection was closed here")
+        channel = self._channel
+        if channel is not None:
+            channel.close("the connection was closed here")
         for place in self._places:
             place.inbox.end(None)
         self._places.clear()
         self._tell_news()
+        if channel is not None:
+            await channel.wait_closed()
 
     # -- waiting for a connection, a membership, room
 
