@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, cycle
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +43,8 @@ class Client:
 class Load:
     """A client for each name, of the site at its addresses or the next one, all in one group.
 
-    Each sends a message every `pause_s`, in turn by all services, as long as it is not held.
+    Each sends a message every `pause_s`, in turn by all services, as long as it is not held; where it has several
+    `flights`, each of these does.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Load:
         addresses: Mapping[str, Addresses | Sequence[str | Path]],
         *,
         pause_s: float = 0.01,
+        flights: int = 1,
         size: int = 0,
         tls: ssl.SSLContext | None = None,
         key: reconvene.ClientKey | None = None,
@@ -58,6 +60,7 @@ class Load:
         """`size`: of every message, at least."""
         self.clients = {name: Client(name, where) for name, where in addresses.items()}
         self._pause_s = pause_s
+        self._flights = flights
         self._size = size
         self._options: dict[str, Any] = {"tls": tls or False, "key": key, "timeout": 3.0, "wait": 10.0}
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="load")
@@ -150,8 +153,9 @@ class Load:
             async with reconvene.connect(client.addresses, **self._options) as site:
                 group = await site.join("load")
                 reading = asyncio.create_task(self._read(client, site, group))
+                numbers = count(1)
                 try:
-                    await self._send(client, group)
+                    await asyncio.gather(*(self._send(client, group, numbers) for _ in range(self._flights)))
                 finally:
                     reading.cancel()
                     await asyncio.gather(reading, return_exceptions=True)
@@ -172,9 +176,8 @@ class Load:
         except Exception as error:
             client.trouble.append(error)
 
-    async def _send(self, client: Client, group: reconvene.Group) -> None:
+    async def _send(self, client: Client, group: reconvene.Group, numbers: Iterator[int]) -> None:
         services = cycle(SERVICES)
-        numbers = count(1)
         while not self._ended.is_set():
             if client.sending:
                 await self._send_one(client, group, f"{client.name}:{next(numbers)}".encode(), next(services))
