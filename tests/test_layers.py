@@ -5,6 +5,7 @@ where it belongs, and write it there.
 """
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,6 +175,12 @@ def test_the_table_points_downward() -> None:
     for layer in LAYERS:
         assert set(layer.uses) <= below, f"{layer.name} uses a layer that the table does not name before it"
         below.add(layer.name)
+
+
+def test_the_architecture_page_has_the_same_layers() -> None:
+    page = (SOURCE.parent / "docs/architecture.md").read_text()
+    table = page.partition("| layer | where |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| (\w+) \|", table, flags=re.MULTILINE) == [layer.name for layer in LAYERS]
 
 
 def test_a_pure_layer_uses_only_pure_ones() -> None:
