@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reconvene.local import LocalCluster
 from reconvene.local.campaign import Campaign
-from reconvene.local.load_fleet import Load, Outcome
+from reconvene.local.load_fleet import Load, Outcome, wait_joined
 from reconvene.local.soak_judge import Counts, Verdict, count, judge
 from reconvene.trace.events import Run
 from reconvene.trace.reader import read_run
@@ -116,19 +116,9 @@ def arena(
             own = list(cluster.addresses.values())
             places = [own[at:] + own[:at] if roaming else [own[at]] for at in range(nodes)]
             with Load.on(places, rate=rate, seed=seed, log=directory / "load.log", processes=2, large=large) as load:
-                _wait_for_clients(cluster, nodes)
+                wait_joined(cluster, BUSY_S)
                 yield Arena(directory, cluster, load, seed)
     except BaseException as error:
         error.add_note(f"seed {seed}; what it left is in {directory}")
         raise
     shutil.rmtree(directory)
-
-
-def _wait_for_clients(cluster: LocalCluster, count: int) -> None:
-    deadline = time.monotonic() + BUSY_S
-    while True:
-        groups = [status["groups"] for status in cluster.statuses().values()]
-        if all([group["members"] for group in there] == [count, count] for there in groups) and groups:
-            return
-        assert time.monotonic() < deadline, "the clients have not joined"
-        time.sleep(0.05)

@@ -3,11 +3,12 @@
 import time
 from pathlib import Path
 
-from tests.real.arena import Arena, End, arena
+from tests.real.arena import BUSY_S, Arena, End, arena
 
 from reconvene import Message, blocking
 from reconvene.local.campaign import cut, leave
 from reconvene.local.load import Written
+from reconvene.local.load_fleet import wait_joined
 from reconvene.local.load_ledger import stream_name
 from reconvene.trace.events import Row
 from reconvene.trace.reader import read_rows
@@ -33,7 +34,7 @@ def test_roaming_clients_go_on_elsewhere() -> None:
     with arena(12, roaming=True) as it:
         it.cluster.crash("b")
         it.together([["a", "c"]])
-        _wait_for_members(it, "a", 3)
+        wait_joined(it.cluster, BUSY_S, count=3)
         it.pass_by(1)
         it.cluster.restart("b")
         end = it.finish()
@@ -149,16 +150,9 @@ def test_everything() -> None:
 # -- what was looked for
 
 
-def _wait_for_members(it: Arena, name: str, count: int) -> None:
-    deadline = time.monotonic() + 20
-    while [group["members"] for group in it.cluster.statuses()[name]["groups"]] != [count, count]:
-        assert time.monotonic() < deadline, "the clients of the lost site have not come back"
-        time.sleep(0.05)
-
-
 def _wait_until_apart(it: Arena, one: str, other: str) -> None:
     """All three are in configurations without both of these, and agree on them."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + BUSY_S
     while True:
         statuses = it.cluster.statuses()
         members = {name: status["members"] for name, status in statuses.items() if status["health"] != "forming"}

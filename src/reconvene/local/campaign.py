@@ -130,12 +130,12 @@ class Campaign:
 
     def mend(self) -> None:
         """Everything."""
-        if self._split:
-            self.do("heal")
         while self._paused:
             self.do("resume")
         while self._down:
             self.do("restart")
+        if self._split:  # last: something may be cut while a site starts
+            self.do("heal")
 
     def _victim(self, spare: bool = True) -> str:
         return self._random.choice([name for name in self._up() if not spare or name not in self._spared])

@@ -106,15 +106,31 @@ class Report(Struct, kw_only=True):
     """Why memberships ended, where that was not asked for."""
 
 
+class Pace:
+    """What one client writes is shared out among those of its groups in which it can."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._able: set[Membership] = set()
+
+    def share(self, membership: "Membership", able: bool) -> float:
+        """Messages a second that this one may write now."""
+        if not able:
+            self._able.discard(membership)
+            return 0.0
+        self._able.add(membership)
+        return self._rate / len(self._able)
+
+
 class Membership:
     """One client in one group: its writer and its reader."""
 
-    def __init__(self, job: Job, client: Client, choice: GroupChoice) -> None:
+    def __init__(self, job: Job, client: Client, choice: GroupChoice, pace: Pace) -> None:
         self.written = Written(client=client.number, group=choice.name)
         self.ledger = Ledger(f"client {client.number}", choice.name)
         self.ended: list[str] = []
         self._choice = choice
-        self._rate = client.rate / len(job.groups)
+        self._pace = pace
         self._large = job.large
         self._services = [service for service in Service if service.label in job.services]
         self._random = random.Random(f"{job.seed}/{client.number}/{choice.name}")
@@ -149,6 +165,7 @@ class Membership:
                 self.ended.append(str(error))
             finally:
                 writer.cancel()
+                self._pace.share(self, able=False)
             self._broke()
             self.ledger.rejoined()
             await asyncio.sleep(_AGAIN_S)
@@ -195,9 +212,13 @@ class Membership:
         while self._writing:
             await asyncio.sleep(_TICK_S * self._random.uniform(0.5, 1.5))
             now = time.monotonic()
+            rate = self._pace.share(self, able=not group.blocked)
+            if not rate:
+                done_until = now
+                continue
             done_until = max(done_until, now - _CATCH_UP_S)
-            due = int((now - done_until) * self._rate)
-            done_until += due / self._rate
+            due = int((now - done_until) * rate)
+            done_until += due / rate
             while due > 0 and self._writing:
                 burst = self._random.randint(1, due)
                 due -= burst
@@ -241,7 +262,8 @@ async def run(job: Job, orders: asyncio.StreamReader) -> Report:
     async with asyncio.TaskGroup() as tasks:
         lives = []
         for client in job.clients:
-            own = [Membership(job, client, choice) for choice in job.groups]
+            pace = Pace(client.rate)
+            own = [Membership(job, client, choice, pace) for choice in job.groups]
             memberships += own
             lives.append(tasks.create_task(_live(client, own)))
         if await orders.readline():

@@ -13,14 +13,16 @@ from typing import Self
 import msgspec
 
 from reconvene.errors import Unavailable
+from reconvene.local.cluster import LocalCluster
 from reconvene.local.load import DRAINED, Client, GroupChoice, Job, Report
 from reconvene.local.load_ledger import disagreements
 
-__all__ = ["GROUPS", "Load", "Outcome"]
+__all__ = ["GROUPS", "Load", "Outcome", "wait_joined"]
 
 GROUPS = (GroupChoice("plain"), GroupChoice("prime", primary=True))
 _DRAIN_S = 30.0
 _END_S = 15.0
+_POLL_S = 0.05
 
 
 class Outcome:
@@ -130,6 +132,19 @@ class Load:
             process.stdin.flush()
         except OSError:
             raise Unavailable(f"a client process has ended: see {self.log}") from None
+
+
+def wait_joined(cluster: LocalCluster, timeout_s: float, count: int | None = None) -> None:
+    """Until every site knows of so many members of each group; by default of a client for each site."""
+    deadline = time.monotonic() + timeout_s
+    wanted = [len(cluster.names) if count is None else count] * len(GROUPS)
+    while True:
+        statuses = cluster.statuses().values()
+        if statuses and all([group["members"] for group in status["groups"]] == wanted for status in statuses):
+            return
+        if time.monotonic() > deadline:
+            raise Unavailable(f"the clients have not joined within {timeout_s:g} s")
+        time.sleep(_POLL_S)
 
 
 def _read(process: "subprocess.Popen[bytes]", count: int, deadline: float) -> bytes:

@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=_positive, default=10.0, help="under load, in all parts together")
     parser.add_argument("--part", type=_positive, default=2.0, metavar="MINUTES", help="how long a part is")
     parser.add_argument("--sites", type=int, choices=range(3, 27), metavar="3-26", default=5)
-    parser.add_argument("--rate", type=_positive, default=2200.0, help="messages a second that clients try to send")
+    parser.add_argument("--rate", type=_positive, default=2000.0, help="messages a second that clients try to send")
     parser.add_argument("--least", type=float, default=1000.0, help="messages a second below which it fails")
     parser.add_argument("--seed", type=int, default=1, help="decides the faults and the messages")
     parser.add_argument("--out", default="out/soak-real", help="where results are kept")

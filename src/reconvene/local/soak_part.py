@@ -12,7 +12,7 @@ from reconvene.errors import Rejected
 from reconvene.local.campaign import BREAKS, Campaign
 from reconvene.local.cluster import LocalCluster
 from reconvene.local.layout import site_names
-from reconvene.local.load_fleet import Load, Outcome
+from reconvene.local.load_fleet import Load, Outcome, wait_joined
 from reconvene.local.soak_judge import Counts, Verdict, count, judge
 from reconvene.local.soak_vitals import Life, Vitals
 
@@ -93,6 +93,7 @@ def run_part(
     with cluster:
         cluster.start(_TOGETHER_S)
         with Load.on(_places(cluster), rate=rate, seed=seed, log=log) as load:
+            wait_joined(cluster, _TOGETHER_S)
             began = time.monotonic()
             campaign = Campaign(cluster, seed, spared=[spared], tell=tell)
             _break(campaign, load, vitals, random.Random(f"soak/{seed}"), began + seconds)
