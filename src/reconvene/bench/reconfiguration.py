@@ -18,7 +18,7 @@ __all__ = ["run"]
 
 DETECTION_MS = 200
 """A site is suspected, a token taken for lost, after so long."""
-HEALS = 4
+HEALS = 2
 QUICK_HEALS = 1
 MTU = 1500
 

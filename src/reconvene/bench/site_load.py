@@ -55,6 +55,8 @@ class Load:
         self.arrived: asyncio.Future[None] | None = None
         self.complete = asyncio.Event()
         """Every member has been there."""
+        self.changed = asyncio.Event()
+        """Since then there was another view."""
         self.marks: list[int] = []
         """Moments at which to note."""
         self.noted: list[dict[str, Any]] = []
@@ -109,7 +111,9 @@ class Load:
     def view(self, event: object) -> None:
         if isinstance(event, reconvene.View) and event.kind == "regular":
             _tell({"members": len(event.members), "at": monotonic_ns()})
-            if len(event.members) == self.members:
+            if self.complete.is_set():
+                self.changed.set()
+            elif len(event.members) == self.members:
                 self.complete.set()
 
 
@@ -123,7 +127,9 @@ async def throughput(load: Load, arguments: list[str]) -> None:
     while monotonic_ns() < end + _OVER_NS:
         await load.group.send_many(payloads)
     await load.group.send(_END)
-    await load.ended.wait()
+    await _either(load.ended, load.changed)
+    if load.changed.is_set():
+        raise reconvene.Unavailable("the group changed in the middle: a site was suspected, or is gone")
     if len(load.noted) < 2:
         raise reconvene.Unavailable("nothing was delivered after the last moment that counts")
     first, last = load.noted
@@ -133,6 +139,15 @@ async def throughput(load: Load, arguments: list[str]) -> None:
     if load.sampler is not None:
         told["profile"] = [[*place, count] for place, count in load.sampler.seen.items()]
     _tell(told)
+
+
+async def _either(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
 
 
 async def latency(load: Load, arguments: list[str]) -> None:
