@@ -43,7 +43,7 @@ def test_bad_usage(arguments: list[str], expected: str, capsys: pytest.CaptureFi
     assert call(*arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == f"{expected}\n"
+    assert captured.err == f"reconvene: {expected}\n"
     assert call(*arguments, "--json") == 2
     assert json.loads(capsys.readouterr().out) == {"error": expected}
 

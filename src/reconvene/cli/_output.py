@@ -26,5 +26,5 @@ def refuse(message: str, as_json: bool = False) -> NoReturn:
     line = " ".join(message.split())
     if as_json:
         print_json({"error": line})
-    typer.echo(line, err=True)
+    typer.echo(f"reconvene: {line}", err=True)
     raise typer.Exit(BAD_INPUT)
