@@ -53,8 +53,8 @@ def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert call("agreed", "--peer", "corosync") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
-        "--peer corosync: no corosync (package corosync); it needs root and the Debian packages corosync, "
-        "libcpg-dev, gcc, iproute2, nftables"
+        "reconvene: --peer corosync: no corosync (package corosync); it needs root and the Debian packages "
+        "corosync, libcpg-dev, gcc, iproute2, nftables"
     )
 
 
