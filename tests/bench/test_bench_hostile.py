@@ -1,6 +1,7 @@
 """bench hostile: its rows, what the flood is made of, and real sites under it for a moment."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -21,8 +22,10 @@ def test_rows(monkeypatch: pytest.MonkeyPatch, at_site: float, verdict: str) -> 
         return lambda: {
             (ALONE, rate): figure(1_000, {}, {}),
             (BESIDE, rate): figure(800, {}, sent, 500),
-            (READ, rate): figure(700, {}, sent),
-            (AT_SITE, rate): figure(at_site, {"dropped_malformed": 300, "dropped_replay": 200, "turns": 9}, sent),
+            (READ, rate): replace(figure(700, {}, sent), cost_us=4.0),
+            (AT_SITE, rate): replace(
+                figure(at_site, {"dropped_malformed": 300, "dropped_replay": 200, "turns": 9}, sent), cost_us=6.0
+            ),
         }
 
     monkeypatch.setattr(hostile, "_measure", measure)
@@ -31,6 +34,8 @@ def test_rows(monkeypatch: pytest.MonkeyPatch, at_site: float, verdict: str) -> 
     row = rows["agreed 100 B under 20,000 hostile datagrams/s", AT_SITE]
     assert (row.value, row.against) == (at_site, READ)
     assert row.ratio == pytest.approx(at_site / 700, rel=1e-3)
+    cost = rows["a hostile datagram, 20,000/s", AT_SITE]
+    assert (cost.value, cost.against, cost.ratio) == (6.0, READ, 1.5)
     assert rows["hostile datagrams counted, 20,000/s", "malformed"].value == 300
     assert {line[1]: line[5] for line in outcome.tables[0].lines}[AT_SITE] == "500"
     assert verdict in outcome.notes[0]

@@ -119,7 +119,7 @@ def test_foreign_load_is_that_of_others(monkeypatch: pytest.MonkeyPatch) -> None
     moments, busy, spent = iter([100.0, 102.0]), iter([50.0, 53.0]), iter([7.0, 8.2])
     monkeypatch.setattr(foreign, "monotonic", lambda: next(moments))
     monkeypatch.setattr(foreign, "_busy_s", lambda: next(busy))
-    monkeypatch.setattr(foreign, "_spent_s", lambda pid: next(spent))
+    monkeypatch.setattr(foreign, "spent_s", lambda pid: next(spent))
     monkeypatch.setattr(os, "times", lambda: own)
     with Foreign(lambda: [4321]) as load:
         pass

@@ -7,7 +7,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Foreign"]
+__all__ = ["Foreign", "spent_s"]
 
 
 class Foreign:
@@ -36,7 +36,7 @@ class Foreign:
     def _sample(self) -> tuple[float, float]:
         own = os.times()
         ours_s = own.user + own.system + own.children_user + own.children_system
-        return monotonic(), _busy_s() - ours_s - sum(map(_spent_s, set(self._ours()) - {os.getpid()}))
+        return monotonic(), _busy_s() - ours_s - sum(map(spent_s, set(self._ours()) - {os.getpid()}))
 
 
 def _busy_s() -> float:
@@ -48,7 +48,8 @@ def _busy_s() -> float:
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def _spent_s(pid: int) -> float:
+def spent_s(pid: int) -> float:
+    """Processor time of a process so far; 0 where there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -2,7 +2,7 @@
 
 Three sites on loopback, all sending. The flood goes to the port of one of them; in turns with that, to another socket
 of the same process, which is read and nothing more; and to a process beside them that does the same. What the flood
-itself takes of the machine is in all three.
+itself takes of the machine is in all three. Besides, what a datagram of it costs a site that has nothing else to do.
 """
 
 import tempfile
@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import monotonic
+from time import monotonic, monotonic_ns, sleep
 
 from reconvene.bench import flood, sites
+from reconvene.bench.foreign import spent_s
 from reconvene.bench.loads import Load, end, start
 from reconvene.bench.outcome import Outcome, Settings, Table, number, size_of, verdict
 from reconvene.bench.rounds import in_turns
@@ -29,6 +30,8 @@ SECONDS = 2.0
 QUICK_SECONDS = 1.0
 READY_TIMEOUT_S = 30.0
 TELL_TIMEOUT_S = 30.0
+SETTLE_NS = 500_000_000
+"""The flood has begun by then."""
 
 ALONE = "no flood"
 BESIDE = "read and dropped by a process beside"
@@ -45,6 +48,8 @@ class Figure:
     """Of the flood, by kind."""
     read: int
     """By the process beside."""
+    cost_us: float | None = None
+    """Of a datagram of the flood, to the first site's process, while it has nothing else to do."""
 
     @property
     def counted(self) -> int:
@@ -74,6 +79,18 @@ def run(settings: Settings) -> Outcome:
                 work, what, value, "messages/s", against, value / rates_of[against] if against is not None else None
             )
             figures = found[what, rate]
+            cost_us = _cost_us(figures)
+            if cost_us is not None:
+                read_us = _cost_us(found[READ, rate]) if what == AT_SITE else None
+                ratio = None if not read_us else cost_us / read_us
+                outcome.add(
+                    f"a hostile datagram, {rate:,}/s",
+                    what,
+                    cost_us,
+                    "µs of processor time",
+                    READ if ratio else None,
+                    ratio,
+                )
             lines.append(
                 [
                     f"{rate:,}",
@@ -83,6 +100,7 @@ def run(settings: Settings) -> Outcome:
                     number(median(sum(figure.sent.values()) for figure in figures)),
                     number(median(figure.read or figure.counted for figure in figures)),
                     " ".join(f"{used:.2f}" for used in figures[0].throughput.cpu),
+                    "" if cost_us is None else number(cost_us),
                     f"{median(figure.throughput.foreign_cores for figure in figures):.2f}",
                 ]
             )
@@ -92,7 +110,8 @@ def run(settings: Settings) -> Outcome:
             f"({ratio:.2f} of the throughput where the same process only reads and drops it)"
         )
     columns = (
-        *("flood/s", "", "messages/s", "fall", "flood sent", "read or counted", "cores by site", "others' cores"),
+        *("flood/s", "", "messages/s", "fall", "flood sent", "read or counted", "cores by site"),
+        *("µs each, site idle", "others' cores"),
     )
     outcome.tables.append(Table.of(f"three sites, {size_of(SIZE)}, sealed, loopback", columns, lines))
     _tell_drops(outcome, found)
@@ -101,6 +120,11 @@ def run(settings: Settings) -> Outcome:
 
 def _rate(figures: list[Figure]) -> float:
     return median(figure.throughput.per_second for figure in figures)
+
+
+def _cost_us(figures: list[Figure]) -> float | None:
+    costs = [figure.cost_us for figure in figures if figure.cost_us is not None]
+    return median(costs) if costs else None
 
 
 def _tell_drops(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
@@ -147,7 +171,20 @@ def _under(
     got = running.throughput(SIZE, seconds, beside=beside)
     deadline = monotonic() + TELL_TIMEOUT_S
     sent = sender.hear("sent", deadline)["sent"]
-    return Figure(got, sent, 0 if reader is None else reader.hear("read", deadline)["read"])
+    if reader is not None:
+        return Figure(got, sent, reader.hear("read", deadline)["read"])
+    return Figure(got, sent, 0, _idle_cost_us(running, seconds, sender, target))
+
+
+def _idle_cost_us(running: Running, seconds: float, sender: Load, target: tuple[str, int]) -> float:
+    from_ns = monotonic_ns() + SETTLE_NS
+    sender.say(f"{from_ns} {from_ns + int(seconds * 1e9)} {target[0]} {target[1]}")
+    sleep(SETTLE_NS / 1e9)
+    before = spent_s(running.pids[0])
+    sleep(seconds)
+    spent = spent_s(running.pids[0]) - before
+    sent: dict[str, int] = sender.hear("sent", monotonic() + TELL_TIMEOUT_S)["sent"]
+    return spent * 1e6 / max(1, sum(sent.values()))
 
 
 @contextmanager
