@@ -77,6 +77,14 @@ def check(step: Step, printed: str) -> None:
             assert expected in lines, f"{shown}\nin\n{printed}"
 
 
+@pytest.mark.parametrize("shown", [["c 1"], ["a 1", "a 1"], ["b", "a 1"], ["d …"]])
+def test_a_wrong_answer_is_caught(shown: list[str]) -> None:
+    printed = "a  5\nb\nc 30 d\n"
+    check(Step("", ["a 1", "…", "c 7 …"]), printed)
+    with pytest.raises(AssertionError):
+        check(Step("", shown), printed)
+
+
 @contextmanager
 def going_on(arguments: list[str], directory: Path, until: str) -> Iterator[Callable[[], str]]:
     """Runs beside, from when it has printed `until`; gives what ends it as Ctrl-C does, and tells what it printed."""
