@@ -46,7 +46,7 @@ def plant(name: str, owner: Any, function: str, seed: int) -> Callable[[Callable
     return register
 
 
-@plant("tables are exchanged by agreed messages", groups.Groups, "_speak", 225)
+@plant("tables are exchanged by agreed messages", groups.Groups, "_speak", 250)
 def _agreed_tables(original: Any) -> Any:
     def speak(self: Any, now: int) -> bool:
         due, self._roster.due = self._roster.due, None
@@ -180,3 +180,12 @@ def _fifo_in_filter(original: Any) -> Any:
 @plant("identities that others may have used are offered again", Filter, "_disown", 675)
 def _offer_again(original: Any) -> Any:
     return lambda self, table: None
+
+
+@plant("a view does not wait until all have the last one's messages", Filter, "_change", 0)
+def _no_sync(original: Any) -> Any:
+    def change(self: Any, group: Group) -> None:
+        group.agreed = False
+        original(self, group)
+
+    return change

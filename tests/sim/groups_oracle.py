@@ -312,27 +312,11 @@ class Judge:
                     if seen.setdefault(got.message, got.view) != got.view:
                         self.say(f"{story.name}: {got.message} in another view elsewhere")
             for one, two in pairwise(story.stretches):
-                if one.view.process == two.view.process and self._outlives(story, one.view):
-                    # One that stops in this primary component may have delivered what nobody else ever will.
+                if one.view.process == two.view.process:
                     key = (one.view.view, two.view.view)
                     other, theirs = known.setdefault(key, (story, one.got))
                     if _to_all(one.got) != _to_all(theirs):
                         self.say(f"{story.name} and {other.name}: not the same messages in view {one.view.view}")
-        for story in stories:
-            for one, two in pairwise(story.stretches):
-                if one.view.process == two.view.process:
-                    _, theirs = known.get((one.view.view, two.view.view), (story, one.got))
-                    safe = {got.message for got in one.got if got.service is Service.SAFE and not _some(got)}
-                    if not safe <= {got.message for got in theirs}:
-                        self.say(f"{story.name}: safe in view {one.view.view}, and others go on without it")
-
-    def _outlives(self, story: Story, view: ViewChanged) -> bool:
-        """Under the same identity it comes to another primary component, or to the end."""
-        for stretch in story.stretches:
-            later = stretch.view.view.configuration > view.view.configuration
-            if later and stretch.view.process == view.process:
-                return True
-        return story.alive and not story.blocked and story.stretches[-1].view.process == view.process
 
     # -- liveness
 

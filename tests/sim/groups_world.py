@@ -182,7 +182,7 @@ class World:
         chaos = replace(scenario.chaos, until_ns=duration)
         self.scenario = replace(scenario, loads=(), chaos=chaos, duration_ns=duration, settle_ns=3_500 * MS)
         options = Options(order=scenario.order, return_unsent=True)
-        self.runner = Runner(self.scenario, core=self, options=options, check_every=29)
+        self.runner = Runner(self.scenario, core=self, options=options, check_every=61)
         self.cluster = self.runner.cluster
         for node in self.cluster.nodes:
             recorder = _NodeRecorder(node.name, self.cluster.names, self.cluster.rows[node.name])

@@ -25,16 +25,13 @@ def test_seeds(start: int) -> None:
     assert not found
 
 
-def test_traces_hold_what_is_promised_of_sites() -> None:
-    """Groups above them change nothing of what sites promise."""
-    cases = 0
-    for seed in (2, 6, 11):
+def test_traces_pass_every_check() -> None:
+    """Of the sites, which have groups above them, and of virtual synchrony, for those with the filter."""
+    for seed in (2, 6, 11, 28, 132):
         _, result = run_world(seed)
         report = verify([History.of(result.meta, result.rows)])
-        broken = {check.id for check in report.checks if check.violations}
-        assert not {name for name in broken if not name.startswith("vs.")}
-        cases += sum(check.cases for check in report.checks if check.id.startswith("vs."))
-    assert cases > 1_000, "groups with the filter leave rows"
+        assert not [check.id for check in report.checks if check.violations], seed
+        assert sum(check.cases for check in report.checks if check.id.startswith("vs.")) > 100
 
 
 def test_the_same_seed_gives_the_same_rows() -> None:

@@ -8,20 +8,35 @@ A configuration with a quorum of the cluster's sites is primary. It is *used*, v
 message was delivered in it, so that every member knows of its use, at the latest in its transitional configuration:
 from then on two quorums can't both miss it. What a transitional configuration brings is held until a primary
 configuration is used to which the process goes on; if it does not go on, nobody will ever have seen it.
+
+Between two configurations a view changes by a join or a leave. Who has the new view has to have delivered the same in
+the old one, also if it fails then; an agreed message may be known to few. So where there were any, the site shows
+the new view only when a safe message of its own, a SYNC, came back: then all have what it had delivered before.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, Blocked, Process, ViewChanged, ViewId
 from reconvene.core.groups.processes import Membership, Processes, Shown
 from reconvene.core.groups.table import Brought, Group, Member, Table
-from reconvene.ids import ConfigurationId
+from reconvene.ids import ConfigurationId, Service
 
 __all__ = ["Filter", "Quorum"]
 
 Quorum = Callable[[Collection[int]], bool]
 """Whether these sites are enough to be the primary component. Any two such sets share a site."""
+
+
+class _Held(NamedTuple):
+    membership: Membership
+    identity: Process
+    event: Shown
+    noted: bool
+    sync: int
+    """The SYNC that has to come back first."""
 
 
 class Filter:
@@ -47,8 +62,13 @@ class Filter:
         self._changes = 0
         """Of all groups with the filter, in this configuration: a group that begins anew has new views."""
         self._holding = False
-        self._held: list[tuple[Membership, Process, Shown, bool]] = []
-        """What transitional configurations brought, in order, until it is clear whether it counts."""
+        self._held: deque[_Held] = deque()
+        """What is not shown yet, in order: it waits for a SYNC, or, once the configuration ends, for the next that is
+        used."""
+        self._syncs_asked = 0
+        self._syncs_heard = 0
+        self._barrier = 0
+        """The SYNC that the last view needs."""
 
     # -- configurations
 
@@ -63,6 +83,7 @@ class Filter:
         self.primary = self._quorum(members)
         self.active = False
         self._holding = False
+        self._syncs_asked = self._syncs_heard = self._barrier = 0
         self._number = number
         self._conf = ConfigurationId.regular(number)
         if self.used and not self.exit:
@@ -156,17 +177,39 @@ class Filter:
         group.members = going_on
         group.local = [self._processes.memberships[m.number] for m in going_on if m.site == self._site]
         group.view = ViewId(self._number, 0)
+        group.agreed = False
         if going_on:
             self._tell_view(group)
         for member in merged:
             group.members.append(member)
             self._add(member)
 
+    # -- stability
+
+    @property
+    def wants_sync(self) -> bool:
+        """A SYNC has to be sent; one is under way at a time."""
+        return self._barrier > self._syncs_asked == self._syncs_heard and not self._holding
+
+    def sync_sent(self) -> None:
+        self._syncs_asked += 1
+
+    def synced(self) -> None:
+        """This site's own SYNC was delivered: what it had delivered when it sent it, all members have."""
+        if self._holding:
+            return
+        self._syncs_heard += 1
+        while self._held and self._held[0].sync <= self._syncs_heard:
+            self._show(self._held.popleft())
+
     def _release(self) -> None:
-        held, self._held = self._held, []
-        for membership, identity, event, noted in held:
-            if membership.number in self._processes.memberships:
-                self._processes.show(membership, identity, event, noted)
+        held, self._held = self._held, deque()
+        for one in held:
+            self._show(one)
+
+    def _show(self, held: _Held) -> None:
+        if held.membership.number in self._processes.memberships:
+            self._processes.show(held.membership, held.identity, held.event, held.noted)
 
     # -- what happens in one that is used
 
@@ -195,6 +238,9 @@ class Filter:
     def _change(self, group: Group) -> None:
         self._changes += 1
         group.view = ViewId(self._number, self._changes)
+        if group.agreed and group.local:
+            self._barrier = self._syncs_asked + 1
+        group.agreed = False
         self._tell_view(group)
 
     def _tell_view(self, group: Group) -> None:
@@ -210,6 +256,8 @@ class Filter:
         if not member.live or not self.active:
             return False
         group = member.group
+        if arrived.service is not Service.SAFE:
+            group.agreed = True
         for membership in group.local:
             if to is None or membership.identity in to:
                 event = Arrived(
@@ -220,8 +268,8 @@ class Filter:
         return True
 
     def _give(self, membership: Membership, event: Shown, noted: bool = True) -> None:
-        if self._holding:
-            self._held.append((membership, membership.identity, event, noted))
+        if self._holding or self._held or self._barrier > self._syncs_heard:
+            self._held.append(_Held(membership, membership.identity, event, noted, self._barrier))
         else:
             self._processes.show(membership, membership.identity, event, noted)
 

@@ -16,7 +16,7 @@ from reconvene.core.effects import Changed, ConfKind, Delivered, Effects, Sent
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.core.groups.filter import Filter, Quorum
 from reconvene.core.groups.notes import Cast, Note
-from reconvene.core.groups.payloads import FIRST_OTHER, JOIN, LEAVE, Join, Leave, encode, subset_heading
+from reconvene.core.groups.payloads import FIRST_OTHER, JOIN, LEAVE, SYNC, Join, Leave, encode, subset_heading
 from reconvene.core.groups.processes import GroupLimits, Membership, Processes
 from reconvene.core.groups.roster import GroupCounters, Roster
 from reconvene.core.groups.waiting import Waiting
@@ -158,9 +158,11 @@ class Groups:
         room = self.room()
         if room <= 0 or not found.joined:
             return 0
-        if found.primary and service < Service.AGREED:
+        if found.primary:
+            if found.shown is None:
+                return 0  # its first view waits
             # Only the total order puts a message on the same side of every view, everywhere.
-            service = Service.AGREED
+            service = max(service, Service.AGREED)
         if len(payloads) > room:
             payloads = payloads[:room]
         if to is None:
@@ -217,7 +219,13 @@ class Groups:
             due, roster.due = roster.due, None
             self._waiting.submit(Service.SAFE, due, now)
             return True
-        return self._open() and self._waiting.pump(now)
+        if not self._open():
+            return False
+        synced = self._filter.wants_sync and self.site.room() > 0
+        if synced:
+            self._waiting.submit(Service.SAFE, bytes((SYNC,)), now)
+            self._filter.sync_sent()
+        return self._waiting.pump(now) or synced
 
     # -- the site's events
 

@@ -2,7 +2,8 @@
 
     DATA     kind, membership (u32, big endian), data
     SUBSET   kind, membership, length (u32), msgpack list of processes of that length, data
-    JOIN, LEAVE, TABLE, CONFIRM    kind, msgpack
+    JOIN, LEAVE, TABLE    kind, msgpack
+    CONFIRM, SYNC         kind
 
 DATA's heading is the same for all messages of a membership, so that a frame full of them is handled by the frame.
 Kinds from `FIRST_OTHER` on belong to other layers of the same site.
@@ -25,6 +26,7 @@ __all__ = [
     "LEAVE",
     "MOST_MEMBERSHIPS",
     "SUBSET",
+    "SYNC",
     "TABLE",
     "Entry",
     "Join",
@@ -40,7 +42,7 @@ __all__ = [
     "subset_heading",
 ]
 
-DATA, SUBSET, JOIN, LEAVE, TABLE, CONFIRM = range(1, 7)
+DATA, SUBSET, JOIN, LEAVE, TABLE, CONFIRM, SYNC = range(1, 8)
 FIRST_OTHER = 16
 MOST_MEMBERSHIPS = (1 << 32) - 1
 """In one incarnation of a site, one after another."""

@@ -18,6 +18,7 @@ from reconvene.core.groups.payloads import (
     JOIN,
     LEAVE,
     SUBSET,
+    SYNC,
     TABLE,
     Entry,
     Join,
@@ -295,6 +296,9 @@ class Roster:
         elif kind == CONFIRM and self._filter.primary and site == self._members[0]:
             if not self._filter.active:
                 self._filter.activate(self._table)
+        elif kind == SYNC and self._filter.active:
+            if site == self._me:
+                self._filter.synced()
         else:
             raise Malformed(f"a message of kind {kind}")
 

@@ -24,7 +24,7 @@ class Brought(NamedTuple):
 class Group:
     """A group that has members."""
 
-    __slots__ = ("local", "members", "name", "primary", "view")
+    __slots__ = ("agreed", "local", "members", "name", "primary", "view")
 
     def __init__(self, name: str, primary: bool) -> None:
         self.name = name
@@ -35,6 +35,8 @@ class Group:
         """Those of this site that have a view: messages are for them."""
         self.view = ViewId(0, 0)
         """The last regular one."""
+        self.agreed = False
+        """With the filter: messages were delivered in this view that some members may not have."""
 
     def processes(self) -> tuple[Process, ...]:
         return tuple([member.identity for member in self.members])
