@@ -21,7 +21,7 @@ SUSPECTED_S = 0.63
 
 def test_killed_and_restarted_at_random() -> None:
     with arena(11) as it:
-        faults = it.campaign(6, ("kill", "restart"), gap_s=0.9).faults
+        faults = it.campaign(6, ("kill", "restart")).faults
         end = it.finish()
         assert faults["kill"] >= 2
         assert faults["restart"] == faults["kill"]
@@ -139,9 +139,9 @@ def test_a_clean_leave_while_a_configuration_changes() -> None:
 def test_everything() -> None:
     kinds = ("kill", "term", "pause", "partition", "one-way", "restart", "resume", "heal")
     with arena(61, nodes=5, rate=600.0, roaming=True) as it:
-        faults = it.campaign(10, kinds, gap_s=0.8)
+        faults = it.campaign(12, kinds)
         end = it.finish()
-        assert faults.faults.total() >= 8
+        assert faults.faults.total() >= 12
         assert end.counts.failures == faults.faults["kill"]
         assert end.counts.leaves == faults.faults["term"]
         assert end.counts.configurations >= 5

@@ -47,6 +47,14 @@ def test_what_is_right_passes() -> None:
     assert reading.heard["97/1/other"] == 2
 
 
+def test_who_parts_and_comes_back_at_once() -> None:
+    """Its last messages of before come in the transitional view; those that only it delivered never do."""
+    parted = (view(1, A, B), messages(B, 0), view(1, A, kind="transitional"), messages(B, 1), view(2, A, B))
+    assert read(*parted, messages(B, 5)).faults == []
+    (fault,) = read(*parted, messages(B, 5), messages(B, 7)).faults
+    assert "number 7 came where 6 was due" in fault
+
+
 def test_a_message_that_comes_twice() -> None:
     (fault,) = read(view(1, A, B), messages(A, 0, 1, 1)).faults
     assert fault == "r in g: a:1:1: 97/0/other number 1 came after 0/1: twice or late"

@@ -74,6 +74,7 @@ class Ledger:
     def __init__(self, reader: str, group: str) -> None:
         self.reading = Reading(reader=reader, group=group)
         self._trails: dict[tuple[Process, int], _Trail] = {}
+        self._members: frozenset[Process] = frozenset()
         self._place: str | None = None
         self._checksum = 0
         self._count = 0
@@ -106,7 +107,9 @@ class Ledger:
         expected = trail.next if stream == trail.stream else 0
         if number > expected and not trail.parted:
             self._fault(f"{sender}: {name} number {number} came where {expected} was due, and nobody had parted")
-        trail.stream, trail.next, trail.parted = stream, number + 1, False
+        trail.stream, trail.next = stream, number + 1
+        if sender in self._members:  # what comes of one that has parted was sent before
+            trail.parted = False
 
     def view(self, view: View) -> None:
         reading = self.reading
@@ -117,9 +120,9 @@ class Ledger:
         else:
             reading.transitional += 1
         self._close(f"{view.conf}#{view.id.change}")
-        members = set(view.members)
+        self._members = frozenset(view.members)
         for (sender, _), trail in self._trails.items():
-            if sender not in members:
+            if sender not in self._members:
                 trail.parted = True
 
     def blocked(self) -> None:
