@@ -5,6 +5,9 @@ SHELL := /bin/bash
 BIN := .venv/bin
 WORKERS ?= 2
 ARGS ?=
+MINUTES ?= 10
+# Of the soak: real | sim | all. Seeds are the simulator's, and arguments are one part's.
+PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
 CODE := src tests scripts $(if $(wildcard bench/*.py),bench)
 
@@ -33,8 +36,9 @@ format: setup ## put the code in its form
 demo: setup ## watch a network break and mend
 	@$(BIN)/reconvene demo $(ARGS)
 
-soak: setup ## many seeds in the simulator, each verified: make soak SEEDS=1-500
-	$(BIN)/python -m reconvene.campaign.soak $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+soak: setup ## real sites broken for MINUTES=10, then many seeds in the simulator: PART=real, PART=sim, SEEDS=1-500
+	$(if $(filter real all,$(PART)),$(BIN)/python -m reconvene.local.soak --minutes $(MINUTES) $(ARGS))
+	$(if $(filter sim all,$(PART)),$(BIN)/python -m reconvene.campaign.soak $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 
 bench: setup ## measure
 	$(BIN)/reconvene bench $(ARGS)

@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _soak(options: argparse.Namespace, out: Path) -> int:
-    parts = list(_read(out / _PARTS_FILE))
+    parts = _read(out / _PARTS_FILE)
     wanted = math.ceil(options.minutes / options.part)
     if parts:
         print(f"{len(parts)} parts are done already, in {out / _PARTS_FILE}", file=sys.stderr)
@@ -102,12 +102,15 @@ def _forget(out: Path) -> None:
         (out / name).unlink(missing_ok=True)
 
 
-def _read(file: Path) -> Iterator[Part]:
+def _read(file: Path) -> list[Part]:
+    """The parts that were finished. A torn last line is one that was not: it is cut off."""
     if not file.exists():
-        return
-    for line in file.read_bytes().splitlines(keepends=True):
-        if line.endswith(b"\n"):  # a torn last line is a part that was not finished
-            yield msgspec.json.decode(line, type=Part)
+        return []
+    data = file.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if whole != data:
+        file.write_bytes(whole)
+    return msgspec.json.Decoder(Part).decode_lines(whole)
 
 
 @contextmanager
