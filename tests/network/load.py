@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, cycle
 from pathlib import Path
@@ -105,12 +106,13 @@ class Load:
         before = {client.name: _told(client) for client in held}
 
         def still() -> bool:
+            time.sleep(0.1)
             now = {client.name: _told(client) for client in held}
             same = before == now
             before.update(now)
             return same
 
-        until(lambda: _pause(0.1) or still(), "senders hold")
+        until(still, "senders hold")
 
     def go_on(self, *names: str) -> None:
         for name in names or self.clients:
@@ -132,14 +134,15 @@ class Load:
     def until_delivered(self, messages: Iterable[bytes], *names: str) -> None:
         """Until each of these clients has received all these messages; none of them twice."""
         wanted = set(messages)
+
+        def lacking() -> dict[str, list[bytes]]:
+            found = {name: sorted(wanted - set(self.clients[name].received)) for name in names}
+            return {name: lacks for name, lacks in found.items() if lacks}
+
+        until(lambda: not lacking(), lambda: str({name: lacks[:9] for name, lacks in lacking().items()}), 20.0)
         for name in names:
-            client = self.clients[name]
-            until(
-                lambda client=client: wanted <= set(client.received),  # type: ignore[misc]
-                lambda client=client, name=name: f"{name} lacks {sorted(wanted - set(client.received))[:9]}",  # type: ignore[misc]
-                10.0,
-            )
-            assert len(set(client.received)) == len(client.received)
+            received = self.clients[name].received
+            assert len(set(received)) == len(received)
 
     # -- in the thread
 
@@ -199,8 +202,3 @@ class Load:
 
 def _told(client: Client) -> int:
     return len(client.accepted) + len(client.unknown) + len(client.refused)
-
-
-def _pause(seconds: float) -> bool:
-    threading.Event().wait(seconds)
-    return False

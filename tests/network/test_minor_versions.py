@@ -1,12 +1,36 @@
 """Sites are restarted one after the other into another minor version of the wire, and back, and nothing is lost."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.network import variant
 from tests.network.load import Load
 from tests.network.sites import NODE, RealSites, until
 
+from reconvene.wire.codec import decode, encode
+from reconvene.wire.messages import Nack
+
 NEXT_MINOR = (variant.__file__, "minor")
+
+
+NACK = "from reconvene.wire.codec import decode, encode; from reconvene.wire.messages import Nack"
+
+
+def run(program: str) -> str:
+    folder = Path(variant.__file__).parent
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_the_next_minor_version() -> None:
+    """What the program that is restarted into says, and what it understands."""
+    tell = f"import variant; variant.speak_next_minor(); {NACK}; print(encode(Nack(1, 2, [3])).hex())"
+    said = run(tell)
+    assert bytes.fromhex(said) == b"\x95" + encode(Nack(1, 2, [3]))[1:] + b"\xb2of a later version"
+    assert decode(bytes.fromhex(said)) == Nack(1, 2, [3])
+    heard = f"import variant; variant.speak_next_minor(); {NACK}; print(decode({encode(Nack(1, 2, [3]))!r}))"
+    assert run(heard) == "Nack(conf=1, sender=2, wants=[3], news='of a later version')"
 
 
 def restart(sites: RealSites, load: Load, name: str, program: tuple[str, ...]) -> None:

@@ -80,12 +80,11 @@ def test_a_stranger_stays_outside(pair: RealSites, tmp_path: Path, kind: str) ->
     pair.start("c", program=stranger.program)
     try:
         pair.wait_for("ab", "c")
-        time.sleep(0.5)  # beacons, and what they might lead to
+        event, why = stranger.refused
+        until(lambda: all(pair.lines(name, event, why) for name in "ab"), lambda: pair.log("a"))
+        time.sleep(0.5)  # some beacons more, and what they might lead to
         for name in "ab":
-            event, why = stranger.refused
-            told = f" {event} ", f"source={pair.addresses['c']} ", why
-            until(lambda told=told, name=name: pair.lines(name, *told), lambda name=name: pair.log(name))  # type: ignore[misc]
-            assert len(pair.lines(name, *told)) == 1
+            assert len(pair.lines(name, f" {event} ", f"source={pair.addresses['c']} ", why)) == 1, pair.log(name)
             status = pair.status(name)
             assert status["configuration"] == before[name]["configuration"]
             assert status["counters"][event] > before[name]["counters"][event]
