@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -24,13 +24,15 @@ from reconvene.runtime.config import Config
 from reconvene.runtime.config_check import check
 from reconvene.runtime.directory import held
 from reconvene.runtime.engine import SiteEngine
-from reconvene.runtime.http import HttpServer
 from reconvene.runtime.keys import load_cluster_keys
 from reconvene.runtime.lag import LoopLag
 from reconvene.runtime.logs import ERROR, INFO, WARNING, event, logger
 from reconvene.runtime.server import ClientServer
 from reconvene.runtime.udp import Udp
 from reconvene.units import show_address
+
+if TYPE_CHECKING:
+    from reconvene.runtime.http import HttpServer
 
 __all__ = ["FAULT", "new_event_loop", "run", "run_site", "running"]
 
@@ -48,13 +50,14 @@ class Parts:
     transport: Udp
     engine: SiteEngine
     clients: ClientServer
-    http: HttpServer
+    http: "HttpServer | None"
 
     def reload_keys(self, reload: Callable[[], Config], log: logging.Logger) -> None:
         """Each file that is bad is told to the log, and what was read from it before stays."""
         _told(log, lambda: self._reload_seal(reload(), log))
         _told(log, self.clients.reload_keys)
-        _told(log, self.http.reload_keys)
+        if self.http is not None:
+            _told(log, self.http.reload_keys)
 
     def _reload_seal(self, told: Config, log: logging.Logger) -> None:
         """Which keys there are, and which one seals, is what changes when keys are replaced: see docs/seals.md."""
@@ -93,9 +96,14 @@ async def _parts(config: Config, stop: Callable[[], None]) -> AsyncIterator[Part
         lag = LoopLag(logger("site"))
         lag.start()
         ends.callback(lag.stop)
-        http = HttpServer(config, engine, logger("http"), lag, clients.counters)
-        await http.start()
-        ends.push_async_callback(http.stop)
+        http = None
+        if config.http.address is not None:
+            # Imported only where it is used: what it needs takes longer to load than all the rest of a site.
+            from reconvene.runtime.http import HttpServer
+
+            http = HttpServer(config, engine, logger("http"), lag, clients.counters)
+            await http.start()
+            ends.push_async_callback(http.stop)
         yield Parts(config, transport, engine, clients, http)
 
 
@@ -151,7 +159,7 @@ def _addresses(parts: Parts) -> dict[str, object]:
         "datagrams": show_address(config.sites[config.name]),
         "unix": config.unix_socket,
         "tcp": None if parts.clients.tcp is None else show_address(parts.clients.tcp),
-        "http": None if parts.http.address is None else show_address(parts.http.address),
+        "http": None if parts.http is None or parts.http.address is None else show_address(parts.http.address),
     }
 
 
