@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reconvene.local import LocalCluster
 from reconvene.local.campaign import Campaign
-from reconvene.local.load_fleet import Load, Outcome, wait_joined
+from reconvene.local.load_fleet import Load, Outcome, places, wait_joined
 from reconvene.local.soak_judge import Counts, Verdict, count, judge
 from reconvene.trace.events import Run
 from reconvene.trace.reader import read_run
@@ -101,21 +101,21 @@ def arena(
     *,
     rate: float = 400.0,
     large: float = 0.002,
-    roaming: bool = False,
+    processes: int = 1,
     settings: Mapping[str, object] | None = None,
 ) -> Iterator[Arena]:
     """Sites in one configuration, a client of each at work. The directory stays where the test fails, and is named.
 
-    `roaming`: clients go on to the next site when they lose their own.
+    Every other client goes on at the next site when it loses its own; the others wait. `processes`: of clients.
     """
     directory = Path(tempfile.mkdtemp(prefix="rv-real-", dir="/tmp"))
     print(f"seed {seed}, in {directory}")
     try:
         with LocalCluster.create(directory / "c", nodes, settings=settings) as cluster:
             cluster.start(timeout_s=2 * BUSY_S)
-            own = list(cluster.addresses.values())
-            places = [own[at:] + own[:at] if roaming else [own[at]] for at in range(nodes)]
-            with Load.on(places, rate=rate, seed=seed, log=directory / "load.log", processes=2, large=large) as load:
+            with Load.on(
+                places(cluster), rate=rate, seed=seed, log=directory / "load.log", processes=processes, large=large
+            ) as load:
                 wait_joined(cluster, BUSY_S)
                 yield Arena(directory, cluster, load, seed)
     except BaseException as error:

@@ -17,7 +17,7 @@ from reconvene.local.cluster import LocalCluster
 from reconvene.local.load import DRAINED, Client, GroupChoice, Job, Report
 from reconvene.local.load_ledger import disagreements
 
-__all__ = ["GROUPS", "Load", "Outcome", "wait_joined"]
+__all__ = ["GROUPS", "Load", "Outcome", "places", "wait_joined"]
 
 GROUPS = (GroupChoice("plain"), GroupChoice("prime", primary=True))
 _DRAIN_S = 30.0
@@ -132,6 +132,12 @@ class Load:
             process.stdin.flush()
         except OSError:
             raise Unavailable(f"a client process has ended: see {self.log}") from None
+
+
+def places(cluster: LocalCluster) -> list[list[str]]:
+    """A client of each site: every other one goes elsewhere when its site is lost, the others wait for it."""
+    own = list(cluster.addresses.values())
+    return [own[at:] + own[:at] if at % 2 else [own[at]] for at in range(len(own))]
 
 
 def wait_joined(cluster: LocalCluster, timeout_s: float, count: int | None = None) -> None:

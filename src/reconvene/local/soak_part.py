@@ -12,7 +12,7 @@ from reconvene.errors import Rejected
 from reconvene.local.campaign import BREAKS, Campaign
 from reconvene.local.cluster import LocalCluster
 from reconvene.local.layout import site_names
-from reconvene.local.load_fleet import Load, Outcome, wait_joined
+from reconvene.local.load_fleet import Load, Outcome, places, wait_joined
 from reconvene.local.soak_judge import Counts, Verdict, count, judge
 from reconvene.local.soak_vitals import Life, Vitals
 
@@ -92,7 +92,7 @@ def run_part(
     vitals = Vitals()
     with cluster:
         cluster.start(_TOGETHER_S)
-        with Load.on(_places(cluster), rate=rate, seed=seed, log=log) as load:
+        with Load.on(places(cluster), rate=rate, seed=seed, log=log) as load:
             wait_joined(cluster, _TOGETHER_S)
             began = time.monotonic()
             campaign = Campaign(cluster, seed, spared=[spared], tell=tell)
@@ -106,12 +106,6 @@ def run_part(
             clients = load.finish()
     tell("is judged")
     return _part(number, seed, load_s, spared, campaign, vitals, clients, count(trace), judge(trace), cluster)
-
-
-def _places(cluster: LocalCluster) -> list[list[str]]:
-    """A client of each site: every other one goes elsewhere when its site is lost, the others wait for it."""
-    own = list(cluster.addresses.values())
-    return [own[at:] + own[:at] if at % 2 else [own[at]] for at in range(len(own))]
 
 
 def _break(campaign: Campaign, load: Load, vitals: Vitals, chance: random.Random, until: float) -> None:
