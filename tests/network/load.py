@@ -26,7 +26,7 @@ class Client:
     def __init__(self, name: str, addresses: Addresses) -> None:
         self.name = name
         self.addresses = addresses
-        self.sending = True
+        self.sending = False
         self.site = ""
         self.accepted: list[bytes] = []
         """Messages whose `send` has returned."""
@@ -70,11 +70,12 @@ class Load:
     def __enter__(self) -> Self:
         self._thread.start()
         try:
-            until(lambda: all(client.views or client.trouble for client in self.clients.values()), "clients join")
+            until(lambda: self.trouble or all(map(self._sees_all, self.clients.values())), "clients join")
             assert not self.trouble
         except BaseException:
             self.end()
             raise
+        self.go_on()
         return self
 
     def __exit__(
@@ -143,6 +144,10 @@ class Load:
         for name in names:
             received = self.clients[name].received
             assert len(set(received)) == len(received)
+
+    def _sees_all(self, client: Client) -> bool:
+        """What is sent from now on is for every client."""
+        return bool(client.views) and len(client.views[-1].members) == len(self.clients)
 
     # -- in the thread
 
