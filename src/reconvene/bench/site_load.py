@@ -108,6 +108,11 @@ class Load:
             if self.arrived is not None and not self.arrived.done():
                 self.arrived.set_result(None)
 
+    def refuse_a_change(self) -> None:
+        """Raises Unavailable: what others were sent meanwhile may never come."""
+        if self.changed.is_set():
+            raise reconvene.Unavailable("the group changed in the middle: a site was suspected, or is gone")
+
     def view(self, event: object) -> None:
         if isinstance(event, reconvene.View) and event.kind == "regular":
             _tell({"members": len(event.members), "at": monotonic_ns()})
@@ -128,8 +133,7 @@ async def throughput(load: Load, arguments: list[str]) -> None:
         await load.group.send_many(payloads)
     await load.group.send(_END)
     await _either(load.ended, load.changed)
-    if load.changed.is_set():
-        raise reconvene.Unavailable("the group changed in the middle: a site was suspected, or is gone")
+    load.refuse_a_change()
     if len(load.noted) < 2:
         raise reconvene.Unavailable("nothing was delivered after the last moment that counts")
     first, last = load.noted
@@ -153,7 +157,6 @@ async def _either(*events: asyncio.Event) -> None:
 async def latency(load: Load, arguments: list[str]) -> None:
     count, size, pause_us = map(int, arguments[:3])
     service, role = arguments[3:]
-    load.took = []
     if role == "send":
         loop = asyncio.get_running_loop()
         padding = bytes(max(0, size - _STAMP.size))
@@ -161,11 +164,15 @@ async def latency(load: Load, arguments: list[str]) -> None:
             load.arrived = loop.create_future()
             await load.group.send(_STAMP.pack(number, monotonic_ns()) + padding, service)
             await load.arrived
+            load.refuse_a_change()
             if pause_us:
                 await asyncio.sleep(pause_us / 1e6)
     while len(load.took) < count:
+        load.refuse_a_change()
         await asyncio.sleep(0.05)
-    _tell({"took": load.took})
+    _tell({"took": load.took[:count]})
+    # Not when it starts: another may have started, and sent, a little earlier.
+    del load.took[:count]
 
 
 async def watch(load: Load, arguments: list[str]) -> None:
