@@ -43,7 +43,7 @@ class Arena:
         self.load = load
         self.seed = seed
 
-    def campaign(self, steps: int, kinds: Sequence[str], gap_s: float = 0.8) -> Campaign:
+    def campaign(self, steps: int, kinds: Sequence[str], gap_s: float = 0.6) -> Campaign:
         """So many faults and mends of these kinds at random; then all that is broken is mended."""
         faults = Campaign(self.cluster, self.seed, kinds=kinds, tell=print)
         for _ in range(steps):

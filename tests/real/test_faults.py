@@ -1,6 +1,7 @@
 """Real sites on loopback, broken under load; every trace is verified, and the clients check what they read."""
 
 import time
+from itertools import islice
 from pathlib import Path
 
 from tests.real.arena import BUSY_S, Arena, End, arena
@@ -117,8 +118,8 @@ def _leave_while_a_configuration_changes(cluster: LocalCluster) -> None:
         cluster.crash("b")
         count = writer.send_many(b"%-500d" % number for number in range(FLOOD))
         leave(cluster, "c")
-        had = [int(event.data) for event in reader.events(timeout=3) if isinstance(event, Message)]
-        assert had == list(range(count))
+        came = (int(event.data) for event in reader.events(timeout=3) if isinstance(event, Message))
+        assert list(islice(came, count)) == list(range(count))
 
 
 def test_everything() -> None:

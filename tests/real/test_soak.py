@@ -96,6 +96,15 @@ def test_what_is_found_ends_it(tmp_path: Path, runs: dict[int, Part], capsys: py
     assert f"the trace is in {tmp_path / 'cluster' / 'trace'}" in told
 
 
+def test_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object) -> Part:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(soak, "run_part", interrupted)
+    assert soak.main(["--sites", "3", "--out", str(tmp_path)]) == 130
+    assert "goes on with the part that was cut off" in capsys.readouterr().err
+
+
 def test_too_slow_and_grown(tmp_path: Path, runs: dict[int, Part], capsys: pytest.CaptureFixture[str]) -> None:
     fat = Life(site="b", pid=1, age_s=60.0, born_bytes=50 << 20, warm_bytes=60 << 20, last_bytes=80 << 20)
     runs[1] = part(1, lives=[fat], counts=Counts(messages=9_000))

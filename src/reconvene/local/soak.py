@@ -41,6 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (ReconveneError, OSError) as error:
         print(f"soak: {error}; what there is stays in {out}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("soak: interrupted; the same command goes on with the part that was cut off", file=sys.stderr)
+        return 130
 
 
 def _soak(options: argparse.Namespace, out: Path) -> int:
