@@ -116,7 +116,7 @@ def _merge_at_once(original: Any) -> Any:
     return merge
 
 
-@plant("joins of a group with the filter are agreed", groups.Groups, "_request", 26)
+@plant("joins of a group with the filter are agreed", groups.Groups, "_request", 0)
 def _agreed_joins(original: Any) -> Any:
     return lambda self, primary, payload, now: original(self, False, payload, now)
 
@@ -177,12 +177,7 @@ def _fifo_in_filter(original: Any) -> Any:
     return send
 
 
-@plant("identities that others may have used are offered again", Filter, "_disown", 675)
-def _offer_again(original: Any) -> Any:
-    return lambda self, table: None
-
-
-@plant("a view does not wait until all have the last one's messages", Filter, "_change", 0)
+@plant("a view does not wait until all have the last one's messages", Filter, "_change", 150)
 def _no_sync(original: Any) -> Any:
     def change(self: Any, group: Group) -> None:
         group.agreed = False

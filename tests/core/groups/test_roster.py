@@ -15,6 +15,7 @@ from reconvene.core.groups.payloads import (
     Join,
     Leave,
     Tables,
+    decode_table,
     encode,
     heading,
     subset_heading,
@@ -119,6 +120,23 @@ def test_tables_that_come_in_the_transitional_configuration_count() -> None:
     assert (transitional.view, arrived.view) == (regular.view, regular.view)
     fed.roster.changed(Changed(ConfKind.REGULAR, "8", (ME,)))
     assert fed.roster.settled, "all go on together from an exchange that is complete"
+
+
+def test_an_identity_that_others_may_have_used_is_not_offered_again() -> None:
+    fed = Fed()
+    fed.settle()
+    fed.groups._processes.join(fed.process, "bank", True)
+    fed.deliver(ME, encode(JOIN, Join(2, "bank", 1, True)), service=Service.SAFE)
+    offers = []
+    for number in (8, 9, 10):
+        fed.roster.changed(Changed(ConfKind.TRANSITIONAL, f"{number - 1}+{number}", (ME,), f"{number - 1}"))
+        fed.roster.changed(Changed(ConfKind.REGULAR, f"{number}", (ME, OTHER)))
+        assert fed.roster.due is not None
+        (bank,) = [entry for entry in decode_table(fed.roster.due).entries if entry.group == "bank"]
+        offers.append((bank.live, bank.identity if not bank.live else bank.fresh))
+    # It is in the view of the first; what the second and the third brought, the others alone know.
+    assert [live for live, _ in offers] == [True, True, True]
+    assert len(set(offers)) == 3
 
 
 def test_hidden_configurations_are_hidden_views() -> None:
