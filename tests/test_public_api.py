@@ -42,9 +42,9 @@ def test_what_a_program_imports() -> None:
     import reconvene
 
     assert sorted(reconvene.__all__) == [
-        *("Batch", "Blocked", "ClientKey", "Config", "Event", "Group", "Malformed", "Message", "OutcomeUnknown"),
-        *("Process", "ReconveneError", "Rejected", "Rejoined", "Service", "Site", "Unavailable", "View", "ViewId"),
-        *("__version__", "blocking", "connect", "load_config", "open"),
+        *("Batch", "Blocked", "ClientKey", "Config", "Event", "Group", "Limits", "Malformed", "Message"),
+        *("OutcomeUnknown", "Process", "ReconveneError", "Rejected", "Rejoined", "Service", "Site", "Unavailable"),
+        *("View", "ViewId", "__version__", "blocking", "connect", "load_config", "open"),
     ]
     assert sorted(reconvene.blocking.__all__) == ["Group", "Site", "connect", "open"]
     assert dir(reconvene) == sorted(reconvene.__all__)

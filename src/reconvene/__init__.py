@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reconvene.client.site import Site
     from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
     from reconvene.ids import Service
-    from reconvene.runtime.config import Config
+    from reconvene.runtime.config import Config, Limits
     from reconvene.runtime.config_file import load as load_config
     from reconvene.runtime.keys import ClientKey
 
@@ -35,6 +35,7 @@ __all__ = [
     "Config",
     "Event",
     "Group",
+    "Limits",
     "Malformed",
     "Message",
     "OutcomeUnknown",
@@ -62,6 +63,7 @@ _HOMES = {
     "ClientKey": "runtime.keys",
     "Config": "runtime.config",
     "Group": "client.group",
+    "Limits": "runtime.config",
     "Service": "ids",
     "Site": "client.site",
     "connect": "client.connecting",

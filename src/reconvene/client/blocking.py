@@ -22,7 +22,7 @@ from reconvene.client import site as asynchronous_site
 from reconvene.client.addresses import Addresses
 from reconvene.client.events import Batch, Blocked, Event, Process, Rejoined, View
 from reconvene.client.group import Data
-from reconvene.errors import Unavailable
+from reconvene.errors import ReconveneError, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.config import Config, Limits
 from reconvene.runtime.keys import ClientKey
@@ -141,7 +141,11 @@ class Group:
         """`payloads` is walked through in this thread: it may block, and it may use this group."""
         sent = 0
         for piece in asynchronous.slices(payloads):
-            sent += self._thread.run(self._group.send_many(piece, service, to))
+            try:
+                sent += self._thread.run(self._group.send_many(piece, service, to))
+            except ReconveneError as error:
+                error.taken += sent
+                raise
         return sent
 
     def leave(self) -> None:

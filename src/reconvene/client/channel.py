@@ -13,6 +13,7 @@ from reconvene.wire.clients import (
     HANDSHAKE_BYTES,
     MAJOR,
     MINOR,
+    RECORD_BYTES,
     SLACK_BYTES,
     Challenge,
     Goodbye,
@@ -38,6 +39,7 @@ FAREWELL_S = 1.0
 """How long the end of a connection may take: with TLS, both sides say goodbye."""
 MESSAGE_BYTES = 1 << 30
 """The longest message that a site may announce."""
+_SMALL_BYTES = 64
 
 ERRORS: dict[str, type[ReconveneError]] = {
     "rejected": Rejected,
@@ -101,6 +103,8 @@ class Channel(asyncio.Protocol):
         self._proven = False
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._structs: list[ToSite] = []
+        self._structs_bytes = 0
+        self._pieces: list[bytes] = []
         self._flushing = False
         self._heard = True
         self._spoke = True
@@ -119,10 +123,13 @@ class Channel(asyncio.Protocol):
         self._beat_at = self._loop.time() + HEARTBEAT_S
         self._beat = self._loop.call_at(self._beat_at, self._heartbeat)
 
-    def send(self, struct: ToSite) -> None:
-        """One write for all that this round of the loop brings."""
+    def send(self, struct: ToSite, size: int = _SMALL_BYTES) -> None:
+        """One write for all that this round of the loop brings. `size`: about how many bytes it takes."""
         self._spoke = True
         self._structs.append(struct)
+        self._structs_bytes += size
+        if self._structs_bytes > RECORD_BYTES:
+            self._encode()
         if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self._flush)
@@ -154,10 +161,17 @@ class Channel(asyncio.Protocol):
             self._flush_now()
 
     def _flush_now(self) -> None:
-        structs, self._structs = self._structs, []
-        if structs and self._transport is not None and not self._transport.is_closing():
-            record = encode(structs)
-            self._transport.writelines(frame(record if self._seal is None else self._seal.seal(record)))
+        if self._structs:
+            self._encode()
+        pieces, self._pieces = self._pieces, []
+        if pieces and self._transport is not None and not self._transport.is_closing():
+            self._transport.writelines(pieces)
+
+    def _encode(self) -> None:
+        """A site takes records up to a length: what does not fit into one goes into several."""
+        structs, self._structs, self._structs_bytes = self._structs, [], 0
+        record = encode(structs)
+        self._pieces += frame(record if self._seal is None else self._seal.seal(record))
 
     def _heartbeat(self) -> None:
         late = self._loop.time() - self._beat_at

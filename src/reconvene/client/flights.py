@@ -42,6 +42,6 @@ async def failure(error: ReconveneError, flying: "list[asyncio.Future[None]]", t
         await asyncio.wait(flying)
     unknown = (future.exception() for future in flying)
     told = next((other for other in unknown if isinstance(other, OutcomeUnknown)), error)
-    raised = type(told)(f"{told}; {taken + error.taken} messages are known to be taken")
+    raised = type(told)(str(told))
     raised.taken = taken + error.taken
     return raised

@@ -137,14 +137,7 @@ class LocalLink:
         return self._engine.health()
 
     async def block(self, incoming: Iterable[str], outgoing: Iterable[str]) -> None:
-        self._engine.block(self._ordinals(incoming), self._ordinals(outgoing))
-
-    def _ordinals(self, sites: Iterable[str]) -> frozenset[int]:
-        names = self.roll.names
-        unknown = sorted(set(sites) - set(names))
-        if unknown:
-            raise Rejected(f"no site {unknown[0]!r} in this cluster: {', '.join(names)} expected")
-        return frozenset(names.index(name) for name in sites)
+        self._engine.block(self.roll.ordinals(incoming), self.roll.ordinals(outgoing))
 
     async def stop(self) -> None:
         raise Rejected("this site is inside the program: it ends with the block that opened it")

@@ -72,6 +72,8 @@ class RemoteLink:
         self._channel: Channel | None = None
         self._places: set[Place] = set()
         self._numbered: dict[int, Place] = {}
+        self._given_up: set[str] = set()
+        """Groups whose join was given up before the site answered it: they are left first."""
         self._news: asyncio.Future[None] | None = None
         self._reconnecting: asyncio.Task[None] | None = None
         self._trouble = ""
@@ -141,6 +143,7 @@ class RemoteLink:
         self._channel = None
         self._trouble = reason
         self._numbered.clear()
+        self._given_up.clear()
         for place in list(self._places):
             place.membership = 0
             place.begun = False
@@ -242,7 +245,9 @@ class RemoteLink:
                 case Told(request=request, document=document):
                     self._requests.answer(request, document)
                 case Failed():
-                    self._requests.fail(struct)
+                    failed = self._requests.fail(struct)
+                    if failed is not None and failed.place is not None:
+                        self._given_up.discard(failed.place.group)
                 case _:
                     pass  # of the handshake, which is over
         if self._news is not None:
@@ -271,6 +276,7 @@ class RemoteLink:
             return
         place = request.place
         if place not in self._places:  # it was given up meanwhile
+            self._given_up.discard(place.group)
             channel.send(Leave(self._requests.number(), joined.membership))
             return
         place.membership = joined.membership
@@ -285,7 +291,11 @@ class RemoteLink:
     # -- groups
 
     async def join(self, place: Place) -> None:
+        until = self._loop.time() + self._timeout_s
         channel = await self._connected()
+        while place.group in self._given_up:
+            await self._wait_for_news(until)
+            channel = await self._connected()
         self._places.add(place)
         await self._answer(self._ask_to_join(channel, place), Unavailable)
 
@@ -311,6 +321,8 @@ class RemoteLink:
         await self._answer(self._requests.add(channel, Leave(self._requests.number(), place.membership)), Unavailable)
 
     def abandon(self, place: Place) -> None:
+        if place in self._places and not place.membership and self._channel is not None:
+            self._given_up.add(place.group)
         self._places.discard(place)
         membership, place.membership, place.begun = place.membership, 0, False
         if self._channel is not None and self._numbered.pop(membership, None) is not None:
@@ -347,10 +359,15 @@ class RemoteLink:
         to: tuple[events.Process, ...] | None,
     ) -> int:
         flying: deque[tuple[asyncio.Future[None], int]] = deque()
+        refused: ReconveneError | None = None
         taken = 0
         try:
             for piece in cut(slices):
-                flying.append((await self._fly(place, service, piece, to), len(piece)))
+                try:
+                    flying.append((await self._fly(place, service, piece, to), len(piece)))
+                except ReconveneError as error:
+                    refused = error  # what is under way before it may still land
+                    break
                 while flying[0][0].done():
                     taken += landed(flying)
                     if not flying:
@@ -358,6 +375,8 @@ class RemoteLink:
             while flying:
                 await asyncio.wait([flying[0][0]])
                 taken += landed(flying)
+            if refused is not None:
+                raise refused
         except ReconveneError as error:
             raise await failure(error, [future for future, _ in flying], taken) from None
         except BaseException:
@@ -377,6 +396,8 @@ class RemoteLink:
 
     async def block(self, incoming: Iterable[str], outgoing: Iterable[str]) -> None:
         sites = list(incoming), list(outgoing)
+        for named in sites:
+            self.roll.ordinals(named)
         await self._ask(lambda number: Block(number, *sites), OutcomeUnknown)
 
     async def stop(self) -> None:

@@ -14,6 +14,10 @@ from reconvene.wire.clients import Block, Failed, Health, Join, Leave, Send, Sta
 
 __all__ = ["Request", "Requests"]
 
+_REQUEST_BYTES = 64
+_PAYLOAD_BYTES = 5
+_PROCESS_BYTES = 24
+
 AnyRequest = Join | Leave | Send | Status | Health | Block | Stop
 
 
@@ -50,7 +54,7 @@ class Requests:
         if isinstance(struct, Send):
             self._sends += 1
             self._send_bytes += size
-        channel.send(struct)
+        channel.send(struct, size + _header_bytes(struct))
         return future
 
     def has_room(self, channel: Channel) -> bool:
@@ -71,12 +75,13 @@ class Requests:
         if request is not None and not request.future.done():
             request.future.set_result(result)
 
-    def fail(self, failed: Failed) -> None:
+    def fail(self, failed: Failed) -> Request | None:
         request = self.take(failed.request)
         if request is not None:
             error = ERRORS.get(failed.kind, Unavailable)(failed.reason)
             error.taken = failed.taken
             _settle(request, error)
+        return request
 
     def lose_all(self, reason: str) -> None:
         """The connection is gone."""
@@ -87,6 +92,14 @@ class Requests:
                 _settle(request, OutcomeUnknown(f"{reason}: what was asked may or may not have been done"))
             else:
                 _settle(request, Unavailable(reason))
+
+
+def _header_bytes(struct: AnyRequest) -> int:
+    """About how many bytes it takes in a record, beside its messages."""
+    if isinstance(struct, Send):
+        named = 0 if struct.to is None else len(struct.to)
+        return _REQUEST_BYTES + _PAYLOAD_BYTES * len(struct.payloads) + _PROCESS_BYTES * named
+    return _REQUEST_BYTES + (4 * len(struct.group) if isinstance(struct, Join) else 0)
 
 
 def _settle(request: Request, error: ReconveneError) -> None:

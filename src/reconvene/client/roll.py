@@ -5,11 +5,14 @@ from collections.abc import Iterable
 from reconvene.client.events import Process
 from reconvene.core.groups import events
 from reconvene.errors import Rejected
+from reconvene.wire.clients import MOST_NAMED
 
 __all__ = ["Roll"]
 
 _KEPT = 10_000
 """Translations remembered; then it starts anew."""
+_NUMBERS = range(1 << 62)
+"""What an incarnation or a process's number can be."""
 
 
 class Roll:
@@ -32,10 +35,25 @@ class Roll:
         """Raises Rejected for what names no process of this cluster."""
         if isinstance(processes, str | Process):
             raise Rejected("to: a list of processes expected")
-        return tuple(map(self._number, processes))
+        numbered = tuple(map(self._number, processes))
+        if len(numbered) > MOST_NAMED:
+            raise Rejected(f"to: {len(numbered)} processes: at most {MOST_NAMED} expected")
+        return numbered
 
     def _number(self, process: Process | str) -> events.Process:
         named = Process.parse(process) if isinstance(process, str) else process
+        if not isinstance(named, Process):
+            raise TypeError(f"a process, or text such as a:1:7, expected in `to`, not {type(named).__name__}")
         if named.site not in self.names:
             raise Rejected(f"process {named}: no such site in this cluster: {', '.join(self.names)} expected")
+        if named.incarnation not in _NUMBERS or named.number not in _NUMBERS:
+            raise Rejected(f"process {named}: numbers from 0 to {_NUMBERS[-1]} expected")
         return events.Process(self.names.index(named.site), named.incarnation, named.number)
+
+    def ordinals(self, sites: Iterable[str]) -> frozenset[int]:
+        """Raises Rejected for what is no site of this cluster."""
+        named = set(sites)
+        unknown = sorted(named - set(self.names))
+        if unknown:
+            raise Rejected(f"no site {unknown[0]!r} in this cluster: {', '.join(self.names)} expected")
+        return frozenset(map(self.names.index, named))

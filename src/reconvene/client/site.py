@@ -4,8 +4,12 @@ from collections.abc import Iterable
 
 from reconvene.client.group import Group
 from reconvene.client.link import Link, Place
+from reconvene.errors import Rejected
 
 __all__ = ["Site"]
+
+_NAME = 1_024
+"""The longest group name that any site can be configured to take."""
 
 
 class Site:
@@ -36,7 +40,8 @@ class Site:
         receive: False for a process that only sends: messages are not kept for it, and it need not read.
         Raises Rejected for a bad name or a group that this process is in, Unavailable at a limit.
         """
-        place = Place(self._link, name, primary, receive)
+        _check_name(name)
+        place = Place(self._link, name, bool(primary), bool(receive))
         try:
             await self._link.join(place)
             group = Group(self._link, place)
@@ -65,3 +70,15 @@ class Site:
     async def stop(self) -> None:
         """Asks the site to leave its cluster and end. Raises Rejected where the client is no admin."""
         await self._link.stop()
+
+
+def _check_name(name: object) -> None:
+    """What can't be said to a site is refused here: there it would cost the connection."""
+    if not isinstance(name, str):
+        raise TypeError(f"a group's name is text, not {type(name).__name__}")
+    if len(name) > _NAME:
+        raise Rejected(f"a group's name of {len(name)} characters: at most {_NAME} are ever taken")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise Rejected("a group's name expected to be text: it has a lone surrogate") from None

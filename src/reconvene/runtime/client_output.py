@@ -8,13 +8,11 @@ import asyncio
 from collections.abc import Callable
 
 from reconvene.core.groups import events
-from reconvene.wire.clients import Arrived, Done, ToClient, Viewed, encode
+from reconvene.wire.clients import RECORD_BYTES, Arrived, Done, ToClient, Viewed, encode
 from reconvene.wire.records import RecordSeal, frame
 
 __all__ = ["ClientOutput"]
 
-_RECORD_BYTES = 256 << 10
-"""About how long the records are that pushes are put into."""
 _PROCESS_BYTES = 16
 _SMALL_BYTES = 64
 
@@ -45,7 +43,7 @@ class ClientOutput:
             return
         self._structs.append(struct)
         self._structs_bytes += size
-        if self._structs_bytes > _RECORD_BYTES:
+        if self._structs_bytes > RECORD_BYTES:
             self._encode()
         self._will_flush()
 

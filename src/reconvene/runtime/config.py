@@ -105,8 +105,8 @@ class Timing(Struct, frozen=True, kw_only=True):
 class Limits(Struct, frozen=True, kw_only=True):
     """A bound on everything. At each one the sender waits, or gets an error."""
 
-    message_bytes: Annotated[int, Meta(ge=1, le=1 << 30)] = 16 << 20
-    """A larger message is rejected. The same at every site."""
+    message_bytes: Annotated[int, Meta(ge=4 << 10, le=1 << 30)] = 16 << 20
+    """A larger message is rejected; all groups of a site's processes have to fit one. The same at every site."""
     queue_bytes: Flow = 32 << 20
     """What may wait to be sent; beyond it senders wait."""
     queue_messages: Count = 100_000
@@ -149,7 +149,7 @@ class Clients(Struct, frozen=True, kw_only=True):
     tls: Tls | None = None
     """TLS on the TCP address."""
     connections: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
-    """At once; beyond it a client is refused."""
+    """At once by TCP, and as many by the Unix socket; beyond it a client is refused."""
     handshake_ns: Span = 5_000_000_000
     """A client that has not said who it is by then is cut off."""
 

@@ -18,10 +18,10 @@ from reconvene.ids import Service
 from reconvene.runtime.auth import Admission, Door, Role
 from reconvene.runtime.client_output import ClientOutput
 from reconvene.runtime.config import Config
+from reconvene.runtime.intake import Intake
 from reconvene.runtime.logs import event
 from reconvene.runtime.ports import Access, Engine
 from reconvene.wire.clients import (
-    HANDSHAKE_BYTES,
     MAJOR,
     MINOR,
     SLACK_BYTES,
@@ -45,9 +45,8 @@ from reconvene.wire.clients import (
     Told,
     ToSite,
     Welcome,
-    decode_from_client,
 )
-from reconvene.wire.records import SEAL_BYTES, RecordReader, RecordSeal
+from reconvene.wire.records import SEAL_BYTES
 
 __all__ = ["SILENCE_S", "WINDOW_BYTES", "WINDOW_REQUESTS", "Connection", "Premises"]
 
@@ -76,17 +75,19 @@ class Premises:
         default_factory=lambda: dict.fromkeys(("clients", "clients_refused", "clients_cut_off"), 0)
     )
 
+    def here(self, door: Door) -> int:
+        """How many came in by that door. Each has a limit of its own: strangers at one must not shut the other."""
+        return sum(connection.door is door for connection in self.connections)
+
 
 class Connection(asyncio.Protocol):
     """A Receiver to its engine, a protocol to its transport."""
 
     def __init__(self, premises: Premises, door: Door, silence_s: float | None) -> None:
         self._premises = premises
-        self._door = door
+        self.door = door
         self._silence_s = silence_s
         self._admission = Admission(door, premises.config)
-        self._reader = RecordReader(HANDSHAKE_BYTES)
-        self._opener: RecordSeal | None = None
         self._access: Access | None = None
         self._memberships: set[int] = set()
         """This process's own: a client may not speak for another one."""
@@ -106,6 +107,7 @@ class Connection(asyncio.Protocol):
         self._loop: asyncio.AbstractEventLoop
         self._transport: asyncio.Transport
         self._out: ClientOutput
+        self._intake: Intake
         self._peer = ""
 
     # -- the transport calls
@@ -117,8 +119,9 @@ class Connection(asyncio.Protocol):
         self._peer = _peer_name(stream)
         premises = self._premises
         self._out = ClientOutput(stream, premises.config.limits.inbox_bytes, self._cut_off)
+        self._intake = Intake(stream, self._receive, self._refuse)
         limit = premises.config.clients.connections
-        if len(premises.connections) >= limit:
+        if premises.here(self.door) >= limit:
             self._refuse(Unavailable(f"site {premises.config.name} has {limit} clients, its limit"))
             return
         premises.connections.add(self)
@@ -126,15 +129,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._loop.time()
-        try:
-            for record in self._reader.feed(data):
-                body = record if self._opener is None else self._opener.open(record)
-                for message in decode_from_client(body):
-                    if self._closed:
-                        return
-                    self._receive(message)
-        except ReconveneError as error:
-            self._refuse(error)
+        if not self._closed:
+            self._intake.feed(data)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.gone = True
@@ -322,7 +318,7 @@ class Connection(asyncio.Protocol):
                 self._out.push(Proven(admission.proof(message)))
                 seals = admission.seals()
                 if seals is not None:
-                    self._opener, sealer = seals
+                    self._intake.opener, sealer = seals
                     self._out.seal_from_now_on(sealer)
             case _:
                 raise Rejected("a request before the handshake")
@@ -333,7 +329,7 @@ class Connection(asyncio.Protocol):
         config, engine, role = premises.config, premises.engine, self._admission.role
         assert role is not None, "whoever is welcome has a role"
         self._access = engine.open(self)
-        self._reader.limit = config.limits.message_bytes + SLACK_BYTES + SEAL_BYTES
+        self._intake.allow(config.limits.message_bytes + SLACK_BYTES + SEAL_BYTES)
         premises.counts["clients"] += 1
         event(premises.log, logging.DEBUG, "client connected", client=self._who, role=role.label)
         self._out.push(
@@ -407,6 +403,7 @@ class Connection(asyncio.Protocol):
         if self._pump is not None:
             self._pump.cancel()
         self._waiting.clear()
+        self._intake.close()
         self._out.close()
         if self._access is not None:
             self._access.close()

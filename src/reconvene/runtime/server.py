@@ -1,7 +1,7 @@
 """Where a site's processes connect: its Unix socket, and TCP where that is configured.
 
 Given an engine. Promised: nobody comes in by a door that is not theirs (`runtime.auth`), no more than
-`clients.connections` at once, and none of them holds up the site (`runtime.connection`).
+`clients.connections` by each at once, and none of them holds up the site (`runtime.connection`).
 """
 
 import asyncio
@@ -139,7 +139,8 @@ class ClientServer:
 
     def _full(self) -> bool:
         arriving = 0 if self._tls is None else self._tls.arriving
-        return arriving + len(self._premises.connections) >= self._config.clients.connections
+        here = 0 if self._tcp_door is None else self._premises.here(self._tcp_door)
+        return arriving + here >= self._config.clients.connections
 
     def _refused(self, who: str, why: str) -> None:
         self._premises.counts["clients_refused"] += 1

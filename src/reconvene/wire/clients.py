@@ -6,7 +6,7 @@ in the order in which it happened. `major` must be the same on both sides; a hig
 structs, which older readers skip, and structs that are only sent to who knows them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -18,6 +18,8 @@ __all__ = [
     "HANDSHAKE_BYTES",
     "MAJOR",
     "MINOR",
+    "MOST_NAMED",
+    "RECORD_BYTES",
     "SLACK_BYTES",
     "Arrived",
     "Block",
@@ -54,8 +56,14 @@ MINOR = 0
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: strangers get no more memory than this."""
-SLACK_BYTES = 64 << 10
-"""A record may be this much longer than the longest message: headers, and other structs beside it."""
+RECORD_BYTES = 256 << 10
+"""Structs are put into a record until it is longer than this."""
+SLACK_BYTES = 1 << 20
+"""A record may be this much longer than the longest message: other structs before it, and headers."""
+RECORD_STRUCTS = 1 << 16
+"""The most structs in a client's record: small ones take far more room decoded than encoded."""
+MOST_NAMED = 4_096
+"""Processes that one Send may be for."""
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Ordinal = Annotated[int, Meta(ge=0, lt=64)]
@@ -105,7 +113,7 @@ class Send(Struct, array_like=True, tag=5, gc=False):
     membership: Count
     service: ServiceNumber
     payloads: list[bytes]
-    to: Annotated[list[Where], Meta(max_length=4_096)] | None = None
+    to: Annotated[list[Where], Meta(max_length=MOST_NAMED)] | None = None
 
 
 class Status(Struct, array_like=True, tag=6):
@@ -257,7 +265,8 @@ ToClient = (
 )  # fmt: skip
 
 _encode = msgspec.msgpack.Encoder().encode
-_from_client = msgspec.msgpack.Decoder(list[ToSite]).decode
+_Requests = Annotated[list[ToSite], Meta(max_length=RECORD_STRUCTS)]
+_from_client: Callable[[bytes], list[ToSite]] = msgspec.msgpack.Decoder(_Requests).decode
 _from_site = msgspec.msgpack.Decoder(list[ToClient]).decode
 
 

@@ -1,0 +1,86 @@
+"""What one client asks, taken a little at a time.
+
+Promised: requests in order, each record opened and decoded once it is its turn; however much a client asks at once,
+the rest of the site has its turn after `TURN_S`, and while something waits here the client is not read.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+
+from reconvene.errors import ReconveneError
+from reconvene.wire.clients import HANDSHAKE_BYTES, ToSite, decode_from_client
+from reconvene.wire.records import RecordReader, RecordSeal
+
+__all__ = ["TURN_S", "Intake"]
+
+TURN_S = 0.005
+"""How long one client's requests are carried out without a break: far less than what a site may stand still for."""
+
+
+class Intake:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        receive: Callable[[ToSite], None],
+        refuse: Callable[[ReconveneError], None],
+    ) -> None:
+        self.opener: RecordSeal | None = None
+        """Of the records from now on."""
+        self._reader = RecordReader(HANDSHAKE_BYTES)
+        self._transport = transport
+        self._receive = receive
+        self._refuse = refuse
+        self._loop = asyncio.get_running_loop()
+        self._records: deque[bytes] = deque()
+        self._requests: deque[ToSite] = deque()
+        self._paused = False
+        self._closed = False
+
+    def feed(self, data: bytes) -> None:
+        try:
+            self._records.extend(self._reader.feed(data))
+        except ReconveneError as error:
+            self._refuse(error)
+            return
+        if not self._paused:
+            self._work()
+
+    def allow(self, record_bytes: int) -> None:
+        """Records may be so long from now on."""
+        self._reader.limit = record_bytes
+
+    def close(self) -> None:
+        """Nothing is carried out any more."""
+        self._closed = True
+        self._records.clear()
+        self._requests.clear()
+
+    def _work(self) -> None:
+        until = monotonic() + TURN_S
+        try:
+            while self._requests or self._open_record():
+                self._receive(self._requests.popleft())
+                if (self._requests or self._records) and monotonic() > until:
+                    self._pause()
+                    return
+        except ReconveneError as error:
+            self._refuse(error)
+            return
+        if self._paused and not self._closed:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _open_record(self) -> bool:
+        """The next record's requests are at hand. False: there is none."""
+        while self._records and not self._requests:
+            record = self._records.popleft()
+            self._requests.extend(decode_from_client(record if self.opener is None else self.opener.open(record)))
+        return bool(self._requests)
+
+    def _pause(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        self._loop.call_soon(self._work)
