@@ -56,3 +56,14 @@ def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="can't be used as storage"):
         LmdbStore(tmp_path / "file" / "store")
+
+
+def test_pages_that_are_none_are_one_clear_line(tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path)
+    store.put({"site": b"value"})
+    store.close()
+    data = tmp_path / "data.mdb"
+    whole = data.read_bytes()
+    data.write_bytes(whole[:8192] + bytes(len(whole) - 8192))
+    with pytest.raises(Malformed, match=r"format can't be read: .*CORRUPTED"):
+        LmdbStore(tmp_path)

@@ -175,7 +175,8 @@ class SiteEngine:
             at = now + self._wall_offset_ns
             self._group_recorder.turn(at, effects.events)
             self._journal.flush()
-        if effects.datagrams:
+        if effects.datagrams and self._keeper.trouble is None:
+            # Who can't keep a configuration is silent: else the others would try to form one with it for ever.
             self._transport.send(effects.datagrams)
         for process, events in happenings:
             receiver = self._receivers.get(process)

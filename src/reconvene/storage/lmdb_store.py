@@ -32,13 +32,19 @@ class LmdbStore:
             raise Unavailable(f"{path}: can't be used as storage: {error}") from None
         try:
             self._check_format()
+        except OSError as error:
+            self._env.close()
+            raise Unavailable(f"{path}: can't be used as storage: {error.strerror or error}") from None
         except BaseException:
             self._env.close()
             raise
 
     def get(self, key: str) -> bytes | None:
-        with self._env.begin() as transaction:
-            stored = transaction.get(key.encode())
+        try:
+            with self._env.begin() as transaction:
+                stored = transaction.get(key.encode())
+        except lmdb.Error as error:
+            raise Malformed(f"{self.path}: {key} can't be read: {error}") from None
         if stored is None:
             return None
         value = stored[_SUM_BYTES:]
