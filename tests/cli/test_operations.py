@@ -38,6 +38,10 @@ class Shell:
         assert code == 0, captured
         return captured.out
 
+    def said(self) -> str:
+        """On stderr."""
+        return self._capsys.readouterr().err
+
     def json(self, *arguments: object) -> Any:
         return json.loads(self.run(*arguments, "--json"))
 
@@ -156,6 +160,16 @@ def test_a_cluster_that_keeps_its_state(shell: Shell) -> None:
     assert sockets.is_dir()
     shell.run("down")
     assert not sockets.exists()
+
+
+def test_a_cluster_whose_trace_stopped_ends_all_the_same(shell: Shell) -> None:
+    shell.run("up", "--nodes", 1, "--insecure")
+    (shell.directory / "trace/a.stopped").write_text("its limit\n")
+    # Of a running cluster a copy is judged; the answer is about the trace that the caller knows.
+    assert call("verify", shell.directory / "trace") == 2
+    assert f"{shell.directory}/trace/a.jsonl: the trace of a stopped" in shell.said()
+    assert "a: ended" in shell.run("down")
+    assert shell.json("down")["settled"] is False
 
 
 def _while_locked(shell: Shell) -> str:

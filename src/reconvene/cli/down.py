@@ -7,6 +7,7 @@ from rich.console import Console
 
 from reconvene.cli._cluster import AsJson, Dir, console
 from reconvene.cli._output import print_json
+from reconvene.errors import ReconveneError
 from reconvene.local import LocalCluster
 from reconvene.trace.reader import read_run
 
@@ -25,7 +26,7 @@ def down_command(
         if settle and running:
             cluster.settle()
         killed = cluster.stop()
-    settled = read_run(cluster.trace_dir).settled if cluster.choices.trace else False
+    settled, trouble = _judgeable(cluster)
     if as_json:
         trace = str(cluster.trace_dir) if cluster.choices.trace else None
         print_json({"ended": running, "killed": killed, "trace": trace, "settled": settled})
@@ -36,4 +37,13 @@ def down_command(
         out.print(f"{' '.join(killed)}: did not leave in time, and had to be killed", style="yellow")
     if cluster.choices.trace:
         rest = "; the run ended in rest" if settled else ""
-        out.print(f"trace in {cluster.trace_dir}{rest}: reconvene verify {cluster.trace_dir}", soft_wrap=True)
+        what = trouble or f"trace in {cluster.trace_dir}{rest}: reconvene verify {cluster.trace_dir}"
+        out.print(what, soft_wrap=True, style="yellow" if trouble else None)
+
+
+def _judgeable(cluster: LocalCluster) -> tuple[bool, str]:
+    """Whether the run ended in rest; and why its trace can't be judged, if so: the cluster has ended all the same."""
+    try:
+        return cluster.choices.trace and read_run(cluster.trace_dir).settled, ""
+    except ReconveneError as error:
+        return False, str(error)

@@ -46,7 +46,11 @@ def verify_command(
 def _histories(traces: list[Path]) -> Iterator[History]:
     for trace in traces:
         with steady(trace) as still:
-            history = History.load(still)
+            try:
+                history = History.load(still)
+            except Malformed as error:
+                # Of a running cluster a copy is read, which is gone when anyone looks for it.
+                raise Malformed(str(error).replace(str(still), str(trace))) from None
         yield history
 
 
