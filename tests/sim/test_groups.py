@@ -28,14 +28,14 @@ def test_seeds(start: int) -> None:
 def test_traces_pass_every_check() -> None:
     """Of the sites, which have groups above them, and of virtual synchrony, for those with the filter."""
     for seed in (2, 6, 11, 28, 132):
-        _, result = run_world(seed)
+        _, result = run_world(seed, recorded=True)
         report = verify([History.of(result.meta, result.rows)])
         assert not [check.id for check in report.checks if check.violations], seed
         assert sum(check.cases for check in report.checks if check.id.startswith("vs.")) > 100
 
 
 def test_the_same_seed_gives_the_same_rows() -> None:
-    (_, one), (_, two) = run_world(5), run_world(5)
+    (_, one), (_, two) = run_world(5, recorded=True), run_world(5, recorded=True)
     assert one.rows == two.rows
     assert any(row.layer == "isis" for rows in one.rows.values() for row in rows)
 
