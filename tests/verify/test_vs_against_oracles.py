@@ -171,7 +171,8 @@ class Told:
     def together(self, one: Any, other: Any, group: Any, view: Any) -> bool:
         """Does `one`, who installed the view, go on from it with `other`?"""
         later = [v for v in self.installed(one, group) if v > view]
-        return any({one, other} <= self.members(group, v) for v in later) or (
+        both = [v for v in later if v in self.installed(other, group)]
+        return any({one, other} <= self.members(group, v) for v in both) or (
             self.ends_in(one, group, view) and other in self.members(group, view) and self.ends_in(other, group, view)
         )
 

@@ -21,6 +21,8 @@ class Extend:
         """By process and group: the views that it installed, by number."""
         self._primary: dict[tuple[int, int], int] = {}
         """By process and group: the highest primary component that it came to."""
+        self._installed: dict[int, set[int]] = {}
+        """By view: the processes that came to it; a member that stopped before did not."""
         self._with: dict[tuple[int, int], frozenset[int]] = {}
         self._shared: dict[frozenset[int], frozenset[int]] = {}
         self._gather_ways()
@@ -38,6 +40,7 @@ class Extend:
         for event in p.declared:
             view = p.conf[event]
             self.ways.setdefault((p.node[event], p.confs[view].group), []).append(view)
+            self._installed.setdefault(view, set()).add(p.node[event])
         for key, way in self.ways.items():
             self.ways[key] = sorted(set(way), key=lambda view: p.confs[view].number)
             self._primary[key] = max(p.confs[view].primary for view in way)
@@ -46,7 +49,6 @@ class Extend:
         """From the last view to the first, gathering those that are with the process in any later one."""
         p = self._p
         later: set[int] = set()
-        last: frozenset[int] | None = None
         for view in reversed(way):
             members = p.confs[view].members
             if view == way[-1]:
@@ -55,9 +57,8 @@ class Extend:
                     self._with[process, view] = self._share(members & ends)
             elif later:
                 self._with[process, view] = self._share(members & later)
-            if process in members and members is not last:
-                later |= members
-                last = members
+            if process in members:
+                later |= members & self._installed[view]
 
     def _share(self, found: frozenset[int]) -> frozenset[int]:
         """Those that go on together have equal sets: one is kept."""
@@ -73,8 +74,8 @@ class Extend:
         return primary != NONE and self._primary.get((process, group), NONE) > primary
 
     def together(self, process: int, view: int) -> frozenset[int]:
-        """Of a process that goes on from a view: the members of it that go on with it, in a later view that both are
-        members of, or, settled, by ending in the same one."""
+        """Of a process that goes on from a view: the members of it that go on with it, to a later view that both are
+        members of and have installed, or, settled, by ending in the same one."""
         return self._with[process, view]
 
     def going_on(self) -> list[tuple[int, int]]:
