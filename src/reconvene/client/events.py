@@ -48,7 +48,7 @@ class Message(Struct, frozen=True, gc=False):
     service: Service
     counter: int
     view: ViewId
-    """The view that it was sent and is delivered in."""
+    """The view that it is delivered in."""
 
     @property
     def id(self) -> str:
