@@ -1,6 +1,7 @@
-"""A site whose disk refuses: it can't form a configuration, and must not keep the others from theirs."""
+"""A site whose disk refuses, which must not keep the others from their configurations; or was put back."""
 
 import asyncio
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from tests.client.places import cluster, short_dir
 
 import reconvene
-from reconvene.runtime.config import Timing
+from reconvene.runtime.config import Timing, Trace
 from reconvene.storage.lmdb_store import LmdbStore
 
 QUICK = Timing(beacon_every_ns=20_000_000, suspect_base_ns=200_000_000, round_patience_ns=100_000_000)
@@ -56,5 +57,19 @@ def test_the_others_go_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
                     for site in (a, b, c):
                         await until(site, lambda status: status["members"] == ["a", "b", "c", "d"])
                     assert (await c.status())["storage"] == "ok"
+
+    asyncio.run(scenario())
+
+
+def test_a_directory_that_was_put_back_is_noticed_where_there_is_a_trace() -> None:
+    async def scenario() -> None:
+        with short_dir() as directory:
+            config = replace(cluster(directory, "a")[0], trace=Trace(dir=directory / "trace"))
+            async with reconvene.open(config):
+                pass
+            shutil.rmtree(config.dir / "store")
+            with pytest.raises(reconvene.Unavailable, match="would begin incarnation 1, but .* already has 1"):
+                async with reconvene.open(config):
+                    pass
 
     asyncio.run(scenario())

@@ -91,7 +91,11 @@ class SiteEngine:
             len(self.names),
             GroupLimits(limits.processes, limits.groups_per_process, limits.group_name_bytes),
         )
-        self._begin_trace(now)
+        try:
+            self._begin_trace(now)
+        except Unavailable:
+            self._store.close()
+            raise
         event(self._log, logging.INFO, "site starts", site=config.name, incarnation=self.incarnation)
         if config.faults.blocked:
             ordinals = frozenset(self.names.index(name) for name in config.faults.blocked)
@@ -132,6 +136,12 @@ class SiteEngine:
         except OSError as error:
             raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
         past = journal.past
+        if past.incarnation >= self.incarnation:
+            journal.close()
+            raise Unavailable(
+                f"{self.config.dir}: would begin incarnation {self.incarnation}, but {journal.path} already has"
+                f" {past.incarnation}: the directory is not the one that this site last used"
+            )
         recorder = Recorder(self.config.name, self.names, journal.append, past.next_n)
         if not past.ended:
             recorder.resume(past.incarnation, past.conf)
