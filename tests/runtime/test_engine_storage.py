@@ -68,7 +68,7 @@ def test_a_directory_that_was_put_back_is_noticed_where_there_is_a_trace() -> No
             async with reconvene.open(config):
                 pass
             shutil.rmtree(config.dir / "store")
-            with pytest.raises(reconvene.Unavailable, match="would begin incarnation 1, but .* already has 1"):
+            with pytest.raises(reconvene.Unavailable, match=r"would begin incarnation 1, but .* already has 1"):
                 async with reconvene.open(config):
                     pass
 
