@@ -74,7 +74,7 @@ def test_without_a_peer_and_without_namespaces(monkeypatch: pytest.MonkeyPatch) 
     canned(monkeypatch)
     monkeypatch.setattr(namespaces, "available", lambda: "network namespaces need root")
     outcome = agreed.run(Settings(quick=True))
-    assert {row.system for row in outcome.rows} == {"reconvene, loopback", "bare loop, loopback"}
+    assert {row.system for row in outcome.rows} == {"reconvene, loopback", "bare loop, loopback, 1,000 B"}
     assert outcome.notes[0] == "on loopback only: network namespaces need root"
 
 

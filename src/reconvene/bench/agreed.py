@@ -230,8 +230,9 @@ def _tell_limits(
             continue
         rate = sent / seconds
         work = f"agreed {size_of(size)}: datagrams that a site sends"
-        outcome.add(work, place.system, rate, "datagrams/s", f"bare loop, {place.path}", rate / limit.per_second)
-        outcome.add(work, f"bare loop, {place.path}", limit.per_second, "datagrams/s")
+        loop = f"bare loop, {place.path}, {length:,} B"
+        outcome.add(work, place.system, rate, "datagrams/s", loop, rate / limit.per_second)
+        outcome.add(work, loop, limit.per_second, "datagrams/s")
         lines.append(_limit_line(size, place, rate, length, ours, limit))
     columns = (
         *("work", "system", "datagrams/s", "mean bytes", "messages each", "bare loop, datagrams/s", "of the limit"),
