@@ -230,8 +230,10 @@ class Membership:
         written = self.written
         try:
             taken = await group.send_many(payloads, service)
+            moved = stream is not self._stream
         except ReconveneError as error:
             taken = error.taken
+            moved = stream is not self._stream
             if isinstance(error, OutcomeUnknown):
                 stream.broken = True
                 written.unknown += count - taken
@@ -244,7 +246,9 @@ class Membership:
             stream.broken = True
             written.unknown += count
             raise
-        stream.accepted[fifo] += taken
+        if not moved:
+            # Else it waited while the connection was lost, and another site, or the same one anew, took it.
+            stream.accepted[fifo] += taken
         written.accepted += taken
         if stream is not self._stream and not any(stream.accepted):
             self._streams.pop(stream.number, None)  # such as those of a writer that is refused, again and again
