@@ -1,0 +1,110 @@
+"""A batch: the messages that one replica accepted together, the unit that the log stores, sends and orders.
+
+Its boundaries are fixed when it is accepted, for ever: a batch that is sent again is the same batch. So the paper's
+"message" is a batch here, and costs are paid by the batch; message `i` of it is message `first + i` of its author.
+
+    author, incarnation, first, count, time, length of the sources    fixed, big endian
+    sources                                                           msgpack
+    the messages' data                                                msgpack, an array of byte strings
+"""
+
+from collections.abc import Sequence
+from struct import Struct as Layout
+from struct import error as LayoutError
+from typing import NamedTuple
+
+from msgspec import DecodeError, msgpack
+
+from reconvene.errors import Malformed
+
+__all__ = ["Batch", "BatchId", "Source", "Timestamp", "decode_batch", "encode_batch", "messages_of", "sources_of"]
+
+_LAYOUT = Layout(">HQQIQI")
+
+Timestamp = tuple[int, ...]
+"""Of a batch: its delivery's timestamp with its index in the frame. A message's own has its index in the batch, too."""
+
+
+class BatchId(NamedTuple):
+    author: int
+    """A replica's number in the log: never given to another one."""
+    first: int
+    """Counter of its first message among its author's, from 1, without gaps, across incarnations."""
+
+
+class Source(NamedTuple):
+    """Messages of a client session, so that a retry is taken once."""
+
+    session: bytes
+    number: int
+    """The session's own number of the first of them; the others follow."""
+    index: int
+    """Where in the batch they begin."""
+    count: int
+
+
+class Batch(NamedTuple):
+    """What is known of a batch without reading its messages."""
+
+    author: int
+    incarnation: int
+    """In which its author accepted it."""
+    first: int
+    count: int
+    time: int
+    """The author's clock at accept: ns since 1970."""
+    body: bytes
+    """All of it, as it is stored and sent."""
+
+    @property
+    def id(self) -> BatchId:
+        return BatchId(self.author, self.first)
+
+    @property
+    def last(self) -> int:
+        return self.first + self.count - 1
+
+
+_SOURCES = msgpack.Decoder(list[Source])
+_MESSAGES = msgpack.Decoder(list[bytes])
+
+
+def encode_batch(
+    author: int, incarnation: int, first: int, time: int, messages: Sequence[bytes], sources: Sequence[Source] = ()
+) -> Batch:
+    named = msgpack.encode(sources) if sources else b""
+    heading = _LAYOUT.pack(author, incarnation, first, len(messages), time, len(named))
+    return Batch(author, incarnation, first, len(messages), time, heading + named + msgpack.encode(messages))
+
+
+def decode_batch(body: bytes) -> Batch:
+    """Its heading; the messages are not looked at. Raises Malformed."""
+    try:
+        author, incarnation, first, count, time, _ = _LAYOUT.unpack_from(body)
+    except LayoutError:
+        raise Malformed("a batch shorter than its heading") from None
+    if count < 1 or first < 1:
+        raise Malformed(f"a batch of {count} messages from {first} on")
+    return Batch(author, incarnation, first, count, time, body)
+
+
+def sources_of(body: bytes) -> list[Source]:
+    length = _LAYOUT.unpack_from(body)[5]
+    if not length:
+        return []
+    try:
+        return _SOURCES.decode(body[_LAYOUT.size : _LAYOUT.size + length])
+    except (DecodeError, RecursionError) as error:
+        raise Malformed(f"a batch's sources: {error}") from None
+
+
+def messages_of(body: bytes) -> list[bytes]:
+    """Raises Malformed, also where they are not as many as the heading says."""
+    length = _LAYOUT.unpack_from(body)[5]
+    try:
+        messages = _MESSAGES.decode(memoryview(body)[_LAYOUT.size + length :])
+    except (DecodeError, RecursionError) as error:
+        raise Malformed(f"a batch's messages: {error}") from None
+    if len(messages) != _LAYOUT.unpack_from(body)[3]:
+        raise Malformed(f"a batch of {len(messages)} messages that claims {_LAYOUT.unpack_from(body)[3]}")
+    return messages

@@ -1,0 +1,92 @@
+"""What happens to the log at one replica, in the order in which it happens. Each is durable by the time it is told.
+
+Replicas are named by their numbers in the log, which `ReplicaSet` maps to sites' names.
+"""
+
+from enum import Enum
+
+from msgspec import Struct
+
+from reconvene.corel.batch import Batch, Timestamp
+
+__all__ = [
+    "Accepted", "Adopted", "Attempted", "Color", "Committed", "Established", "Green", "LogEvent", "Logged",
+    "PrimaryLost", "Recolored", "Restored",
+]  # fmt: skip
+
+
+class Color(Enum):
+    """What a replica knows of a message's place in the total order."""
+
+    RED = "red"
+    YELLOW = "yellow"
+    GREEN = "green"
+
+
+class Accepted(Struct, frozen=True):
+    """Taken from the application, on stable storage."""
+
+    batch: Batch
+
+
+class Logged(Struct, frozen=True):
+    """Received from below, on stable storage: the replica has it. Red, unless `Recolored` follows."""
+
+    batch: Batch
+    timestamp: Timestamp
+
+
+class Recolored(Struct, frozen=True):
+    """To yellow, or from yellow back to red."""
+
+    batch: Batch
+    color: Color
+
+
+class Green(Struct, frozen=True):
+    """Message i of the batch has position `position + i`, for ever and everywhere."""
+
+    batch: Batch
+    position: int
+
+
+class Attempted(Struct, frozen=True):
+    primary: int
+    conf: str
+    members: tuple[str, ...]
+    """Sites' names, sorted."""
+
+
+class Committed(Struct, frozen=True):
+    primary: int
+    conf: str
+    members: tuple[str, ...]
+
+
+class Established(Struct, frozen=True):
+    primary: int
+    conf: str
+    members: tuple[str, ...]
+
+
+class PrimaryLost(Struct, frozen=True):
+    """The replica is in no primary component any more."""
+
+    primary: int
+
+
+class Adopted(Struct, frozen=True):
+    """Recovery, step 6: the replica now knows of this primary component."""
+
+    primary: int
+
+
+class Restored(Struct, frozen=True):
+    """It took another replica's snapshot: everything below `position` counts as had, and green."""
+
+    position: int
+
+
+LogEvent = (
+    Accepted | Logged | Recolored | Green | Attempted | Committed | Established | PrimaryLost | Adopted | Restored
+)

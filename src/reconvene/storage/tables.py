@@ -1,0 +1,46 @@
+"""Stable storage as sorted keys and values, as the log needs it.
+
+Promised by every implementation: `write` returns once all of it is on stable storage, in one transaction with one
+sync, or raises OSError and has changed nothing; a value that comes back is the one that was put, or `Malformed` is
+raised; reads see what was written before they began, whole batches only.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+__all__ = ["Clear", "Op", "Put", "Reader", "Tables"]
+
+
+class Put(NamedTuple):
+    """Under a key of at most 511 bytes; None deletes it."""
+
+    key: bytes
+    value: bytes | None
+
+
+class Clear(NamedTuple):
+    """Deletes every key from `start` on and before `end`."""
+
+    start: bytes
+    end: bytes
+
+
+Op = Put | Clear
+"""Of one batch, in its order: a later one sees the earlier."""
+
+
+class Reader(Protocol):
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys from `start` on and before `end`, in their order."""
+
+    def last(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
+        """The highest key in that range."""
+
+
+class Tables(Reader, Protocol):
+    def write(self, ops: Sequence[Op]) -> None:
+        """One transaction, one sync. Raises OSError where the disk refuses."""
+
+    def close(self) -> None: ...
