@@ -10,10 +10,9 @@ Its boundaries are fixed when it is accepted, for ever: a batch that is sent aga
 
 from collections.abc import Sequence
 from struct import Struct as Layout
-from struct import error as LayoutError
 from typing import NamedTuple
 
-from msgspec import DecodeError, msgpack
+from msgspec import DecodeError, Struct, msgpack
 
 from reconvene.errors import Malformed
 
@@ -22,7 +21,7 @@ __all__ = ["Batch", "BatchId", "Source", "Timestamp", "decode_batch", "encode_ba
 _LAYOUT = Layout(">HQQIQI")
 
 Timestamp = tuple[int, ...]
-"""Of a batch: its delivery's timestamp with its index in the frame. A message's own has its index in the batch, too."""
+"""Of a batch: its delivery's, with its index in the frame. A message's own ends with its index in the batch."""
 
 
 class BatchId(NamedTuple):
@@ -32,18 +31,18 @@ class BatchId(NamedTuple):
     """Counter of its first message among its author's, from 1, without gaps, across incarnations."""
 
 
-class Source(NamedTuple):
+class Source(Struct, array_like=True, frozen=True):
     """Messages of a client session, so that a retry is taken once."""
 
     session: bytes
     number: int
     """The session's own number of the first of them; the others follow."""
-    index: int
+    start: int
     """Where in the batch they begin."""
     count: int
 
 
-class Batch(NamedTuple):
+class Batch(Struct, frozen=True, gc=False):
     """What is known of a batch without reading its messages."""
 
     author: int
@@ -79,10 +78,9 @@ def encode_batch(
 
 def decode_batch(body: bytes) -> Batch:
     """Its heading; the messages are not looked at. Raises Malformed."""
-    try:
-        author, incarnation, first, count, time, _ = _LAYOUT.unpack_from(body)
-    except LayoutError:
-        raise Malformed("a batch shorter than its heading") from None
+    if len(body) < _LAYOUT.size:
+        raise Malformed("a batch shorter than its heading")
+    author, incarnation, first, count, time, _ = _LAYOUT.unpack_from(body)
     if count < 1 or first < 1:
         raise Malformed(f"a batch of {count} messages from {first} on")
     return Batch(author, incarnation, first, count, time, body)
