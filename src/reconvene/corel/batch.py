@@ -2,13 +2,15 @@
 
 Its boundaries are fixed when it is accepted, for ever: a batch that is sent again is the same batch. So the paper's
 "message" is a batch here, and costs are paid by the batch; message `i` of it is message `first + i` of its author.
+A batch's *body* is all of it, as it is stored and sent:
 
-    author, incarnation, first, count, time, length of the sources    fixed, big endian
-    sources                                                           msgpack
-    the messages' data                                                msgpack, an array of byte strings
+    kind, author, incarnation, first, count, time, length of the sources    fixed, big endian
+    sources                                                                 msgpack
+    the messages' data                                                      msgpack, an array of byte strings
 """
 
 from collections.abc import Sequence
+from enum import IntEnum
 from struct import Struct as Layout
 from typing import NamedTuple
 
@@ -16,12 +18,21 @@ from msgspec import DecodeError, Struct, msgpack
 
 from reconvene.errors import Malformed
 
-__all__ = ["Batch", "BatchId", "Source", "Timestamp", "decode_batch", "encode_batch", "messages_of", "sources_of"]
+__all__ = [
+    "BatchId", "Heading", "Kind", "Source", "Timestamp", "decode_heading", "encode_batch", "messages_of", "sources_of",
+]  # fmt: skip
 
-_LAYOUT = Layout(">HQQIQI")
+_LAYOUT = Layout(">BHQQIQI")
 
 Timestamp = tuple[int, ...]
 """Of a batch: its delivery's, with its index in the frame. A message's own ends with its index in the batch."""
+
+
+class Kind(IntEnum):
+    DATA = 0
+    """An application's messages."""
+    CHANGE = 1
+    """One message: a change of the replicas or of the quorum (`replicas.Change`)."""
 
 
 class BatchId(NamedTuple):
@@ -42,9 +53,10 @@ class Source(Struct, array_like=True, frozen=True):
     count: int
 
 
-class Batch(Struct, frozen=True, gc=False):
+class Heading(Struct, frozen=True, gc=False):
     """What is known of a batch without reading its messages."""
 
+    kind: Kind
     author: int
     incarnation: int
     """In which its author accepted it."""
@@ -52,8 +64,6 @@ class Batch(Struct, frozen=True, gc=False):
     count: int
     time: int
     """The author's clock at accept: ns since 1970."""
-    body: bytes
-    """All of it, as it is stored and sent."""
 
     @property
     def id(self) -> BatchId:
@@ -61,33 +71,36 @@ class Batch(Struct, frozen=True, gc=False):
 
     @property
     def last(self) -> int:
+        """Counter of its last message."""
         return self.first + self.count - 1
 
 
 _SOURCES = msgpack.Decoder(list[Source])
 _MESSAGES = msgpack.Decoder(list[bytes])
+_KINDS = {kind.value: kind for kind in Kind}
 
 
-def encode_batch(
-    author: int, incarnation: int, first: int, time: int, messages: Sequence[bytes], sources: Sequence[Source] = ()
-) -> Batch:
+def encode_batch(heading: Heading, messages: Sequence[bytes], sources: Sequence[Source] = ()) -> bytes:
+    """The body."""
     named = msgpack.encode(sources) if sources else b""
-    heading = _LAYOUT.pack(author, incarnation, first, len(messages), time, len(named))
-    return Batch(author, incarnation, first, len(messages), time, heading + named + msgpack.encode(messages))
+    fixed = _LAYOUT.pack(
+        heading.kind, heading.author, heading.incarnation, heading.first, heading.count, heading.time, len(named)
+    )
+    return fixed + named + msgpack.encode(messages)
 
 
-def decode_batch(body: bytes) -> Batch:
-    """Its heading; the messages are not looked at. Raises Malformed."""
+def decode_heading(body: bytes) -> Heading:
+    """The messages are not looked at. Raises Malformed."""
     if len(body) < _LAYOUT.size:
         raise Malformed("a batch shorter than its heading")
-    author, incarnation, first, count, time, _ = _LAYOUT.unpack_from(body)
-    if count < 1 or first < 1:
-        raise Malformed(f"a batch of {count} messages from {first} on")
-    return Batch(author, incarnation, first, count, time, body)
+    kind, author, incarnation, first, count, time, _ = _LAYOUT.unpack_from(body)
+    if count < 1 or first < 1 or kind not in _KINDS:
+        raise Malformed(f"a batch of kind {kind} with {count} messages from {first} on")
+    return Heading(_KINDS[kind], author, incarnation, first, count, time)
 
 
 def sources_of(body: bytes) -> list[Source]:
-    length = _LAYOUT.unpack_from(body)[5]
+    length = _LAYOUT.unpack_from(body)[6]
     if not length:
         return []
     try:
@@ -98,11 +111,11 @@ def sources_of(body: bytes) -> list[Source]:
 
 def messages_of(body: bytes) -> list[bytes]:
     """Raises Malformed, also where they are not as many as the heading says."""
-    length = _LAYOUT.unpack_from(body)[5]
+    _, _, _, _, count, _, length = _LAYOUT.unpack_from(body)
     try:
         messages = _MESSAGES.decode(memoryview(body)[_LAYOUT.size + length :])
     except (DecodeError, RecursionError) as error:
         raise Malformed(f"a batch's messages: {error}") from None
-    if len(messages) != _LAYOUT.unpack_from(body)[3]:
-        raise Malformed(f"a batch of {len(messages)} messages that claims {_LAYOUT.unpack_from(body)[3]}")
+    if len(messages) != count:
+        raise Malformed(f"a batch of {len(messages)} messages that claims {count}")
     return messages

@@ -7,7 +7,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from reconvene.corel.batch import Batch, Timestamp
+from reconvene.corel.batch import Heading, Timestamp
 
 __all__ = [
     "Accepted", "Adopted", "Attempted", "Color", "Committed", "Established", "Green", "LogEvent", "Logged",
@@ -26,27 +26,27 @@ class Color(Enum):
 class Accepted(Struct, frozen=True):
     """Taken from the application, on stable storage."""
 
-    batch: Batch
+    batch: Heading
 
 
 class Logged(Struct, frozen=True):
     """Received from below, on stable storage: the replica has it. Red, unless `Recolored` follows."""
 
-    batch: Batch
+    batch: Heading
     timestamp: Timestamp
 
 
 class Recolored(Struct, frozen=True):
     """To yellow, or from yellow back to red."""
 
-    batch: Batch
+    batch: Heading
     color: Color
 
 
 class Green(Struct, frozen=True):
     """Message i of the batch has position `position + i`, for ever and everywhere."""
 
-    batch: Batch
+    batch: Heading
     position: int
 
 
