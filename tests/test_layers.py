@@ -27,7 +27,7 @@ class Layer:
 
 
 LAYERS = (
-    Layer("words", ("ids", "errors", "units"), uses=(), pure=True),
+    Layer("words", ("ids", "errors", "units", "quorum"), uses=(), pure=True),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
     Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire")),
     Layer(
@@ -47,6 +47,7 @@ LAYERS = (
         pure=True,
     ),
     Layer("groups", ("core.groups.*",), uses=("words", "wire", "interface", "site"), pure=True),
+    Layer("corel", ("corel.*",), uses=("words", "wire", "interface"), pure=True),
     Layer("storage", ("storage.*",), uses=("words",)),
     Layer("trace", ("trace.*",), uses=("words",)),
     # The judge: it knows traces, and nothing of who made them.
