@@ -97,10 +97,15 @@ def make_quorum(spec: Spec, sites: Collection[str]) -> Quorum:
     factory = _FACTORIES.get(str(spec["kind"]))
     if factory is None:
         raise Malformed(f"quorum: expected a kind that is one of {', '.join(kinds())}, not {_shown(spec['kind'])}")
-    names = sorted(set(sites))
+    names = sorted(frozenset(sites))
     if not 1 <= len(names) <= MAX_SITES:
         raise Malformed(f"quorum: expected 1 to {MAX_SITES} sites, not {len(names)}")
-    return factory(spec, names)
+    try:
+        return factory(spec, names)
+    except Malformed:
+        raise
+    except Exception as error:  # others' code, which a specification from anywhere has led astray
+        raise Malformed(f"quorum: {_shown(spec['kind'])} can't be made: {_shown(error)}") from error
 
 
 def register(kind: str, factory: Factory) -> None:

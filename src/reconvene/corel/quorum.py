@@ -48,7 +48,7 @@ def enumerate_disjoint(quorum: Quorum, sites: Collection[str]) -> tuple[list[str
     Exact, for any quorum. Raises Rejected where that can't be told (too many sites), where a quorum with one more
     site is none, and where not even all sites are one.
     """
-    names = sorted(set(sites))
+    names = sorted(frozenset(sites))
     if len(names) > MOST_ENUMERATED:
         raise Rejected(
             f"quorum: expected at most {MOST_ENUMERATED} sites for this kind, whose sets are looked at one by one, "

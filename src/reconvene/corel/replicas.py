@@ -14,19 +14,21 @@ from msgspec import DecodeError, Struct, msgpack
 from msgspec.structs import replace
 
 from reconvene.corel.quorum import Quorum, check_intersects, make_quorum
-from reconvene.errors import Malformed, ReconveneError, Rejected
+from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES
 from reconvene.quorum import Spec
 
 __all__ = [
-    "MAJORITY", "MAX_NAME_BYTES", "MAX_NUMBER", "Change", "Replica", "ReplicaSet", "applies", "decode_change",
-    "decode_replicas", "encode_change", "encode_replicas",
+    "MAJORITY", "MAX_NAME_BYTES", "MAX_NUMBER", "MAX_QUORUM_BYTES", "MAX_VERSION", "Change", "Replica", "ReplicaSet",
+    "applies", "decode_change", "decode_replicas", "encode_change", "encode_replicas",
 ]  # fmt: skip
 
 MAX_NAME_BYTES = 255
 MAX_NUMBER = (1 << 16) - 1
 """Of a replica: batches carry it in 16 bits."""
-_LATEST = (1 << 62) - 1
+MAX_VERSION = (1 << 62) - 1
+MAX_QUORUM_BYTES = 32 << 10
+"""Of a specification, as msgpack: more than any kind that comes with Reconvene needs."""
 MAJORITY: Mapping[str, object] = {"kind": "majority"}
 
 
@@ -51,8 +53,7 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
     @classmethod
     def first(cls, names: Collection[str], quorum: Spec = MAJORITY) -> "ReplicaSet":
         """A new log's: numbers are places among the sorted names. Raises Rejected."""
-        ordered = sorted(names)
-        replicas = [Replica(number, name) for number, name in enumerate(ordered)]
+        replicas = [Replica(number, name) for number, name in enumerate(sorted(names))]
         return _sound(cls(0, 0, replicas, len(replicas), dict(quorum)))
 
     @property
@@ -84,33 +85,35 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
     # -- changes: each gives a new set, one version later, or raises Rejected in one line
 
     def added(self, name: str, quorum: Spec | None = None) -> "ReplicaSet":
-        """A quorum that names sites needs to be told where the new one stands."""
-        if self.number_of(name) is not None:
-            raise Rejected(f"replicas: {name} is one already")
-        return self._changed([*self.replicas, self._next(name)], quorum or self.quorum)
+        """A quorum that names sites has to be given anew, to say where this one stands."""
+        self._unknown(name)
+        return self._changed([*self.replicas, Replica(self.next_number, name)], quorum, self.quorum)
 
     def removed(self, name: str, quorum: Spec | None = None) -> "ReplicaSet":
-        """Without it in the quorum too, unless another one is given."""
+        """Out of the quorum too, unless another one is given."""
         self._known(name)
         kept = [replica for replica in self.replicas if replica.name != name]
         if not kept:
             raise Rejected(f"replicas: {name} is the last one")
-        return self._changed(kept, quorum or _without(self.quorum, {name}))
+        return self._changed(kept, quorum, _without(self.quorum, {name}))
 
     def replaced(self, old: str, new: str, quorum: Spec | None = None) -> "ReplicaSet":
-        """`new` takes the place of `old`, also in the quorum unless another one is given. It may be the same site,
+        """`new` takes the place of `old`, in the quorum too unless another one is given. It may be the same site,
         which lost its disk: it gets a number of its own."""
         self._known(old)
-        if new != old and self.number_of(new) is not None:
-            raise Rejected(f"replicas: {new} is one already")
+        if new != old:
+            self._unknown(new)
         kept = [replica for replica in self.replicas if replica.name != old]
-        return self._changed([*kept, self._next(new)], quorum or _renamed(self.quorum, old, new))
+        return self._changed([*kept, Replica(self.next_number, new)], quorum, _renamed(self.quorum, old, new))
 
     def with_quorum(self, quorum: Spec) -> "ReplicaSet":
-        return self._changed(self.replicas, quorum)
+        return self._changed(self.replicas, quorum, quorum)
 
     def forced_without(self, lost: Collection[str], quorum: Spec | None = None) -> "ReplicaSet":
-        """The next epoch, by no quorum's leave: what only the lost ones had is lost with them."""
+        """The next epoch, by no quorum's leave: what only the lost ones had is lost with them.
+
+        Whether it has to be is the caller's to judge: also a change under way may wait for a replica that is lost.
+        """
         if not lost:
             raise Rejected("replicas: expected the names of those that are lost")
         for name in sorted(lost):
@@ -118,27 +121,32 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
         kept = [replica for replica in self.replicas if replica.name not in lost]
         if not kept:
             raise Rejected("replicas: expected at least one that is not lost")
-        changed = self._changed(kept, quorum or _without(self.quorum, lost))
-        return replace(changed, epoch=self.epoch + 1)
+        return replace(self._changed(kept, quorum, _without(self.quorum, lost)), epoch=self.epoch + 1)
 
     def _known(self, name: str) -> None:
         if self.number_of(name) is None:
-            raise Rejected(f"replicas: {name} is none of {', '.join(self.names())}")
+            raise Rejected(f"replicas: {_shown(name)} is none of them: {', '.join(self.names())}")
 
-    def _next(self, name: str) -> Replica:
-        return Replica(self.next_number, name)
+    def _unknown(self, name: str) -> None:
+        if self.number_of(name) is not None:
+            raise Rejected(f"replicas: {name} is one already")
 
-    def _changed(self, replicas: list[Replica], quorum: Spec) -> "ReplicaSet":
-        last = max((replica.number for replica in replicas), default=0)
-        return _sound(
-            replace(
-                self,
-                version=self.version + 1,
-                replicas=replicas,
-                next_number=max(self.next_number, last + 1),
-                quorum=dict(quorum),
-            )
+    def _changed(self, replicas: list[Replica], quorum: Spec | None, usual: Spec) -> "ReplicaSet":
+        changed = ReplicaSet(
+            self.epoch,
+            self.version + 1,
+            replicas,
+            max(self.next_number, replicas[-1].number + 1),
+            dict(usual if quorum is None else quorum),
         )
+        _check_replicas(changed)
+        try:
+            _check_quorum(changed)
+        except Rejected as error:
+            if quorum is not None:
+                raise
+            raise Rejected(f"{error}: expected a quorum for the new set with the change") from None
+        return changed
 
 
 class Change(Struct, array_like=True, frozen=True):
@@ -167,11 +175,10 @@ def encode_replicas(replicas: ReplicaSet) -> bytes:
 
 
 def decode_replicas(data: bytes) -> ReplicaSet:
-    """Raises Malformed."""
+    """Raises Malformed, also where the set breaks what the top of this file promises."""
     try:
-        found = _REPLICAS.decode(data)
-        return _sound(found)
-    except (DecodeError, RecursionError, ReconveneError) as error:
+        return _sound(_REPLICAS.decode(data))
+    except (*_UNREADABLE, Rejected) as error:
         raise Malformed(f"a replica set: {error}") from None
 
 
@@ -180,52 +187,66 @@ def encode_change(change: Change) -> bytes:
 
 
 def decode_change(data: bytes) -> Change:
-    """Raises Malformed."""
+    """Raises Malformed, also where its result breaks what the top of this file promises."""
     try:
-        found = _CHANGE.decode(data)
-        _sound(found.result)
-        return found
-    except (DecodeError, RecursionError, ReconveneError) as error:
+        change = _CHANGE.decode(data)
+        _sound(change.result)
+    except (*_UNREADABLE, Rejected) as error:
         raise Malformed(f"a change of the replicas: {error}") from None
+    return change
 
 
 _REPLICAS = msgpack.Decoder(ReplicaSet)
 _CHANGE = msgpack.Decoder(Change)
-
-
-@lru_cache(maxsize=256)
-def _quorum(spec: bytes, names: tuple[str, ...]) -> Quorum:
-    """Once for each specification, as a set's own is asked for at every change of the configuration."""
-    quorum = make_quorum(msgpack.decode(spec), names)
-    check_intersects(quorum, names)
-    return quorum
+_UNREADABLE = (DecodeError, RecursionError, TypeError, ValueError, OverflowError)
+"""What bytes that are no msgpack, or hold what Python can't, make of the decoder."""
 
 
 def _sound(found: ReplicaSet) -> ReplicaSet:
-    """Raises Rejected: where it keeps what the top of this file promises, it is given back."""
-    names = [replica.name for replica in found.replicas]
-    numbers = found.numbers()
+    _check_replicas(found)
+    _check_quorum(found)
+    return found
+
+
+def _check_replicas(found: ReplicaSet) -> None:
+    """Raises Rejected."""
+    names = found.names()
     if not 1 <= len(names) <= MAX_SITES:
         raise Rejected(f"replicas: expected 1 to {MAX_SITES}, not {len(names)}")
     for name in names:
-        if not 1 <= len(name.encode(errors="surrogatepass")) <= MAX_NAME_BYTES:
-            raise Rejected(f"replicas: expected names of 1 to {MAX_NAME_BYTES} bytes, not {name[:40]!r}")
-    for name, following in pairwise(sorted(names)):
+        if not name.isprintable() or not 1 <= len(name.encode()) <= MAX_NAME_BYTES:
+            raise Rejected(f"replicas: expected a printable name of 1 to {MAX_NAME_BYTES} bytes, not {_shown(name)}")
+    for name, following in pairwise(names):
         if name == following:
             raise Rejected(f"replicas: {name} is named twice")
-    if any(number >= following for number, following in pairwise([-1, *numbers, found.next_number])):
+    if any(number >= following for number, following in pairwise([-1, *found.numbers(), found.next_number])):
         raise Rejected("replicas: expected numbers that rise, all below the next one")
     if found.next_number > MAX_NUMBER + 1:
-        raise Rejected(f"replicas: expected numbers up to {MAX_NUMBER}, and this log has given them all")
-    if not (0 <= found.epoch <= found.version <= _LATEST):
+        raise Rejected(f"replicas: the log has given all numbers up to {MAX_NUMBER}")
+    if not 0 <= found.epoch <= found.version <= MAX_VERSION:
         raise Rejected(f"replicas: expected an epoch up to the version, not {found.epoch} and {found.version}")
+
+
+def _check_quorum(found: ReplicaSet) -> None:
+    """Raises Rejected."""
     try:
-        _quorum(msgpack.encode(found.quorum), tuple(sorted(names)))
-    except Malformed as error:
-        raise Rejected(str(error)) from None
+        spec = msgpack.encode(found.quorum)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Rejected(f"quorum: expected what msgpack can carry: {error}") from None
-    return found
+    if len(spec) > MAX_QUORUM_BYTES:
+        raise Rejected(f"quorum: expected at most {MAX_QUORUM_BYTES} bytes, not {len(spec)}")
+    try:
+        _quorum(spec, tuple(found.names()))
+    except Malformed as error:
+        raise Rejected(str(error)) from None
+
+
+@lru_cache(maxsize=64)
+def _quorum(spec: bytes, names: tuple[str, ...]) -> Quorum:
+    """Made and checked once: it is asked for at every change of the configuration."""
+    quorum = make_quorum(msgpack.decode(spec), names)
+    check_intersects(quorum, names)
+    return quorum
 
 
 def _without(spec: Spec, lost: Collection[str]) -> Spec:
@@ -248,3 +269,8 @@ def _renamed(spec: Spec, old: str, new: str) -> Spec:
     elif spec.get("kind") == "grid" and isinstance(rows, list | tuple):
         quorum["rows"] = [[new if name == old else name for name in row] for row in rows]
     return quorum
+
+
+def _shown(name: str) -> str:
+    text = repr(name)
+    return text if len(text) <= 60 else f"{text[:57]}..."
