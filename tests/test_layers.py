@@ -47,20 +47,21 @@ LAYERS = (
         pure=True,
     ),
     Layer("groups", ("core.groups.*",), uses=("words", "wire", "interface", "site"), pure=True),
-    Layer("corel", ("corel.*",), uses=("words", "wire", "interface"), pure=True),
-    Layer("storage", ("storage.*",), uses=("words",)),
+    Layer("tables", ("storage.tables", "storage.memory"), uses=("words",), pure=True),
+    Layer("corel", ("corel.*",), uses=("words", "wire", "interface", "tables"), pure=True),
+    Layer("storage", ("storage.*",), uses=("words", "tables")),
     Layer("trace", ("trace.*",), uses=("words",)),
     # The judge: it knows traces, and nothing of who made them.
     Layer("verify", ("verify.*",), uses=("words", "trace")),
     Layer("recorder", ("trace.recorder", "trace.group_recorder"), uses=("words", "interface", "groups", "trace")),
-    Layer("sim", ("sim.*",), uses=("words", "wire", "interface", "site", "groups", "trace", "recorder")),
+    Layer("sim", ("sim.*",), uses=("words", "wire", "interface", "site", "groups", "tables", "trace", "recorder")),
     Layer("campaign", ("campaign.*",), uses=("words", "interface", "groups", "trace", "verify", "sim")),
     Layer("testing", ("testing.*",), uses=("words", "interface", "site", "groups", "trace", "verify", "sim")),
     # One site as a process: the shell around the core that has sockets, files and a clock.
     Layer(
         "runtime",
         ("runtime.*",),
-        uses=("words", "wire", "seal", "interface", "site", "groups", "storage", "trace", "recorder"),
+        uses=("words", "wire", "seal", "interface", "site", "groups", "tables", "storage", "trace", "recorder"),
     ),
     # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.
     Layer("client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "runtime")),

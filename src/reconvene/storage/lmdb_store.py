@@ -1,6 +1,16 @@
-"""Stable storage in LMDB: transactions and crash safety are its own; the checksum on each value is ours."""
+"""Stable storage in LMDB: transactions and crash safety are its own; the checksum on each value is ours.
 
-from collections.abc import Mapping
+Of LMDB's settings, `sync` and `metasync` stay on, and `writemap` off. So a commit writes the changed pages where
+nothing is in use, syncs them, and only then writes one of the two meta pages, through a descriptor that syncs each
+write: whatever moment the machine stops at, the newest whole meta page points to a whole tree, and a commit that
+returned is found again. `sync=False` or `metasync=False` would give up the last commits in a power failure.
+`writemap` is no quicker here; it would let stray writes of the process damage the file, and turn a full disk into
+SIGBUS. The map is shared and only read, so its size takes addresses and no memory, and the file grows with what it
+holds. `meminit` stays on: otherwise what the process had in its memory, keys among it, ends in the file.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from errno import EIO
 from pathlib import Path
 from zlib import crc32
@@ -8,26 +18,45 @@ from zlib import crc32
 import lmdb
 
 from reconvene.errors import Malformed, Unavailable
+from reconvene.storage.data_file import examine
+from reconvene.storage.directory import sync_directory
+from reconvene.storage.tables import MOST_KEY_BYTES, Clear, Op, Put
 
-__all__ = ["FORMAT", "LmdbStore"]
+__all__ = ["FORMAT", "MAP_BYTES", "LmdbStore"]
 
-FORMAT = 1
-"""Of what a store holds. A newer one is refused."""
+FORMAT = 2
+"""Of what a store holds: 1 is a site's record alone, 2 has the log beside it. A newer one is refused."""
+
+MAP_BYTES = 64 << 30
+"""The most that a store can hold, where nothing else is said."""
 
 _FORMAT_KEY = b"format"
-_MAP_BYTES = 1 << 30
-"""The most that a store can hold; the file grows with what it does hold."""
 _SUM_BYTES = 4
+_CHUNK_KEYS = 1024
+_CHUNK_BYTES = 1 << 20
+"""Of a scan, in one read transaction: one that is open for long keeps LMDB from using freed pages again."""
+_LOCK_BYTES = 16384
+"""More than LMDB needs for `_READERS`."""
+_READERS = 16
 
 
 class LmdbStore:
-    """A directory of its own. One process at a time: the site holds a lock on its directory."""
+    """A directory of its own. One process at a time: the site holds a lock on its directory.
 
-    def __init__(self, path: Path, map_bytes: int = _MAP_BYTES) -> None:
+    The site's values are under names, the log's under keys that begin with a byte below 0x20, so they can't meet.
+    """
+
+    def __init__(self, path: Path, map_bytes: int = MAP_BYTES) -> None:
         self.path = path
+        self.map_bytes = map_bytes
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._env = lmdb.open(str(path), map_size=map_bytes, max_readers=16)
+            data = path / "data.mdb"
+            if not data.exists():
+                path.mkdir(parents=True, exist_ok=True)
+                _make(data)
+            examine(data)
+            _make_room_for_locks(path / "lock.mdb")
+            self._env = lmdb.open(str(path), map_size=map_bytes, max_readers=_READERS, max_spare_txns=2)
         except (OSError, lmdb.Error) as error:
             raise Unavailable(f"{path}: can't be used as storage: {error}") from None
         try:
@@ -39,38 +68,167 @@ class LmdbStore:
             self._env.close()
             raise
 
-    def get(self, key: str) -> bytes | None:
+    # -- reading
+
+    def get(self, key: bytes | str) -> bytes | None:
+        name = key.encode() if isinstance(key, str) else key
         try:
             with self._env.begin() as transaction:
-                stored = transaction.get(key.encode())
+                stored = transaction.get(name)
         except lmdb.Error as error:
-            raise Malformed(f"{self.path}: {key} can't be read: {error}") from None
-        if stored is None:
-            return None
+            raise self._unreadable(name, error) from None
+        return None if stored is None else self._opened(name, stored)
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for key, stored in self._stored(start, end):
+            yield key, self._opened(key, stored)
+
+    def keys(self, start: bytes, end: bytes) -> Iterator[bytes]:
+        for key, _ in self._stored(start, end):
+            yield key
+
+    def last(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
+        try:
+            with self._env.begin() as transaction, transaction.cursor() as cursor:
+                # LMDB takes no longer key; all that are equal to the start of a longer `end` are before it.
+                found = cursor.set_range(end[:MOST_KEY_BYTES]) or cursor.last()
+                while found and cursor.key() >= end:
+                    found = cursor.prev()
+                if not found or cursor.key() < start:
+                    return None
+                key, stored = cursor.item()
+        except lmdb.Error as error:
+            raise self._unreadable(end, error) from None
+        return key, self._opened(key, stored)
+
+    def _stored(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        after: bytes | None = None
+        while True:
+            chunk, more = self._chunk(start, after, end)
+            yield from chunk
+            if not more:
+                return
+            after = chunk[-1][0]
+
+    def _chunk(self, start: bytes, after: bytes | None, end: bytes) -> tuple[list[tuple[bytes, bytes]], bool]:
+        """The next of a scan, and whether there may be more."""
+        chunk: list[tuple[bytes, bytes]] = []
+        room = _CHUNK_BYTES
+        try:
+            with self._env.begin() as transaction, transaction.cursor() as cursor:
+                if not cursor.set_range((start if after is None else after)[:MOST_KEY_BYTES]):
+                    return chunk, False
+                for key, stored in cursor.iternext():
+                    if key >= end:
+                        return chunk, False
+                    if key < start or key == after:
+                        continue
+                    chunk.append((key, stored))
+                    room -= len(stored)
+                    if room <= 0 or len(chunk) == _CHUNK_KEYS:
+                        return chunk, True
+        except lmdb.Error as error:
+            raise self._unreadable(start if after is None else after, error) from None
+        return chunk, False
+
+    def _opened(self, key: bytes, stored: bytes) -> bytes:
         value = stored[_SUM_BYTES:]
-        if int.from_bytes(stored[:_SUM_BYTES]) != crc32(value, crc32(key.encode())):
-            raise Malformed(f"{self.path}: the value of {key} is corrupt: its checksum does not fit")
+        if int.from_bytes(stored[:_SUM_BYTES]) != crc32(value, crc32(key)):
+            raise Malformed(f"{self.path}: the value of {_shown(key)} is corrupt: its checksum does not fit")
         return value
 
+    def _unreadable(self, key: bytes, error: lmdb.Error) -> Malformed:
+        return Malformed(f"{self.path}: {_shown(key)} can't be read: {error}")
+
+    # -- writing
+
     def put(self, values: Mapping[str, bytes]) -> None:
+        self.write([Put(key.encode(), value) for key, value in values.items()])
+
+    def write(self, ops: Sequence[Op]) -> None:
+        """Raises ValueError, and has changed nothing, where a key is empty or too long."""
         try:
-            with self._env.begin(write=True) as transaction:
-                for key, value in values.items():
-                    name = key.encode()
-                    # The name is in the sum: a value under another's name is corrupt too.
-                    transaction.put(name, crc32(value, crc32(name)).to_bytes(_SUM_BYTES) + value)
+            with self._env.begin(write=True) as transaction, transaction.cursor() as cursor:
+                _perform(cursor, ops)
+        except lmdb.BadValsizeError:
+            raise ValueError(f"a key is empty, or longer than {MOST_KEY_BYTES} bytes") from None
+        except lmdb.PanicError as error:
+            # A meta page could not be written: LMDB does not know any more what the disk has.
+            raise OSError(EIO, f"{error}: restart the site once the disk is sound", str(self.path)) from error
         except lmdb.Error as error:
-            raise OSError(EIO, str(error), str(self.path)) from error
+            raise OSError(error.code if error.code > 0 else EIO, str(error), str(self.path)) from error
 
     def close(self) -> None:
         self._env.close()
 
     def _check_format(self) -> None:
-        stored = self.get(_FORMAT_KEY.decode())
+        stored = self.get(_FORMAT_KEY)
         if stored is None:
-            self.put({_FORMAT_KEY.decode(): b"%d" % FORMAT})
+            if self._env.stat()["entries"]:
+                raise Malformed(f"{self.path}: does not tell its format: it is no storage of a site")
+            self.write([Put(_FORMAT_KEY, b"%d" % FORMAT)])
         elif not stored.isdigit() or int(stored) > FORMAT:
             raise Unavailable(
                 f"{self.path}: was written by a newer program: format {stored.decode(errors='replace')};"
                 f" this one knows up to {FORMAT}"
             )
+        elif int(stored) < FORMAT:
+            # All that format 1 has is in format 2 as it was. The number keeps older programs from what is new.
+            self.write([Put(_FORMAT_KEY, b"%d" % FORMAT)])
+
+
+def _perform(cursor: "lmdb.Cursor[bytes]", ops: Sequence[Op]) -> None:
+    run: list[tuple[bytes, bytes]] = []
+    for op in ops:
+        if type(op) is Put:
+            key, value = op
+            if value is not None:
+                # The key is in the sum: a value under another's key is corrupt too.
+                run.append((key, crc32(value, crc32(key)).to_bytes(_SUM_BYTES) + value))
+                continue
+        if run:
+            cursor.putmulti(run)
+            run = []
+        if type(op) is Clear:
+            _clear(cursor, op.start, op.end)
+        elif cursor.set_key(op[0]):
+            cursor.delete()
+    if run:
+        cursor.putmulti(run)
+
+
+def _clear(cursor: "lmdb.Cursor[bytes]", start: bytes, end: bytes) -> None:
+    if not cursor.set_range(start[:MOST_KEY_BYTES]):
+        return
+    while b"" < (key := cursor.key()) < end:  # an empty one: beyond the last
+        if key >= start:
+            cursor.delete()  # moves on to the next
+        else:
+            cursor.next()
+
+
+def _make(data: Path) -> None:
+    """A new data file, whole before it has its name: an empty one that is found is damage, and never a new store."""
+    new = data.with_name("data.mdb.new")
+    new.unlink(missing_ok=True)
+    with lmdb.open(str(new), map_size=1 << 20, subdir=False, lock=False) as env, env.begin(write=True) as transaction:
+        _perform(transaction.cursor(), [Put(_FORMAT_KEY, b"%d" % FORMAT)])
+    new.rename(data)
+    sync_directory(data.parent)
+    sync_directory(data.parent.parent)
+
+
+def _make_room_for_locks(lock: Path) -> None:
+    """LMDB maps its lock file and writes to it: without room for it on the disk that is SIGBUS.
+
+    An error here is an OSError, while there is still someone to catch it.
+    """
+    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.posix_fallocate(fd, 0, _LOCK_BYTES)
+    finally:
+        os.close(fd)
+
+
+def _shown(key: bytes) -> str:
+    return key.decode() if key.isascii() and key.decode().isprintable() else key.hex()

@@ -2,17 +2,20 @@
 
 Promised by every implementation: `write` returns once all of it is on stable storage, in one transaction with one
 sync, or raises OSError and has changed nothing; a value that comes back is the one that was put, or `Malformed` is
-raised; reads see what was written before they began, whole batches only.
+raised; reads see what was written before they began, whole batches only. A scan reads in chunks, each of which is
+such a read: what is written meanwhile may show in the chunks that follow.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-__all__ = ["Clear", "Op", "Put", "Reader", "Tables"]
+__all__ = ["MOST_KEY_BYTES", "Clear", "Inspectable", "Op", "Put", "Reader", "Tables"]
+
+MOST_KEY_BYTES = 511
 
 
 class Put(NamedTuple):
-    """Under a key of at most 511 bytes; None deletes it."""
+    """Under a key of 1 to `MOST_KEY_BYTES` bytes; None deletes it."""
 
     key: bytes
     value: bytes | None
@@ -37,6 +40,13 @@ class Reader(Protocol):
 
     def last(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         """The highest key in that range."""
+
+
+class Inspectable(Reader, Protocol):
+    """What can also be looked through where values are corrupt."""
+
+    def keys(self, start: bytes, end: bytes) -> Iterator[bytes]:
+        """As `scan`, without a look at the values."""
 
 
 class Tables(Reader, Protocol):
