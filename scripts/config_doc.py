@@ -61,6 +61,7 @@ KINDS = {
     Kind.PATHS: "list of paths",
     Kind.ADDRESS: "address",
     Kind.ADDRESSES: "table of name = address",
+    Kind.QUORUM: "table",
 }
 
 
@@ -116,6 +117,8 @@ def default(key: Key) -> str:
         return ""
     if key.kind in (Kind.PATHS, Kind.TEXTS):
         return "`[]`"
+    if key.kind is Kind.QUORUM:
+        return f'`{{ kind = "{key.default["kind"]}" }}`'
     text = shown(key, key.default).replace(",", "")
     quoted = key.kind in (Kind.CHOICE, Kind.TEXT, Kind.DURATION) or (key.kind is Kind.SIZE and not text.isdigit())
     return f'`"{text}"`' if quoted else f"`{text}`"

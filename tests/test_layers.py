@@ -61,7 +61,10 @@ LAYERS = (
     Layer(
         "runtime",
         ("runtime.*",),
-        uses=("words", "wire", "seal", "interface", "site", "groups", "tables", "storage", "trace", "recorder"),
+        uses=(
+            *("words", "wire", "seal", "interface", "site", "groups", "corel", "tables", "storage", "trace"),
+            "recorder",
+        ),
     ),
     # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.
     Layer("client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "runtime")),

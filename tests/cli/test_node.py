@@ -385,6 +385,7 @@ def test_check_for_people(make: Make, capsys: pytest.CaptureFixture[str], tmp_pa
         "granted of 1GiB asked",
         "under way in the whole configuration",
         "up to 48MiB to be sent",
+        "if new, at a b c d; 3 of them order it; up to 64GiB on disk",
         "/trace, up to 1GiB",
         "warning: transport.receive_buffer_bytes: the system grants",
         "warning: sites: 4 bear the loss of no more sites than 3 would",
@@ -402,6 +403,7 @@ def test_check_for_programs(make: Make, capsys: pytest.CaptureFixture[str]) -> N
     assert told["ok"] is True
     assert told["sites"] == {"a": "127.0.0.1:7001", "b": "127.0.0.1:7002"}
     assert told["quorum"] == 2
+    assert told["log"] == {"replicas": ["a", "b"], "quorum": {"kind": "majority"}, "max_bytes": 64 << 30}
     assert told["seal"] is None
     assert told["suspicion_ns"] == 1_020_000_000
     assert told["detection_ns"] == 1_050_000_000
@@ -410,13 +412,43 @@ def test_check_for_programs(make: Make, capsys: pytest.CaptureFixture[str]) -> N
     assert len(told["warnings"]) >= 3  # insecure, two sites, faults
 
 
+@pytest.mark.parametrize(
+    ("log", "words", "warning"),
+    [
+        ("enabled = false", "none: not enabled", None),
+        ('replicas = ["c"]', "if new, at c; 1 of them order it", None),
+        (
+            'quorum = { kind = "weighted", weights = { a = 3, b = 1, c = 1 } }',
+            "if new, at a b c; more than half of the weight orders it: a 3, b 1, c 1; ",
+            "nothing is ordered while a is away",
+        ),
+        (
+            'quorum = { kind = "grid", rows = [["a"], ["b", "c"]] }',
+            "if new, at a b c; all of one row, with one of each, order it: a, b c; ",
+            "nothing is ordered while a is away",
+        ),
+        ('replicas = ["c", "b"]', "if new, at b c; 2 of them order it", "nothing is ordered while b or c is away"),
+    ],
+)
+def test_check_of_a_log(
+    make: Make, capsys: pytest.CaptureFixture[str], log: str, words: str, warning: str | None
+) -> None:
+    site = make(sites={"a": 7001, "b": 7002, "c": 7003}, more=f"[log]\n{log}\n")
+    assert call("node", "--config", site.file, "--check") == 0
+    text = capsys.readouterr().out
+    assert words in text
+    assert ("warning: log.quorum: " in text) == (warning is not None)
+    if warning is not None:
+        assert f"warning: log.quorum: {warning}\n" in text
+
+
 @pytest.mark.parametrize("arguments", [("--check",), ("--check", "--json"), ()])
 def test_check_of_a_bad_file(make: Make, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
-    site = make(more="[log]\nlevel = 3\n")
+    site = make(more="[logging]\nlevel = 3\n")
     assert call("node", "--config", site.file, *arguments) == 2
     captured = capsys.readouterr()
     assert captured.err == (
-        f"reconvene: {site.file}: log.level: expected one of debug, info, warning, error, not 3\n"
+        f"reconvene: {site.file}: logging.level: expected one of debug, info, warning, error, not 3\n"
     )
     if "--json" in arguments:
         assert list(json.loads(captured.out)) == ["error"]

@@ -8,7 +8,20 @@ import pytest
 from msgspec.structs import replace
 
 from reconvene.errors import Malformed
-from reconvene.runtime.config import Clients, Config, Faults, Http, Limits, Log, Order, Seal, Timing, Tls, Transport
+from reconvene.runtime.config import (
+    Clients,
+    Config,
+    Faults,
+    Http,
+    Limits,
+    Log,
+    Logging,
+    Order,
+    Seal,
+    Timing,
+    Tls,
+    Transport,
+)
 from reconvene.runtime.config_check import check, is_loopback
 from reconvene.runtime.config_file import load
 
@@ -107,6 +120,18 @@ address = "localhost:0"
 dir = "trace"
 max_bytes = "1GB"
 [log]
+enabled = false
+replicas = ["ship-2", "ship-1"]
+quorum = { kind = "weighted", weights = { ship-1 = 1, ship-2 = 2 } }
+max_bytes = "4GiB"
+red_messages = 10
+red_bytes = "100MiB"
+batch_bytes = "8KiB"
+retain_bytes = "1GiB"
+retain_age = "1440min"
+snapshot_bytes = "64MiB"
+sessions = 100
+[logging]
 level = "debug"
 format = "json"
 [faults]
@@ -133,7 +158,13 @@ blocked = ["ship-1"]
     assert config.http == Http(address=("localhost", 0))
     assert config.trace.dir == tmp_path / "trace"
     assert config.trace.max_bytes == 10**9
-    assert config.log == Log(level="debug", format="json")
+    assert config.log == Log(
+        enabled=False, replicas=("ship-2", "ship-1"), max_bytes=4 << 30, red_messages=10, red_bytes=100 << 20,
+        quorum={"kind": "weighted", "weights": {"ship-1": 1, "ship-2": 2}}, batch_bytes=8 << 10,
+        retain_bytes=1 << 30, retain_age_ns=86_400 * 10**9, snapshot_bytes=64 << 20, sessions=100,
+    )  # fmt: skip
+    assert config.replicas == ("ship-1", "ship-2")
+    assert config.logging == Logging(level="debug", format="json")
     assert config.faults == Faults(allowed=True, blocked=("ship-1",))
     assert config.ordinal == 1
 
@@ -254,8 +285,46 @@ def test_a_mistake_at_the_top(write: Write, old: str, new: str, says: str) -> No
         ("http", 'address = "8000"', "http.address: expected an address such as"),
         ("http", 'keys = "none.toml"', "http.keys: expected a file of client keys: "),
         ("trace", "max_bytes = 0", "trace.max_bytes: expected a size"),
-        ("log", 'level = "loud"', "log.level: expected one of debug, info, warning, error, not 'loud'"),
-        ("log", 'format = "xml"', "log.format: expected one of text, json, not 'xml'"),
+        ("log", "enabled = 1", "log.enabled: expected true or false, not 1"),
+        ("log", 'replicas = "a"', "log.replicas: expected a list of strings, not 'a'"),
+        ("log", 'replicas = ["a", "x"]', "log.replicas: expected sites of [sites], not 'x'"),
+        ("log", 'replicas = ["a", "b", "a"]', "log.replicas: a is named twice"),
+        ("log", 'quorum = "majority"', 'log.quorum: expected a quorum such as { kind = "majority" }, not'),
+        ("log", "quorum = {}", "log.quorum: expected a table with a kind, one of grid, majority, weighted"),
+        (
+            "log",
+            'quorum.kind = "dice"',
+            "log.quorum: expected a kind that is one of grid, majority, weighted, not 'd",
+        ),
+        ("log.quorum", 'kind = "majority"\nrows = []', "log.quorum: majority has no 'rows'; expected kind"),
+        ("log.quorum", 'kind = "weighted"', "log.quorum: weights: expected a table of name = weight"),
+        ("log.quorum", 'kind = "weighted"\nweights = { a = 1, b = 1 }', "log.quorum: weights: c missing"),
+        (
+            "log.quorum",
+            'kind = "weighted"\nweights = { a = 0, b = 1, c = 1 }',
+            "log.quorum: weights: 'a': expected a weight from 1 to 4294967295, not 0",
+        ),
+        ("log.quorum", 'kind = "grid"\nrows = [["a", "b"], ["b"]]', "log.quorum: rows: 'b' is named twice"),
+        ("log.quorum", 'kind = "grid"\nrows = [["a"], ["d"]]', "log.quorum: rows: 'd' is none of the sites a, b, c"),
+        ("log", "max_bytes = 4096", "log.max_bytes: expected a size such as"),
+        (
+            "log",
+            'max_bytes = "1GiB"',
+            "log.max_bytes: expected at least red_bytes and snapshot_bytes together (2GiB), not 1GiB",
+        ),
+        ("log", "red_messages = 0", "log.red_messages: expected a whole number from 1 to 10000000, not 0"),
+        ("log", 'red_bytes = "1MiB"', "log.red_bytes: expected at least limits.message_bytes (16MiB), not 1MiB"),
+        ("log", "batch_bytes = 100", "log.batch_bytes: expected 0 or 512 to 16777216, not 100"),
+        ("log", 'batch_bytes = "17MiB"', "log.batch_bytes: expected a size such as"),
+        ("log", 'retain_bytes = "65GiB"', "log.retain_bytes: expected at most max_bytes (64GiB), not 65GiB"),
+        ("log", "retain_age = 7", "log.retain_age: expected a duration such as"),
+        ("log", 'snapshot_bytes = "1KiB"', "log.snapshot_bytes: expected a size such as"),
+        ("log", "sessions = 0", "log.sessions: expected a whole number from 1 to 10000000, not 0"),
+        ("log", "fsync = true", "log.fsync: unknown key; expected one of enabled, replicas, quorum, max_bytes,"),
+        ("log", "retain_age_ns = 7", "log.retain_age_ns: unknown key; did you mean retain_age?"),
+        ("log", 'level = "info"', "log.level: unknown key; level belongs under [logging]; [log] is the durable log"),
+        ("logging", 'level = "loud"', "logging.level: expected one of debug, info, warning, error, not 'loud'"),
+        ("logging", 'format = "xml"', "logging.format: expected one of text, json, not 'xml'"),
         ("faults", 'allowed = "yes"', "faults.allowed: expected true or false, not 'yes'"),
         ("faults", 'blocked = ["d"]', "faults.blocked: expected other sites of [sites], not 'd'"),
         ("faults", 'blocked = ["a"]', "faults.blocked: expected other sites of [sites], not 'a'"),
@@ -329,7 +398,15 @@ def good(write: Write) -> Config:
         ({"http": Http(address=("10.0.0.1", 80))}, "Config: http.address: 10.0.0.1:80 is beyond loopback"),
         ({"http": Http(address=("", 80))}, "Config: http.address: expected an address"),
         ({"http": Http(address=("::1", 80, 0, 0))}, "Config: http.address: expected an address"),  # type: ignore[arg-type]
-        ({"log": Log(level="loud")}, "Config: log.level: expected one of debug"),
+        ({"logging": Logging(level="loud")}, "Config: logging.level: expected one of debug"),
+        ({"log": Log(replicas=("b", "z"))}, "Config: log.replicas: expected sites of [sites], not 'z'"),
+        ({"log": Log(replicas=["b"])}, "Config: log.replicas: expected a list of strings, not ['b']"),  # type: ignore[arg-type]
+        ({"log": Log(quorum={3: "x"})}, "Config: log.quorum: expected a quorum such as"),  # type: ignore[dict-item]
+        ({"log": Log(quorum={"kind": object()})}, "Config: log.quorum: expected what msgpack can carry: "),
+        (
+            {"log": Log(batch_bytes=2 << 20), "limits": Limits(message_bytes=1 << 20)},
+            "Config: log.batch_bytes: expected at most limits.message_bytes (1MiB), not 2MiB",
+        ),
         ({"transport": Transport(kind="multicast")}, "Config: transport.group: missing"),
     ],
 )
@@ -338,6 +415,12 @@ def test_a_mistake_in_an_object(good: Config, change: dict[str, Any], says: str)
         check(replace(good, **change))
     assert str(caught.value).startswith(says)
     assert "\n" not in str(caught.value)
+
+
+def test_the_replicas_of_a_new_log(good: Config) -> None:
+    assert good.replicas == ("a", "b", "c")
+    assert replace(good, log=Log(replicas=("c", "a"))).replicas == ("a", "c")
+    check(replace(good, log=Log(replicas=("c",), quorum={"kind": "grid", "rows": [["c"]]})))
 
 
 def test_what_the_core_is_told(good: Config) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from reconvene.runtime import logs
-from reconvene.runtime.config import Log
+from reconvene.runtime.config import Logging
 from reconvene.runtime.logs import INFO, WARNING, event, logger
 
 
@@ -23,7 +23,7 @@ def untouched() -> Iterator[None]:
 
 def configured(**options: str) -> io.StringIO:
     stream = io.StringIO()
-    logs.configure(Log(**options), stream)
+    logs.configure(Logging(**options), stream)
     return stream
 
 

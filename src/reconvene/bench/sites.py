@@ -251,7 +251,8 @@ def _configure(place: Place, addresses: Sequence[tuple[str, int]], key: Path, fo
         file.write_text(
             f'cluster = "{CLUSTER}"\nname = "{name}"\ndir = "{folder / name}"\n[sites]\n{sites}[seal]\n{seal}\n'
             f'[transport]\nframe_bytes = {place.frame_bytes}\n[order]\nengine = "{place.order}"\n{timing}'
-            f'[limits]\nqueue_bytes = {_QUEUE_BYTES}\nqueue_messages = {_QUEUE_MESSAGES}\n[log]\nlevel = "error"\n'
+            f"[limits]\nqueue_bytes = {_QUEUE_BYTES}\nqueue_messages = {_QUEUE_MESSAGES}\n"
+            '[logging]\nlevel = "error"\n'
         )
         files.append(file)
     return files

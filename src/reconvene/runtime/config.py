@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, field
 
 from reconvene.core import options
 from reconvene.core.options import Options
+from reconvene.units import LONGEST_NS
 
 __all__ = [
     "Address",
@@ -22,6 +23,7 @@ __all__ = [
     "Http",
     "Limits",
     "Log",
+    "Logging",
     "OneOf",
     "Order",
     "Seal",
@@ -178,6 +180,38 @@ class Trace(Struct, frozen=True, kw_only=True):
 
 
 class Log(Struct, frozen=True, kw_only=True):
+    """The durable, totally ordered log."""
+
+    enabled: bool = True
+    """Whether this site takes part in it."""
+    replicas: tuple[str, ...] = ()
+    """The sites that keep a new log; default: all of them. The same at every site. From then on the log itself says
+    who its replicas are, and `reconvene log replicas` changes them."""
+    quorum: dict[str, object] = field(default_factory=lambda: {"kind": "majority"})
+    """Which of them may order a new log: { kind = "majority" }, { kind = "weighted", weights = { a = 2, b = 1 } } or
+    { kind = "grid", rows = [["a", "b"], ["c", "d"]] }; see quorums.md. The same at every site; changed later as
+    replicas are."""
+    max_bytes: Annotated[int, Meta(ge=16 << 20, le=1 << 44)] = 64 << 30
+    """Of the log on disk, which takes what it needs. At this size the site stops accepting, as on a full disk."""
+    red_messages: Count = 1_000_000
+    """Own messages that are accepted and not ordered yet; at it an append waits, or is refused."""
+    red_bytes: Flow = 1 << 30
+    """The same, in bytes."""
+    batch_bytes: Annotated[int, Meta(ge=0, le=16 << 20)] = 0
+    """Of messages that are stored, sent and ordered together; 0: what fits a frame. A larger message is a batch by
+    itself."""
+    retain_bytes: Annotated[int, Meta(ge=0, le=1 << 44)] = 0
+    """Ordered messages that are kept below the last snapshot, for replicas that lag; older ones go. 0: all."""
+    retain_age_ns: Annotated[int, Meta(ge=0, le=LONGEST_NS)] = 0
+    """The same by age, since their authors accepted them. 0: however old they are."""
+    snapshot_bytes: Annotated[int, Meta(ge=1 << 16, le=1 << 40)] = 1 << 30
+    """A larger snapshot of a state machine is refused."""
+    sessions: Count = 10_000
+    """Client sessions that are remembered, so that an append that is tried again is taken once; beyond it the one
+    that was used least recently is forgotten. The same at every site."""
+
+
+class Logging(Struct, frozen=True, kw_only=True):
     """What goes to stderr."""
 
     level: Annotated[str, OneOf(("debug", "info", "warning", "error"))] = "info"
@@ -213,6 +247,7 @@ class Config(Struct, frozen=True, kw_only=True):
     http: Http = field(default_factory=Http)
     trace: Trace = field(default_factory=Trace)
     log: Log = field(default_factory=Log)
+    logging: Logging = field(default_factory=Logging)
     faults: Faults = field(default_factory=Faults)
 
     @property
@@ -223,6 +258,11 @@ class Config(Struct, frozen=True, kw_only=True):
     @property
     def ordinal(self) -> int:
         return self.names.index(self.name)
+
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """Of a new log, sorted."""
+        return tuple(sorted(self.log.replicas)) or self.names
 
     @property
     def unix_socket(self) -> Path:

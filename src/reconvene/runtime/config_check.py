@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from reconvene.errors import Malformed
+from reconvene.corel.replicas import ReplicaSet
+from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES
 from reconvene.runtime.config import Address, Clients, Config, Http, Tls
 from reconvene.runtime.schema import Key, Kind, keys
@@ -47,6 +48,7 @@ def check(config: Config, source: str = "Config") -> None:
     checker.transport(config)
     checker.timing(config)
     checker.limits(config)
+    checker.log(config)
     checker.clients(config)
     checker.exposed("http", config.http, config.http.address)
     checker.faults(config)
@@ -160,6 +162,46 @@ class _Check:
                 f"not {exact_size(limits.inbox_bytes)}: one message would cut a process off",
             )
 
+    # -- the log
+
+    def log(self, config: Config) -> None:
+        log = config.log
+        for index, name in enumerate(log.replicas):
+            if name not in config.sites:
+                self.fail("log.replicas", f"expected sites of [sites], not {show(name)}")
+            if name in log.replicas[:index]:
+                self.fail("log.replicas", f"{name} is named twice")
+        try:
+            ReplicaSet.first(config.replicas, log.quorum)
+        except Rejected as error:
+            self.fail("log.quorum", str(error).removeprefix("quorum: "))
+        largest = config.limits.message_bytes
+        if 0 < log.batch_bytes < LEAST_FRAME:
+            self.fail("log.batch_bytes", f"expected 0 or {LEAST_FRAME} to {largest}, not {log.batch_bytes}")
+        if log.batch_bytes > largest:
+            self.fail(
+                "log.batch_bytes",
+                f"expected at most limits.message_bytes ({exact_size(largest)}), not {exact_size(log.batch_bytes)}",
+            )
+        if log.red_bytes < largest:
+            self.fail(
+                "log.red_bytes",
+                f"expected at least limits.message_bytes ({exact_size(largest)}), not {exact_size(log.red_bytes)}: "
+                "one message would never be accepted",
+            )
+        least = log.red_bytes + log.snapshot_bytes
+        if log.max_bytes < least:
+            self.fail(
+                "log.max_bytes",
+                f"expected at least red_bytes and snapshot_bytes together ({exact_size(least)}), "
+                f"not {exact_size(log.max_bytes)}",
+            )
+        if log.retain_bytes > log.max_bytes:
+            self.fail(
+                "log.retain_bytes",
+                f"expected at most max_bytes ({exact_size(log.max_bytes)}), not {exact_size(log.retain_bytes)}",
+            )
+
     # -- doors
 
     def clients(self, config: Config) -> None:
@@ -240,6 +282,8 @@ def _fits(key: Key, value: Any) -> bool:
             return _is_address(value)
         case Kind.ADDRESSES:
             return isinstance(value, dict) and all(isinstance(n, str) and _is_address(a) for n, a in value.items())
+        case Kind.QUORUM:
+            return isinstance(value, dict) and all(isinstance(name, str) for name in value)
         case Kind.PATHS:
             return isinstance(value, tuple) and all(isinstance(item, Path) for item in value)
         case Kind.TEXTS:

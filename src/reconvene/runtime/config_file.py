@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 from msgspec import Struct
 
 from reconvene.errors import Malformed
-from reconvene.runtime.config import Config
+from reconvene.runtime.config import Config, Log, Logging
 from reconvene.runtime.config_check import check, expected, show
 from reconvene.runtime.schema import Key, Kind, keys
 from reconvene.units import parse_address, parse_duration, parse_size
@@ -72,7 +72,7 @@ class _Reader:
         prefix = f"{place}." if place else ""
         for name in content:
             if name not in known:
-                self.fail(f"{prefix}{_shown(name)}", f"unknown key; {_suggestion(name, list(known))}")
+                self.fail(f"{prefix}{_shown(name)}", f"unknown key; {_suggestion(struct, name, list(known))}")
         values: dict[str, Any] = {}
         for key in known.values():
             if key.name in content:
@@ -131,7 +131,9 @@ class _Reader:
         return self.struct(key.struct, value, place)
 
 
-def _suggestion(name: str, known: list[str]) -> str:
+def _suggestion(struct: type[Struct], name: str, known: list[str]) -> str:
+    if struct is Log and name in {key.name for key in keys(Logging)}:
+        return f"{name} belongs under [logging]; [log] is the durable log"
     # Who writes a duration's key with its unit, as the program does, means the same key.
     close = get_close_matches(name.removesuffix("_ns").removesuffix("_ms"), known, 1)
     return f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"

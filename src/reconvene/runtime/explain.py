@@ -9,10 +9,12 @@ import os
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
 from reconvene.errors import ReconveneError
+from reconvene.quorum import make_quorum
 from reconvene.runtime.auth import server_tls
 from reconvene.runtime.config import Address, Clients, Config, Http
 from reconvene.runtime.config_check import check, is_loopback
@@ -20,7 +22,16 @@ from reconvene.runtime.keys import load_client_keys, load_cluster_keys
 from reconvene.runtime.path import choose_frame_bytes, family_of, path_mtu, resolve
 from reconvene.units import show_address, show_duration, show_size
 
-__all__ = ["Explanation", "explain", "lines"]
+__all__ = ["Explanation", "NewLog", "explain", "lines"]
+
+
+@dataclass(slots=True)
+class NewLog:
+    """What a log begins with; one that there is already knows better."""
+
+    replicas: list[str]
+    quorum: dict[str, Any]
+    max_bytes: int
 
 
 @dataclass(slots=True)
@@ -58,6 +69,8 @@ class Explanation:
     listens: dict[str, str] = field(default_factory=dict)
     client_keys: dict[str, int] = field(default_factory=dict)
     """How many of each role."""
+    log: NewLog | None = None
+    """None: the site takes no part in it."""
     trace: tuple[str, int] | None = None
     """Where, and up to how many bytes."""
     warnings: list[str] = field(default_factory=list)
@@ -77,6 +90,7 @@ def explain(config: Config) -> Explanation:
         seal=None if config.seal.insecure else [key.id.hex() for key in keys],
         queue_bytes=config.limits.queue_bytes + config.limits.message_bytes,
         inbox_bytes=config.limits.inbox_bytes,
+        log=_log(config),
         trace=None if config.trace.dir is None else (str(config.trace.dir), config.trace.max_bytes),
     )
     _buffers(config, found)
@@ -148,6 +162,13 @@ def _paths(config: Config, found: Explanation) -> None:
     found.frame_bytes = choose_frame_bytes(config, others, family, silent)
 
 
+def _log(config: Config) -> NewLog | None:
+    if not config.log.enabled:
+        return None
+    quorum = make_quorum(config.log.quorum, config.replicas)
+    return NewLog(list(config.replicas), quorum.spec(), config.log.max_bytes)
+
+
 def _doors(config: Config, found: Explanation) -> None:
     found.listens["datagrams"] = found.sites[config.name]
     if config.transport.group is not None:
@@ -183,15 +204,21 @@ def _warn(config: Config, found: Explanation) -> None:
         warn("sites: of two sites neither is a majority: when one is away there is no primary component")
     elif len(config.sites) > 1 and len(config.sites) % 2 == 0:
         warn(f"sites: {len(config.sites)} bear the loss of no more sites than {len(config.sites) - 1} would")
+    if found.log is not None and len(found.log.replicas) > 1:
+        replicas = set(found.log.replicas)
+        quorum = make_quorum(found.log.quorum, replicas)
+        needed = [name for name in sorted(replicas) if not quorum.holds(replicas - {name})]
+        if needed:
+            warn(f"log.quorum: nothing is ordered while {' or '.join(needed)} is away")
     loopback = [name for name in config.names if is_loopback(config.sites[name])]
     if loopback and len(loopback) < len(config.sites):
         warn(f"sites: {', '.join(loopback)} on loopback: no other machine can reach that")
     if config.faults.allowed:
         warn("faults.allowed: an admin can cut this site off")
     memory = _memory_bytes()
-    needed = found.queue_bytes + 2 * found.window_bytes + found.inbox_bytes
-    if memory is not None and needed > memory:
-        warn(f"limits: one process that does not read takes {show_size(needed)}; the machine has {show_size(memory)}")
+    taken = found.queue_bytes + 2 * found.window_bytes + found.inbox_bytes
+    if memory is not None and taken > memory:
+        warn(f"limits: one process that does not read takes {show_size(taken)}; the machine has {show_size(memory)}")
 
 
 def _open_to_others(path: Path) -> bool:
@@ -232,6 +259,7 @@ def lines(found: Explanation) -> list[str]:
         ("send buffer", _asked(found.send_buffer_bytes)),
         ("window", f"{show_size(found.window_bytes)} under way in the whole configuration"),
         ("memory", f"up to {show_size(found.queue_bytes)} to be sent, twice the window, {_inbox(found)}"),
+        ("log", _log_words(found)),
         ("trace", "none" if found.trace is None else f"{found.trace[0]}, up to {show_size(found.trace[1])}"),
     ]
     width = max(len(name) for name, _ in rows) + 2
@@ -245,6 +273,22 @@ def _span(span: tuple[int, int]) -> str:
 def _asked(sizes: tuple[int, int]) -> str:
     asked, granted = sizes
     return show_size(asked) if granted == asked else f"{show_size(granted)} granted of {show_size(asked)} asked"
+
+
+def _log_words(found: Explanation) -> str:
+    if found.log is None:
+        return "none: not enabled"
+    match found.log.quorum:
+        case {"kind": "majority"}:
+            orders = f"{len(found.log.replicas) // 2 + 1} of them order it"
+        case {"kind": "weighted", "weights": weights}:
+            shares = ", ".join(f"{name} {weight}" for name, weight in weights.items())
+            orders = f"more than half of the weight orders it: {shares}"
+        case {"kind": "grid", "rows": rows}:
+            orders = f"all of one row, with one of each, order it: {', '.join(' '.join(row) for row in rows)}"
+        case spec:
+            orders = f"a quorum of the kind {spec['kind']} orders it"
+    return f"if new, at {' '.join(found.log.replicas)}; {orders}; up to {show_size(found.log.max_bytes)} on disk"
 
 
 def _inbox(found: Explanation) -> str:

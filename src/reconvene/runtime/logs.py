@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Iterable
 from typing import TextIO
 
-from reconvene.runtime.config import Log
+from reconvene.runtime.config import Logging
 
 __all__ = ["BURST", "DEBUG", "ERROR", "INFO", "ROOT", "WARNING", "WINDOW_S", "configure", "event", "logger"]
 
@@ -40,7 +40,7 @@ def event(log: logging.Logger, level: int, what: str, /, **fields: object) -> No
         log.log(level, "%s", what, extra={"fields": given}, stacklevel=2)
 
 
-def configure(log: Log, stream: TextIO | None = None) -> None:
+def configure(log: Logging, stream: TextIO | None = None) -> None:
     """Sends what the program logs to stderr, as configured, and nothing of it anywhere else."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonLines() if log.format == "json" else TextLines())

@@ -109,7 +109,7 @@ async def _parts(config: Config, stop: Callable[[], None]) -> AsyncIterator[Part
 
 def run_site(config: Config, reload: Callable[[], Config] | None = None) -> int:
     """Runs the site in the foreground until it is told to end; gives the exit code. `reload` reads its file again."""
-    logs.configure(config.log)
+    logs.configure(config.logging)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(run(config, reload))
 

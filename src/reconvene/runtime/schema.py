@@ -33,6 +33,7 @@ class Kind(Enum):
     PATHS = "a list of paths"
     ADDRESS = 'an address such as "10.0.0.1:7000"'
     ADDRESSES = 'a table of name = "host:port"'
+    QUORUM = 'a quorum such as { kind = "majority" }'
     TABLE = "a table"
 
 
@@ -63,6 +64,7 @@ _KINDS: Mapping[Any, Kind] = {
     tuple[Path, ...]: Kind.PATHS,
     tuple[str, ...]: Kind.TEXTS,
     dict[str, Address]: Kind.ADDRESSES,
+    dict[str, object]: Kind.QUORUM,
 }
 
 
