@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 
 import pytest
@@ -12,6 +12,7 @@ from tests.client.places import cluster, short_dir
 import reconvene
 from reconvene.runtime.config import Timing, Trace
 from reconvene.storage.lmdb_store import LmdbStore
+from reconvene.storage.tables import Op
 
 QUICK = Timing(beacon_every_ns=20_000_000, suspect_base_ns=200_000_000, round_patience_ns=100_000_000)
 
@@ -25,14 +26,14 @@ async def until(site: reconvene.Site, holds: Callable[[dict[str, object]], bool]
 
 def test_the_others_go_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     refusing: set[str] = set()
-    put = LmdbStore.put
+    write = LmdbStore.write
 
-    def refuses(store: LmdbStore, values: Mapping[str, bytes]) -> None:
+    def refuses(store: LmdbStore, ops: Sequence[Op]) -> None:
         if store.path.parent.name in refusing:
             raise OSError(28, "No space left on device")
-        put(store, values)
+        write(store, ops)
 
-    monkeypatch.setattr(LmdbStore, "put", refuses)
+    monkeypatch.setattr(LmdbStore, "write", refuses)
 
     async def scenario() -> None:
         with short_dir() as directory:

@@ -1,59 +1,141 @@
 """Writes beside the loop: a slow disk delays what depends on it, and nothing else.
 
-Given: what a turn wants persisted. Promised: tokens come back in order, on the loop, once their values are synced;
-what arrives while a write is under way goes into the next one, together. Where the disk refuses, nothing comes back,
-the reason is kept for everyone to see, and the write is tried again.
+Given: what a turn wants persisted, and what the log wants written. Promised: tokens come back in order, on the loop,
+once what they stand for is synced; all that waits when a write begins goes into one transaction with one sync. Where
+the disk refuses, nothing comes back, the reason is kept for everyone to see, and the write is tried again.
+
+One thread takes from a plain queue and calls back; a task and a future for each write would cost more than the sync
+of a good disk. It looks for more work before the loop has heard of the last, so the disk does not wait for the loop.
+What waits is bounded by those who hand it over: a site has few writes outstanding, the log has its limits.
 """
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import NamedTuple, Protocol
 
 from reconvene.core.effects import Persist
-from reconvene.storage.store import Store
+from reconvene.storage.tables import Op, Put
 
-__all__ = ["Keeper"]
+__all__ = ["Keeper", "Writable"]
 
 _RETRY_S = 1.0
 
 
+class Writable(Protocol):
+    """What a keeper needs of storage.tables.Tables."""
+
+    def write(self, ops: Sequence[Op]) -> None: ...
+
+
+class _Job(NamedTuple):
+    ops: Sequence[Op]
+    tokens: list[int]
+    """The site's."""
+    log_tokens: list[int]
+
+
 class Keeper:
-    def __init__(self, store: Store, synced: Callable[[list[int]], None], failed: Callable[[str], None]) -> None:
+    """Made on its loop. `synced` and `logged` are called on it with the site's tokens and the log's, `failed` with
+    the reason once for each time that the disk begins to refuse."""
+
+    def __init__(
+        self,
+        store: Writable,
+        synced: Callable[[list[int]], None],
+        failed: Callable[[str], None],
+        logged: Callable[[list[int]], None] | None = None,
+    ) -> None:
         self.trouble: str | None = None
         """Why the last write failed, until one succeeds."""
         self._store = store
         self._synced = synced
         self._failed = failed
-        self._waiting: list[Persist] = []
-        self._writer: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="keeper")
+        self._logged = logged
+        self._loop = asyncio.get_running_loop()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._closing = Event()
+        # A process that ends without closing is a crash like others, which the store survives.
+        self._thread = Thread(target=self._run, name="keeper", daemon=True)
+        self._thread.start()
 
     def persist(self, writes: list[Persist]) -> None:
-        self._waiting += writes
-        if self._writer is None:
-            self._writer = asyncio.get_running_loop().create_task(self._write())
+        ops = [Put(write.key.encode(), write.value) for write in writes]
+        self._jobs.put(_Job(ops, [write.token for write in writes], []))
 
-    async def _write(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            writes, self._waiting = self._waiting, []
-            values = {write.key: write.value for write in writes}
-            while True:
-                try:
-                    await loop.run_in_executor(self._thread, self._store.put, values)
-                    break
-                except OSError as error:
-                    if self.trouble is None:
-                        self._failed(str(error))
-                    self.trouble = str(error)
-                    await asyncio.sleep(_RETRY_S)
-            self.trouble = None
-            self._synced([write.token for write in writes])
-        self._writer = None
+    def write(self, token: int, ops: Sequence[Op], writes: Sequence[Persist] = ()) -> None:
+        """The log's operations, and with them, surely in the same transaction, what the site wants persisted."""
+        if writes:
+            ops = [*(Put(write.key.encode(), write.value) for write in writes), *ops]
+        self._jobs.put(_Job(ops, [write.token for write in writes], [token]))
 
     async def close(self) -> None:
-        """Ends the thread; a write that is under way is finished, one that the disk refuses is given up."""
-        if self._writer is not None:
-            self._writer.cancel()
-            await asyncio.gather(self._writer, return_exceptions=True)
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
+        """Ends the thread; what was handed over is still written, but what the disk refuses is given up.
+
+        Nothing is called any more."""
+        self._closing.set()
+        self._jobs.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+
+    # -- on the loop
+
+    def _done(self, job: _Job) -> None:
+        if self._closing.is_set():
+            return
+        self.trouble = None
+        if job.tokens:
+            self._synced(job.tokens)
+        if job.log_tokens and self._logged is not None:
+            self._logged(job.log_tokens)
+
+    def _refused(self, why: str) -> None:
+        if self._closing.is_set():
+            return
+        first = self.trouble is None
+        self.trouble = why
+        if first:
+            self._failed(why)
+
+    # -- in the thread
+
+    def _run(self) -> None:
+        closing = False
+        while not closing:
+            job, closing = self._next()
+            try:
+                if job is not None and self._kept(job):
+                    self._loop.call_soon_threadsafe(self._done, job)
+            except RuntimeError:
+                return  # the loop is closed: there is no one left to tell
+
+    def _next(self) -> tuple[_Job | None, bool]:
+        """All that waits, as one, and whether it is the last; waits where there is nothing."""
+        first = self._jobs.get()
+        jobs: list[_Job | None] = [first]
+        try:
+            while jobs[-1] is not None:
+                jobs.append(self._jobs.get_nowait())
+        except Empty:
+            pass
+        closing = jobs[-1] is None
+        found = [job for job in jobs if job is not None]
+        if len(found) <= 1:
+            return (found[0] if found else None), closing
+        return _Job(
+            [op for job in found for op in job.ops],
+            [token for job in found for token in job.tokens],
+            [token for job in found for token in job.log_tokens],
+        ), closing
+
+    def _kept(self, job: _Job) -> bool:
+        """Tries until it is; False where it is given up."""
+        while True:
+            try:
+                self._store.write(job.ops)
+                return True
+            except Exception as error:
+                # Also one that no disk raises: whatever the reason, it is not durable, and no thread may end unseen.
+                self._loop.call_soon_threadsafe(self._refused, str(error))
+            if self._closing.wait(_RETRY_S):
+                return False
