@@ -22,7 +22,6 @@ _RUN = msgspec.json.Decoder(Run)
 
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises, whatever the bytes are."""
-_LAYERS = frozenset({"evs", "corel", "isis"})
 _CONF_KINDS = frozenset({"regular", "transitional", "hidden"})
 _SERVICES = frozenset({"fifo", "causal", "agreed", "safe"})
 _REQUIRED = {
@@ -33,6 +32,18 @@ _REQUIRED = {
     "stop": ("conf",),
 }
 _ESTABLISH = ("primary", "conf", "members")
+_LOG = {
+    "accept": ("msg",),
+    "log": ("msg", "ts"),
+    "yellow": ("msg",),
+    "red": ("msg",),
+    "green": ("msg", "pos"),
+    "attempt": _ESTABLISH,
+    "commit": _ESTABLISH,
+    "establish": _ESTABLISH,
+    "adopt": ("primary",),
+    "snapshot": ("pos",),
+}
 _FILTER = {
     "view": ("group", "label", "view", "members", "primary", "conf"),
     "cast": ("group", "label", "view", "msg", "service"),
@@ -136,11 +147,27 @@ def check_row(row: Row) -> str | None:
     """What is wrong with this row's shape, if anything is."""
     if row.layer == "evs":
         return _check_evs(row)
-    if row.layer not in _LAYERS:
+    if row.layer == "corel":
+        return _check_log(row)
+    if row.layer != "isis":
         return f"`layer` is {row.layer!r}; expected evs, corel or isis"
     if row.kind == "establish":
         return _missing(row, _ESTABLISH)
-    return _check_filter(row) if row.layer == "isis" else None
+    return _check_filter(row)
+
+
+def _check_log(row: Row) -> str | None:
+    required = _LOG.get(row.kind)
+    if required is None:
+        return f"`kind` is {row.kind!r}; expected {', '.join(_LOG)}"
+    problem = _missing(row, required)
+    if problem is not None:
+        return problem
+    if row.inc < 1:
+        return "`inc` expected to be 1 or more"
+    if row.pos is not UNSET and row.pos < 0:
+        return f"`pos` is {row.pos}; expected 0 or more"
+    return None
 
 
 def _check_filter(row: Row) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from reconvene.trace.events import SCHEMA
-from reconvene.verify import live, to, transis, vs
+from reconvene.verify import corel, live, to, transis, vs
 from reconvene.verify.evs import basic, causal, changes, delivery, primary, safe, total
 from reconvene.verify.history import History
 from reconvene.verify.precedes import Precedes
@@ -13,7 +13,7 @@ __all__ = ["CHECKS", "verify"]
 
 _FAMILIES: tuple[tuple[tuple[str, ...], Callable[[History, Precedes, Tallies], None]], ...] = tuple(
     (family.IDS, family.check)
-    for family in (basic, changes, delivery, causal, total, safe, primary, transis, to, live, vs)
+    for family in (basic, changes, delivery, causal, total, safe, primary, transis, to, corel, live, vs)
 )
 
 CHECKS = tuple(check_id for ids, _ in _FAMILIES for check_id in ids)

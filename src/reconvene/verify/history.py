@@ -2,7 +2,7 @@
 
 An event is a number: nodes are numbered by their sorted names, and events by node, then by place in the node's
 file. Configurations, messages and timestamps are numbered as they are met; timestamps then by their order. Only
-the layer `evs` and `establish` events are kept here; the layer `isis` in `processes`; of the other rows, their `n`.
+the layer `evs` and `establish` events are kept here; the layer `isis` in `processes`, the layer `corel` in `log`.
 
 A *stay* is what lies between a node's entering a configuration and its leaving it, by place in the file. What an
 event itself says of its configuration is kept apart (`conf`): whether the two agree is one of the checks.
@@ -15,9 +15,11 @@ from typing import cast
 
 from msgspec import UNSET
 
+from reconvene.errors import Malformed
 from reconvene.ids import Service
 from reconvene.trace.events import Row, Run
 from reconvene.trace.reader import read_rows, read_run
+from reconvene.trace.writer import RUN_FILE
 from reconvene.verify.codes import (
     AGREED,
     CAUSAL,
@@ -31,7 +33,9 @@ from reconvene.verify.codes import (
     SEND,
     SERVICES,
 )
+from reconvene.verify.log_history import LogHistory
 from reconvene.verify.processes import Processes
+from reconvene.verify.quorums import quorum_of
 
 __all__ = [
     "AGREED",
@@ -142,6 +146,8 @@ class History:
         self.established: list[Established] = []
         self.processes = Processes(self.names[: self.nodes])
         """The events of process groups with the filter."""
+        self.log = LogHistory(self.names[: self.nodes])
+        """The events of the durable log."""
         self.stays: list[list[Stay]] = []
         self.root: list[int] = []
         """Of each configuration, the regular one of it: reg(c)."""
@@ -170,6 +176,11 @@ class History:
         history = cls(run)
         for node, name in enumerate(sorted(run.nodes)):
             history._add_node(node, read_rows(directory, name))
+        if history.log.rows and run.settled:
+            try:
+                quorum_of(run)
+            except Malformed as error:
+                raise Malformed(f"{directory / RUN_FILE}: {error}") from None
         history._finish()
         return history
 
@@ -203,10 +214,13 @@ class History:
             numbers.append(row.n)
             if row.layer == "evs":
                 self._add(node, row)
-            elif row.kind == "establish":
+                continue
+            if row.kind == "establish":
                 self._establish(node, row)
             elif row.layer == "isis":
                 self.processes.add(node, row)
+            if row.layer == "corel":
+                self.log.add(node, row)
         self.rows += len(numbers)
         self.first[node + 1] = len(self.node)
 
@@ -233,9 +247,12 @@ class History:
         elif kind == "conf":
             code = self._declare(event, conf, row)
             self.processes.begin(node, row.inc)
+            if code == CONF:
+                self.log.move(node, row, cast(str, row.conf))
         else:
             code = FAIL
             self.processes.fail(node, row.inc)
+            self.log.move(node, row, "")
         self.node.append(node)
         self.n.append(row.n)
         self.inc.append(row.inc)
@@ -284,6 +301,7 @@ class History:
         self.stays = [self._stays_of(node, node in down) for node in range(self.nodes)]
         self._index_deliveries()
         self.processes.finish(down)
+        self.log.finish()
 
     def _rank_timestamps(self) -> None:
         self.timestamps = sorted(self._ts_index)

@@ -4,7 +4,7 @@ from reconvene.verify.history import History, Stay
 from reconvene.verify.precedes import Precedes
 from reconvene.verify.report import Tallies, Tally
 
-__all__ = ["IDS", "check"]
+__all__ = ["IDS", "check", "components"]
 
 IDS = ("live.membership", "live.delivery")
 
@@ -15,7 +15,7 @@ def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
         _all_delivered(history, tallies["live.delivery"])
 
 
-def _components(h: History) -> list[list[int]]:
+def components(h: History) -> list[list[int]]:
     """Who is up and connected at the end. A node that `components` leaves out is alone."""
     named = {name for component in h.run.components for name in component}
     alone = [[name] for name in sorted(h.run.nodes) if name not in named]
@@ -35,7 +35,7 @@ def _ends_in(h: History, node: int) -> Stay | None:
 def _common_configuration(h: History, tally: Tally) -> None:
     """Case: a node that is up at the end. Violation: it does not end in a regular configuration of exactly its
     component's nodes that are up, the same as the component's first node."""
-    for component in _components(h):
+    for component in components(h):
         first = _ends_in(h, component[0])
         for node in component:
             tally.cases += 1
@@ -63,7 +63,7 @@ def _names(h: History, members: tuple[int, ...] | list[int]) -> str:
 def _all_delivered(h: History, tally: Tally) -> None:
     """Case: a message sent in a regular configuration that some node ends in, and a member of that. Violation: the
     member did not deliver it in that configuration."""
-    final = {stay.conf for component in _components(h) for node in component if (stay := _ends_in(h, node))}
+    final = {stay.conf for component in components(h) for node in component if (stay := _ends_in(h, node))}
     sent: dict[int, dict[int, int]] = {}
     for event in h.sends:
         if h.conf[event] in final:

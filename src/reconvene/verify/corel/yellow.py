@@ -1,0 +1,237 @@
+"""The Yellow invariant (section 5.4): what was made green in a primary component is yellow or green, in the same
+place, wherever that component is known of.
+
+A node is *in* a primary component from its establish event on, until it leaves the configuration or goes on to
+another attempt, commit or adoption. What it makes green there, it makes green in the context of that component; what
+it learns to be green in a recovery stands outside.
+
+Nothing tells when one node's event happened at another. But who makes a message green in a primary component has the
+acknowledgement of every member, given when it had the message yellow; so a member has it yellow before it leaves.
+Who comes to know of the component later has got all that from one who knew.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from itertools import chain
+
+from reconvene.verify.codes import NONE
+from reconvene.verify.history import History
+from reconvene.verify.log_history import (
+    ADOPT,
+    ATTEMPT,
+    COMMIT,
+    ESTABLISH,
+    GREEN,
+    LEAVE,
+    NEVER,
+    RED,
+    YELLOW,
+    LogHistory,
+    Replica,
+)
+from reconvene.verify.report import Tally
+
+__all__ = ["known"]
+
+_Marked = tuple[int, int, int]
+"""The number of a primary component in which a message was made green, and where: node and place."""
+
+_TERM = frozenset({ATTEMPT, COMMIT, ADOPT})
+_PHASES = frozenset({ATTEMPT, COMMIT, ESTABLISH, ADOPT})
+_NEXT = {ATTEMPT: COMMIT, COMMIT: ESTABLISH}
+
+
+def known(h: History, tally: Tally) -> None:
+    """Case: a message that was made green in a primary component, the lowest such counting, and a node that knows of
+    that; see `_judge`. Also: a yellow, red or green event; see `_judge_events`."""
+    marked = _made_green(h.log)
+    by_primary: dict[int, list[int]] = {}
+    for message, (primary, _, _) in marked.items():
+        by_primary.setdefault(primary, []).append(message)
+    for replica in h.log.replicas:
+        _judge(h, replica, marked, by_primary, tally)
+        _judge_events(h, replica, tally)
+
+
+def _made_green(log: LogHistory) -> dict[int, _Marked]:
+    """By message: the lowest primary component in which it was made green, and the lowest event of that."""
+    marked: dict[int, _Marked] = {}
+    for node, replica in enumerate(log.replicas):
+        inside: int | None = None
+        for place, kind in enumerate(replica.kind):
+            if kind == GREEN:
+                if inside is not None:
+                    event = (inside, node, place)
+                    message = replica.msg[place]
+                    if event < marked.get(message, (NEVER, 0, 0)):
+                        marked[message] = event
+            elif kind == ESTABLISH:
+                inside = None if place in replica.stale else replica.number[place]
+            elif kind in _TERM or kind == LEAVE:
+                inside = None
+    return marked
+
+
+# -- who knows of what, and until when it has to show ---------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Knowledge:
+    """What a node knows of primary components."""
+
+    numbers: list[int] = field(default_factory=list)
+    """Of its commit, establish and adopt events, those with a higher number than all before; and their places."""
+    places: list[int] = field(default_factory=list)
+    attempts: dict[int, int] = field(default_factory=dict)
+    """Its attempts by number, the first of each."""
+    left: dict[int, int] = field(default_factory=dict)
+    """Where what begins with such an event ends: with leaving the configuration, or the next attempt, commit or
+    adoption."""
+    over: dict[int, int] = field(default_factory=dict)
+    """The same, but leaving the configuration does not end it."""
+
+
+def _knowledge(replica: Replica) -> _Knowledge:
+    found = _Knowledge()
+    highest: int | None = None
+    for place, kind in enumerate(replica.kind):
+        if kind not in _PHASES:
+            continue
+        number = replica.number[place]
+        if kind == ATTEMPT:
+            found.attempts.setdefault(number, place)
+        elif highest is None or number > highest:
+            highest = number
+            found.numbers.append(number)
+            found.places.append(place)
+    left = over = len(replica.kind)
+    for place in range(len(replica.kind) - 1, -1, -1):
+        kind = replica.kind[place]
+        if kind in _PHASES:
+            found.left[place], found.over[place] = left, over
+        if kind in _TERM:
+            left = over = place
+        elif kind == LEAVE:
+            left = place
+    return found
+
+
+def _due(replica: Replica, knows: _Knowledge, primary: int, members: frozenset[str]) -> tuple[int, int] | None:
+    """Where the node comes to know of this primary component, and where it must show; None if it does not know.
+
+    It knows from its first commit, establish or adopt event of this number or a higher one; a member also from its
+    attempt of this number, and, without any of these, at the end.
+    """
+    index = bisect_left(knows.numbers, primary)
+    place = knows.places[index] if index < len(knows.places) else NEVER
+    if replica.name in members:
+        place = min(place, knows.attempts.get(primary, NEVER))
+        if place == NEVER:
+            return len(replica.kind) - 1, len(replica.kind)
+    if place == NEVER:
+        return None
+    inside = replica.number[place] == primary and replica.kind[place] != ADOPT and place not in replica.stale
+    return place, knows.left[place] if inside else knows.over[place]
+
+
+# -- judging --------------------------------------------------------------------------------------------------------
+
+
+def _judge(
+    h: History, replica: Replica, marked: dict[int, _Marked], by_primary: dict[int, list[int]], tally: Tally
+) -> None:
+    """Violation: when it is due the node does not have the message, or has it neither yellow nor green, or has it
+    red at any time after; or among the messages that became yellow at the node in a primary component that it
+    committed to, one that has a higher position or none became so before this one."""
+    log = h.log
+    knows = _knowledge(replica)
+    wrong: dict[int, tuple[int, str]] = {}
+    told: set[int] = set()
+    reddened = {message: place for place, message in enumerate(replica.msg) if replica.kind[place] == RED}
+    for primary, messages in by_primary.items():
+        due = _due(replica, knows, primary, log.members[primary])
+        if due is None:
+            continue
+        place, end = due
+        told.add(primary)
+        tally.cases += len(messages)
+        for message in messages:
+            if replica.had[message] >= end:
+                wrong[message] = (place, "does not have it")
+            elif replica.steady[message] >= end:
+                since = reddened.get(message, NEVER)
+                wrong[message] = (since, "has it red") if place < since < NEVER else (place, "has it red")
+    for message, place in _overtaken(log, replica, marked):
+        if marked[message][0] in told:
+            wrong.setdefault(message, (place, "has it yellow after one that is ordered after it or not at all"))
+    for message, (place, problem) in wrong.items():
+        primary, node, where = marked[message]
+        detail = f"{replica.name} knows of primary {primary}, in which {log.describe(node, where)}, and {problem}"
+        n = replica.n[place] if place >= 0 else 0
+        tally.violate(h.run.run, replica.name, n, detail)
+
+
+def _overtaken(log: LogHistory, replica: Replica, marked: dict[int, _Marked]) -> list[tuple[int, int]]:
+    """Messages that became yellow, in a primary component that the node committed to, after one with a higher
+    position or none, though green in that component or an earlier one: with the event."""
+    found: list[tuple[int, int]] = []
+    inside: int | None = None
+    highest = -1
+    for place, kind in enumerate(replica.kind):
+        if kind == YELLOW and inside is not None:
+            message = replica.msg[place]
+            position = log.position[message]
+            if highest > position and message in marked and marked[message][0] <= inside:
+                found.append((message, place))
+            highest = max(highest, position)
+        elif kind == COMMIT:
+            inside, highest = (None if place in replica.stale else replica.number[place]), -1
+        elif kind in (ATTEMPT, ADOPT, LEAVE):
+            inside = None
+    return found
+
+
+def _judge_events(h: History, replica: Replica, tally: Tally) -> None:
+    """Violation: a yellow event whose message the node does not have; a red one whose message is not yellow there;
+    one that comes too early, see `_early`."""
+    problems = _early(replica)
+    yellow: set[int] = set()
+    for place, kind in enumerate(replica.kind):
+        if kind not in (YELLOW, GREEN, RED):
+            continue
+        tally.cases += 1
+        message = replica.msg[place]
+        if kind == YELLOW and replica.had[message] > place:
+            problems[place] = "the node does not have it"
+        elif kind == RED and (message not in yellow or replica.green[message] < place):
+            problems[place] = "it was not yellow here"
+        if kind == YELLOW:
+            yellow.add(message)
+        else:
+            yellow.discard(message)
+    for place, problem in problems.items():
+        detail = f"{replica.describe(place, h.log.messages)}: {problem}"
+        tally.violate(h.run.run, replica.name, replica.n[place], detail)
+
+
+def _early(replica: Replica) -> dict[int, str]:
+    """Yellow or green events between an attempt and its commit, and green ones between a commit and its establish;
+    by place, with what is wrong. An attempt or commit lasts until the node leaves the configuration or goes on to
+    another. Where no event of the layer `evs` tells of the node's configurations, nobody can tell one that was given
+    up: then it counts only if its commit or establish follows."""
+    found: dict[int, str] = {}
+    waiting: list[int] = []
+    phase, number = NONE, NONE
+    for place, kind in chain(enumerate(replica.kind), [(len(replica.kind), LEAVE)]):
+        if kind == GREEN or (kind == YELLOW and phase == ATTEMPT):
+            waiting.append(place)
+        elif kind in _PHASES or kind == LEAVE:
+            follows = kind == _NEXT.get(phase) and replica.number[place] == number
+            if phase != NONE and (replica.conf is not None or follows):
+                what = "commits to" if phase == ATTEMPT else "establishes"
+                found.update((early, f"before the node {what} primary {number}") for early in waiting)
+            waiting.clear()
+            phase = NONE
+            if kind in _NEXT and place not in replica.stale:
+                phase, number = kind, replica.number[place]
+    return found

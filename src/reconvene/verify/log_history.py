@@ -1,0 +1,228 @@
+"""The events of the durable log (layer `corel`), in the form that the checks read.
+
+Each node's events are columns of their own, all its incarnations in one; an event is a node and a *place* in them.
+Where a node leaves a configuration, as the layer `evs` tells it, there is an event too: what a primary component
+orders, it orders before that. Of two events the one of the lower node, then of the lower place, is the lower.
+
+From these is worked out when each node came to have each message, had it green, and had it yellow or green for good:
+always as a place, NEVER where it did not. A snapshot does that for every message whose lowest green event has a
+position below it.
+"""
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from msgspec import UNSET
+
+from reconvene.trace.events import Row
+from reconvene.verify.codes import NONE
+
+__all__ = [
+    "ACCEPT",
+    "ADOPT",
+    "ATTEMPT",
+    "COMMIT",
+    "ESTABLISH",
+    "GREEN",
+    "LEAVE",
+    "LOG",
+    "NEVER",
+    "RED",
+    "SNAPSHOT",
+    "YELLOW",
+    "LogHistory",
+    "Replica",
+]
+
+NEVER = 1 << 62
+
+ACCEPT, LOG, YELLOW, RED, GREEN, ATTEMPT, COMMIT, ESTABLISH, ADOPT, SNAPSHOT, LEAVE = range(11)
+"""Kinds of event."""
+
+_KINDS = {
+    "accept": ACCEPT,
+    "log": LOG,
+    "yellow": YELLOW,
+    "red": RED,
+    "green": GREEN,
+    "attempt": ATTEMPT,
+    "commit": COMMIT,
+    "establish": ESTABLISH,
+    "adopt": ADOPT,
+    "snapshot": SNAPSHOT,
+}
+_NAMES = [*_KINDS, "leaves its configuration"]
+
+
+@dataclass(slots=True)
+class Replica:
+    """One node's events, and what follows from them."""
+
+    name: str
+    kind: list[int] = field(default_factory=list)
+    msg: list[int] = field(default_factory=list)
+    number: list[int] = field(default_factory=list)
+    """Of a green event or a snapshot, its position; of a primary component's, its number."""
+    n: list[int] = field(default_factory=list)
+    inc: int = 0
+    conf: str | None = None
+    """The configuration that it is in, empty after a failure; None where no event of the layer `evs` has told."""
+    stale: set[int] = field(default_factory=set)
+    """Events of a primary component that name another configuration than the one the node is in."""
+
+    order: list[int] = field(default_factory=list)
+    """All messages that it accepted or came to have, each once, in the order of that."""
+    entered: list[int] = field(default_factory=list)
+    """Of each of these, the place where it did."""
+    had: list[int] = field(default_factory=list)
+    """By message: from where on the node has it."""
+    green: list[int] = field(default_factory=list)
+    """By message: from where on it is green here."""
+    steady: list[int] = field(default_factory=list)
+    """By message: from where on it is yellow or green here, and never red after."""
+
+    def describe(self, place: int, messages: list[str]) -> str:
+        what = _NAMES[self.kind[place]]
+        if self.msg[place] != NONE:
+            what = f"{what} {messages[self.msg[place]]}"
+        if self.number[place] != NONE:
+            what = f"{what} {'at ' if self.kind[place] == GREEN else ''}{self.number[place]}"
+        return f"{self.name}#{self.n[place]} {what}"
+
+
+class LogHistory:
+    """One run's log. `nodes` are the names of those that have a file, sorted."""
+
+    def __init__(self, nodes: list[str]) -> None:
+        self.replicas = [Replica(name) for name in nodes]
+        self.rows = 0
+        """How many rows of the layer there are."""
+        self.messages: list[str] = []
+        self._msg_index: dict[str, int] = {}
+        self.author: list[int] = []
+        """Of each message, the node of its lowest accept event, or NONE."""
+        self.accepted: list[int] = []
+        """The place of that event."""
+        self.past: list[int] = []
+        """How many messages of that node's `order` come before it."""
+        self.position: list[int] = []
+        """Of each message, the position of its lowest green event; NEVER where there is none."""
+        self.members: dict[int, frozenset[str]] = {}
+        """Of each primary component's number, the members that its lowest establish event names."""
+
+    # -- building ---------------------------------------------------------------------------------------------
+
+    def add(self, node: int, row: Row) -> None:
+        replica = self.replicas[node]
+        self.rows += 1
+        if row.inc != replica.inc:
+            self._leave(replica, row)
+        kind = _KINDS[row.kind]
+        place = len(replica.kind)
+        message = number = NONE
+        if row.msg is not UNSET and kind <= GREEN:
+            message = self._message(row.msg)
+            if kind == ACCEPT and self.author[message] == NONE:
+                self.author[message], self.accepted[message] = node, place
+            elif kind == GREEN:
+                number = cast(int, row.pos)
+                if self.position[message] == NEVER:
+                    self.position[message] = number
+        elif kind == SNAPSHOT:
+            number = cast(int, row.pos)
+        else:
+            number = cast(int, row.primary)
+            if kind != ADOPT and replica.conf is not None and row.conf != replica.conf:
+                replica.stale.add(place)
+            if kind == ESTABLISH and number not in self.members:
+                self.members[number] = frozenset(cast("list[str]", row.members))
+        replica.kind.append(kind)
+        replica.msg.append(message)
+        replica.number.append(number)
+        replica.n.append(row.n)
+
+    def move(self, node: int, row: Row, conf: str) -> None:
+        """The layer `evs` tells that the node leaves its configuration, for this one or, empty, by failing."""
+        self._leave(self.replicas[node], row)
+        self.replicas[node].conf = conf
+
+    def _leave(self, replica: Replica, row: Row) -> None:
+        replica.inc = row.inc
+        if replica.kind and replica.kind[-1] != LEAVE:
+            replica.kind.append(LEAVE)
+            replica.msg.append(NONE)
+            replica.number.append(NONE)
+            replica.n.append(row.n)
+
+    def _message(self, msg: str) -> int:
+        index = self._msg_index.get(msg)
+        if index is None:
+            index = self._msg_index[msg] = len(self.messages)
+            self.messages.append(msg)
+            self.author.append(NONE)
+            self.accepted.append(NONE)
+            self.position.append(NEVER)
+        return index
+
+    # -- indexing ---------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        self._msg_index.clear()
+        self.past = [0] * len(self.messages)
+        ordered = sorted(
+            (message for message, position in enumerate(self.position) if position != NEVER),
+            key=lambda message: (self.position[message], message),
+        )
+        for node, replica in enumerate(self.replicas):
+            self._follow(node, replica, ordered)
+
+    def _follow(self, node: int, replica: Replica, ordered: list[int]) -> None:
+        """Goes through a node's events once. `ordered` are the messages that are green anywhere, by position."""
+        count = len(self.messages)
+        had = replica.had = [NEVER] * count
+        green = replica.green = [NEVER] * count
+        steady = replica.steady = [NEVER] * count
+        order, entered = replica.order, replica.entered
+        known = bytearray(count)
+        covered = 0
+        for place, (kind, message) in enumerate(zip(replica.kind, replica.msg, strict=True)):
+            if kind == ACCEPT:
+                if self.author[message] == node and self.accepted[message] == place:
+                    self.past[message] = len(order)
+            elif kind == LOG:
+                if had[message] == NEVER:
+                    had[message] = place
+            elif kind == SNAPSHOT:
+                line = replica.number[place]
+                while covered < len(ordered) and self.position[ordered[covered]] < line:
+                    below = ordered[covered]
+                    covered += 1
+                    had[below] = min(had[below], place)
+                    green[below] = min(green[below], place)
+                    steady[below] = min(steady[below], place)
+                    if not known[below]:
+                        known[below] = 1
+                        order.append(below)
+                        entered.append(place)
+                continue
+            elif kind in (YELLOW, GREEN):
+                if steady[message] == NEVER:
+                    steady[message] = place
+                if kind == GREEN and green[message] == NEVER:
+                    green[message] = place
+                continue
+            elif kind == RED:
+                steady[message] = NEVER
+                continue
+            else:
+                continue
+            if not known[message]:
+                known[message] = 1
+                order.append(message)
+                entered.append(place)
+
+    # -- asking -----------------------------------------------------------------------------------------------
+
+    def describe(self, node: int, place: int) -> str:
+        """An event in a witness: where it is, and what it is."""
+        return self.replicas[node].describe(place, self.messages)
