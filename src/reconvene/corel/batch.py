@@ -19,7 +19,8 @@ from msgspec import DecodeError, Struct, msgpack
 from reconvene.errors import Malformed
 
 __all__ = [
-    "BatchId", "Heading", "Kind", "Source", "Timestamp", "decode_heading", "encode_batch", "messages_of", "sources_of",
+    "BatchId", "Heading", "Kind", "Source", "Timestamp", "decode_heading", "encode_batch", "messages_of",
+    "sources_of",
 ]  # fmt: skip
 
 _LAYOUT = Layout(">BHQQIQI")
@@ -64,6 +65,8 @@ class Heading(Struct, frozen=True, gc=False):
     count: int
     time: int
     """The author's clock at accept: ns since 1970."""
+    sourced: bool = False
+    """Some of its messages are a client session's (`sources_of`)."""
 
     @property
     def id(self) -> BatchId:
@@ -93,10 +96,10 @@ def decode_heading(body: bytes) -> Heading:
     """The messages are not looked at. Raises Malformed."""
     if len(body) < _LAYOUT.size:
         raise Malformed("a batch shorter than its heading")
-    kind, author, incarnation, first, count, time, _ = _LAYOUT.unpack_from(body)
+    kind, author, incarnation, first, count, time, sources = _LAYOUT.unpack_from(body)
     if count < 1 or first < 1 or kind not in _KINDS:
         raise Malformed(f"a batch of kind {kind} with {count} messages from {first} on")
-    return Heading(_KINDS[kind], author, incarnation, first, count, time)
+    return Heading(_KINDS[kind], author, incarnation, first, count, time, sources > 0)
 
 
 def sources_of(body: bytes) -> list[Source]:

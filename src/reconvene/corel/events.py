@@ -10,8 +10,8 @@ from msgspec import Struct
 from reconvene.corel.batch import Heading, Timestamp
 
 __all__ = [
-    "Accepted", "Adopted", "Attempted", "Color", "Committed", "Established", "Green", "LogEvent", "Logged",
-    "PrimaryLost", "Recolored", "Restored",
+    "Accepted", "Adopted", "Attempted", "BarrierPassed", "Color", "Committed", "Established", "Green", "LogEvent",
+    "Logged", "PrimaryLost", "Recolored", "Restored",
 ]  # fmt: skip
 
 
@@ -87,6 +87,22 @@ class Restored(Struct, frozen=True):
     position: int
 
 
+class BarrierPassed(Struct, frozen=True):
+    """Everything that was green anywhere when the barrier was asked for is green here."""
+
+    number: int
+
+
 LogEvent = (
-    Accepted | Logged | Recolored | Green | Attempted | Committed | Established | PrimaryLost | Adopted | Restored
+    Accepted
+    | Logged
+    | Recolored
+    | Green
+    | Attempted
+    | Committed
+    | Established
+    | PrimaryLost
+    | Adopted
+    | Restored
+    | BarrierPassed
 )

@@ -11,19 +11,21 @@ from random import Random
 from reconvene.core.effects import Event
 from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
+from reconvene.corel.events import LogEvent
 from reconvene.ids import MAX_SITES, Service
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.loop import Loop
 from reconvene.sim.network import Network
-from reconvene.sim.node import Core, Node, SiteLike
+from reconvene.sim.node import Core, LogCore, Node, SiteLike
 from reconvene.trace.events import Row
 from reconvene.trace.recorder import Recorder
 
-__all__ = ["Cluster", "OnEvents", "OnStep", "real_core"]
+__all__ = ["Cluster", "OnEvents", "OnLog", "OnStep", "real_core"]
 
 OnStep = Callable[[Node, str, str], None]
 """A node, the step it was in, and the one it is in now."""
 OnEvents = Callable[[Node, list[Event]], None]
+OnLog = Callable[[Node, list[LogEvent]], None]
 
 
 class _RealCore:
@@ -52,7 +54,7 @@ class Cluster:
         conditions: Conditions | None = None,
         links: dict[tuple[str, str], Changes] | None = None,
         check_every: int = 0,
-        core: Core = real_core,
+        core: Core | LogCore = real_core,
     ) -> None:
         self.names: tuple[str, ...] = tuple(sorted(names))
         assert 1 <= len(set(self.names)) == len(self.names) <= MAX_SITES, "up to 64 distinct names"
@@ -67,7 +69,7 @@ class Cluster:
         sites = len(self.names)
         disks = self.stream("disk")
         self.nodes = [
-            Node(name, ordinal, sites, self.loop, self.options, core, disks)
+            Node(name, ordinal, self.names, self.loop, self.options, core, disks)
             for ordinal, name in enumerate(self.names)
         ]
         own = {(self._ordinals[one], self._ordinals[two]): own for (one, two), own in (links or {}).items()}
@@ -80,6 +82,7 @@ class Cluster:
         )
         self._on_step: list[OnStep] = []
         self._on_events: list[OnEvents] = []
+        self._on_log: list[OnLog] = []
         self._steps = ["down"] * sites
         self._check_every = check_every
         self._turns = 0
@@ -89,6 +92,7 @@ class Cluster:
                 Recorder(node.name, self.names, self.rows[node.name]),
                 self._observed,
                 self._turned,
+                self._observed_log,
             )
 
     def stream(self, name: str) -> Random:
@@ -130,6 +134,15 @@ class Cluster:
 
     def _observed(self, node: Node, events: list[Event]) -> None:
         for callback in self._on_events:
+            callback(node, events)
+
+    def on_log(self, callback: OnLog) -> Callable[[], None]:
+        """The same with what has happened to the log."""
+        self._on_log.append(callback)
+        return lambda: self._on_log.remove(callback)
+
+    def _observed_log(self, node: Node, events: list[LogEvent]) -> None:
+        for callback in self._on_log:
             callback(node, events)
 
     def _turned(self, node: Node) -> None:
@@ -180,6 +193,14 @@ class Cluster:
 
     def send(self, name: str, service: Service, payload: bytes) -> None:
         self.node(name).send(service, payload)
+
+    def append(self, name: str, messages: Iterable[bytes]) -> None:
+        self.node(name).append(messages)
+
+    def refuse(self, name: str, for_ns: int) -> None:
+        """Its disk is full for so long."""
+        self.record_fault("full", [name])
+        self.node(name).disk.refuse(for_ns)
 
     # -- network -----------------------------------------------------------------------------------------
 

@@ -6,21 +6,25 @@ order, timers that are never early, nothing at all while it is paused, and only 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappush
 from random import Random
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from reconvene.core.effects import Effects, Event
 from reconvene.core.options import Options
+from reconvene.corel.events import LogEvent
+from reconvene.corel.replica import LogEffects
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.sim.disk import Disk
 from reconvene.sim.loop import NEVER, Loop
 from reconvene.sim.network import Network
+from reconvene.storage.tables import Op, Reader
+from reconvene.trace.log_recorder import LogRecorder
 from reconvene.trace.recorder import Recorder
 
-__all__ = ["Core", "Node", "SiteLike"]
+__all__ = ["Core", "LogCore", "LogLike", "Node", "SiteLike"]
 
 _TURN_AROUND_NS = 10_000
 """Between what an application hears and what it says to it, so that time moves on where it always answers."""
@@ -53,6 +57,16 @@ class SiteLike(Protocol):
     def invariants(self) -> None: ...
 
 
+class LogLike(SiteLike, Protocol):
+    """A site that keeps the log (sim.log_site.LogSite)."""
+
+    def append(self, messages: Sequence[bytes], now: int) -> None: ...
+    def append_room(self) -> int: ...
+    def logged(self, token: int, now: int) -> None: ...
+    def take_log(self) -> LogEffects: ...
+    def author(self, number: int) -> str: ...
+
+
 class Core(Protocol):
     """How sites are made: the real ones, or a stand-in in tests of the simulator itself."""
 
@@ -60,34 +74,60 @@ class Core(Protocol):
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike: ...
 
 
+@runtime_checkable
+class LogCore(Protocol):
+    """How sites that keep the log are made."""
+
+    def boot(self, stored: bytes | None, ordinal: int) -> bytes: ...
+    def create(self, ordinal: int, names: Sequence[str], tables: Reader) -> list[Op]:
+        """What is to be synced before the log's first start at a node; nothing at a later one."""
+
+    def site(
+        self, options: Options, ordinal: int, names: Sequence[str], record: bytes, tables: Reader, now: int
+    ) -> LogLike: ...
+
+
 class Node:
     """`site` is None while the process is down."""
 
     def __init__(
-        self, name: str, ordinal: int, sites: int, loop: Loop, options: Options, core: Core, random: Random
+        self,
+        name: str,
+        ordinal: int,
+        names: Sequence[str],
+        loop: Loop,
+        options: Options,
+        core: Core | LogCore,
+        random: Random,
     ) -> None:
         self.name = name
         self.ordinal = ordinal
         self.loop = loop
-        self.disk = Disk(loop, random, self._synced)
+        self.disk = Disk(loop, random, self._synced, self._logged)
         self.site: SiteLike | None = None
+        self.log: LogLike | None = None
+        """The same site, where it keeps the log."""
         self.paused = False
         self.offset = 0
         """This node's clock, less the loop's time."""
         self.overflow = 0
         """Datagrams that its receive buffer had no room for."""
-        self._sites = sites
+        self._names = tuple(names)
         self._options = options
         self._core = core
         self._random = random
         self._network: Network
         self._recorder: Recorder
+        self._log_recorder: LogRecorder | None = None
+        self._observe_log: Callable[[Node, list[LogEvent]], None] | None = None
         self._observe: Callable[[Node, list[Event]], None] | None = None
         self._after_turn: Callable[[Node], None] | None = None
         self._outbox: deque[tuple[Service, bytes]] = deque()
+        self._appends: deque[bytes] = deque()
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._held_tokens: list[int] = []
+        self._held_log_tokens: list[int] = []
         self._timer_at = NEVER
         self._ticked = -1
         self._ticks = 0
@@ -101,10 +141,12 @@ class Node:
         recorder: Recorder,
         observe: Callable[["Node", list[Event]], None],
         after_turn: Callable[["Node"], None],
+        observe_log: Callable[["Node", list[LogEvent]], None] | None = None,
     ) -> None:
         """Completes the making of a cluster, whose parts refer to each other."""
         self._network, self._recorder = network, recorder
         self._observe, self._after_turn = observe, after_turn
+        self._observe_log = observe_log
 
     # -- the process -------------------------------------------------------------------------------------
 
@@ -123,7 +165,7 @@ class Node:
     @property
     def waiting(self) -> int:
         """Messages that the application holds because the site has no room for them."""
-        return len(self._outbox)
+        return len(self._outbox) + len(self._appends)
 
     @property
     def doomed(self) -> bool:
@@ -133,20 +175,30 @@ class Node:
         assert self.site is None, f"{self.name} is up"
         record = self._core.boot(self.disk.durable.get("site"), self.ordinal)
         self.disk.put("site", record)
-        self.site = self._core.site(self._options, self.ordinal, self._sites, record, self.now)
+        core = self._core
+        if isinstance(core, LogCore):
+            self.disk.put_log(core.create(self.ordinal, self._names, self.disk))
+            self.log = core.site(self._options, self.ordinal, self._names, record, self.disk, self.now)
+            self.site = self.log
+            green = 0 if self._log_recorder is None else self._log_recorder.green
+            self._log_recorder = LogRecorder(self._recorder, self.log.author, green)
+        else:
+            self.site = core.site(self._options, self.ordinal, len(self._names), record, self.now)
         self._recorder.begin(self.site.incarnation)
         self._turn()
 
     def crash(self) -> None:
         assert self.site is not None, f"{self.name} is down"
         self._recorder.fail(self.now)
-        self.site = None
+        self.site = self.log = None
         self.paused = False
         self.disk.crash()
         self._outbox.clear()
+        self._appends.clear()
         self._held.clear()
         self._held_bytes = 0
         self._held_tokens.clear()
+        self._held_log_tokens.clear()
         self._timer_at = NEVER
         self._doom = None
 
@@ -173,11 +225,15 @@ class Node:
             site.tick(now)
         for token in self._held_tokens:
             site.synced(token, now)
+        for token in self._held_log_tokens:
+            if self.log is not None:
+                self.log.logged(token, now)
         for data in self._held:
             site.receive(data, now)
         if late and not timers_first:
             site.tick(now)
         self._held_tokens.clear()
+        self._held_log_tokens.clear()
         self._held.clear()
         self._held_bytes = 0
         self._turn()
@@ -225,6 +281,13 @@ class Node:
         if not self.paused:
             self._turn()
 
+    def append(self, messages: Iterable[bytes]) -> None:
+        """To the log, as a turn of its own; what there is no room for waits, and is lost at a crash."""
+        assert self.log is not None, f"{self.name} is down, or keeps no log"
+        self._appends += messages
+        if not self.paused:
+            self._turn()
+
     def _take(self, service: Service, payload: bytes) -> None:
         assert self.site is not None, f"{self.name} is down"
         most = self._options.limits.message_bytes
@@ -234,8 +297,9 @@ class Node:
 
     def drop_waiting(self) -> int:
         """The application gives up what is not sent yet; only a message of which fragments are out goes on."""
-        dropped = len(self._outbox)
+        dropped = self.waiting
         self._outbox.clear()
+        self._appends.clear()
         return dropped + (self.site.withdraw() if self.site is not None else 0)
 
     def _synced(self, tokens: list[int]) -> None:
@@ -247,6 +311,16 @@ class Node:
         now = self.loop.now + self.offset
         for token in tokens:
             site.synced(token, now)
+        self._turn()
+
+    def _logged(self, tokens: list[int]) -> None:
+        assert self.log is not None, "a crash forgets the syncs under way"
+        if self.paused:
+            self._held_log_tokens += tokens
+            return
+        now = self.loop.now + self.offset
+        for token in tokens:
+            self.log.logged(token, now)
         self._turn()
 
     def _timer(self, at: int) -> None:
@@ -284,8 +358,15 @@ class Node:
         now = self.loop.now + self.offset
         if self._outbox:
             self._submit(site, now)
+        if self._appends and self.log is not None:
+            room = min(self.log.append_room(), len(self._appends))
+            if room:
+                self.log.append([self._appends.popleft() for _ in range(room)], now)
         effects = site.flush(now)
-        if effects.persist:
+        log = None if self.log is None else self.log.take_log()
+        if log is not None and log.token:
+            self.disk.write(effects.persist, log.ops, log.token)
+        elif effects.persist:
             self.disk.write(effects.persist)
         if effects.events:
             self._recorder.events(now, effects.events)
@@ -293,6 +374,13 @@ class Node:
                 self._observe(self, effects.events)
                 if self.site is not site:
                     return  # an observer crashed it: after its deliveries, before its datagrams
+        if log is not None and log.events:
+            assert self._log_recorder is not None
+            self._log_recorder.events(now, log.events)
+            if self._observe_log is not None:
+                self._observe_log(self, log.events)
+                if self.site is not site:
+                    return
         if effects.datagrams:
             if self._doom is not None:
                 self._die_sending(effects.datagrams)

@@ -63,6 +63,10 @@ class Recorder:
     def names(self) -> tuple[str, ...]:
         return self._names
 
+    @property
+    def incarnation(self) -> int:
+        return self._inc
+
     def next_number(self) -> int:
         """For a row that another layer's recorder makes; every number has to be used."""
         n = self._n

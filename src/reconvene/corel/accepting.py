@@ -1,0 +1,152 @@
+"""From what applications append to batches.
+
+Promised: messages get their counters at once, in their order; batches are closed when no earlier ones wait for their
+sync, so that what arrives during a sync shares the next one; what is not green yet is bounded.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from reconvene.corel.batch import Heading, Kind, Source, encode_batch
+from reconvene.corel.limits import LogLimits
+from reconvene.corel.queue import Queue
+from reconvene.errors import Rejected, Unavailable
+
+__all__ = ["Accepting"]
+
+
+class _Run:
+    """Messages that were appended together."""
+
+    __slots__ = ("kind", "messages", "number", "session")
+
+    def __init__(self, kind: Kind, messages: Sequence[bytes], session: bytes | None, number: int) -> None:
+        self.kind = kind
+        self.messages = messages
+        self.session = session
+        self.number = number
+
+
+class Accepting:
+    def __init__(self, queue: Queue, incarnation: int, limits: LogLimits) -> None:
+        self._queue = queue
+        self._incarnation = incarnation
+        self._limits = limits
+        self._runs: deque[_Run] = deque()
+        self._sizes: dict[int, tuple[int, int]] = {}
+        """By first counter: (messages, bytes) of the replica's own batches that are not green."""
+        self.pending = 0
+        """Messages that are in no batch yet …"""
+        self._pending_bytes = 0
+        self.open_messages = 0
+        """… and those that are not green yet, these included."""
+        self.open_bytes = 0
+        self._waits = False
+        for waiting in queue.accepted:
+            self._count(waiting.heading)
+        for entry in queue.pending():
+            if entry.heading.author == queue.own:
+                self._count(entry.heading)
+
+    def _count(self, heading: Heading) -> None:
+        size = len(self._queue.bodies.get(heading.id))
+        self._sizes[heading.first] = (heading.count, size)
+        self.open_messages += heading.count
+        self.open_bytes += size
+
+    def room(self) -> int:
+        """How many messages `append` would take now, by their number."""
+        return (
+            max(0, self._limits.red_messages - self.open_messages) if self.open_bytes < self._limits.red_bytes else 0
+        )
+
+    def append(
+        self, messages: Sequence[bytes], kind: Kind = Kind.DATA, session: bytes | None = None, number: int = 0
+    ) -> int:
+        """Takes all of them, or raises; gives the counter of the first."""
+        limits = self._limits
+        size = sum(map(len, messages))
+        if not messages:
+            raise Rejected("nothing to append")
+        if max(map(len, messages)) > limits.message_bytes:
+            raise Rejected(f"a message of {max(map(len, messages))} bytes is larger than {limits.message_bytes}")
+        if self.open_messages + len(messages) > limits.red_messages or self.open_bytes + size > limits.red_bytes:
+            raise Unavailable(
+                f"{self.open_messages} messages of {self.open_bytes} bytes wait to be ordered: at most"
+                f" {limits.red_messages} of {limits.red_bytes} may"
+            )
+        first = self._queue.next_counter() + self.pending
+        self._runs.append(_Run(kind, messages, session, number))
+        self.pending += len(messages)
+        self._pending_bytes += size
+        self.open_messages += len(messages)
+        self.open_bytes += size
+        return first
+
+    def close(self, time: int) -> list[Heading]:
+        """Makes batches of what was appended, unless earlier ones are being synced. Gives them."""
+        if not self._runs or self._waits:
+            return []
+        made: list[Heading] = []
+        taken = 0
+        while self._runs and taken < self._limits.close_bytes:
+            kind, messages, sources, size = self._next()
+            taken += size
+            made.append(self._accept(kind, messages, sources, size, time))
+        self._waits = True
+        return made
+
+    def _next(self) -> tuple[Kind, list[bytes], list[Source], int]:
+        """The next batch's messages."""
+        most, most_messages = self._limits.batch_bytes, self._limits.batch_messages
+        kind = self._runs[0].kind
+        messages: list[bytes] = []
+        sources: list[Source] = []
+        size = 0
+        while self._runs and self._runs[0].kind is kind:
+            run = self._runs[0]
+            at = 0
+            for message in run.messages:
+                if messages and (size + len(message) > most or len(messages) == most_messages):
+                    break
+                messages.append(message)
+                size += len(message)
+                at += 1
+            if at and run.session is not None:
+                sources.append(Source(run.session, run.number, len(messages) - at, at))
+            if at < len(run.messages):
+                run.messages = run.messages[at:]
+                run.number += at
+                break
+            self._runs.popleft()
+            if kind is not Kind.DATA:
+                break  # a batch of its own
+        return kind, messages, sources, size
+
+    def _accept(self, kind: Kind, messages: list[bytes], sources: list[Source], size: int, time: int) -> Heading:
+        queue = self._queue
+        assert queue.own is not None, "only a replica accepts"
+        heading = Heading(
+            kind, queue.own, self._incarnation, queue.next_counter(), len(messages), time, bool(sources)
+        )
+        body = encode_batch(heading, messages, sources)
+        queue.accept(heading, body)
+        self.pending -= len(messages)
+        self._pending_bytes -= size
+        self._sizes[heading.first] = (len(messages), len(body))
+        self.open_bytes += len(body) - size
+        return heading
+
+    def synced(self) -> None:
+        """What `close` made last is on stable storage."""
+        self._waits = False
+        for waiting in reversed(self._queue.accepted):
+            if waiting.durable:
+                break
+            waiting.durable = True
+
+    def ordered(self, first: int) -> None:
+        """A batch of the replica's own is green."""
+        count, size = self._sizes.pop(first, (0, 0))
+        self.open_messages -= count
+        self.open_bytes -= size

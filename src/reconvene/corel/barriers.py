@@ -1,0 +1,79 @@
+"""Reads that wait for everything that was ordered before them.
+
+What is green anywhere is logged at every member of the primary component. So once every member has said, after the
+barrier was asked for, that it is still there, no later primary component can have ordered anything, and all that was
+green anywhere is at least yellow here: the barrier passes when that is green.
+"""
+
+from reconvene.corel.events import BarrierPassed
+from reconvene.corel.home import Home
+from reconvene.corel.messages import BARRIER, ECHO, Barrier, Echo
+
+__all__ = ["Barriers"]
+
+
+class Barriers:
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._number = 0
+        self._asked: dict[int, set[str] | None] = {}
+        """By number: who has answered; None: not sent in this primary component."""
+        self._lines: list[tuple[int, int]] = []
+        """(green line, number) of those that everyone has answered."""
+        self._members: tuple[str, ...] = ()
+        self._round = 0
+
+    def ask(self) -> int:
+        """Gives its number, which `BarrierPassed` will tell."""
+        self._number += 1
+        self._asked[self._number] = None
+        self._send()
+        return self._number
+
+    def forget(self, number: int) -> None:
+        """Nobody waits for it any more."""
+        self._asked.pop(number, None)
+
+    def open(self, members: tuple[str, ...], round_: int) -> None:
+        """A primary component is established."""
+        self._members, self._round = members, round_
+        self._send()
+
+    def lose(self) -> None:
+        """What was answered means nothing in another primary component."""
+        self._members = ()
+        for _, number in self._lines:
+            self._asked[number] = None
+        self._lines.clear()
+        for number in self._asked:
+            self._asked[number] = None
+
+    def _send(self) -> None:
+        if not self._members:
+            return
+        unsent = [number for number, answers in self._asked.items() if answers is None]
+        if unsent:
+            for number in unsent:
+                self._asked[number] = set()
+            # One answer serves all that were asked before.
+            self.home.send(BARRIER, Barrier(self._round, max(unsent)))
+
+    def receive(self, sender: str, message: Barrier) -> None:
+        if self._members:
+            self.home.send(ECHO, Echo(self._round, sender, message.number))
+
+    def receive_echo(self, sender: str, message: Echo) -> None:
+        if message.to != self.home.name or sender not in self._members:
+            return
+        for number, answers in sorted(self._asked.items()):
+            if answers is not None and number <= message.number:
+                answers.add(sender)
+                if len(answers) == len(self._members):
+                    del self._asked[number]
+                    self._lines.append((self.home.queue.yellow_line, number))
+        self.advance()
+
+    def advance(self) -> None:
+        """The green line has moved, perhaps."""
+        while self._lines and self._lines[0][0] <= self.home.queue.green:
+            self.home.tell(BarrierPassed(self._lines.pop(0)[1]))

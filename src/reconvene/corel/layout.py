@@ -1,0 +1,169 @@
+"""How a replica lies on stable storage: which keys there are, and what is under them.
+
+    RECORD                        the durable variables (`Record`)
+    BASE                          what was truncated, folded into one value (`Base`)
+    BODIES     author, first      a batch's body; written once, never moved
+    GREEN      position           a batch in its place in the total order (`Place`)
+    YELLOW     number             a batch of the yellow zone; numbers grow along it
+    RED        timestamp          a batch of the red part, which is in the order of timestamps
+    ACCEPTED   first              a batch of this replica's own that has no timestamp yet
+    SESSIONS   session            what is green of a client session
+    SNAPSHOTS  …                  an application's snapshot, in pieces
+    LINE                          the green line (`Line`)
+
+The first byte tells the table. A colour changes by moving the small value.
+"""
+
+from struct import Struct as Layout
+
+from msgspec import DecodeError, Struct, field, msgpack
+
+from reconvene.corel.batch import BatchId, Timestamp
+from reconvene.corel.replicas import ReplicaSet
+from reconvene.errors import Malformed, Unavailable
+
+__all__ = [
+    "ACCEPTED", "BASE", "BODIES", "FORMAT", "GREEN", "LINE", "RECORD", "RED", "SESSIONS", "SNAPSHOTS", "YELLOW",
+    "Base", "Line", "Place", "Record", "accepted_key", "body_key", "decode_base", "decode_line", "decode_place",
+    "decode_record", "encode_place", "green_key", "position_of", "red_key", "table_end", "yellow_key",
+]  # fmt: skip
+
+FORMAT = 1
+"""Of this layout. A newer one is refused, an older one migrated (`corel.migrate`)."""
+
+RECORD = b"\x01"
+BODIES = b"\x02"
+GREEN = b"\x03"
+YELLOW = b"\x04"
+RED = b"\x05"
+ACCEPTED = b"\x06"
+BASE = b"\x07"
+SESSIONS = b"\x08"
+SNAPSHOTS = b"\x09"
+LINE = b"\x0a"
+
+_U64 = Layout(">Q")
+_BODY = Layout(">HQ")
+_PLACE = Layout(">HQIB")
+
+
+def table_end(table: bytes) -> bytes:
+    """Above every key of the table."""
+    return bytes((table[0] + 1,))
+
+
+def body_key(batch: BatchId) -> bytes:
+    return BODIES + _BODY.pack(*batch)
+
+
+def green_key(position: int) -> bytes:
+    return GREEN + _U64.pack(position)
+
+
+def position_of(key: bytes) -> int:
+    position: int = _U64.unpack_from(key, 1)[0]
+    return position
+
+
+def yellow_key(number: int) -> bytes:
+    return YELLOW + _U64.pack(number)
+
+
+def red_key(timestamp: Timestamp) -> bytes:
+    return RED + b"".join(map(_U64.pack, timestamp))
+
+
+def accepted_key(first: int) -> bytes:
+    return ACCEPTED + _U64.pack(first)
+
+
+class Place(Struct, frozen=True, gc=False):
+    """A batch in a green, yellow or red place."""
+
+    id: BatchId
+    count: int
+    timestamp: Timestamp
+    marked: bool
+    """It was sent more than once, so that it may be had elsewhere under another timestamp."""
+
+
+def encode_place(place: Place) -> bytes:
+    return _PLACE.pack(*place.id, place.count, place.marked) + b"".join(map(_U64.pack, place.timestamp))
+
+
+def decode_place(value: bytes) -> Place:
+    rest = len(value) - _PLACE.size
+    if rest < 0 or rest % _U64.size:
+        raise Malformed(f"a place in the log of {len(value)} bytes")
+    author, first, count, marked = _PLACE.unpack_from(value)
+    timestamp = tuple(number for (number,) in _U64.iter_unpack(memoryview(value)[_PLACE.size :]))
+    return Place(BatchId(author, first), count, timestamp, bool(marked))
+
+
+class Record(Struct, kw_only=True):
+    """A replica's durable variables; the paper's names where it has them."""
+
+    format: int = FORMAT
+    identity: bytes
+    """Of this storage: drawn when it was made, so that a replica that lost its storage is not taken for itself."""
+    last_attempted_primary: int = 0
+    last_committed_primary: int = 0
+    attempt_conf: str = ""
+    """Where the last attempt was, and with whom …"""
+    attempt_members: tuple[str, ...] = ()
+    commit_conf: str = ""
+    """… and the last commit of its own, for the trace."""
+    commit_members: tuple[str, ...] = ()
+    committed_here: int = 0
+    """The last primary component that it committed to itself; others it knows from recovery."""
+    replicas: ReplicaSet
+    """As of the green line."""
+    forced: bool = False
+    """The set was last changed by force."""
+    identities: dict[int, bytes] = field(default_factory=dict)
+    """By replica number: the storage that was seen under it."""
+
+
+class Base(Struct, kw_only=True):
+    """Everything green below `position`, folded together. Its bodies are gone."""
+
+    position: int = 0
+    last_green: dict[int, int] = field(default_factory=dict)
+    """By author: the counter of its last message below."""
+    replicas: ReplicaSet
+    time: int = 0
+    """The highest author's clock below."""
+
+
+class Line(Struct, array_like=True, frozen=True):
+    green: int
+    last_green: dict[int, int]
+    """By author: the counter of its last green message."""
+
+
+def decode_line(stored: bytes) -> Line:
+    try:
+        return msgpack.decode(stored, type=Line)
+    except DecodeError as error:
+        raise Malformed(f"the log's green line: {error}") from None
+
+
+def decode_record(stored: bytes) -> Record:
+    """Raises Unavailable where it was written by a newer program, Malformed where it is none."""
+    try:
+        found = msgpack.decode(stored, type=dict[str, object])
+        number = found.get("format")
+        if not isinstance(number, int) or number > FORMAT:
+            raise Unavailable(
+                f"the log was written by a newer program: format {number}; this one knows up to {FORMAT}"
+            )
+        return msgpack.decode(stored, type=Record)
+    except DecodeError as error:
+        raise Malformed(f"the log's record: {error}") from None
+
+
+def decode_base(stored: bytes) -> Base:
+    try:
+        return msgpack.decode(stored, type=Base)
+    except DecodeError as error:
+        raise Malformed(f"the log's base: {error}") from None

@@ -1,0 +1,85 @@
+"""A replica's way from and to stable storage at its start."""
+
+from collections.abc import Iterator
+
+from msgspec import msgpack
+
+from reconvene.corel.batch import Heading
+from reconvene.corel.bodies import Bodies
+from reconvene.corel.events import Color
+from reconvene.corel.layout import (
+    ACCEPTED,
+    BASE,
+    LINE,
+    RECORD,
+    RED,
+    YELLOW,
+    Base,
+    Record,
+    decode_base,
+    decode_line,
+    decode_place,
+    decode_record,
+    green_key,
+    position_of,
+    table_end,
+)
+from reconvene.corel.queue import Queue
+from reconvene.corel.replicas import ReplicaSet
+from reconvene.errors import Malformed
+from reconvene.storage.tables import Op, Put, Reader
+
+__all__ = ["create", "exists", "fill", "load_base", "load_record", "stored_green"]
+
+
+def exists(tables: Reader) -> bool:
+    return tables.get(RECORD) is not None
+
+
+def create(identity: bytes, replicas: ReplicaSet) -> list[Op]:
+    """What is to be synced before a replica starts for the first time."""
+    return [
+        Put(RECORD, msgpack.encode(Record(identity=identity, replicas=replicas))),
+        Put(BASE, msgpack.encode(Base(replicas=replicas))),
+    ]
+
+
+def load_record(tables: Reader) -> Record:
+    stored = tables.get(RECORD)
+    if stored is None:
+        raise Malformed("the log's record is missing")
+    return decode_record(stored)
+
+
+def load_base(tables: Reader) -> Base:
+    stored = tables.get(BASE)
+    if stored is None:
+        raise Malformed("the log's base is missing")
+    return decode_base(stored)
+
+
+def fill(queue: Queue, bodies: Bodies, tables: Reader) -> None:
+    """The queue as it was last synced."""
+    line = tables.get(LINE)
+    if line is not None:
+        found = decode_line(line)
+        queue.load_green(found.green, found.last_green)
+    for key, value in tables.scan(YELLOW, table_end(YELLOW)):
+        place = decode_place(value)
+        queue.load(bodies.heading(place.id), place, Color.YELLOW, position_of(key))
+    for _, value in tables.scan(RED, table_end(RED)):
+        place = decode_place(value)
+        queue.load(bodies.heading(place.id), place, Color.RED)
+    for key, _ in tables.scan(ACCEPTED, table_end(ACCEPTED)):
+        own = queue.own
+        if own is None:
+            raise Malformed("the log's storage has messages of a replica that it is not")
+        queue.load_accepted(bodies.heading_of(own, position_of(key)))
+
+
+def stored_green(tables: Reader, bodies: Bodies, position: int, end: int) -> Iterator[tuple[int, Heading]]:
+    """Green batches on stable storage, from the one that holds `position` to before `end`."""
+    found = tables.last(green_key(0), green_key(position + 1))
+    start = position if found is None else position_of(found[0])
+    for key, value in tables.scan(green_key(start), green_key(end)):
+        yield position_of(key), bodies.heading(decode_place(value).id)

@@ -1,0 +1,116 @@
+"""Recovery, steps 3 and 4, as a pure function: from the state messages of a configuration to what is to be done.
+
+Everyone who has the same state messages makes the same plan.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from reconvene.corel.batch import BatchId, Timestamp
+from reconvene.corel.messages import State
+from reconvene.corel.replicas import ReplicaSet, encode_replicas
+
+__all__ = ["Plan", "make_plan"]
+
+
+class Plan(Struct, frozen=True):
+    replicas: ReplicaSet
+    """The newest set that anyone here knows."""
+    participants: tuple[str, ...]
+    """Who takes part: the sites here that are its replicas, by number."""
+    strangers: tuple[str, ...]
+    """Sites that come under a replica's name with another storage."""
+    max_committed: int
+    representatives: tuple[str, ...]
+    """Those of the participants that know of that primary component."""
+    representative: str | None
+    """Who sends what it has green and yellow; None where everyone is a representative."""
+    green: int
+    """Everyone's green line, at least."""
+    yellow: int
+    """The yellow line: the lowest of the representatives'."""
+    start: int
+    """What is below is green for everyone."""
+    sends_base: bool
+    """Someone needs what the representative has truncated, or has never had any."""
+    next_primary: int
+    stable: dict[int, int]
+    """By author: the counter up to which everyone has its messages."""
+    union: dict[int, int]
+    """By author: the counter up to which someone has its messages."""
+    senders: dict[int, str]
+    """By author: who sends those of its red messages again that not everyone has."""
+    marked: dict[BatchId, Timestamp]
+    """Marked red batches, with the lowest timestamp that was listed."""
+
+
+def make_plan(states: Mapping[str, State]) -> Plan | None:
+    """None where nobody keeps a replica."""
+    keepers = {name: state for name, state in states.items() if state.keeps}
+    if not keepers:
+        return None
+    newest = max(
+        keepers.values(),
+        key=lambda state: (state.replicas.age, state.last_committed_primary, encode_replicas(state.replicas)),
+    ).replicas
+    strangers = tuple(sorted(name for name in keepers if _strange(name, newest, keepers)))
+    participants = [name for name in keepers if newest.number_of(name) is not None and name not in strangers]
+    if not participants:
+        return None
+    number = {replica.name: replica.number for replica in newest.replicas}
+    participants.sort(key=number.__getitem__)
+    here = [keepers[name] for name in participants]
+    max_committed = max(state.last_committed_primary for state in here)
+    representatives = [name for name in participants if keepers[name].last_committed_primary == max_committed]
+    green = max(state.green for state in here)
+    start = min(state.green for state in here)
+    representative = None
+    if len(representatives) < len(participants):
+        # One that still has all that the others need, if there is such a one.
+        representative = min(representatives, key=lambda name: (max(keepers[name].base, start), number[name]))
+    stable, union, senders = _sets(participants, keepers)
+    marked: dict[BatchId, Timestamp] = {}
+    for state in here:
+        for stamped in state.marked:
+            marked[stamped.id] = min(stamped.timestamp, marked.get(stamped.id, stamped.timestamp))
+    return Plan(
+        replicas=newest,
+        participants=tuple(participants),
+        strangers=strangers,
+        max_committed=max_committed,
+        representatives=tuple(representatives),
+        representative=representative,
+        green=green,
+        yellow=max(green, min(keepers[name].yellow for name in representatives)),
+        start=start,
+        sends_base=representative is not None and start <= keepers[representative].base,
+        next_primary=max(state.last_attempted_primary for state in here) + 1,
+        stable=stable,
+        union=union,
+        senders=senders,
+        marked=marked,
+    )
+
+
+def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> bool:
+    """Someone has seen another storage under its number."""
+    number = newest.number_of(name)
+    if number is None:
+        return False
+    identity = keepers[name].identity
+    return any(state.identities.get(number, identity) != identity for state in keepers.values())
+
+
+def _sets(
+    participants: list[str], states: Mapping[str, State]
+) -> tuple[dict[int, int], dict[int, int], dict[int, str]]:
+    authors = sorted({author for name in participants for author in states[name].has})
+    stable: dict[int, int] = {}
+    union: dict[int, int] = {}
+    senders: dict[int, str] = {}
+    for author in authors:
+        had = [states[name].has.get(author, 0) for name in participants]
+        stable[author], union[author] = min(had), max(had)
+        senders[author] = participants[had.index(union[author])]
+    return stable, union, senders

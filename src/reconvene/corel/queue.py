@@ -1,0 +1,360 @@
+"""A replica's message queue: a green prefix, a yellow zone, a red part, and what was accepted and is not logged.
+
+Given: what is to change. Promised: every change appends what makes it durable to the turn's writes; green is a prefix
+that only grows; the yellow zone is a sequence; the red part is in the order of timestamps, which preserves causality
+(property 3.3), so that equal sets are equal sequences everywhere.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from reconvene.corel.batch import BatchId, Heading, Timestamp, encode_batch, messages_of, sources_of
+from reconvene.corel.bodies import Bodies
+from reconvene.corel.durable import Durable
+from reconvene.corel.events import Color
+from reconvene.corel.layout import (
+    GREEN,
+    Base,
+    Place,
+    accepted_key,
+    body_key,
+    encode_place,
+    green_key,
+    red_key,
+    table_end,
+    yellow_key,
+)
+from reconvene.corel.recent import Recent
+from reconvene.storage.tables import Clear, Put
+
+__all__ = ["Entry", "Queue", "Waiting"]
+
+
+class Entry:
+    """A batch that the replica has, not green."""
+
+    __slots__ = ("color", "heading", "marked", "number", "timestamp")
+
+    def __init__(self, heading: Heading, timestamp: Timestamp, marked: bool, color: Color, number: int = 0) -> None:
+        self.heading = heading
+        self.timestamp = timestamp
+        self.marked = marked
+        self.color = color
+        self.number = number
+        """Its key in the yellow zone."""
+
+    def place(self) -> bytes:
+        return encode_place(Place(self.heading.id, self.heading.count, self.timestamp, self.marked))
+
+    def key(self) -> bytes:
+        return yellow_key(self.number) if self.color is Color.YELLOW else red_key(self.timestamp)
+
+
+class Waiting:
+    """A batch of the replica's own that it accepted and has not logged."""
+
+    __slots__ = ("durable", "heading", "marked")
+
+    def __init__(self, heading: Heading, marked: bool, durable: bool) -> None:
+        self.heading = heading
+        self.marked = marked
+        """It may have been sent before."""
+        self.durable = durable
+
+
+class Queue:
+    def __init__(self, bodies: Bodies, base: Base, own: int | None, durable: Durable) -> None:
+        self.base = base
+        self.green = base.position
+        """The green line: how many messages are green."""
+        self.yellow: deque[Entry] = deque()
+        self.red: list[Entry] = []
+        self.accepted: deque[Waiting] = deque()
+        self.entries: dict[BatchId, Entry] = {}
+        self.last: dict[int, int] = dict(base.last_green)
+        """By author: the counter of its last message that the replica has."""
+        self.last_green: dict[int, int] = dict(base.last_green)
+        self.own = own
+        """The author's number that its own messages have, if it is a replica."""
+        self.bodies = bodies
+        self.recent = Recent(self.green)
+        self.yellow_messages = 0
+        self.red_messages = 0
+        self._durable = durable
+        self._next_yellow = 1
+
+    # -- what there is
+
+    @property
+    def yellow_line(self) -> int:
+        """How many messages are green or yellow."""
+        return self.green + self.yellow_messages
+
+    def pending(self) -> Iterator[Entry]:
+        """What is not green, in order."""
+        yield from self.yellow
+        yield from self.red
+
+    def marked(self) -> list[Entry]:
+        return [entry for entry in self.pending() if entry.marked]
+
+    def next_counter(self) -> int:
+        """Of the next message that is accepted here."""
+        if self.accepted:
+            return self.accepted[-1].heading.last + 1
+        return self.last.get(-1 if self.own is None else self.own, 0) + 1
+
+    # -- from the application
+
+    def accept(self, heading: Heading, body: bytes) -> Waiting:
+        waiting = Waiting(heading, marked=False, durable=False)
+        self.accepted.append(waiting)
+        self.bodies.put(heading.id, body)
+        self._durable.ops += (Put(body_key(heading.id), body), Put(accepted_key(heading.first), b""))
+        return waiting
+
+    def renumber(self, own: int) -> None:
+        """Its messages get another author: none of them was ever sent."""
+        self.own = own
+        before, self.accepted = self.accepted, deque()
+        first = self.last.get(own, 0) + 1
+        for waiting in before:
+            old = waiting.heading
+            body = self.bodies.get(old.id)
+            heading = replace(old, author=own, first=first)
+            first += old.count
+            self._durable.ops += (Put(body_key(old.id), None), Put(accepted_key(old.first), None))
+            self.bodies.drop(old.id)
+            moved = self.accept(heading, encode_batch(heading, messages_of(body), sources_of(body)))
+            moved.durable = waiting.durable
+
+    # -- from below
+
+    def log(self, heading: Heading, body: bytes | None, timestamp: Timestamp, marked: bool, color: Color) -> Entry:
+        """The next batch of its author, into the yellow zone's end or the red part. `body`: None if it is here."""
+        entry = Entry(heading, timestamp, marked, color)
+        self._had(heading, body)
+        self.entries[heading.id] = entry
+        if color is Color.YELLOW:
+            self._append_yellow(entry)
+        else:
+            self._insert_red(entry)
+        self._durable.ops.append(Put(entry.key(), entry.place()))
+        return entry
+
+    def _had(self, heading: Heading, body: bytes | None) -> None:
+        """Notes that the replica has it, and stores its body unless that is stored."""
+        self.last[heading.author] = max(heading.last, self.last.get(heading.author, 0))
+        if heading.author == self.own and self.accepted and self.accepted[0].heading.first == heading.first:
+            self.accepted.popleft()
+            self._durable.ops.append(Put(accepted_key(heading.first), None))
+        elif body is not None:
+            self.bodies.put(heading.id, body)
+            self._durable.ops.append(Put(body_key(heading.id), body))
+
+    def _append_yellow(self, entry: Entry) -> None:
+        entry.color = Color.YELLOW
+        entry.number = self._next_yellow
+        self._next_yellow += 1
+        self.yellow.append(entry)
+        self.yellow_messages += entry.heading.count
+
+    def _insert_red(self, entry: Entry) -> None:
+        entry.color = Color.RED
+        if self.red and self.red[-1].timestamp > entry.timestamp:
+            insort(self.red, entry, key=_timestamp)
+        else:
+            self.red.append(entry)
+        self.red_messages += entry.heading.count
+
+    def _remove(self, entry: Entry) -> None:
+        """From its place in the yellow zone or the red part."""
+        if entry.color is Color.YELLOW:
+            if self.yellow[0] is entry:
+                self.yellow.popleft()
+            else:
+                self.yellow.remove(entry)
+            self.yellow_messages -= entry.heading.count
+        else:
+            at = bisect_left(self.red, entry.timestamp, key=_timestamp)
+            assert self.red[at] is entry, "a red batch lies where its timestamp says"
+            del self.red[at]
+            self.red_messages -= entry.heading.count
+
+    # -- colours
+
+    def advance(self) -> tuple[Heading, int]:
+        """The first yellow batch becomes green. Gives it with its position.
+
+        This need not be durable before it is told: who crashes has it yellow, and learns again that it is green.
+        """
+        entry = self.yellow.popleft()
+        self.yellow_messages -= entry.heading.count
+        del self.entries[entry.heading.id]
+        self._durable.ops.append(Put(yellow_key(entry.number), None))
+        return entry.heading, self._append_green(entry)
+
+    def append_green(self, heading: Heading, body: bytes | None, timestamp: Timestamp, marked: bool) -> int:
+        """A batch that is green elsewhere in this place, wherever it was here. Gives its position."""
+        entry = self.entries.pop(heading.id, None)
+        if entry is None:
+            entry = Entry(heading, timestamp, marked, Color.RED)
+            self._had(heading, body)
+        else:
+            self._remove(entry)
+            self._durable.ops.append(Put(entry.key(), None))
+        return self._append_green(entry)
+
+    def _append_green(self, entry: Entry) -> int:
+        position, heading = self.green, entry.heading
+        self._durable.ops.append(Put(green_key(position), entry.place()))
+        self.green += heading.count
+        self.last_green[heading.author] = heading.last
+        self.recent.append(position, heading)
+        return position
+
+    def retreat(self, line: int) -> list[Entry]:
+        """What is yellow beyond this line becomes red again. Gives it, in order."""
+        turned: deque[Entry] = deque()
+        while self.yellow and self.yellow_line > line:
+            entry = self.yellow.pop()
+            self.yellow_messages -= entry.heading.count
+            turned.appendleft(entry)
+        self._turn_red(turned)
+        return list(turned)
+
+    def _turn_red(self, entries: deque[Entry] | list[Entry]) -> None:
+        for entry in entries:
+            self._durable.ops.append(Put(entry.key(), None))
+            self._insert_red(entry)
+            self._durable.ops.append(Put(entry.key(), entry.place()))
+
+    def turn_yellow(self) -> list[Entry]:
+        """Phase 2: everything that is not green is yellow. Gives what was red, in order."""
+        turned, self.red = self.red, []
+        self.red_messages = 0
+        for entry in turned:
+            self._durable.ops.append(Put(entry.key(), None))
+            self._append_yellow(entry)
+            self._durable.ops.append(Put(entry.key(), entry.place()))
+        return turned
+
+    def adopt(self, zone: list[tuple[Heading, bytes | None, Timestamp, bool]]) -> "Adoption":
+        """Recovery, step 6: this becomes the yellow zone; what else was yellow becomes red."""
+        before, self.yellow = list(self.yellow), deque()
+        self.yellow_messages = 0
+        wanted = {heading.id for heading, _, _, _ in zone}
+        left = [entry for entry in before if entry.heading.id not in wanted]
+        for entry in before:
+            if entry.heading.id in wanted:
+                self._durable.ops.append(Put(entry.key(), None))
+        adoption = Adoption(left)
+        self._turn_red(left)
+        for heading, body, timestamp, marked in zone:
+            known = self.entries.get(heading.id)
+            if known is None:
+                known = self.entries[heading.id] = Entry(heading, timestamp, marked, Color.RED)
+                self._had(heading, body)
+                adoption.logged.append(known)
+                adoption.yellow.append(known)
+            elif known.color is Color.RED:
+                self._remove(known)
+                self._durable.ops.append(Put(known.key(), None))
+                adoption.yellow.append(known)
+            self._append_yellow(known)
+            self._durable.ops.append(Put(known.key(), known.place()))
+        return adoption
+
+    def retime(self, entry: Entry, timestamp: Timestamp) -> None:
+        """A red batch that is had under a lower timestamp elsewhere."""
+        self._remove(entry)
+        self._durable.ops.append(Put(entry.key(), None))
+        entry.timestamp = timestamp
+        self._insert_red(entry)
+        self._durable.ops.append(Put(entry.key(), entry.place()))
+
+    def restore(self, base: Base) -> None:
+        """Everything below the base's position counts as had, and green."""
+        self.base = base
+        self.green = base.position
+        self.last_green = dict(base.last_green)
+        for author, last in base.last_green.items():
+            self.last[author] = max(last, self.last.get(author, 0))
+        for entry in list(self.pending()):
+            if entry.heading.last <= self.last_green.get(entry.heading.author, 0):
+                self._remove(entry)
+                del self.entries[entry.heading.id]
+                self._durable.ops += (Put(entry.key(), None), Put(body_key(entry.heading.id), None))
+        own = self.last_green.get(-1 if self.own is None else self.own, 0)
+        while self.accepted and self.accepted[0].heading.last <= own:
+            heading = self.accepted.popleft().heading
+            self._durable.ops += (Put(accepted_key(heading.first), None), Put(body_key(heading.id), None))
+        self._durable.ops.append(Clear(GREEN, table_end(GREEN)))
+        self.recent.restart(self.green)
+
+    def truncate(self, base: Base, removed: list[tuple[int, Heading]]) -> None:
+        """The batches from the old base up to the new one are folded into it, and forgotten."""
+        self.base = base
+        for position, heading in removed:
+            self._durable.ops += (Put(green_key(position), None), Put(body_key(heading.id), None))
+            self.bodies.drop(heading.id)
+        self.recent.truncate(base.position)
+
+    # -- loading
+
+    def load_green(self, line: int, last_green: dict[int, int]) -> None:
+        self.green = line
+        self.last_green = dict(last_green)
+        for author, last in last_green.items():
+            self.last[author] = max(last, self.last.get(author, 0))
+        self.recent.restart(line)
+
+    def load(self, heading: Heading, place: Place, color: Color, number: int = 0) -> None:
+        entry = Entry(heading, place.timestamp, place.marked, color, number)
+        self.entries[heading.id] = entry
+        self.last[heading.author] = max(heading.last, self.last.get(heading.author, 0))
+        if color is Color.YELLOW:
+            self.yellow.append(entry)
+            self.yellow_messages += heading.count
+            self._next_yellow = number + 1
+        else:
+            self.red.append(entry)
+            self.red_messages += heading.count
+
+    def load_accepted(self, heading: Heading) -> None:
+        """It may have been sent by an earlier incarnation."""
+        self.accepted.append(Waiting(heading, marked=True, durable=True))
+
+    # -- what must always hold
+
+    def invariants(self) -> None:
+        assert self.yellow_messages == sum(entry.heading.count for entry in self.yellow)
+        assert self.red_messages == sum(entry.heading.count for entry in self.red)
+        assert all(one.timestamp < two.timestamp for one, two in zip(self.red, self.red[1:], strict=False))
+        numbers = [entry.number for entry in self.yellow]
+        assert numbers == sorted(set(numbers)), "the yellow zone's keys grow along it"
+        assert len(self.entries) == len(self.yellow) + len(self.red)
+        last = dict(self.last_green)
+        for entry in self.pending():
+            heading = entry.heading
+            assert heading.first == last.get(heading.author, 0) + 1, "an author's batches lie in their order"
+            last[heading.author] = heading.last
+        assert all(last.get(author, 0) == counter for author, counter in self.last.items())
+
+
+class Adoption:
+    """What step 6 changed: (what became red, what is new, what became yellow), each in order."""
+
+    __slots__ = ("logged", "red", "yellow")
+
+    def __init__(self, red: list[Entry]) -> None:
+        self.red = red
+        self.logged: list[Entry] = []
+        self.yellow: list[Entry] = []
+
+
+def _timestamp(entry: Entry) -> Timestamp:
+    return entry.timestamp

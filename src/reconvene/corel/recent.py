@@ -1,0 +1,49 @@
+"""The last green batches, by position: at least those that stable storage does not show as green yet."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from reconvene.corel.batch import Heading
+
+__all__ = ["Recent"]
+
+_MOST = 4_096
+"""Batches that are kept though storage has them."""
+
+
+class Recent:
+    def __init__(self, start: int) -> None:
+        self.restart(start)
+
+    def restart(self, start: int) -> None:
+        """Nothing is kept; the next batch has this position."""
+        self.start = start
+        """Below it, ask stable storage."""
+        self._positions: list[int] = []
+        self._headings: list[Heading] = []
+
+    def append(self, position: int, heading: Heading) -> None:
+        self._positions.append(position)
+        self._headings.append(heading)
+
+    def trim(self, durable: int) -> None:
+        """Storage shows everything below `durable` as green: what is beyond the limit is forgotten."""
+        if len(self._positions) <= 2 * _MOST:
+            return
+        cut = min(len(self._positions) - _MOST, bisect_right(self._positions, durable) - 1)
+        if cut > 0:
+            del self._positions[:cut], self._headings[:cut]
+            self.start = self._positions[0]
+
+    def truncate(self, position: int) -> None:
+        cut = bisect_right(self._positions, position)
+        if cut and self._positions[cut - 1] == position:
+            cut -= 1
+        del self._positions[:cut], self._headings[:cut]
+        self.start = max(self.start, position)
+
+    def since(self, position: int) -> Iterator[tuple[int, Heading]]:
+        """From the batch that holds `position` on."""
+        at = max(bisect_right(self._positions, position) - 1, 0)
+        for index in range(at, len(self._positions)):
+            yield self._positions[index], self._headings[index]

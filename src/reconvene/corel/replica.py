@@ -1,0 +1,439 @@
+"""One replica of the log: the COReL algorithm, sans-IO, above a site's configurations and agreed messages.
+
+Given: the site's events in their order (`take`), what applications append, and word of each sync. Promised: the
+paper's properties 3.1, 3.2, 3.6 to 3.8; nothing is told, acknowledged or sent before what it depends on is durable.
+
+A turn is any number of inputs; then `pump`, while the site takes what is in `outgoing`; then `flush`, which gives
+what is to be written and what happened. docs/log.md tells the whole story.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, msgpack
+
+from reconvene.core.effects import Changed, ConfKind, Delivered, Event
+from reconvene.corel.accepting import Accepting
+from reconvene.corel.barriers import Barriers
+from reconvene.corel.batch import Heading, Kind, Timestamp, decode_heading
+from reconvene.corel.bodies import Bodies
+from reconvene.corel.durable import Durable
+from reconvene.corel.events import Accepted, Color, LogEvent, Logged, PrimaryLost
+from reconvene.corel.handler import Handler, Phase
+from reconvene.corel.home import Home
+from reconvene.corel.layout import LINE, RECORD, Line
+from reconvene.corel.limits import LogLimits
+from reconvene.corel.load import fill, load_base, load_record, stored_green
+from reconvene.corel.messages import (
+    ACK,
+    BARRIER,
+    BASE,
+    CLAIMS,
+    COMMIT,
+    DATA,
+    ECHO,
+    FORCE,
+    PRIORITY,
+    READY,
+    RED,
+    RESTART,
+    STATE,
+    Barrier,
+    BaseSent,
+    Claims,
+    Commit,
+    Echo,
+    Force,
+    Priority,
+    Ready,
+    Reds,
+    Restart,
+    State,
+    decode,
+    decode_ack,
+    decode_data,
+    encode_ack,
+    encode_data,
+)
+from reconvene.corel.ordering import Ordering
+from reconvene.corel.queue import Queue
+from reconvene.corel.replicas import Change, ReplicaSet, encode_change
+from reconvene.errors import Malformed, Rejected, Unavailable
+from reconvene.ids import Service
+from reconvene.storage.tables import Op, Put, Reader
+
+__all__ = ["LogEffects", "Replica"]
+
+_LINE_AFTER_NS = 100_000_000
+"""How long a green line waits for a write that it can go with."""
+
+
+class LogEffects(Struct):
+    """What a turn ends with: `ops` are synced as one, then `synced` is told; `events` depend on earlier writes only."""
+
+    token: int
+    """0: nothing is to be written."""
+    ops: list[Op]
+    events: list[LogEvent]
+
+
+class Replica:
+    def __init__(
+        self,
+        name: str,
+        sites: Sequence[str],
+        incarnation: int,
+        tables: Reader,
+        limits: LogLimits | None = None,
+        keeps: bool = True,
+    ) -> None:
+        """`sites` by ordinal. `tables` holds what `load.create` made, or what an earlier incarnation left.
+
+        Raises Malformed where that makes no sense, Unavailable where it was written by a newer program.
+        """
+        self.limits = limits or LogLimits()
+        record, base = load_record(tables), load_base(tables)
+        durable = Durable()
+        bodies = Bodies(tables, self.limits.cache_bytes)
+        queue = Queue(bodies, base, record.replicas.number_of(name), durable)
+        fill(queue, bodies, tables)
+        self.home = Home(name, sites, tables, record, queue, durable, self.limits)
+        self.home.keeps = keeps
+        self.home.on_green = self._green
+        self.accepting = Accepting(queue, incarnation, self.limits)
+        self.barriers = Barriers(self.home)
+        self.malformed = 0
+        """Messages of the log that made no sense."""
+        self._handler = Handler(self.home, "", 0, (), self._opened)
+        self._ordering: Ordering | None = None
+        self._sent = 0
+        """Counter of the last message of its own that was sent in this round."""
+        self._told = 0
+        """What it acknowledged last."""
+        self._line_due: int | None = None
+        self._durable_green = queue.green
+        self._restarting = False
+
+    # -- what others ask
+
+    @property
+    def name(self) -> str:
+        return self.home.name
+
+    @property
+    def queue(self) -> Queue:
+        return self.home.queue
+
+    @property
+    def outgoing(self) -> deque[tuple[Service, bytes]]:
+        """For the site to send in this configuration, in order; `pump` fills it again."""
+        return self.home.outgoing
+
+    @property
+    def phase(self) -> Phase:
+        return self._handler.phase
+
+    @property
+    def primary(self) -> int:
+        """The number of the primary component that it is in; 0: none."""
+        return 0 if self._ordering is None else self._ordering.primary
+
+    @property
+    def participants(self) -> tuple[str, ...]:
+        return self._handler.participants
+
+    @property
+    def step(self) -> str:
+        """For the tables of what was tested."""
+        if self.phase is Phase.OPEN:
+            return "log: primary" if self.primary else "log: minority"
+        return f"log: {self.phase.value}"
+
+    @property
+    def is_replica(self) -> bool:
+        return self.home.keeps and self.queue.own is not None and self.name not in self.home.strangers
+
+    @property
+    def settled(self) -> bool:
+        """All that was decided is on stable storage, but for the green line."""
+        return self.home.durable.idle and not self.accepting.pending
+
+    def deadline(self) -> int | None:
+        """When it wants a turn though nothing happens."""
+        return self._line_due
+
+    def read(self, position: int) -> Iterator[tuple[int, Heading]]:
+        """Green batches in order, from the one that holds `position`, which must not be below the base."""
+        start = self.queue.recent.start
+        if position < start:
+            yield from stored_green(self.home.tables, self.queue.bodies, position, start)
+        yield from self.queue.recent.since(max(position, start))
+
+    # -- applications
+
+    def append(
+        self, messages: Sequence[bytes], kind: Kind = Kind.DATA, session: bytes | None = None, number: int = 0
+    ) -> int:
+        """Takes messages; gives the counter of the first among its author's: Accepted will tell when they are
+        durable, Green where they are in the order.
+
+        Raises Rejected (too large, no replica), Unavailable at a limit; then it took none.
+        """
+        if not self.is_replica:
+            raise Rejected(f"site {self.name} keeps no replica of the log")
+        return self.accepting.append(messages, kind, session, number)
+
+    def propose(self, replicas: ReplicaSet) -> int:
+        """Changes the set of replicas through the log; gives the counter of the change's message.
+
+        Raises Unavailable where this is no primary component that is a quorum of both sets, or one is under way.
+        """
+        sets = self.home.pending_sets()
+        if not self.primary:
+            raise Unavailable("replicas change in a primary component only: this site is in none")
+        if len(sets) > 1 or any(waiting.heading.kind is Kind.CHANGE for waiting in self.queue.accepted):
+            raise Unavailable("the last change of the replicas is not ordered yet")
+        if not replicas.quorum_holds(self.participants):
+            raise Unavailable(f"{', '.join(self.participants)}: not a quorum of the new set")
+        return self.append([encode_change(Change(sets[0].age, replicas))], Kind.CHANGE)
+
+    def force(self, replicas: ReplicaSet) -> None:
+        """Makes this the set here and at every member of the configuration, by no quorum's leave."""
+        if replicas.age <= self.home.record.replicas.age or replicas.epoch <= self.home.record.replicas.epoch:
+            raise Rejected("a forced set expected to be of a later epoch")
+        self.home.send(FORCE, Force(replicas))
+
+    # -- the site's events
+
+    def take(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if type(event) is Delivered:
+                self._deliver(event)
+            elif type(event) is Changed:
+                if event.kind is ConfKind.REGULAR:
+                    self._begin(event.conf, 0, tuple(self.home.sites[ordinal] for ordinal in event.members))
+                elif event.kind is ConfKind.TRANSITIONAL:
+                    self._close()
+
+    def _close(self) -> None:
+        """The view changes: the primary component bit is FALSE, and what comes now is red."""
+        self._handler.stop()
+        self.home.outgoing.clear()
+        if self._ordering is not None:
+            self._lose(self._ordering)
+
+    def _lose(self, ordering: Ordering) -> None:
+        if ordering.primary:
+            self.home.tell(PrimaryLost(ordering.primary))
+            ordering.lose()
+            self.barriers.lose()
+
+    def _begin(self, conf: str, round_: int, members: tuple[str, ...]) -> None:
+        self._close()
+        self._ordering = None
+        self._sent = self._told = 0
+        self._restarting = False
+        self.home.set_changed = False
+        self._handler = Handler(self.home, conf, round_, members, self._opened)
+        self._handler.start()
+
+    def _opened(self, primary: int) -> None:
+        self._ordering = Ordering(self.home, primary, self._handler.participants)
+        self._sent = self._told = 0
+        if primary:
+            self.barriers.open(self._handler.participants, self._handler.round)
+
+    def _deliver(self, event: Delivered) -> None:
+        sender = self.home.sites[event.sender]
+        for index, payload in enumerate(event.payloads):
+            kind = payload[0] if payload else 0
+            try:
+                if kind == DATA and event.timestamp is not None:
+                    self._deliver_data(sender, payload, (*event.timestamp, index))
+                elif kind == ACK:
+                    self._deliver_ack(sender, payload)
+                elif kind in _HANDLED:
+                    self._deliver_control(sender, kind, payload)
+            except Malformed:
+                self.malformed += 1
+
+    def _deliver_data(self, sender: str, payload: bytes, timestamp: Timestamp) -> None:
+        data = decode_data(payload)
+        heading = decode_heading(data.body)
+        ordering = self._ordering
+        if data.round != self._handler.round or sender not in self._handler.participants:
+            if sender == self.name:
+                self._voided(heading)
+            return
+        if ordering is not None:
+            ordering.acknowledged(sender, data.acknowledged)
+            ordering.deliver(heading, data.body, timestamp, data.marked)
+        elif self._handler.phase in (Phase.ATTEMPT, Phase.COMMIT):
+            # The configuration ended before it was open here: what was sent in it is red.
+            self._log_red(heading, data.body, timestamp, data.marked)
+        else:
+            raise Malformed(f"a batch {heading.id} before recovery")
+        self.home.greens[sender] = max(self.home.greens.get(sender, 0), data.green)
+
+    def _log_red(self, heading: Heading, body: bytes, timestamp: Timestamp, marked: bool) -> None:
+        if heading.first == self.queue.last.get(heading.author, 0) + 1:
+            self.queue.log(heading, body, timestamp, marked, Color.RED)
+            self.home.durable.after(lambda: self.home.tell(Logged(heading, timestamp)))
+
+    def _voided(self, heading: Heading) -> None:
+        """Its own, sent before a restart and delivered after it: it has to be sent again."""
+        for waiting in self.queue.accepted:
+            if waiting.heading.first == heading.first:
+                waiting.marked = True
+
+    def _deliver_ack(self, sender: str, payload: bytes) -> None:
+        ack = decode_ack(payload)
+        if self._ordering is not None and ack.round == self._handler.round:
+            self._ordering.acknowledged(sender, ack.acknowledged)
+            self.home.greens[sender] = max(self.home.greens.get(sender, 0), ack.green)
+
+    def _deliver_control(self, sender: str, kind: int, payload: bytes) -> None:
+        message: _Control = decode(payload, _HANDLED[kind])
+        handler = self._handler
+        if isinstance(message, Force):
+            self._force(message)
+            return
+        if message.round != handler.round or handler.stopped:
+            return
+        match message:
+            case State():
+                handler.receive_state(sender, message)
+            case Restart():
+                self._begin(handler.conf, handler.round + 1, handler.members)
+            case _ if handler.phase is Phase.OUTSIDE or sender not in handler.participants:
+                return
+            case BaseSent():
+                handler.receive_base(sender, message)
+            case Priority():
+                handler.receive_priority(sender, message)
+            case Claims():
+                handler.receive_claims(sender, message)
+            case Reds():
+                handler.receive_reds(sender, message)
+            case Ready():
+                handler.receive_ready(sender, message)
+            case Commit():
+                handler.receive_commit(sender, message)
+            case Barrier():
+                self.barriers.receive(sender, message)
+            case Echo():
+                self.barriers.receive_echo(sender, message)
+
+    def _force(self, message: Force) -> None:
+        handler, record = self._handler, self.home.record
+        if handler.stopped or message.replicas.epoch <= record.replicas.epoch:
+            return
+        record.replicas = message.replicas
+        record.forced = True
+        self.queue.own = message.replicas.number_of(self.name)
+        self.home.touch()
+        self._begin(handler.conf, handler.round + 1, handler.members)
+
+    # -- turns
+
+    def _green(self, heading: Heading, position: int) -> None:
+        if heading.author == self.queue.own:
+            self.accepting.ordered(heading.first)
+
+    def close_batches(self, time: int) -> None:
+        """Makes batches of what was appended; `time`: this site's clock, ns since 1970."""
+        made = self.accepting.close(time)
+        if made:
+            self.home.durable.after(lambda: self._accepted(made))
+
+    def _accepted(self, made: list[Heading]) -> None:
+        self.accepting.synced()
+        for heading in made:
+            self.home.tell(Accepted(heading))
+
+    def settle(self) -> None:
+        """Lets go on what waits for earlier writes only."""
+        self.home.durable.settle()
+
+    def pump(self) -> None:
+        """Fills `outgoing` with control messages and what is sent again."""
+        if self.home.set_changed and self.primary and not self._restarting:
+            self._restarting = True
+            if self.name == self.participants[0]:
+                self.home.send(RESTART, Restart(self._handler.round))
+        self._handler.pump()
+
+    def next_data(self) -> bytes | None:
+        """The next batch of its own to be sent, with an acknowledgement on it; None: there is none."""
+        ordering = self._ordering
+        if ordering is None or self._handler.stopped:
+            return None
+        for waiting in self.queue.accepted:
+            if waiting.heading.first > self._sent:
+                if not waiting.durable:
+                    return None
+                self._sent = waiting.heading.last
+                self._told = ordering.logged
+                body = self.queue.bodies.get(waiting.heading.id)
+                return encode_data(self._handler.round, waiting.marked, ordering.logged, self.queue.green, body)
+        return None
+
+    def unsent(self, payload: bytes) -> None:
+        """The site had no room for what `next_data` gave."""
+        self._sent = decode_heading(decode_data(payload).body).first - 1
+
+    def next_ack(self) -> bytes | None:
+        """An acknowledgement of its own, where no batch goes out that it could ride on."""
+        ordering = self._ordering
+        if ordering is None or not ordering.primary or ordering.logged == self._told:
+            return None
+        self._told = ordering.logged
+        return encode_ack(self._handler.round, ordering.logged, self.queue.green)
+
+    def synced(self, token: int) -> None:
+        queue = self.queue
+        for write in self.home.durable.synced(token):
+            queue.bodies.synced(write.bodies)
+            self._durable_green = max(self._durable_green, write.green)
+            queue.recent.trim(self._durable_green)
+            for then in write.thens:
+                then()
+
+    def flush(self, now: int) -> LogEffects:
+        """Ends the turn."""
+        durable, queue = self.home.durable, self.queue
+        self.barriers.advance()
+        token = 0
+        ops: list[Op] = []
+        if durable.wanted or (self._line_due is not None and now >= self._line_due):
+            if durable.record_changed:
+                durable.ops.append(Put(RECORD, msgpack.encode(self.home.record)))
+            if queue.green != self._durable_green:
+                durable.ops.append(Put(LINE, msgpack.encode(Line(queue.green, queue.last_green))))
+            token, ops = durable.begin(queue.bodies.take_unwritten(), queue.green)
+            self._line_due = None
+        elif durable.ops and self._line_due is None:
+            self._line_due = now + _LINE_AFTER_NS
+        events, self.home.events = self.home.events, []
+        return LogEffects(token, ops, events)
+
+    def invariants(self) -> None:
+        self.queue.invariants()
+        record = self.home.record
+        assert record.committed_here <= min(record.last_attempted_primary, record.last_committed_primary)
+
+
+_Control = State | Claims | BaseSent | Priority | Reds | Ready | Commit | Barrier | Echo | Restart | Force
+_HANDLED: dict[int, type[_Control]] = {
+    STATE: State,
+    CLAIMS: Claims,
+    BASE: BaseSent,
+    PRIORITY: Priority,
+    RED: Reds,
+    READY: Ready,
+    COMMIT: Commit,
+    BARRIER: Barrier,
+    ECHO: Echo,
+    RESTART: Restart,
+    FORCE: Force,
+}

@@ -1,0 +1,81 @@
+"""A site with groups and, beside them, a replica of the log: one turn for all of it.
+
+Inputs go to the parts; `flush` ends the turn. What the replica sends are messages of the site's configuration, of
+kinds that groups leave to others.
+"""
+
+from msgspec import Struct
+
+from reconvene.core.effects import Effects
+from reconvene.core.groups.events import GroupEvent, Process
+from reconvene.core.groups.groups import Groups
+from reconvene.corel.replica import LogEffects, Replica
+from reconvene.ids import Service
+
+__all__ = ["Stack", "Turn"]
+
+_AHEAD = 4
+"""Batches that wait in the site to be numbered: more would carry old acknowledgements."""
+_CONTROL_AHEAD = 64
+"""The same of everything else, while much is sent again."""
+
+
+class Turn(Struct):
+    site: Effects
+    processes: list[tuple[Process, list[GroupEvent]]]
+    log: LogEffects
+
+
+class Stack:
+    def __init__(self, groups: Groups, replica: Replica) -> None:
+        self.groups = groups
+        self.replica = replica
+
+    def deadline(self) -> int:
+        at, line = self.groups.deadline(), self.replica.deadline()
+        return at if line is None or line > at else line
+
+    def flush(self, now: int, time: int) -> Turn:
+        """Ends the turn. `now` as the site's; `time`: ns since 1970."""
+        replica = self.replica
+        replica.close_batches(time)
+        effects, processes = self.groups.flush(now)
+        replica.take(effects.events)
+        while self._speak(now):
+            more, others = self.groups.flush(now)
+            replica.take(more.events)
+            effects.persist += more.persist
+            effects.events += more.events
+            effects.datagrams += more.datagrams
+            effects.unsent += more.unsent
+            processes += others
+        return Turn(effects, processes, replica.flush(now))
+
+    def _speak(self, now: int) -> bool:
+        """Hands the site what the replica has to say; tells whether that was anything."""
+        replica, groups = self.replica, self.groups
+        outbox = groups.site.outbox
+        replica.settle()
+        replica.pump()
+        spoken = False
+        while replica.outgoing and len(outbox) < _CONTROL_AHEAD:
+            service, payload = replica.outgoing[0]
+            if not groups.submit_other(service, (payload,), now):
+                break
+            replica.outgoing.popleft()
+            replica.pump()
+            spoken = True
+        while len(outbox) < _AHEAD:
+            data = replica.next_data()
+            if data is None:
+                break
+            if not groups.submit_other(Service.AGREED, (data,), now):
+                replica.unsent(data)
+                break
+            spoken = True
+        ack = replica.next_ack()
+        if ack is not None:
+            # First in, first out: it need not wait for its place in the order.
+            groups.submit_other(Service.FIFO, (ack,), now)
+            spoken = True
+        return spoken

@@ -1,0 +1,127 @@
+"""The log as a site's other parts see it: connections of clients, the program around an embedded site, HTTP.
+
+Everything here runs in the site's loop. Positions, counters and numbers are of messages, not of batches.
+"""
+
+from asyncio import Future
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from reconvene.corel.batch import Kind
+from reconvene.corel.events import Color
+
+__all__ = ["Appended", "LogBatch", "LogPort", "PendingBatch"]
+
+
+class LogBatch(Struct, frozen=True):
+    """Green messages, in order: message i has position `position + i` and is AUTHOR:INCARNATION:(first + i)."""
+
+    position: int
+    author: str
+    incarnation: int
+    first: int
+    time: int
+    """The author's clock at accept: ns since 1970."""
+    kind: Kind
+    messages: list[bytes]
+    void: tuple[int, ...] = ()
+    """Indices of messages that are a client's retries of earlier ones: they count for nothing."""
+
+
+class PendingBatch(Struct, frozen=True):
+    """Messages that are not green. Yellow ones come first, then red ones, then those that are not logged yet."""
+
+    color: Color
+    author: str
+    incarnation: int
+    first: int
+    time: int
+    messages: list[bytes]
+
+
+class Appended(Struct, frozen=True):
+    """What became of an append: message i is `first + i` of the site's replica."""
+
+    author: str
+    incarnation: int
+    first: int
+    count: int
+    taken: int = 0
+    """Of a client's session: how many of them, from the first on, had been taken before."""
+
+
+class LogPort(Protocol):
+    name: str
+    """Of the site."""
+
+    @property
+    def base(self) -> int:
+        """The first position that can be read: what is below is truncated."""
+
+    @property
+    def green(self) -> int:
+        """The green line: positions below it can be read."""
+
+    def append(self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0) -> Appended:
+        """Takes all of them, or raises: Rejected (too large, keeps no replica), Unavailable (limit, disk, stopping).
+
+        `session`, `number`: a client's own name and the number of its first message; the others follow. What the log
+        has of a session already is not taken again.
+        """
+
+    def room(self) -> int:
+        """How many messages `append` would take now."""
+
+    async def wait_for_room(self) -> None: ...
+
+    def durable(self, counter: int) -> Future[None]:
+        """Done once this site's message of that counter, and all before it, are on stable storage here."""
+
+    def ordered(self, counter: int) -> Future[int]:
+        """Done once it is green: its position. Unavailable if the log no longer knows (a snapshot covered it)."""
+
+    def read(self, start: int, messages: int, size: int) -> list[LogBatch]:
+        """Green messages from `start` on, whole batches but for the first, about so many or so many bytes.
+
+        Raises Rejected where `start` is truncated or beyond the green line.
+        """
+
+    def pending(self, messages: int) -> list[PendingBatch]: ...
+
+    def watch(self, moved: Callable[[int], None]) -> Callable[[], None]:
+        """`moved` is told the green line whenever it has moved, once a turn. What is returned ends it."""
+
+    def watch_colors(self, changed: Callable[[list[tuple[Color, str, int, int, int]]], None]) -> Callable[[], None]:
+        """Changes of colour, once a turn: (colour, author, incarnation, first, count), in order."""
+
+    def barrier(self) -> Future[None]:
+        """Done once everything that was green anywhere when it was asked is green here."""
+
+    def status(self) -> dict[str, object]:
+        """JSON-able: primary, green, yellow and red counts, base, replicas, quorum, lag of each replica, disk."""
+
+    # -- snapshots of applications' state machines
+
+    def snapshot(self) -> tuple[int, int] | None:
+        """(position, bytes) of the newest one that is kept here."""
+
+    def read_snapshot(self, offset: int, size: int) -> bytes: ...
+
+    def save_snapshot(self, position: int, data: bytes) -> Future[None]:
+        """The state after everything below `position`. Done once it is durable. Raises Rejected if it is larger than
+        the limit or beyond the green line."""
+
+    # -- administration
+
+    def change_replicas(
+        self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
+    ) -> Future[int]:
+        """Through the log: its position once it is green. `add` and `remove` together replace one by the other."""
+
+    def losses(self, lost: Sequence[str]) -> dict[str, object]:
+        """What may be lost if these replicas are given up: JSON-able, for people to read before they decide."""
+
+    def force_lost(self, lost: Sequence[str]) -> None:
+        """Gives them up. Raises Rejected where the rest still is a quorum."""

@@ -1,0 +1,135 @@
+"""A site that keeps the log, as the simulator runs it: the same stack as in a real process."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from reconvene.core.effects import Effects
+from reconvene.core.groups.groups import Groups
+from reconvene.core.options import Options
+from reconvene.core.site import Site, boot
+from reconvene.corel.limits import LogLimits
+from reconvene.corel.load import create, exists
+from reconvene.corel.messages import FOREIGN
+from reconvene.corel.replica import LogEffects, Replica
+from reconvene.corel.replicas import MAJORITY, ReplicaSet
+from reconvene.corel.stack import Stack
+from reconvene.errors import Unavailable
+from reconvene.ids import Service
+from reconvene.quorum import Spec
+from reconvene.storage.tables import Op, Reader
+
+__all__ = ["LogSite", "RealLogCore"]
+
+_EPOCH_NS = 1_700_000_000_000_000_000
+"""The simulated clocks' midnight, as ns since 1970."""
+
+
+class LogSite:
+    def __init__(self, stack: Stack, names: Sequence[str]) -> None:
+        self.stack = stack
+        self._names = tuple(names)
+        self._log = LogEffects(0, [], [])
+        self._site = stack.groups.site
+
+    @property
+    def replica(self) -> Replica:
+        return self.stack.replica
+
+    @property
+    def incarnation(self) -> int:
+        return self._site.incarnation
+
+    @property
+    def phase(self) -> str:
+        return self._site.phase
+
+    @property
+    def step(self) -> str:
+        """The site's own while it changes its configuration, then the log's."""
+        step = self._site.step
+        return self.replica.step if step == "operational" else step
+
+    @property
+    def configuration(self) -> str:
+        return self._site.configuration
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return self._site.members
+
+    def receive(self, datagram: bytes, now: int) -> None:
+        self.stack.groups.receive(datagram, now)
+
+    def submit(self, service: Service, payload: bytes, now: int) -> None:
+        """A plain message beside the log."""
+        if not self.stack.groups.submit_other(service, (bytes((FOREIGN,)) + payload,), now):
+            raise Unavailable("a configuration is being installed")
+
+    def room(self) -> int:
+        return self._site.room()
+
+    def withdraw(self) -> int:
+        """Nothing: the log's own messages must go on."""
+        return 0
+
+    def append(self, messages: Sequence[bytes], now: int) -> None:
+        self.replica.append(messages)
+
+    def append_room(self) -> int:
+        return self.replica.accepting.room() if self.replica.is_replica else 0
+
+    def synced(self, token: int, now: int) -> None:
+        self.stack.groups.synced(token, now)
+
+    def logged(self, token: int, now: int) -> None:
+        self.replica.synced(token)
+
+    def tick(self, now: int) -> None:
+        self.stack.groups.tick(now)
+
+    def flush(self, now: int) -> Effects:
+        turn = self.stack.flush(now, _EPOCH_NS + now)
+        self._log = turn.log
+        return turn.site
+
+    def take_log(self) -> LogEffects:
+        """What the last flush brought of the log."""
+        return self._log
+
+    def author(self, number: int) -> str:
+        """A log whose replicas never change: numbers are places among the names."""
+        return self._names[number]
+
+    def deadline(self) -> int:
+        return self.stack.deadline()
+
+    def invariants(self) -> None:
+        self.stack.groups.invariants()
+        self.replica.invariants()
+
+
+class RealLogCore:
+    """How they are made. Tests put other replicas in their place."""
+
+    def __init__(
+        self, quorum: Spec = MAJORITY, limits: LogLimits | None = None, replica: type[Replica] = Replica
+    ) -> None:
+        self._quorum = quorum
+        self._limits = limits
+        self._replica = replica
+
+    def boot(self, stored: bytes | None, ordinal: int) -> bytes:
+        return boot(stored, ordinal)
+
+    def create(self, ordinal: int, names: Sequence[str], tables: Reader) -> list[Op]:
+        if exists(tables):
+            return []
+        return create(sha256(names[ordinal].encode()).digest()[:8], ReplicaSet.first(names, self._quorum))
+
+    def site(
+        self, options: Options, ordinal: int, names: Sequence[str], record: bytes, tables: Reader, now: int
+    ) -> LogSite:
+        site = Site(replace(options, return_unsent=True), ordinal, len(names), record, now)
+        replica = self._replica(names[ordinal], names, site.incarnation, tables, self._limits)
+        return LogSite(Stack(Groups(site, len(names)), replica), names)
