@@ -1,12 +1,19 @@
-"""What a store keeps, and what it does where the disk does not."""
+"""What a store keeps, and in which format."""
 
+import shutil
 from pathlib import Path
 
 import lmdb
 import pytest
 
+from reconvene.core.site import KEY, boot
 from reconvene.errors import Malformed, Unavailable
-from reconvene.storage.lmdb_store import FORMAT, LmdbStore
+from reconvene.storage.check import check
+from reconvene.storage.lmdb_store import FORMAT, MAP_BYTES, LmdbStore
+from reconvene.storage.tables import Put
+
+VERSIONS = Path(__file__).parent / "versions"
+RECORD = bytes.fromhex("9202ce00020001")
 
 
 def test_what_was_put_comes_back_also_after_a_restart(tmp_path: Path) -> None:
@@ -43,12 +50,42 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
         LmdbStore(tmp_path)
 
 
-def test_a_full_store_raises_and_keeps_what_it_has(tmp_path: Path) -> None:
-    store = LmdbStore(tmp_path, map_bytes=1 << 16)
-    store.put({"site": b"kept"})
-    with pytest.raises(OSError, match="MDB_MAP_FULL"):
-        store.put({"site": b"lost", "large": bytes(1 << 20)})
-    assert store.get("site") == b"kept"
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_directory_of_each_version_is_read_and_migrated(tmp_path: Path, version: str) -> None:
+    """Each was written by the program of its time, for site 1 in its second incarnation."""
+    shutil.copytree(VERSIONS / version, tmp_path / "store")
+    for _ in range(2):
+        store = LmdbStore(tmp_path / "store")
+        assert store.get("format") == b"2"
+        record = store.get(KEY)
+        assert record == RECORD
+        assert boot(record, 1) > record
+        if version == "2":
+            assert [value for _, value in store.scan(b"\x01", b"\x02")] == [b"value %d" % one for one in range(10)]
+            assert store.get(b"\x02large") == b"large" * 2000
+        assert check(store) == []
+        store.write([Put(b"\x03", b"new")])
+        store.close()
+
+
+def test_there_is_a_directory_of_each_version() -> None:
+    assert sorted(path.name for path in VERSIONS.iterdir()) == [str(version) for version in range(1, FORMAT + 1)]
+
+
+def test_three_large_maps_take_no_room(tmp_path: Path) -> None:
+    stores = [LmdbStore(tmp_path / name) for name in "abc"]
+    for store in stores:
+        assert store.map_bytes == MAP_BYTES == 64 << 30
+        store.put({"site": b"value"})
+        assert sum(file.stat().st_blocks * 512 for file in store.path.iterdir()) < 100_000
+        store.close()
+
+
+def test_a_store_comes_to_be_whole(tmp_path: Path) -> None:
+    """What an unfinished start left is no store, and in no one's way."""
+    (tmp_path / "data.mdb.new").write_bytes(b"half")
+    store = LmdbStore(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["data.mdb", "lock.mdb"]
     store.close()
 
 

@@ -156,10 +156,20 @@ class LmdbStore:
             # A meta page could not be written: LMDB does not know any more what the disk has.
             raise OSError(EIO, f"{error}: restart the site once the disk is sound", str(self.path)) from error
         except lmdb.Error as error:
-            raise OSError(error.code if error.code > 0 else EIO, str(error), str(self.path)) from error
+            raise self._refused(error) from error
+
+    def copy(self, to: Path) -> None:
+        """What is durable now, as one moment saw it, into an empty directory; not synced. Raises OSError."""
+        try:
+            self._env.copy(str(to), compact=True)
+        except lmdb.Error as error:
+            raise self._refused(error) from error
 
     def close(self) -> None:
         self._env.close()
+
+    def _refused(self, error: lmdb.Error) -> OSError:
+        return OSError(error.code if error.code > 0 else EIO, str(error), str(self.path))
 
     def _check_format(self) -> None:
         stored = self.get(_FORMAT_KEY)

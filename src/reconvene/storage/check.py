@@ -1,0 +1,51 @@
+"""Looks through a store: is every value readable, and what it was when it was put?
+
+Given: anything that can be inspected. Promised: every corrupt value is named, in one line each; where the keys can't
+be gone through any further, that is said, and ends the check.
+"""
+
+from collections.abc import Callable
+
+from reconvene.errors import Malformed
+from reconvene.storage.tables import MOST_KEY_BYTES, Inspectable
+
+__all__ = ["EVERYTHING", "MOST_PROBLEMS", "check"]
+
+EVERYTHING = (b"", b"\xff" * (MOST_KEY_BYTES + 1))
+"""(start, end) of a range with all keys in it."""
+
+MOST_PROBLEMS = 1000
+"""A check ends there: the rest says no more."""
+
+_PROGRESS_EVERY = 1000
+
+
+def check(
+    reader: Inspectable,
+    progress: Callable[[int, int], None] | None = None,
+    start: bytes = EVERYTHING[0],
+    end: bytes = EVERYTHING[1],
+) -> list[str]:
+    """What is wrong in this range, in the order of its keys. `progress` is called with the numbers of values and
+    bytes seen so far, now and then and at the end."""
+    problems: list[str] = []
+    values = size = 0
+    try:
+        for key in reader.keys(start, end):
+            try:
+                value = reader.get(key)
+            except Malformed as error:
+                problems.append(str(error))
+                if len(problems) == MOST_PROBLEMS:
+                    problems.append(f"more than {MOST_PROBLEMS} values are corrupt: the check ends here")
+                    break
+            else:
+                size += len(key) + len(value or b"")
+            values += 1
+            if progress is not None and values % _PROGRESS_EVERY == 0:
+                progress(values, size)
+    except Malformed as error:
+        problems.append(str(error))  # the keys themselves can't be gone through
+    if progress is not None:
+        progress(values, size)
+    return problems
