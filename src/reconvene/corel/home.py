@@ -93,11 +93,16 @@ class Home:
     def placed(self, start: int, end: int) -> Iterator[tuple[Heading, Timestamp, bool]]:
         """Batches that are green or yellow here, from one position to before another: heading, timestamp, marked."""
         queue = self.queue
-        for key, value in self.tables.scan(green_key(start), green_key(min(end, queue.green))):
+        recent = queue.recent
+        for key, value in self.tables.scan(green_key(start), green_key(min(end, recent.start))):
             place = decode_place(value)
             start = position_of(key) + place.count
             yield queue.bodies.heading(place.id), place.timestamp, place.marked
-        assert start >= min(end, queue.green), "what is green is on stable storage before a state message tells it"
+        for heading, place in recent.places(start):
+            if start >= end:
+                return
+            start += place.count
+            yield heading, place.timestamp, place.marked
         for entry in queue.yellow:
             if start >= end:
                 return

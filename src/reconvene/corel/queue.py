@@ -46,8 +46,11 @@ class Entry:
         self.number = number
         """Its key in the yellow zone."""
 
+    def placed(self) -> Place:
+        return Place(self.heading.id, self.heading.count, self.timestamp, self.marked)
+
     def place(self) -> bytes:
-        return encode_place(Place(self.heading.id, self.heading.count, self.timestamp, self.marked))
+        return encode_place(self.placed())
 
     def key(self) -> bytes:
         return yellow_key(self.number) if self.color is Color.YELLOW else red_key(self.timestamp)
@@ -209,11 +212,11 @@ class Queue:
         return self._append_green(entry)
 
     def _append_green(self, entry: Entry) -> int:
-        position, heading = self.green, entry.heading
-        self._durable.ops.append(Put(green_key(position), entry.place()))
+        position, heading, place = self.green, entry.heading, entry.placed()
+        self._durable.ops.append(Put(green_key(position), encode_place(place)))
         self.green += heading.count
         self.last_green[heading.author] = heading.last
-        self.recent.append(position, heading)
+        self.recent.append(position, heading, place)
         return position
 
     def retreat(self, line: int) -> list[Entry]:

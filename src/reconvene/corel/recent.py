@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from reconvene.corel.batch import Heading
+from reconvene.corel.layout import Place
 
 __all__ = ["Recent"]
 
@@ -21,10 +22,12 @@ class Recent:
         """Below it, ask stable storage."""
         self._positions: list[int] = []
         self._headings: list[Heading] = []
+        self._places: list[Place] = []
 
-    def append(self, position: int, heading: Heading) -> None:
+    def append(self, position: int, heading: Heading, place: Place) -> None:
         self._positions.append(position)
         self._headings.append(heading)
+        self._places.append(place)
 
     def trim(self, durable: int) -> None:
         """Storage shows everything below `durable` as green: what is beyond the limit is forgotten."""
@@ -32,18 +35,28 @@ class Recent:
             return
         cut = min(len(self._positions) - _MOST, bisect_right(self._positions, durable) - 1)
         if cut > 0:
-            del self._positions[:cut], self._headings[:cut]
+            del self._positions[:cut], self._headings[:cut], self._places[:cut]
             self.start = self._positions[0]
 
     def truncate(self, position: int) -> None:
         cut = bisect_right(self._positions, position)
         if cut and self._positions[cut - 1] == position:
             cut -= 1
-        del self._positions[:cut], self._headings[:cut]
+        del self._positions[:cut], self._headings[:cut], self._places[:cut]
         self.start = max(self.start, position)
 
     def since(self, position: int) -> Iterator[tuple[int, Heading]]:
         """From the batch that holds `position` on."""
-        at = max(bisect_right(self._positions, position) - 1, 0)
-        for index in range(at, len(self._positions)):
+        for index in range(self._holding(position), len(self._positions)):
             yield self._positions[index], self._headings[index]
+
+    def places(self, position: int) -> Iterator[tuple[Heading, Place]]:
+        """The same with what storage will hold of each."""
+        for index in range(self._holding(position), len(self._positions)):
+            yield self._headings[index], self._places[index]
+
+    def _holding(self, position: int) -> int:
+        at = max(bisect_right(self._positions, position) - 1, 0)
+        if at < len(self._positions) and self._positions[at] + self._headings[at].count <= position:
+            at += 1
+        return at

@@ -69,7 +69,7 @@ _LINE_AFTER_NS = 100_000_000
 
 
 class LogEffects(Struct):
-    """What a turn ends with: `ops` are synced as one, then `synced` is told; `events` depend on earlier writes only."""
+    """What a turn ends with: `ops` are synced as one, then `synced` is told; `events` depend on earlier writes."""
 
     token: int
     """0: nothing is to be written."""
