@@ -48,14 +48,22 @@ LAYERS = (
     ),
     Layer("groups", ("core.groups.*",), uses=("words", "wire", "interface", "site"), pure=True),
     Layer("tables", ("storage.tables", "storage.memory"), uses=("words",), pure=True),
-    Layer("corel", ("corel.*",), uses=("words", "wire", "interface", "tables"), pure=True),
+    Layer("corel", ("corel.*",), uses=("words", "wire", "interface", "site", "groups", "tables"), pure=True),
     Layer("storage", ("storage.*",), uses=("words", "tables")),
     Layer("trace", ("trace.*",), uses=("words",)),
     # The judge: it knows traces, and nothing of who made them.
     Layer("verify", ("verify.*",), uses=("words", "trace")),
-    Layer("recorder", ("trace.recorder", "trace.group_recorder"), uses=("words", "interface", "groups", "trace")),
-    Layer("sim", ("sim.*",), uses=("words", "wire", "interface", "site", "groups", "tables", "trace", "recorder")),
-    Layer("campaign", ("campaign.*",), uses=("words", "interface", "groups", "trace", "verify", "sim")),
+    Layer(
+        "recorder",
+        ("trace.recorder", "trace.group_recorder", "trace.log_recorder"),
+        uses=("words", "interface", "groups", "corel", "trace"),
+    ),
+    Layer(
+        "sim",
+        ("sim.*",),
+        uses=("words", "wire", "interface", "site", "groups", "tables", "corel", "trace", "recorder"),
+    ),
+    Layer("campaign", ("campaign.*",), uses=("words", "interface", "groups", "corel", "trace", "verify", "sim")),
     Layer("testing", ("testing.*",), uses=("words", "interface", "site", "groups", "trace", "verify", "sim")),
     # One site as a process: the shell around the core that has sockets, files and a clock.
     Layer(

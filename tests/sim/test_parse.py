@@ -112,7 +112,16 @@ BAD = {
     "negative seed": ("seed = -1", "seed"),
     "huge seed": ("seed = 99999999999999999999", "seed"),
     "unknown stack": ('stack = "tcp"', "stack"),
-    "stack corel": ('stack = "corel"', "stack: expected evs; corel is not available"),
+    "a quorum without the log": ('quorum = { kind = "majority" }', "quorum: expected stack"),
+    "a quorum of an unknown kind": (
+        'stack = "corel"\nquorum = { kind = "dice" }',
+        "quorum: expected one of these nodes: expected a kind",
+    ),
+    "a quorum of an unknown node": (
+        'stack = "corel"\nquorum = { kind = "weighted", weights = { p = 1, z = 1 } }',
+        "quorum: expected one of these nodes: weights",
+    ),
+    "a quorum that is no table": ('stack = "corel"\nquorum = "majority"', "quorum: expected a table"),
     "unknown order": ('order = "any"', "order"),
     "settle of a wrong type": ("settle = 5", "settle"),
     "negative settle": ('settle = "-5s"', "settle"),
@@ -158,12 +167,36 @@ BAD = {
     ),
     "a send of a negative count": ('[[at]]\ntime = "1s"\nsend = { node = "p", count = -1 }', "send.count"),
     "a send too large": ('[[at]]\ntime = "1s"\nsend = { node = "p", size = 99999999 }', "send.size"),
-    "an append": ('[[at]]\ntime = "1s"\nappend = { node = "p" }', "at[0].append"),
+    "an append without the log": ('[[at]]\ntime = "1s"\nappend = { node = "p" }', "at[0].append: expected stack"),
+    "an append without a node": ('stack = "corel"\n[[at]]\ntime = "1s"\nappend = {}', "at[0].append.node"),
+    "an append with a service": (
+        'stack = "corel"\n[[at]]\ntime = "1s"\nappend = { node = "p", service = "safe" }',
+        "at[0].append.service",
+    ),
+    "an append too large": (
+        'stack = "corel"\n[[at]]\ntime = "1s"\nappend = { node = "p", size = 15728641 }',
+        "at[0].append.size",
+    ),
+    "an append of a node that is down": (
+        'stack = "corel"\nat = [{ time = "1s", crash = ["p"] }, { time = "1s", append = { node = "p" } }]',
+        "at[1].append: node 'p' is down",
+    ),
+    "a load of false appends": (
+        'stack = "corel"\n[[load]]\nnodes = ["p"]\nrate = 1\nappend = false',
+        "load[0].append: expected true",
+    ),
+    "a load of appends with a service": (
+        'stack = "corel"\n[[load]]\nnodes = ["p"]\nrate = 1\nappend = true\nservice = "safe"',
+        "load[0].service",
+    ),
     "a load without nodes": ("[[load]]\nrate = 1", "load[0].nodes"),
     "a load without a rate": ('[[load]]\nnodes = ["p"]', "load[0].rate"),
     "a load of a negative rate": ('[[load]]\nnodes = ["p"]\nrate = -1', "load[0].rate"),
     "a load of an infinite rate": ('[[load]]\nnodes = ["p"]\nrate = inf', "load[0].rate"),
-    "a load that appends": ('[[load]]\nnodes = ["p"]\nrate = 1\nappend = true', "load[0].append"),
+    "a load that appends without the log": (
+        '[[load]]\nnodes = ["p"]\nrate = 1\nappend = true',
+        "load[0].append: expected stack",
+    ),
     "a load that ends before it begins": (
         '[[load]]\nnodes = ["p"]\nrate = 1\nfrom = "2s"\nuntil = "1s"',
         "load[0].until",
@@ -268,7 +301,7 @@ SCALARS = st.one_of(
 )
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3), max_leaves=6)
 WORDS = """
-name nodes seed stack order duration settle final final_down network link at load chaos time partition heal cut crash
+name nodes seed stack quorum kind order duration settle final final_down network link at load chaos time partition heal cut crash
 restart pause resume send append node service count size rate from until faults mean_gap between loss latency
 bandwidth mtu other
 """

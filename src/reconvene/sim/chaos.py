@@ -50,6 +50,8 @@ class Chaos:
             "delay": self._delay,
             "clock": self._clock,
             "disk": self._disk,
+            "full": self._full,
+            "sync": self._sync,
         }
         if plan.ambush:
             cluster.on_step(self._stepped)
@@ -178,6 +180,16 @@ class Chaos:
 
     def _disk(self) -> None:
         self._cluster.stall(self._choose(self._cluster.names), self._some_time() // 4)
+
+    def _full(self) -> None:
+        self._cluster.refuse(self._choose(self._cluster.names), self._some_time() // 4)
+
+    def _sync(self) -> None:
+        names = [node.name for node in self._cluster.nodes if node.up and not node.paused and not node.doomed]
+        if names:
+            node = self._cluster.node(self._choose(names))
+            self._cluster.doom_sync(node.name, completes=self._random.random() < 0.5)
+            self._later(lambda: self._restart(node))
 
     # -- conditions --------------------------------------------------------------------------------------
 

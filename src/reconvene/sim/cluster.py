@@ -176,6 +176,10 @@ class Cluster:
         self.record_fault("crash", [name])
         self.node(name).doom(copies)
 
+    def doom_sync(self, name: str, *, completes: bool) -> None:
+        """Crash just before or just after its next write is durable; recorded when it happens."""
+        self.node(name).doom_sync(lambda: self.record_fault("sync", [name]), completes=completes)
+
     def pause(self, name: str) -> None:
         self.record_fault("pause", [name])
         self.node(name).pause()

@@ -1,4 +1,4 @@
-"""Application traffic: the messages that a scenario has nodes send."""
+"""Application traffic: the messages that a scenario has nodes send, or append to the log."""
 
 from random import Random
 
@@ -19,6 +19,9 @@ class Application:
     def send(self, name: str, service: Service, size: int, count: int = 1) -> None:
         payloads = [self._payload(name.encode(), size) for _ in range(count)]
         self._cluster.node(name).hand_over(service, payloads)
+
+    def append(self, name: str, size: int, count: int = 1) -> None:
+        self._cluster.node(name).append([self._payload(name.encode(), size) for _ in range(count)])
 
     def _payload(self, name: bytes, size: int) -> bytes:
         self._made += 1
@@ -52,6 +55,9 @@ class LoadRun:
 
     def _send(self, _: None) -> None:
         if self._node.up and not self._node.paused:
-            self._application.send(self._node.name, self._load.service, self._load.size)
+            if self._load.service is None:
+                self._application.append(self._node.name, self._load.size)
+            else:
+                self._application.send(self._node.name, self._load.service, self._load.size)
         self._sent += 1
         self._schedule()

@@ -1,5 +1,6 @@
 """A site that keeps the log, as the simulator runs it: the same stack as in a real process."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -21,6 +22,7 @@ from reconvene.storage.tables import Op, Reader
 
 __all__ = ["LogSite", "RealLogCore"]
 
+_FOREIGN = bytes((FOREIGN,))
 _EPOCH_NS = 1_700_000_000_000_000_000
 """The simulated clocks' midnight, as ns since 1970."""
 
@@ -31,6 +33,8 @@ class LogSite:
         self._names = tuple(names)
         self._log = LogEffects(0, [], [])
         self._site = stack.groups.site
+        self._plain: deque[tuple[Service, bytes]] = deque()
+        """Messages beside the log that a change of configuration gave back: as many as the site's own queue holds."""
 
     @property
     def replica(self) -> Replica:
@@ -63,21 +67,33 @@ class LogSite:
 
     def submit(self, service: Service, payload: bytes, now: int) -> None:
         """A plain message beside the log."""
-        if not self.stack.groups.submit_other(service, (bytes((FOREIGN,)) + payload,), now):
+        if not self.stack.groups.submit_other(service, (_FOREIGN + payload,), now):
             raise Unavailable("a configuration is being installed")
 
     def room(self) -> int:
-        return self._site.room()
+        return 0 if self._plain else self._site.room()
 
     def withdraw(self) -> int:
-        """Nothing: the log's own messages must go on."""
-        return 0
+        """Messages beside the log alone: what the log has accepted goes on."""
+        count = len(self._plain)
+        self._plain.clear()
+        return count
 
-    def append(self, messages: Sequence[bytes], now: int) -> None:
-        self.replica.append(messages)
-
-    def append_room(self) -> int:
-        return self.replica.accepting.room() if self.replica.is_replica else 0
+    def append(self, messages: Sequence[bytes], now: int) -> int:
+        replica = self.replica
+        if not replica.is_replica:
+            return 0
+        accepting = replica.accepting
+        room, free = accepting.room(), replica.limits.red_bytes - accepting.open_bytes
+        taken: list[bytes] = []
+        for message in messages:
+            free -= len(message)
+            if len(taken) == room or free < 0:
+                break
+            taken.append(message)
+        if taken:
+            replica.append(taken)
+        return len(taken)
 
     def synced(self, token: int, now: int) -> None:
         self.stack.groups.synced(token, now)
@@ -89,9 +105,17 @@ class LogSite:
         self.stack.groups.tick(now)
 
     def flush(self, now: int) -> Effects:
+        groups = self.stack.groups
+        while self._plain and groups.submit_other(*self._again(), now):
+            self._plain.popleft()
         turn = self.stack.flush(now, _EPOCH_NS + now)
         self._log = turn.log
+        self._plain += [(service, payload) for service, payload in turn.site.unsent if payload[:1] == _FOREIGN]
         return turn.site
+
+    def _again(self) -> tuple[Service, tuple[bytes]]:
+        service, payload = self._plain[0]
+        return service, (payload,)
 
     def take_log(self) -> LogEffects:
         """What the last flush brought of the log."""

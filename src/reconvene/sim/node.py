@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappush
 from random import Random
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from reconvene.core.effects import Effects, Event
 from reconvene.core.options import Options
@@ -60,8 +60,9 @@ class SiteLike(Protocol):
 class LogLike(SiteLike, Protocol):
     """A site that keeps the log (sim.log_site.LogSite)."""
 
-    def append(self, messages: Sequence[bytes], now: int) -> None: ...
-    def append_room(self) -> int: ...
+    def append(self, messages: Sequence[bytes], now: int) -> int:
+        """Takes as many as there is room for, from the first on; gives how many."""
+
     def logged(self, token: int, now: int) -> None: ...
     def take_log(self) -> LogEffects: ...
     def author(self, number: int) -> str: ...
@@ -85,6 +86,11 @@ class LogCore(Protocol):
     def site(
         self, options: Options, ordinal: int, names: Sequence[str], record: bytes, tables: Reader, now: int
     ) -> LogLike: ...
+
+
+class _SyncDoom(NamedTuple):
+    tell: Callable[[], None]
+    completes: bool
 
 
 class Node:
@@ -112,6 +118,8 @@ class Node:
         """This node's clock, less the loop's time."""
         self.overflow = 0
         """Datagrams that its receive buffer had no room for."""
+        self.submitted = 0
+        """Messages of the application that its site has taken, but for the log's."""
         self._names = tuple(names)
         self._options = options
         self._core = core
@@ -133,6 +141,7 @@ class Node:
         self._ticks = 0
         self._turn_due = False
         self._doom: int | None = None
+        self._doom_sync: _SyncDoom | None = None
         self._on_timer = self._timer
 
     def join(
@@ -169,7 +178,7 @@ class Node:
 
     @property
     def doomed(self) -> bool:
-        return self._doom is not None
+        return self._doom is not None or self._doom_sync is not None
 
     def start(self) -> None:
         assert self.site is None, f"{self.name} is up"
@@ -200,13 +209,28 @@ class Node:
         self._held_tokens.clear()
         self._held_log_tokens.clear()
         self._timer_at = NEVER
-        self._doom = None
+        self._doom = self._doom_sync = None
 
     def doom(self, copies: int | None) -> None:
         """Crash in the midst of the next turn that sends: this many copies of its datagrams still leave.
 
-        None takes it back."""
+        None takes every doom back."""
         self._doom = copies
+        if copies is None:
+            self._doom_sync = None
+
+    def doom_sync(self, tell: Callable[[], None], *, completes: bool) -> None:
+        """Crash at its next write: before it is durable, when that turn has ended; or, if it `completes`, when it is
+        durable, and the process does not know it yet. `tell` is called just before."""
+        self._doom_sync = _SyncDoom(tell, completes)
+
+    def _fall(self, completes: bool) -> bool:
+        doom = self._doom_sync
+        if doom is None or doom.completes is not completes:
+            return False
+        doom.tell()
+        self.crash()
+        return True
 
     def pause(self) -> None:
         assert self.site is not None, f"{self.name} is down"
@@ -308,6 +332,8 @@ class Node:
         if self.paused:
             self._held_tokens += tokens
             return
+        if self._fall(completes=True):
+            return
         now = self.loop.now + self.offset
         for token in tokens:
             site.synced(token, now)
@@ -317,6 +343,8 @@ class Node:
         assert self.log is not None, "a crash forgets the syncs under way"
         if self.paused:
             self._held_log_tokens += tokens
+            return
+        if self._fall(completes=True):
             return
         now = self.loop.now + self.offset
         for token in tokens:
@@ -359,11 +387,11 @@ class Node:
         if self._outbox:
             self._submit(site, now)
         if self._appends and self.log is not None:
-            room = min(self.log.append_room(), len(self._appends))
-            if room:
-                self.log.append([self._appends.popleft() for _ in range(room)], now)
+            for _ in range(self.log.append(self._appends, now)):
+                self._appends.popleft()
         effects = site.flush(now)
         log = None if self.log is None else self.log.take_log()
+        written = bool(effects.persist) or (log is not None and log.token > 0)
         if log is not None and log.token:
             self.disk.write(effects.persist, log.ops, log.token)
         elif effects.persist:
@@ -386,6 +414,8 @@ class Node:
                 self._die_sending(effects.datagrams)
                 return
             self._network.transmit(self.ordinal, effects.datagrams)
+        if written and self._fall(completes=False):
+            return
         if self._outbox and site.room() > 0:
             self._turn_soon(_TURN_AROUND_NS)
         self._arm(site)
@@ -401,6 +431,7 @@ class Node:
             except Unavailable:
                 return  # there was room for a message, but not for one of this size
             outbox.popleft()
+            self.submitted += 1
 
     def _arm(self, site: SiteLike) -> None:
         at = max(site.deadline() - self.offset, self.loop.now)

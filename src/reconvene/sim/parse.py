@@ -10,13 +10,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from reconvene.core.options import Limits
-from reconvene.errors import Malformed
+from reconvene.corel.limits import LogLimits
+from reconvene.corel.quorum import check_intersects
+from reconvene.corel.replicas import MAJORITY
+from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES, Service
+from reconvene.quorum import Spec, make_quorum
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.durations import parse_duration
 from reconvene.sim.fields import Nodes, Table, one_line, show
 from reconvene.sim.scenario import (
     FAULTS,
+    Append,
     ChaosPlan,
     Crash,
     Cut,
@@ -46,7 +51,7 @@ _MOST_RATE = 1_000_000.0
 _SERVICES = {service.label: service for service in Service}
 _SETTLE = "10s"
 _TOP = (
-    *("name", "nodes", "seed", "stack", "order", "duration", "settle", "final", "final_down"),
+    *("name", "nodes", "seed", "stack", "quorum", "order", "duration", "settle", "final", "final_down"),
     *("network", "link", "at", "load", "chaos"),
 )
 _NETWORK = ("latency", "jitter", "loss", "duplicate", "reorder", "bandwidth", "mtu")
@@ -81,12 +86,13 @@ def _scenario(top: Table, path: Path) -> Scenario:
     names = _nodes(top)
     nodes = Nodes(names)
     duration_ns = top.duration("duration")
+    stack = top.choice("stack", ("evs", "corel")) if top.has("stack") else "evs"
     chaos = _chaos(top, duration_ns)
     scenario = Scenario(
         name=_name(top, path),
         nodes=tuple(sorted(names)),
         seed=top.whole("seed", 0, 2**63 - 1) if top.has("seed") else 0,
-        stack=_stack(top),
+        stack=stack,
         order=top.choice("order", ("atop", "all-ack")) if top.has("order") else "atop",
         duration_ns=duration_ns,
         settle_ns=top.duration("settle") if top.has("settle") else parse_duration(_SETTLE),
@@ -94,9 +100,10 @@ def _scenario(top: Table, path: Path) -> Scenario:
         final_down=nodes.distinct(top, "final_down") if top.has("final_down") else (),
         conditions=_changes(top.table("network")).over(Conditions()) if top.has("network") else Conditions(),
         links=_links(top, nodes),
-        steps=_steps(top, nodes, duration_ns),
-        loads=tuple(_load(table, nodes, duration_ns) for table in top.tables("load")),
+        steps=_steps(top, nodes, stack, duration_ns),
+        loads=tuple(_load(table, nodes, stack, duration_ns) for table in top.tables("load")),
         chaos=chaos,
+        quorum=_quorum(top, names, stack),
         path=path,
     )
     if chaos is None:
@@ -128,13 +135,21 @@ def _nodes(top: Table) -> list[str]:
     return names
 
 
-def _stack(top: Table) -> str:
-    if not top.has("stack"):
-        return "evs"
-    stack = top.choice("stack", ("evs", "corel"))
-    if stack != "evs":
-        top.fail("stack", f"expected evs; {stack} is not available in this version")
-    return stack
+def _quorum(top: Table, names: list[str], stack: str) -> Spec:
+    if not top.has("quorum"):
+        return MAJORITY
+    _needs_log(top, "quorum", stack)
+    try:
+        quorum = make_quorum(top.table("quorum").content, names)
+        check_intersects(quorum, names)
+    except (Malformed, Rejected) as error:
+        top.fail("quorum", f"expected one of these nodes: {str(error).removeprefix('quorum: ')}")
+    return quorum.spec()
+
+
+def _needs_log(table: Table, key: str, stack: str) -> None:
+    if stack != "corel":
+        table.fail(key, f'expected stack = "corel" in the file, not "{stack}": the durable log is not there')
 
 
 def _changes(table: Table) -> Changes:
@@ -166,13 +181,13 @@ def _links(top: Table, nodes: Nodes) -> dict[tuple[str, str], Changes]:
     return links
 
 
-def _steps(top: Table, nodes: Nodes, duration_ns: int) -> tuple[Step, ...]:
+def _steps(top: Table, nodes: Nodes, stack: str, duration_ns: int) -> tuple[Step, ...]:
     steps: list[Step] = []
     for table in top.tables("at"):
         time_ns = table.duration("time")
         if time_ns > duration_ns:
             table.fail("time", f"expected a time within duration, not {show(table.content['time'])}")
-        steps.append(Step(time_ns, _verb(table, nodes), table.place))
+        steps.append(Step(time_ns, _verb(table, nodes, stack), table.place))
     return tuple(sorted(steps, key=lambda step: step.time_ns))
 
 
@@ -182,7 +197,7 @@ _VERBS = (
 )
 
 
-def _verb(table: Table, nodes: Nodes) -> Verb:
+def _verb(table: Table, nodes: Nodes, stack: str) -> Verb:
     table.only(("time", *_VERBS))
     verbs = [verb for verb in _VERBS if table.has(verb)]
     if len(verbs) != 1:
@@ -211,8 +226,9 @@ def _verb(table: Table, nodes: Nodes) -> Verb:
             return NetworkChange(_changes(table.table("network")))
         case "send":
             return _send(table.table("send"), nodes)
-        case verb:
-            table.fail(verb, "expected a verb of stack evs; the durable log is not available in this version")
+        case _:
+            _needs_log(table, "append", stack)
+            return _append(table.table("append"), nodes)
 
 
 def _send(table: Table, nodes: Nodes) -> Send:
@@ -225,6 +241,19 @@ def _send(table: Table, nodes: Nodes) -> Send:
     )
 
 
+def _append(table: Table, nodes: Nodes) -> Append:
+    table.only(("node", "count", "size"))
+    return Append(
+        node=nodes.one(table, "node", table.text("node", "a node")),
+        count=table.whole("count", 0, _MOST_COUNT) if table.has("count") else 1,
+        size=_append_size(table),
+    )
+
+
+def _append_size(table: Table) -> int:
+    return table.whole("size", 0, LogLimits().message_bytes) if table.has("size") else 64
+
+
 def _service(table: Table) -> Service:
     return _SERVICES[table.choice("service", tuple(_SERVICES))] if table.has("service") else Service.AGREED
 
@@ -233,16 +262,21 @@ def _size(table: Table) -> int:
     return table.whole("size", 0, Limits().message_bytes) if table.has("size") else 64
 
 
-def _load(table: Table, nodes: Nodes, duration_ns: int) -> Load:
+def _load(table: Table, nodes: Nodes, stack: str, duration_ns: int) -> Load:
     table.only(("nodes", "service", "append", "rate", "size", "from", "until"))
-    if table.has("append"):
-        table.fail("append", "expected a service; the durable log is not available in this version")
+    appends = table.has("append")
+    if appends:
+        _needs_log(table, "append", stack)
+        if table.content["append"] is not True:
+            table.fail("append", f"expected true, not {show(table.content['append'])}")
+        if table.has("service"):
+            table.fail("service", "expected no service beside append")
     from_ns, until_ns = _window(table, duration_ns)
     return Load(
         nodes=nodes.distinct(table, "nodes"),
-        service=_service(table),
+        service=None if appends else _service(table),
         rate=table.number("rate", 0, _MOST_RATE),
-        size=_size(table),
+        size=_append_size(table) if appends else _size(table),
         from_ns=from_ns,
         until_ns=until_ns,
     )

@@ -17,6 +17,8 @@ __all__ = ["PROFILES", "random_scenario"]
 MS = 1_000_000
 SECOND = 1_000 * MS
 
+_FAULTS = tuple(kind for kind in FAULTS if kind not in ("full", "sync"))
+"""Of sites without the log, which write little."""
 _NAMES = [f"n{ordinal:02}" for ordinal in range(MAX_SITES)]
 
 
@@ -58,7 +60,7 @@ def _scenario(
         duplicate=random.choice((0.0, 0.01, 0.2)) if lossy else 0.0,
         reorder=random.choice((0.0, 0.01, 0.1)) if lossy else 0.0,
     )
-    kinds = random.sample(FAULTS, random.randint(2, len(FAULTS)))
+    kinds = random.sample(_FAULTS, random.randint(2, len(_FAULTS)))
     # The whole's rate is bounded, so that a run of nine sites costs about what a run of three costs.
     rate = random.choice((3.0, 8.0, 20.0) if calm else (6.0, 20.0, 45.0)) / len(names)
     loads = tuple(

@@ -9,9 +9,11 @@ from reconvene.core.options import Options
 from reconvene.sim.chaos import Chaos
 from reconvene.sim.cluster import Cluster, real_core
 from reconvene.sim.load import Application, LoadRun
+from reconvene.sim.log_site import RealLogCore
 from reconvene.sim.network import Traffic
-from reconvene.sim.node import Core, Node
+from reconvene.sim.node import Core, LogCore, Node
 from reconvene.sim.scenario import (
+    Append,
     Crash,
     Cut,
     Heal,
@@ -45,6 +47,7 @@ class Result:
     virtual_ns: int
     events: int
     messages: int
+    """The applications': sent, in stack evs; in stack corel, accepted by the log or taken by a site beside it."""
     configurations: int
     faults: int
     skipped: int
@@ -84,9 +87,10 @@ class Runner:
         seed: int | None = None,
         *,
         check_every: int = 0,
-        core: Core = real_core,
+        core: Core | LogCore | None = None,
         options: Options | None = None,
     ) -> None:
+        """`core`: instead of what the scenario's stack is made of."""
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
         self.skipped = 0
@@ -98,7 +102,7 @@ class Runner:
             conditions=scenario.conditions,
             links=scenario.links,
             check_every=check_every,
-            core=core,
+            core=core or (RealLogCore(scenario.quorum) if scenario.stack == "corel" else real_core),
         )
         self._application = Application(self.cluster)
         self._unstarted = set(scenario.unstarted)
@@ -175,8 +179,8 @@ class Runner:
                 self._each(nodes, lambda node: node.up and node.paused, cluster.resume)
             case NetworkChange(changes):
                 cluster.change_network(changes)
-            case Send():
-                self._send(step.verb)
+            case Send() | Append():
+                self._say(step.verb)
             case _:
                 assert_never(step.verb)
 
@@ -193,13 +197,21 @@ class Runner:
         else:
             self._each((name,), lambda node: node.up, self.cluster.crash)
 
-    def _send(self, send: Send) -> None:
-        if not self.cluster.node(send.node).up:
+    def _say(self, verb: Send | Append) -> None:
+        if not self.cluster.node(verb.node).up:
             self.skipped += 1
-            return
-        self._application.send(send.node, send.service, send.size, send.count)
+        elif isinstance(verb, Append):
+            self._application.append(verb.node, verb.size, verb.count)
+        else:
+            self._application.send(verb.node, verb.service, verb.size, verb.count)
 
     # -- result ------------------------------------------------------------------------------------------
+
+    def _messages(self, rows: list[Row]) -> int:
+        if self.scenario.stack == "evs":
+            return sum(row.kind == "send" for row in rows)
+        # Most of what a site sends there is the log's own.
+        return sum(row.kind == "accept" for row in rows) + sum(node.submitted for node in self.cluster.nodes)
 
     def _result(self) -> Result:
         scenario, cluster = self.scenario, self.cluster
@@ -213,7 +225,7 @@ class Runner:
             order=scenario.order,
             virtual_ns=cluster.now,
             events=len(rows),
-            messages=sum(row.kind == "send" for row in rows),
+            messages=self._messages(rows),
             configurations=len({row.conf for row in rows if row.conf_kind == "regular"}),
             faults=cluster.faults,
             skipped=self.skipped,
@@ -228,7 +240,7 @@ class Runner:
                 settled=scenario.settle_ns > 0,
                 components=cluster.components(),
                 down=[node.name for node in cluster.nodes if not node.up],
-                quorum={"kind": "majority"},
+                quorum=dict(scenario.quorum),
             ),
             rows=cluster.rows,
             coverage=cluster.coverage,
@@ -243,6 +255,6 @@ def run_scenario(
     *,
     check_every: int = 0,
     progress: Callable[[int], None] | None = None,
-    core: Core = real_core,
+    core: Core | LogCore | None = None,
 ) -> Result:
     return Runner(scenario, seed, check_every=check_every, core=core).run(progress)

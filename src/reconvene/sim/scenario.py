@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from reconvene.corel.replicas import MAJORITY
 from reconvene.ids import Service
+from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
 
 __all__ = [
     "FAULTS",
+    "Append",
     "ChaosPlan",
     "Crash",
     "Cut",
@@ -37,6 +40,8 @@ FAULTS = (
     "delay",
     "clock",
     "disk",
+    "full",
+    "sync",
 )
 """What [chaos] can do."""
 
@@ -87,7 +92,15 @@ class Send(Struct, frozen=True):
     size: int
 
 
-Verb = Partition | Heal | Cut | Mend | Crash | Restart | Pause | Resume | NetworkChange | Send
+class Append(Struct, frozen=True):
+    """To the log."""
+
+    node: str
+    count: int
+    size: int
+
+
+Verb = Partition | Heal | Cut | Mend | Crash | Restart | Pause | Resume | NetworkChange | Send | Append
 
 
 class Step(Struct, frozen=True):
@@ -99,7 +112,8 @@ class Step(Struct, frozen=True):
 
 class Load(Struct, frozen=True):
     nodes: Names
-    service: Service
+    service: Service | None
+    """None: they are appended to the log."""
     rate: float
     """Messages a second from each of the nodes."""
     size: int
@@ -123,6 +137,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """Sorted."""
     seed: int
     stack: str
+    """evs, or corel: with the log."""
     order: str
     duration_ns: int
     settle_ns: int
@@ -135,6 +150,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """By time, and in the file's order where times are equal."""
     loads: tuple[Load, ...]
     chaos: ChaosPlan | None
+    quorum: Spec = field(default_factory=lambda: MAJORITY)
+    """The log's."""
     path: Path | None = None
 
     @property

@@ -6,7 +6,7 @@ Only where no chaos stirs the states: else the runner finds out, and skips what 
 from enum import Enum
 
 from reconvene.errors import Malformed
-from reconvene.sim.scenario import Crash, Pause, Restart, Resume, Scenario, Send
+from reconvene.sim.scenario import Append, Crash, Pause, Restart, Resume, Scenario, Send
 
 __all__ = ["check_timeline"]
 
@@ -23,6 +23,7 @@ _ALLOWED = {
     Pause: (State.UP,),
     Resume: (State.PAUSED,),
     Send: (State.UP, State.PAUSED),
+    Append: (State.UP, State.PAUSED),
 }
 _AFTER = {Crash: State.DOWN, Restart: State.UP, Pause: State.PAUSED, Resume: State.UP}
 
@@ -32,10 +33,10 @@ def check_timeline(scenario: Scenario, file: str) -> None:
     states = {node: State.DOWN if node in unstarted else State.UP for node in scenario.nodes}
     for step in scenario.steps:
         verb = step.verb
-        if not isinstance(verb, Crash | Restart | Pause | Resume | Send):
+        if not isinstance(verb, Crash | Restart | Pause | Resume | Send | Append):
             continue
         name = type(verb).__name__.lower()
-        for node in (verb.node,) if isinstance(verb, Send) else verb.nodes:
+        for node in (verb.node,) if isinstance(verb, Send | Append) else verb.nodes:
             if isinstance(verb, Crash) and step.time_ns == 0 and node in unstarted:
                 unstarted.discard(node)  # the crash that says it has not started yet
                 continue
