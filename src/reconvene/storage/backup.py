@@ -12,6 +12,7 @@ from pathlib import Path
 
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.storage.check import check
+from reconvene.storage.data_file import walk
 from reconvene.storage.directory import sync_directory
 from reconvene.storage.lmdb_store import LmdbStore
 
@@ -55,6 +56,7 @@ def restore(copy: Path, to: Path) -> None:
 
 def _look_through(path: Path) -> None:
     """Opens it as the site will, which checks its format and migrates an older one, and reads all of it."""
+    walk(path / _DATA)
     store = LmdbStore(path)
     try:
         problems = check(store)

@@ -2,6 +2,8 @@
 
 Given: anything that can be inspected. Promised: every corrupt value is named, in one line each; where the keys can't
 be gone through any further, that is said, and ends the check.
+
+A store that no one has open is better walked first (`data_file.walk`): that finds what would end the process here.
 """
 
 from collections.abc import Callable
