@@ -13,6 +13,7 @@ __all__ = ["BENCHES", "PEERS", "PLOTTED", "Outcome", "Row", "Settings", "Table",
 BENCHES: dict[str, str] = {
     "agreed": "messages a second through three sites, all sending (on this machine)",
     "atop": "latency of the total orders as some members send less and less (virtual time)",
+    "durable": "appends to three replicas on a disk: throughput, latency, and without one of them (on this machine)",
     "frame": "what a frame and a message cost in the core (on this machine)",
     "hostile": "throughput under a flood of datagrams that nobody should take (on this machine)",
     "latency": "how long one message takes alone (on this machine)",
@@ -22,16 +23,24 @@ BENCHES: dict[str, str] = {
 }
 """Name and what it measures."""
 
-PEERS: dict[str, tuple[str, ...]] = dict.fromkeys(BENCHES, ()) | dict.fromkeys(
-    ("agreed", "latency", "reconfiguration"), ("corosync",)
-)
+PEERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(BENCHES, ()),
+    **dict.fromkeys(("agreed", "latency", "reconfiguration"), ("corosync",)),
+    "durable": ("etcd", "nats", "zookeeper", "pysyncobj"),
+}
 """The other systems that a benchmark can run in the same run, by benchmark."""
 
 PLOTTED = {"atop", "membership"}
 """Those that draw, where there is matplotlib."""
 
-_PACKAGES = {"corosync": ("corosync", "libcpg-dev", "gcc", "iproute2", "nftables")}
-"""Of Debian, by peer."""
+_NEEDS = {
+    "corosync": "root and the Debian packages corosync, libcpg-dev, gcc, iproute2, nftables",
+    "etcd": "the Debian packages etcd-server, golang-go, golang-etcd-server-dev",
+    "nats": "the Debian packages nats-server, golang-go, golang-github-nats-io-go-nats-dev",
+    "pysyncobj": "the extra peers: pip install 'reconvene[peers]'",
+    "zookeeper": "the Debian packages zookeeper, libzookeeper-mt-dev, gcc",
+}
+"""By peer."""
 
 
 def load(name: str) -> Callable[[Settings], Outcome]:
@@ -40,6 +49,6 @@ def load(name: str) -> Callable[[Settings], Outcome]:
 
 
 def missing(peer: str) -> str | None:
-    """Why a peer can't be run here, in one line with the packages that it needs; None where it can."""
+    """Why a peer can't be run here, in one line with all that it needs; None where it can."""
     why: str | None = import_module(f"reconvene.bench.peers.{peer}").available()
-    return None if why is None else f"{why}; it needs root and the Debian packages {', '.join(_PACKAGES[peer])}"
+    return None if why is None else f"{why}; it needs {_NEEDS[peer]}"
