@@ -5,12 +5,16 @@ from time import process_time
 
 from msgspec import Struct
 
+from reconvene.campaign.ledger import Ledger
 from reconvene.sim.profiles import random_scenario
-from reconvene.sim.runner import run_scenario
+from reconvene.sim.runner import Runner
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
-__all__ = ["Outcome", "run_seed"]
+__all__ = ["LEDGER", "Outcome", "run_seed"]
+
+LEDGER = "ledger"
+"""Under which the ledger stands among the checks, where there is a log."""
 
 _CHECK_EVERY = 23
 """Turns between two looks at the sites' invariants."""
@@ -46,7 +50,10 @@ def run_seed(profile: str, seed: int) -> Outcome:
     outcome = Outcome(profile=profile, seed=seed, nodes=len(scenario.nodes), order=scenario.order)
     start = process_time()
     try:
-        result = run_scenario(scenario, check_every=_CHECK_EVERY)
+        runner = Runner(scenario, check_every=_CHECK_EVERY)
+        ledger = Ledger(runner.cluster) if scenario.stack == "corel" else None
+        result = runner.run()
+        problems = [] if ledger is None else ledger.problems(scenario.quorum)
         report = verify([History.of(result.meta, result.rows)])
     except Exception:
         # A broken invariant is a finding like a violation: the campaign goes on and names the seed.
@@ -63,5 +70,9 @@ def run_seed(profile: str, seed: int) -> Outcome:
         for check in report.checks
         if check.violations
     }
+    if ledger is not None:
+        outcome.cases[LEDGER] = ledger.cases
+        if problems:
+            outcome.violations[LEDGER] = problems
     outcome.coverage = [(step, kind, count) for (step, kind), count in sorted(result.coverage.items())]
     return outcome

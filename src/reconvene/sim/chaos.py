@@ -22,7 +22,7 @@ _SHORTEST_NS = 10 * MS
 _LONGEST_NS = 4_000 * MS
 """Of a fault: from what nobody notices to what everybody has long reacted to."""
 
-_LONG_STEPS = ("down", "operational", "gathering")
+_LONG_STEPS = ("down", "operational", "gathering", "log: primary", "log: minority")
 """Steps that faults find by themselves."""
 _RARE_STEP = "recovering: exchange"
 """Only where frames were lost, or a partition came between them."""

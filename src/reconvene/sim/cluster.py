@@ -20,12 +20,14 @@ from reconvene.sim.node import Core, LogCore, Node, SiteLike
 from reconvene.trace.events import Row
 from reconvene.trace.recorder import Recorder
 
-__all__ = ["Cluster", "OnEvents", "OnLog", "OnStep", "real_core"]
+__all__ = ["Cluster", "OnAppend", "OnEvents", "OnLog", "OnStep", "real_core"]
 
 OnStep = Callable[[Node, str, str], None]
 """A node, the step it was in, and the one it is in now."""
 OnEvents = Callable[[Node, list[Event]], None]
 OnLog = Callable[[Node, list[LogEvent]], None]
+OnAppend = Callable[[Node, int, list[bytes]], None]
+"""A node, and messages that its log has taken, with the counter of the first."""
 
 
 class _RealCore:
@@ -83,6 +85,7 @@ class Cluster:
         self._on_step: list[OnStep] = []
         self._on_events: list[OnEvents] = []
         self._on_log: list[OnLog] = []
+        self._on_append: list[OnAppend] = []
         self._steps = ["down"] * sites
         self._check_every = check_every
         self._turns = 0
@@ -93,6 +96,7 @@ class Cluster:
                 self._observed,
                 self._turned,
                 self._observed_log,
+                self._observed_append,
             )
 
     def stream(self, name: str) -> Random:
@@ -144,6 +148,15 @@ class Cluster:
     def _observed_log(self, node: Node, events: list[LogEvent]) -> None:
         for callback in self._on_log:
             callback(node, events)
+
+    def on_append(self, callback: OnAppend) -> Callable[[], None]:
+        """Called with what a node's log takes from the application, not yet durable."""
+        self._on_append.append(callback)
+        return lambda: self._on_append.remove(callback)
+
+    def _observed_append(self, node: Node, first: int, messages: list[bytes]) -> None:
+        for callback in self._on_append:
+            callback(node, first, messages)
 
     def _turned(self, node: Node) -> None:
         self._turns += 1

@@ -79,10 +79,10 @@ class LogSite:
         self._plain.clear()
         return count
 
-    def append(self, messages: Sequence[bytes], now: int) -> int:
+    def append(self, messages: Sequence[bytes], now: int) -> tuple[int, int]:
         replica = self.replica
         if not replica.is_replica:
-            return 0
+            return 0, 0
         accepting = replica.accepting
         room, free = accepting.room(), replica.limits.red_bytes - accepting.open_bytes
         taken: list[bytes] = []
@@ -91,9 +91,7 @@ class LogSite:
             if len(taken) == room or free < 0:
                 break
             taken.append(message)
-        if taken:
-            replica.append(taken)
-        return len(taken)
+        return (replica.append(taken), len(taken)) if taken else (0, 0)
 
     def synced(self, token: int, now: int) -> None:
         self.stack.groups.synced(token, now)

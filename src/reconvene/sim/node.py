@@ -60,8 +60,8 @@ class SiteLike(Protocol):
 class LogLike(SiteLike, Protocol):
     """A site that keeps the log (sim.log_site.LogSite)."""
 
-    def append(self, messages: Sequence[bytes], now: int) -> int:
-        """Takes as many as there is room for, from the first on; gives how many."""
+    def append(self, messages: Sequence[bytes], now: int) -> tuple[int, int]:
+        """Takes as many as there is room for, from the first on; gives its counter, and how many."""
 
     def logged(self, token: int, now: int) -> None: ...
     def take_log(self) -> LogEffects: ...
@@ -128,6 +128,7 @@ class Node:
         self._recorder: Recorder
         self._log_recorder: LogRecorder | None = None
         self._observe_log: Callable[[Node, list[LogEvent]], None] | None = None
+        self._observe_append: Callable[[Node, int, list[bytes]], None] | None = None
         self._observe: Callable[[Node, list[Event]], None] | None = None
         self._after_turn: Callable[[Node], None] | None = None
         self._outbox: deque[tuple[Service, bytes]] = deque()
@@ -151,11 +152,12 @@ class Node:
         observe: Callable[["Node", list[Event]], None],
         after_turn: Callable[["Node"], None],
         observe_log: Callable[["Node", list[LogEvent]], None] | None = None,
+        observe_append: Callable[["Node", int, list[bytes]], None] | None = None,
     ) -> None:
         """Completes the making of a cluster, whose parts refer to each other."""
         self._network, self._recorder = network, recorder
         self._observe, self._after_turn = observe, after_turn
-        self._observe_log = observe_log
+        self._observe_log, self._observe_append = observe_log, observe_append
 
     # -- the process -------------------------------------------------------------------------------------
 
@@ -387,8 +389,10 @@ class Node:
         if self._outbox:
             self._submit(site, now)
         if self._appends and self.log is not None:
-            for _ in range(self.log.append(self._appends, now)):
-                self._appends.popleft()
+            first, taken = self.log.append(self._appends, now)
+            messages = [self._appends.popleft() for _ in range(taken)]
+            if messages and self._observe_append is not None:
+                self._observe_append(self, first, messages)
         effects = site.flush(now)
         log = None if self.log is None else self.log.take_log()
         written = bool(effects.persist) or (log is not None and log.token > 0)

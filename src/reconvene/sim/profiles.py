@@ -7,10 +7,12 @@ seeds differ in all of them and every seed can be run again by its number alone.
 from collections.abc import Callable
 from random import Random
 
+from reconvene.corel.replicas import MAJORITY
 from reconvene.errors import Rejected
 from reconvene.ids import MAX_SITES, Service
+from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
-from reconvene.sim.scenario import FAULTS, ChaosPlan, Load, Scenario
+from reconvene.sim.scenario import FAULTS, Append, ChaosPlan, Load, Scenario, Step
 
 __all__ = ["PROFILES", "random_scenario"]
 
@@ -52,14 +54,7 @@ def _scenario(
     settle_ns: int,
     calm: bool = False,
 ) -> Scenario:
-    lossy = random.random() < 0.5
-    conditions = Conditions(
-        latency_ns=random.choice((200_000, 1 * MS, 5 * MS)),
-        jitter_ns=random.choice((0, 500_000, 3 * MS)),
-        loss=random.choice((0.01, 0.05, 0.15)) if lossy else 0.0,
-        duplicate=random.choice((0.0, 0.01, 0.2)) if lossy else 0.0,
-        reorder=random.choice((0.0, 0.01, 0.1)) if lossy else 0.0,
-    )
+    conditions = _conditions(random)
     kinds = random.sample(_FAULTS, random.randint(2, len(_FAULTS)))
     # The whole's rate is bounded, so that a run of nine sites costs about what a run of three costs.
     rate = random.choice((3.0, 8.0, 20.0) if calm else (6.0, 20.0, 45.0)) / len(names)
@@ -109,6 +104,90 @@ def _scenario(
     )
 
 
+def _log(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """The durable log, sized as `chaos` is."""
+    return _log_scenario("log", seed, random, names, duration_ns=6 * SECOND, settle_ns=4 * SECOND)
+
+
+def _log_long(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """The durable log, sized as `long` is."""
+    return _log_scenario("log-long", seed, random, names, duration_ns=15 * SECOND, settle_ns=5 * SECOND)
+
+
+def _log_scenario(
+    profile: str, seed: int, random: Random, names: tuple[str, ...], *, duration_ns: int, settle_ns: int
+) -> Scenario:
+    conditions = _conditions(random)
+    kinds = random.sample(FAULTS, random.randint(2, len(FAULTS)))
+    rate = random.choice((4.0, 12.0, 30.0)) / len(names)
+    loads = [
+        Load(
+            nodes=names if random.random() < 0.7 else tuple(sorted(random.sample(names, 2))),
+            service=None,
+            rate=rate,
+            size=random.choice((10, 64, 700)),
+            from_ns=0,
+            until_ns=duration_ns,
+        ),
+        # Larger than a batch, and than a frame.
+        Load((random.choice(names),), None, 0.4, random.choice((9_000, 40_000)), 0, duration_ns),
+    ]
+    if random.random() < 0.3:
+        # Messages beside the log share its frames and its order.
+        loads.append(Load(names, random.choice(list(Service)), 4.0 / len(names), 64, 0, duration_ns))
+    bursts = tuple(
+        Step(
+            random.randrange(duration_ns), Append(random.choice(names), random.choice((5, 40)), 20), f"burst {place}"
+        )
+        for place in range(random.randrange(4))
+    )
+    return Scenario(
+        name=profile,
+        nodes=names,
+        seed=seed,
+        stack="corel",
+        order=("atop", "all-ack")[seed % 2],
+        duration_ns=duration_ns,
+        settle_ns=settle_ns,
+        final=_final(random, names),
+        final_down=(random.choice(names),) if random.random() < 0.15 else (),
+        conditions=conditions,
+        links=_links(random, names),
+        steps=tuple(sorted(bursts, key=lambda step: step.time_ns)),
+        loads=tuple(loads),
+        quorum=_quorum(random, names),
+        chaos=ChaosPlan(
+            from_ns=500 * MS,
+            until_ns=duration_ns,
+            faults=tuple(sorted(kinds)),
+            mean_gap_ns=random.choice((120, 300, 700)) * MS,
+            ambush=0.5,
+        ),
+    )
+
+
+def _quorum(random: Random, names: tuple[str, ...]) -> Spec:
+    """Mostly a majority; any quorum has to do."""
+    draw = random.random()
+    if draw < 0.1:
+        return {"kind": "weighted", "weights": {name: random.randint(0, 3) + (name == names[0]) for name in names}}
+    if draw < 0.2:
+        cut = random.randint(1, len(names) - 1)
+        return {"kind": "grid", "rows": [list(names[:cut]), list(names[cut:])]}
+    return MAJORITY
+
+
+def _conditions(random: Random) -> Conditions:
+    lossy = random.random() < 0.5
+    return Conditions(
+        latency_ns=random.choice((200_000, 1 * MS, 5 * MS)),
+        jitter_ns=random.choice((0, 500_000, 3 * MS)),
+        loss=random.choice((0.01, 0.05, 0.15)) if lossy else 0.0,
+        duplicate=random.choice((0.0, 0.01, 0.2)) if lossy else 0.0,
+        reorder=random.choice((0.0, 0.01, 0.1)) if lossy else 0.0,
+    )
+
+
 def _final(random: Random, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Mostly everyone is together in the end; sometimes two components remain, and each must come to rest."""
     if random.random() < 0.8:
@@ -127,4 +206,9 @@ def _links(random: Random, names: tuple[str, ...]) -> dict[tuple[str, str], Chan
     return {(min(far, name), max(far, name)): latency for name in names if name != far}
 
 
-PROFILES: dict[str, Callable[[int, Random, tuple[str, ...]], Scenario]] = {"chaos": _chaos, "long": _long}
+PROFILES: dict[str, Callable[[int, Random, tuple[str, ...]], Scenario]] = {
+    "chaos": _chaos,
+    "long": _long,
+    "log": _log,
+    "log-long": _log_long,
+}

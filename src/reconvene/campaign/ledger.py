@@ -1,0 +1,114 @@
+"""What applications appended, kept beside the log, and compared at the end with what the replicas hold.
+
+A trace tells which messages are green where; it knows nothing of their content, nor of what is in a replica's queue
+besides what was told. This looks at both.
+
+Given: a cluster before it runs. Promised: every difference, in words, once the run has settled.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from reconvene.corel.batch import Heading, messages_of
+from reconvene.corel.queue import Queue
+from reconvene.corel.replica import Replica
+from reconvene.ids import message_id
+from reconvene.quorum import Spec, make_quorum
+from reconvene.sim.cluster import Cluster
+from reconvene.sim.log_site import LogSite
+from reconvene.sim.node import Node
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._appended: dict[str, bytes] = {}
+        self.cases = 0
+        """Green messages that were compared with what was appended."""
+        cluster.on_append(self._append)
+
+    def _append(self, node: Node, first: int, messages: list[bytes]) -> None:
+        assert node.site is not None, "it has just taken them"
+        for place, message in enumerate(messages):
+            self._appended[message_id(node.name, node.site.incarnation, first + place)] = message
+
+    def problems(self, quorum: Spec) -> list[str]:
+        """What is wrong after a settle time."""
+        cluster = self._cluster
+        holds = make_quorum(quorum, cluster.names).holds
+        found: list[str] = []
+        longest: list[str] = []
+        for component in cluster.components():
+            replicas = {name: replica for name in component if (replica := self._replica(name)) is not None}
+            green = {name: self._green(name, replica, found) for name, replica in replicas.items()}
+            for name, ids in green.items():
+                length = min(len(ids), len(longest))
+                if ids[:length] != longest[:length]:
+                    place = next(i for i in range(length) if ids[i] != longest[i])
+                    found.append(f"{name} has {ids[place]} at {place}, where another one has {longest[place]}")
+                longest = max(longest, ids, key=len)
+            found += self._unlike(replicas, green)
+            has = {name: {*green[name], *self._pending(replica.queue)} for name, replica in replicas.items()}
+            found += self._lacking(has)
+            if holds(list(replicas)):
+                for name, replica in replicas.items():
+                    found += [f"{name}: {message} is not green" for message in self._pending(replica.queue)]
+        return found
+
+    def _replica(self, name: str) -> Replica | None:
+        log = self._cluster.node(name).log
+        assert log is None or isinstance(log, LogSite), "a cluster that keeps the log"
+        return None if log is None else log.replica
+
+    def _ids(self, heading: Heading) -> list[str]:
+        author = self._cluster.names[heading.author]
+        return [message_id(author, heading.incarnation, heading.first + place) for place in range(heading.count)]
+
+    def _pending(self, queue: Queue) -> list[str]:
+        return [message for entry in queue.pending() for message in self._ids(entry.heading)]
+
+    def _green(self, name: str, replica: Replica, found: list[str]) -> list[str]:
+        """Its green messages; what is wrong with them is added to `found`."""
+        ids: list[str] = []
+        for position, heading in replica.read(replica.queue.base.position):
+            if position != len(ids):
+                found.append(f"{name}: a batch at {position}, where {len(ids)} was expected")
+            batch = self._ids(heading)
+            ids += batch
+            for message, data in zip(batch, messages_of(replica.queue.bodies.get(heading.id)), strict=True):
+                self.cases += 1
+                if self._appended.get(message) != data:
+                    found.append(f"{name}: {message} is not what was appended")
+        found += [f"{name}: {message} is green {times} times" for message, times in Counter(ids).items() if times > 1]
+        if len(ids) != replica.queue.green:
+            found.append(f"{name}: {len(ids)} messages are green, and the line is at {replica.queue.green}")
+        return ids
+
+    def _unlike(self, replicas: dict[str, Replica], green: dict[str, list[str]]) -> list[str]:
+        """Who is together has the same queue, and none that accepted a message has yet to send it."""
+        found: list[str] = []
+        first: tuple[str, list[str], list[str], list[str]] | None = None
+        for name, replica in replicas.items():
+            queue = replica.queue
+            yellow = [message for entry in queue.yellow for message in self._ids(entry.heading)]
+            red = [message for entry in queue.red for message in self._ids(entry.heading)]
+            if first is None:
+                first = (name, green[name], yellow, red)
+            for color, one, other in zip(
+                ("green", "yellow", "red"), first[1:], (green[name], yellow, red), strict=True
+            ):
+                if one != other:
+                    found.append(f"{first[0]} has {len(one)} {color} messages, and {name} other {len(other)}")
+            if queue.accepted or replica.accepting.pending:
+                found.append(f"{name} has accepted {len(queue.accepted)} batches that it did not send")
+        return found
+
+    def _lacking(self, has: dict[str, set[str]]) -> Iterable[str]:
+        """What a replica told that it accepted is at everyone who is with it."""
+        for author in has:
+            rows = self._cluster.rows[author]
+            accepted = [row.msg for row in rows if row.kind == "accept" and isinstance(row.msg, str)]
+            for name, there in has.items():
+                yield from (f"{name} lacks {m}, which {author} accepted" for m in accepted if m not in there)
