@@ -10,6 +10,7 @@ from reconvene.core.effects import Effects
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.core.groups.groups import Groups
 from reconvene.corel.replica import LogEffects, Replica
+from reconvene.errors import Malformed
 from reconvene.ids import Service
 
 __all__ = ["Stack", "Turn"]
@@ -30,6 +31,9 @@ class Stack:
     def __init__(self, groups: Groups, replica: Replica) -> None:
         self.groups = groups
         self.replica = replica
+        self.damage: str | None = None
+        """What the replica could not read of its own storage: it says nothing more, and neither should its site, so
+        that the others go on without it."""
 
     def deadline(self) -> int:
         at, line = self.groups.deadline(), self.replica.deadline()
@@ -42,7 +46,7 @@ class Stack:
         effects, processes = self.groups.flush(now)
         replica.take(effects.events)
         while self._speak(now):
-            more, others = self.groups.flush(now)
+            more, others = self.groups.flush(now, len(effects.events))
             replica.take(more.events)
             effects.persist += more.persist
             effects.events += more.events
@@ -53,6 +57,15 @@ class Stack:
 
     def _speak(self, now: int) -> bool:
         """Hands the site what the replica has to say; tells whether that was anything."""
+        if self.damage is not None:
+            return False
+        try:
+            return self._hand_over(now)
+        except Malformed as error:
+            self.damage = str(error)
+            return False
+
+    def _hand_over(self, now: int) -> bool:
         replica, groups = self.replica, self.groups
         outbox = groups.site.outbox
         replica.settle()

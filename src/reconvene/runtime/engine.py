@@ -2,7 +2,9 @@
 
 Given: a transport, a directory. Promised: the order of effects in `core.effects`: what a turn records is with the
 operating system before anyone outside sees it; what depends on a sync waits for it, and nothing else does; all that
-has arrived is taken in one turn, and flushed once.
+has arrived is taken in one turn, and flushed once. What the site and its log want written goes into one transaction,
+after the turn's rows are recorded: so the green line, which nothing waits for, is never further on storage than in
+the trace.
 """
 
 import asyncio
@@ -11,20 +13,24 @@ import os
 from collections.abc import Sequence
 from time import monotonic_ns, time_ns
 
-from reconvene.core.effects import Changed, ConfKind, Delivered, Event, Sent
+from reconvene.core.effects import Changed, ConfKind, Delivered, Event, Persist, Sent
 from reconvene.core.groups.events import Process
 from reconvene.core.groups.groups import GroupLimits, Groups
 from reconvene.core.site import KEY, Site, boot
-from reconvene.errors import Rejected, Unavailable
+from reconvene.corel.replica import LogEffects, Replica
+from reconvene.corel.stack import Stack
+from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.config import Config
-from reconvene.runtime.journal import Journal, write_run
 from reconvene.runtime.keeper import Keeper
+from reconvene.runtime.log_service import LogService
+from reconvene.runtime.log_start import first_ops, load_replica, tables_for
+from reconvene.runtime.log_status import Authors
 from reconvene.runtime.logs import event
 from reconvene.runtime.ports import Receiver, Transport
+from reconvene.runtime.site_trace import SiteTrace
 from reconvene.storage.lmdb_store import LmdbStore
-from reconvene.trace.group_recorder import GroupRecorder
-from reconvene.trace.recorder import Recorder
+from reconvene.storage.tables import Put, Tables
 
 __all__ = ["SiteEngine"]
 
@@ -63,9 +69,14 @@ class SiteEngine:
         self._keeper: Keeper
         self._site: Site
         self._groups: Groups
-        self._recorder: Recorder
-        self._group_recorder: GroupRecorder
-        self._journal: Journal | None = None
+        self._stack: Stack
+        self._replica: Replica
+        self._service: LogService
+        self._tables: Tables
+        """The log's: the store, or, where the site takes no part, in memory."""
+        self._trace: SiteTrace | None = None
+        self._refusing = False
+        """The disk has refused, and that was told."""
 
     # -- start and stop
 
@@ -73,17 +84,37 @@ class SiteEngine:
         """Boots the site: a new incarnation is synced before anyone hears of it."""
         self._loop = asyncio.get_running_loop()
         config = self.config
-        self._store = LmdbStore(config.dir / "store")
-        record = boot(self._store.get(KEY), self.ordinal)
+        self._store = LmdbStore(config.dir / "store", config.log.max_bytes)
         try:
-            self._store.put({KEY: record})
-        except OSError as error:
+            self._boot(monotonic_ns())
+        except BaseException:
             self._store.close()
+            raise
+        self._keeper = Keeper(self._store, self._synced, self._disk_failed, self._logged)
+        event(self._log, logging.INFO, "site starts", site=config.name, incarnation=self.incarnation)
+        if config.faults.blocked:
+            ordinals = frozenset(self.names.index(name) for name in config.faults.blocked)
+            self._block(ordinals, ordinals)
+        self._transport.start(self._receive)
+        self._turn()
+
+    def _boot(self, now: int) -> None:
+        config = self.config
+        record = boot(self._store.get(KEY), self.ordinal)
+        self._tables = tables_for(config, self._store)
+        first = first_ops(config, self._tables)
+        try:
+            if self._tables is self._store:
+                self._store.write([Put(KEY.encode(), record), *first])
+            else:
+                self._store.put({KEY: record})
+                self._tables.write(first)
+        except OSError as error:
             raise Unavailable(f"{config.dir}: a new incarnation can't be kept there: {error}") from None
-        self._keeper = Keeper(self._store, self._synced, self._disk_failed)
-        options = config.options(self._transport.frame_bytes, self._transport.buffer_bytes)
-        now = monotonic_ns()
-        self._site = Site(options, self.ordinal, len(self.names), record, now)
+        frame_bytes = self._transport.frame_bytes
+        self._site = Site(
+            config.options(frame_bytes, self._transport.buffer_bytes), self.ordinal, len(self.names), record, now
+        )
         self.incarnation = self._site.incarnation
         limits = config.limits
         self._groups = Groups(
@@ -92,25 +123,27 @@ class SiteEngine:
             GroupLimits(limits.processes, limits.groups_per_process, limits.group_name_bytes),
         )
         try:
-            self._begin_trace(now)
-        except Unavailable:
-            self._store.close()
-            raise
-        event(self._log, logging.INFO, "site starts", site=config.name, incarnation=self.incarnation)
-        if config.faults.blocked:
-            ordinals = frozenset(self.names.index(name) for name in config.faults.blocked)
-            self._block(ordinals, ordinals)
-        self._transport.start(self._receive)
-        self._turn()
+            self._replica = load_replica(config, self._tables, self.incarnation, frame_bytes)
+        except Malformed as error:
+            raise Malformed(f"{config.dir}: the log can't be read: {error}") from None
+        self._stack = Stack(self._groups, self._replica)
+        author = Authors(lambda: self._replica.home)
+        self._service = LogService(
+            self._replica, self.incarnation, author, self._wake, self._log_trouble, self._damaged
+        )
+        if config.trace.dir is not None:
+            at = now + self._wall_offset_ns
+            self._trace = SiteTrace(config, self._groups, self._replica, author, at, self._trace_stopped)
 
     async def stop(self) -> None:
-        """A clean leave: what was accepted is sent as far as it can be, and the others are told."""
+        """A clean leave: what was accepted is durable, and sent as far as it can be; and the others are told."""
         if self._stopping:
             return
         self._stopping = True
         self._let_in()
+        self._service.let_in()
         give_up_at = self._loop.time() + _DRAIN_S
-        while not (self._groups.drained and self._site.drained) and self._loop.time() < give_up_at:
+        while not self._drained() and self._loop.time() < give_up_at:
             await asyncio.sleep(0.01)
         self._groups.leave_cluster(monotonic_ns())
         for _ in range(_FAREWELLS):
@@ -119,37 +152,23 @@ class SiteEngine:
         self._transport.close()
         if self._timer is not None:
             self._timer.cancel()
+        self._write_green_line()
         await self._keeper.close()
-        if self._journal is not None:
-            self._recorder.stop(monotonic_ns() + self._wall_offset_ns)
-            self._journal.close()
+        if self._trace is not None:
+            settled = self._replica.settled and self._keeper.trouble is None
+            self._trace.close(monotonic_ns() + self._wall_offset_ns, left=settled)
+        self._service.close()
         self._store.close()
         event(self._log, logging.INFO, "site has left", site=self.config.name)
 
-    def _begin_trace(self, now: int) -> None:
-        directory = self.config.trace.dir
-        if directory is None:
-            return
-        try:
-            write_run(directory, self.config.cluster, self.names, self.config.order.engine)
-            journal = Journal(directory, self.config.name, self.config.trace.max_bytes, self._trace_stopped)
-        except OSError as error:
-            raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
-        past = journal.past
-        if past.incarnation >= self.incarnation:
-            journal.close()
-            raise Unavailable(
-                f"{self.config.dir}: would begin incarnation {self.incarnation}, but {journal.path} already has"
-                f" {past.incarnation}: the directory is not the one that this site last used"
-            )
-        recorder = Recorder(self.config.name, self.names, journal.append, past.next_n)
-        if not past.ended:
-            recorder.resume(past.incarnation, past.conf)
-            recorder.fail(now + self._wall_offset_ns)
-        recorder.begin(self.incarnation)
-        self._journal = journal
-        self._recorder = recorder
-        self._group_recorder = GroupRecorder(recorder, self._groups)
+    def _drained(self) -> bool:
+        return self._groups.drained and self._site.drained and self._replica.settled
+
+    def _write_green_line(self) -> None:
+        """It waits for a write that it can go with, and there will be none."""
+        at = self._replica.deadline()
+        if at is not None and self._replica.settled:
+            self._write(self._replica.flush(at), [])
 
     # -- turns
 
@@ -164,7 +183,25 @@ class SiteEngine:
         now = monotonic_ns()
         for token in tokens:
             self._groups.synced(token, now)
+        self._disk_works()
         self._turn()
+
+    def _logged(self, tokens: list[int]) -> None:
+        for token in tokens:
+            self._replica.synced(token)
+        self._disk_works()
+        self._turn()
+
+    def _write(self, log: LogEffects, persist: list[Persist]) -> None:
+        """Everything that a turn wants on stable storage, as one transaction."""
+        if log.token and self._tables is not self._store:
+            self._tables.write(log.ops)
+            self._loop.call_soon(self._logged, [log.token])
+        elif log.token:
+            self._keeper.write(log.token, log.ops, persist)
+            return
+        if persist:
+            self._keeper.persist(persist)
 
     def _wake(self) -> None:
         """One flush for all that this round of the loop brings."""
@@ -176,22 +213,26 @@ class SiteEngine:
         self._due = False
         self._counts["turns"] += 1
         now = monotonic_ns()
-        effects, happenings = self._groups.flush(now)
-        if effects.persist:
-            self._keeper.persist(effects.persist)
+        self._service.before_turn()
+        turn = self._stack.flush(now, time_ns())
+        effects, log = turn.site, turn.log
         if effects.events:
             self._note(effects.events)
-        if self._journal is not None:
-            at = now + self._wall_offset_ns
-            self._group_recorder.turn(at, effects.events)
-            self._journal.flush()
-        if effects.datagrams and self._keeper.trouble is None:
+        if self._trace is not None:
+            self._trace.turn(now + self._wall_offset_ns, effects.events, log.events)
+        if log.token or effects.persist:
+            self._write(log, effects.persist)
+        if effects.datagrams and self._keeper.trouble is None and self._stack.damage is None:
             # Who can't keep a configuration is silent: else the others would try to form one with it for ever.
             self._transport.send(effects.datagrams)
-        for process, events in happenings:
+        for process, events in turn.processes:
             receiver = self._receivers.get(process)
             if receiver is not None:
                 receiver.events(events)
+        self._service.after_turn(log.events)
+        if self._stack.damage is not None and self._service.damage is None:
+            self._service.damage = self._stack.damage
+            self._damaged(self._stack.damage)
         if self._roomless:
             self._let_in()
         if self._site.phase != self._phase:
@@ -203,7 +244,7 @@ class SiteEngine:
     def _arm(self, now: int) -> None:
         """A timer that fires too early is set again; one that is late would be a fault, so only an earlier one
         replaces it."""
-        at = self._groups.deadline()
+        at = self._stack.deadline()
         if self._timer is not None:
             if self._timer_at <= at:
                 return
@@ -214,7 +255,7 @@ class SiteEngine:
     def _fire(self) -> None:
         self._timer = None
         now = monotonic_ns()
-        if self._groups.deadline() <= now:
+        if self._stack.deadline() <= now:
             self._groups.tick(now)
             self._turn()
         else:
@@ -261,7 +302,27 @@ class SiteEngine:
                 event(self._log, logging.INFO, "health", health=health, configuration=self._site.configuration)
 
     def _disk_failed(self, why: str) -> None:
-        event(self._log, logging.ERROR, "storage refuses; no new configuration until it takes writes", why=why)
+        self._refusing = True
+        event(
+            self._log, logging.ERROR, "storage refuses; nothing is accepted, and no new configuration, until it takes"
+            " writes", why=why,
+        )  # fmt: skip
+        self._service.let_in()  # who waits for room is told why there is none
+
+    def _disk_works(self) -> None:
+        if self._refusing:
+            self._refusing = False
+            event(self._log, logging.WARNING, "storage takes writes again")
+
+    def _damaged(self, why: str) -> None:
+        event(self._log, logging.ERROR, "storage is damaged; nothing is accepted", why=why)
+
+    def _log_trouble(self) -> str | None:
+        """Why the log takes nothing now."""
+        if self._stopping:
+            return f"site {self.config.name} is stopping"
+        trouble = self._keeper.trouble
+        return None if trouble is None else f"site {self.config.name}: storage refuses: {trouble}"
 
     # -- processes
 
@@ -288,6 +349,15 @@ class SiteEngine:
             raise Unavailable(f"site {self.config.name} is stopping")
 
     # -- what others ask
+
+    @property
+    def log(self) -> LogService | None:
+        """None where the site takes no part in the log."""
+        return self._service if self.config.log.enabled else None
+
+    def storage(self) -> str:
+        """ok, or what is wrong with it."""
+        return self._keeper.trouble or self._service.damage or "ok"
 
     def health(self) -> str:
         if self._site.phase != "operational" or not self._groups.settled:
@@ -324,10 +394,9 @@ class SiteEngine:
                 "incoming": [self.names[other] for other in sorted(incoming)],
                 "outgoing": [self.names[other] for other in sorted(outgoing)],
             },
-            "trace": None
-            if self._journal is None
-            else {"bytes": self._journal.bytes, "stopped": self._journal.stopped},
-            "storage": self._keeper.trouble or "ok",
+            "trace": None if self._trace is None else self._trace.status(),
+            "storage": self.storage(),
+            "log": None if self.log is None else self.log.status(),
             "seal": "insecure" if self.config.seal.insecure else "sealed",
             "configurations": self._counts["configurations"],
             "counters": self.counters(),

@@ -18,6 +18,8 @@ from reconvene.trace.writer import RUN_FILE, encode_row, encode_run, node_file, 
 __all__ = ["Journal", "Past", "write_run"]
 
 _CHUNK = 1 << 16
+_MOST_ROWS = 1 << 16
+"""Kept in memory: what a restart finds unrecorded may be long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Journal:
     def append(self, row: Row) -> None:
         if not self.stopped:
             self._rows.append(encode_row(row))
+            if len(self._rows) >= _MOST_ROWS:
+                self.flush()  # early does no harm
 
     def flush(self) -> None:
         """Hands what was appended to the operating system, all of it or none."""
@@ -145,11 +149,13 @@ def _tells_configuration(row: Row, incarnation: int) -> bool:
     return row.inc == incarnation and row.layer == "evs" and row.conf_kind != "hidden"
 
 
-def write_run(directory: Path, cluster: str, nodes: tuple[str, ...], order: str) -> None:
+def write_run(
+    directory: Path, cluster: str, nodes: tuple[str, ...], order: str, stack: str, quorum: dict[str, object]
+) -> None:
     """run.json, where there is none yet: a run that has not ended, and nobody knows how it will."""
     run = Run(
-        schema=SCHEMA, run=cluster, nodes=list(nodes), stack="evs", order=order, seed=0, settled=False,
-        components=[list(nodes)], down=[], quorum={"kind": "majority"},
+        schema=SCHEMA, run=cluster, nodes=list(nodes), stack=stack, order=order, seed=0, settled=False,
+        components=[list(nodes)], down=[], quorum=quorum,
     )  # fmt: skip
     directory.mkdir(parents=True, exist_ok=True)
     draft = directory / f".{RUN_FILE}.{os.getpid()}"

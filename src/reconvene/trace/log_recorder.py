@@ -1,14 +1,15 @@
 """A site's trace where it keeps the log: rows of layer `corel` among those of `evs`, under one numbering.
 
 Given: the replica's events, in their order. Promised: one row for each message and change of colour, as in the
-contract; no position twice, though a restarted replica may learn again that something is green.
+contract; no position twice, though a restarted replica may learn again that something is green. At a restart, what
+storage holds and the file lacks is recorded first (`catch_up`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import UNSET
 
-from reconvene.corel.batch import Heading
+from reconvene.corel.batch import Heading, Timestamp
 from reconvene.corel.events import (
     Accepted,
     Adopted,
@@ -23,8 +24,10 @@ from reconvene.corel.events import (
     Recolored,
     Restored,
 )
+from reconvene.corel.replica import Replica
 from reconvene.ids import message_id
 from reconvene.trace.events import Row
+from reconvene.trace.log_past import LogPast
 from reconvene.trace.recorder import Recorder
 
 __all__ = ["LogRecorder"]
@@ -44,6 +47,61 @@ class LogRecorder:
     def events(self, t: int, events: Sequence[LogEvent]) -> None:
         for event in events:
             self._event(t, event)
+
+    def catch_up(self, t: int, past: LogPast, replica: Replica) -> None:
+        """Records what stable storage holds and the file lacks, as events of the incarnation that has not ended yet.
+
+        Given a replica that is loaded and has done nothing. All of it was synced in the last moments before the end,
+        and told to nobody. Messages are accepted before others are logged: no one can say that they were accepted
+        knowing those. They are logged in the order of timestamps, which preserves causality.
+        """
+        self.green = past.green
+        queue, record = replica.queue, replica.home.record
+        if queue.base.position > self.green:
+            self._event(t, Restored(queue.base.position))
+        had = [*_green_batches(replica, self.green), *((entry.heading, entry.timestamp) for entry in queue.pending())]
+        own = [heading for heading, _ in had if heading.author == queue.own]
+        own += [waiting.heading for waiting in queue.accepted]
+        done = self._recorded_green(replica)
+        for heading in sorted(own, key=lambda heading: heading.first):
+            for msg in self._ids(heading):
+                if msg not in past.accepted and msg not in done:
+                    self._message(t, "accept", msg)
+        for heading, timestamp in sorted(had, key=lambda batch: batch[1]):
+            for index, msg in enumerate(self._ids(heading)):
+                if msg not in past.logged and msg not in done:
+                    self._message(t, "log", msg, index, timestamp)
+        for entry in queue.red:
+            for msg in self._ids(entry.heading):
+                if past.logged.get(msg):
+                    self._message(t, "red", msg)
+        attempt = Attempted(record.last_attempted_primary, record.attempt_conf, record.attempt_members)
+        if past.attempted < attempt.primary <= record.committed_here:
+            self._event(t, attempt)
+        if record.committed_here > past.known:
+            self._event(t, Committed(record.committed_here, record.commit_conf, record.commit_members))
+        if record.last_committed_primary > max(past.known, record.committed_here):
+            self._event(t, Adopted(record.last_committed_primary))
+        for entry in queue.yellow:
+            for msg in self._ids(entry.heading):
+                if not past.logged.get(msg) and msg not in done:
+                    self._message(t, "yellow", msg)
+        if attempt.primary > max(past.attempted, record.committed_here):
+            self._event(t, attempt)
+        if self.green < queue.green:
+            for position, heading in list(replica.read(self.green)):
+                self._green(t, heading, position)
+
+    def _recorded_green(self, replica: Replica) -> set[str]:
+        """Messages that storage has yellow, and the file green."""
+        recorded: set[str] = set()
+        position = replica.queue.green
+        for entry in replica.queue.yellow:
+            if position >= self.green:
+                break
+            recorded.update(self._ids(entry.heading)[: self.green - position])
+            position += entry.heading.count
+        return recorded
 
     def _event(self, t: int, event: LogEvent) -> None:
         match event:
@@ -72,23 +130,27 @@ class LogRecorder:
                 pass  # no event of the contract
 
     def _green(self, t: int, batch: Heading, position: int) -> None:
-        if position < self.green:
-            return
         prefix = self._prefix(batch)
-        for index in range(batch.count):
+        for index in range(max(self.green - position, 0), batch.count):
             row = self._row(t, "green")
             row.msg = f"{prefix}{batch.first + index}"
             row.pos = position + index
             self._recorder.add(row)
-        self.green = position + batch.count
+        self.green = max(self.green, position + batch.count)
 
-    def _messages(self, t: int, kind: str, batch: Heading, timestamp: tuple[int, ...] | None = None) -> None:
+    def _messages(self, t: int, kind: str, batch: Heading, timestamp: Timestamp | None = None) -> None:
+        for index, msg in enumerate(self._ids(batch)):
+            self._message(t, kind, msg, index, timestamp)
+
+    def _message(self, t: int, kind: str, msg: str, index: int = 0, timestamp: Timestamp | None = None) -> None:
+        row = self._row(t, kind)
+        row.msg = msg
+        row.ts = UNSET if timestamp is None else [*timestamp, index]
+        self._recorder.add(row)
+
+    def _ids(self, batch: Heading) -> list[str]:
         prefix = self._prefix(batch)
-        for index in range(batch.count):
-            row = self._row(t, kind)
-            row.msg = f"{prefix}{batch.first + index}"
-            row.ts = UNSET if timestamp is None else [*timestamp, index]
-            self._recorder.add(row)
+        return [f"{prefix}{counter}" for counter in range(batch.first, batch.last + 1)]
 
     def _prefix(self, batch: Heading) -> str:
         return message_id(self._author(batch.author), batch.incarnation, 0)[:-1]
@@ -98,3 +160,11 @@ class LogRecorder:
         return Row(
             node=recorder.node, inc=recorder.incarnation, n=recorder.next_number(), t=t, layer="corel", kind=kind
         )
+
+
+def _green_batches(replica: Replica, position: int) -> Iterator[tuple[Heading, Timestamp]]:
+    """From the one that holds `position` on."""
+    first = next(replica.read(position), None) if position < replica.queue.green else None
+    if first is not None:
+        for heading, timestamp, _ in replica.home.placed(first[0], replica.queue.green):
+            yield heading, timestamp

@@ -196,10 +196,12 @@ class Groups:
     def leave_cluster(self, now: int) -> None:
         self.site.leave(now)
 
-    def flush(self, now: int) -> tuple[Effects, list[tuple[Process, list[GroupEvent]]]]:
-        """Ends the turn: what is to be done, and what happened to each local process, in order."""
+    def flush(self, now: int, after: int = 0) -> tuple[Effects, list[tuple[Process, list[GroupEvent]]]]:
+        """Ends the turn: what is to be done, and what happened to each local process, in order.
+
+        `after`: how many events of the site came before in the same turn, where it is flushed more than once."""
         self._roster.others = []
-        self._processes.position = 0
+        self._processes.position = after
         effects = self.site.flush(now)
         self._handle(effects)
         while self._speak(now):

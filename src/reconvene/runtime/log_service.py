@@ -1,0 +1,320 @@
+"""The log as its site offers it: appends and their receipts, reads, feeds, barriers, administration.
+
+Given: the replica, and each turn's events once what they depend on is durable and recorded. Promised: `log_port`.
+Costs are paid by the batch and by the request: no message is looked at before someone reads it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+from reconvene.corel.batch import Heading, messages_of
+from reconvene.corel.events import Accepted, BarrierPassed, Color, Green, LogEvent, Restored
+from reconvene.corel.layout import decode_place, green_key, position_of
+from reconvene.corel.replica import Replica
+from reconvene.corel.replicas import ReplicaSet
+from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
+from reconvene.runtime.log_feed import Changed, Feed, Moved
+from reconvene.runtime.log_port import Appended, LogBatch, PendingBatch
+from reconvene.runtime.log_receipts import Receipts
+from reconvene.runtime.log_status import losses, status
+
+__all__ = ["LogService"]
+
+_BARRIERS = 100_000
+"""That may wait at once."""
+_REMEMBERED = 20_000
+"""Messages before the green line among which own batches are looked for at the start, for who asks again."""
+
+
+class LogService:
+    """`wake` asks for a turn. `trouble` says why nothing can be taken now, if so: the disk, or the site's end.
+    `damaged` is told when a value that is read back turns out to be corrupt, once."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        incarnation: int,
+        author: Callable[[int], str],
+        wake: Callable[[], None],
+        trouble: Callable[[], str | None],
+        damaged: Callable[[str], None],
+    ) -> None:
+        self.name = replica.name
+        self.damage: str | None = None
+        """What could not be read back; until the site is restarted, it takes nothing."""
+        self._replica = replica
+        self._incarnation = incarnation
+        self._author = author
+        self._wake = wake
+        self._trouble = trouble
+        self._damaged = damaged
+        self._own = replica.queue.own
+        self._receipts = self._begin()
+        self._feed = Feed(author, replica.queue.green)
+        self._asking: list[asyncio.Future[None]] = []
+        """Barriers that the next turn asks for, all as one."""
+        self._asked: dict[int, list[asyncio.Future[None]]] = {}
+        self._roomless: list[asyncio.Future[None]] = []
+
+    def _begin(self) -> Receipts:
+        queue = self._replica.queue
+        own = -1 if queue.own is None else queue.own
+        return Receipts(queue.next_counter() - 1, queue.last_green.get(own, 0), self._known(own))
+
+    def _known(self, own: int) -> Iterator[tuple[int, int]]:
+        home = self._replica.home
+        start = max(self.green - _REMEMBERED, self.base)
+        for key, value in home.tables.scan(green_key(start), green_key(self.green)):
+            place = decode_place(value)
+            if place.id.author == own:
+                yield place.id.first, position_of(key)
+
+    # -- the engine's turns
+
+    def before_turn(self) -> None:
+        if self._asking:
+            number = self._replica.barriers.ask()
+            self._asked[number], self._asking = self._asking, []
+
+    def after_turn(self, events: Sequence[LogEvent]) -> None:
+        """What happened is durable, and recorded."""
+        queue = self._replica.queue
+        if queue.own != self._own:
+            self._renumbered()
+        receipts = self._receipts
+        accepted = 0
+        for event in events:
+            if type(event) is Green:
+                if event.batch.author == self._own:
+                    receipts.green(event.batch, event.position)
+            elif type(event) is Accepted:
+                accepted = event.batch.last
+            elif type(event) is BarrierPassed:
+                self._passed(event.number)
+            elif type(event) is Restored and self._own is not None:
+                receipts.covered(queue.last_green.get(self._own, 0))
+        if accepted:
+            receipts.accepted(accepted)
+        if events:
+            self._feed.tell(queue.green, events)
+        if self._roomless and self.room() > 0:
+            self.let_in()
+
+    def _renumbered(self) -> None:
+        """The site is another replica by now, or none: nobody can say what its counters mean."""
+        self._receipts.fail(OutcomeUnknown(f"site {self.name} is not the replica any more that it was"))
+        self._own = self._replica.queue.own
+        self._receipts = self._begin()
+
+    def _passed(self, number: int) -> None:
+        for future in self._asked.pop(number, ()):
+            if not future.done():
+                future.set_result(None)
+
+    def let_in(self) -> None:
+        waiting, self._roomless = self._roomless, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def close(self) -> None:
+        """The site has stopped: what it has not told by now it never will."""
+        why = f"site {self.name} has stopped"
+        self._receipts.fail(OutcomeUnknown(f"{why} before that was known; what it accepted it keeps"))
+        for future in [*self._asking, *(future for asked in self._asked.values() for future in asked)]:
+            if not future.done():
+                future.set_exception(Unavailable(why))
+                future.exception()
+        self._asking.clear()
+        self._asked.clear()
+        self.let_in()
+
+    # -- appending
+
+    def append(self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0) -> Appended:
+        self._refuse_in_trouble()
+        if session is not None:
+            raise Unavailable(f"site {self.name} keeps no client sessions")
+        first = self._replica.append(messages)
+        self._wake()
+        return Appended(self.name, self._incarnation, first, len(messages))
+
+    def _refuse_in_trouble(self) -> None:
+        why = self.damage or self._trouble()
+        if why is not None:
+            raise Unavailable(why)
+
+    def room(self) -> int:
+        replica = self._replica
+        if not replica.is_replica or self.damage is not None or self._trouble() is not None:
+            return 0
+        return replica.accepting.room()
+
+    async def wait_for_room(self) -> None:
+        while True:
+            self._refuse_in_trouble()
+            if not self._replica.is_replica:
+                raise Rejected(f"site {self.name} keeps no replica of the log")
+            if self._replica.accepting.room() > 0:
+                return
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._roomless.append(future)
+            await future
+
+    def durable(self, counter: int) -> "asyncio.Future[None]":
+        return self._receipts.when_durable(counter)
+
+    def ordered(self, counter: int) -> "asyncio.Future[int]":
+        return self._receipts.when_ordered(counter)
+
+    # -- reading
+
+    @property
+    def base(self) -> int:
+        return self._replica.queue.base.position
+
+    @property
+    def green(self) -> int:
+        return self._replica.queue.green
+
+    def read(self, start: int, messages: int, size: int) -> list[LogBatch]:
+        if start < self.base:
+            raise Rejected(f"position {start} is truncated: the log begins at {self.base}")
+        if start > self.green:
+            raise Rejected(f"position {start} is beyond the green line, which is at {self.green}")
+        found: list[LogBatch] = []
+        if start == self.green:
+            return found
+        try:
+            for position, heading in self._replica.read(start):
+                body = self._replica.queue.bodies.get(heading.id)
+                found.append(self._batch(position, heading, messages_of(body), max(start - position, 0)))
+                messages -= heading.count
+                size -= len(body)
+                if messages <= 0 or size <= 0:
+                    break
+        except Malformed as error:
+            raise self._note_damage(error) from None
+        return found
+
+    def _batch(self, position: int, heading: Heading, messages: list[bytes], cut: int) -> LogBatch:
+        return LogBatch(
+            position + cut,
+            self._author(heading.author),
+            heading.incarnation,
+            heading.first + cut,
+            heading.time,
+            heading.kind,
+            messages[cut:] if cut else messages,
+        )
+
+    def _note_damage(self, error: Malformed) -> Unavailable:
+        if self.damage is None:
+            self.damage = str(error)
+            self._damaged(self.damage)
+        return Unavailable(str(error))
+
+    def pending(self, messages: int) -> list[PendingBatch]:
+        queue = self._replica.queue
+        found: list[PendingBatch] = []
+        try:
+            for color, heading in self._pending():
+                if messages <= 0:
+                    break
+                messages -= heading.count
+                body = queue.bodies.get(heading.id)
+                found.append(
+                    PendingBatch(
+                        color, self._author(heading.author), heading.incarnation, heading.first, heading.time,
+                        messages_of(body),
+                    )
+                )  # fmt: skip
+        except Malformed as error:
+            raise self._note_damage(error) from None
+        return found
+
+    def _pending(self) -> Iterator[tuple[Color, Heading]]:
+        queue = self._replica.queue
+        for entry in queue.pending():
+            yield entry.color, entry.heading
+        for waiting in queue.accepted:
+            yield Color.RED, waiting.heading
+
+    def watch(self, moved: Moved) -> Callable[[], None]:
+        return self._feed.watch(moved)
+
+    def watch_colors(self, changed: Changed) -> Callable[[], None]:
+        return self._feed.watch_colors(changed)
+
+    def barrier(self) -> "asyncio.Future[None]":
+        self._refuse_in_trouble()
+        if not self._replica.is_replica:
+            raise Rejected(f"site {self.name} keeps no replica of the log")
+        if len(self._asking) + sum(map(len, self._asked.values())) >= _BARRIERS:
+            raise Unavailable(f"{_BARRIERS} barriers wait already")
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asking.append(future)
+        self._wake()
+        return future
+
+    def status(self) -> dict[str, object]:
+        return status(self._replica, self.damage or self._trouble() or "ok")
+
+    # -- snapshots of applications' state machines
+
+    def snapshot(self) -> tuple[int, int] | None:
+        return None
+
+    def read_snapshot(self, offset: int, size: int) -> bytes:
+        raise Unavailable(f"site {self.name} has no snapshot")
+
+    def save_snapshot(self, position: int, data: bytes) -> "asyncio.Future[None]":
+        raise Unavailable(f"site {self.name} keeps no snapshots")
+
+    # -- administration
+
+    @property
+    def _replicas(self) -> ReplicaSet:
+        return self._replica.home.record.replicas
+
+    def change_replicas(
+        self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
+    ) -> "asyncio.Future[int]":
+        self._refuse_in_trouble()
+        replicas = self._replicas
+        if add is not None and add not in self._replica.home.sites:
+            raise Rejected(f"replicas: {add} is no site of this cluster: {', '.join(self._replica.home.sites)}")
+        if add is not None and remove is not None:
+            replicas = replicas.replaced(remove, add, quorum)
+        elif add is not None:
+            replicas = replicas.added(add, quorum)
+        elif remove is not None:
+            replicas = replicas.removed(remove, quorum)
+        elif quorum is not None:
+            replicas = replicas.with_quorum(quorum)
+        else:
+            raise Rejected("replicas: expected one to add or to remove, or a quorum")
+        counter = self._replica.propose(replicas)
+        self._wake()
+        return self._receipts.when_ordered(counter)
+
+    def losses(self, lost: Sequence[str]) -> dict[str, object]:
+        self._given_up(lost)
+        return losses(self._replica, lost)
+
+    def force_lost(self, lost: Sequence[str]) -> None:
+        self._refuse_in_trouble()
+        self._replica.force(self._given_up(lost))
+        self._wake()
+
+    def _given_up(self, lost: Sequence[str]) -> ReplicaSet:
+        """The set without them. Raises Rejected where nobody has to be given up."""
+        if self.name in lost:
+            raise Rejected(f"replicas: {self.name} is not lost: it answers")
+        here = [name for name in lost if name in self._replica.participants]
+        if here:
+            raise Rejected(f"replicas: {', '.join(here)}: not lost, but in this configuration")
+        forced = self._replicas.forced_without(lost)
+        if all(sets.quorum_holds(set(sets.names()) - set(lost)) for sets in self._replica.home.pending_sets()):
+            raise Rejected("replicas: the others are a quorum without them: remove them through the log")
+        return forced

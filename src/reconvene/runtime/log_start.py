@@ -1,0 +1,48 @@
+"""From a site's configuration and storage to its replica of the log."""
+
+import os
+
+from reconvene.corel.limits import LogLimits
+from reconvene.corel.load import create, exists
+from reconvene.corel.replica import Replica
+from reconvene.corel.replicas import ReplicaSet
+from reconvene.runtime.config import Config
+from reconvene.storage.memory import MemoryTables
+from reconvene.storage.tables import Op, Reader, Tables
+
+__all__ = ["first_ops", "limits_of", "load_replica", "tables_for"]
+
+_IDENTITY_BYTES = 8
+_FRAME_SPARE = 512
+"""Of a frame, for what stands around a batch's messages."""
+_LEAST_BATCH = 256
+_MESSAGE_SPARE = 64 << 10
+"""Of the site's largest message, for what a batch travels with when it is sent again."""
+
+
+def limits_of(config: Config, frame_bytes: int) -> LogLimits:
+    log, most = config.log, config.limits.message_bytes
+    return LogLimits(
+        batch_bytes=log.batch_bytes or max(frame_bytes - _FRAME_SPARE, _LEAST_BATCH),
+        message_bytes=max(most - _MESSAGE_SPARE, most // 2),
+        red_messages=log.red_messages,
+        red_bytes=log.red_bytes,
+    )
+
+
+def tables_for(config: Config, store: Tables) -> Tables:
+    """Where the site takes no part in the log, tables in memory: others still ask it what it has."""
+    return store if config.log.enabled else MemoryTables()
+
+
+def first_ops(config: Config, tables: Reader) -> list[Op]:
+    """What is to be synced before the log's first start here; nothing at a later one."""
+    if exists(tables):
+        return []
+    return create(os.urandom(_IDENTITY_BYTES), ReplicaSet.first(config.replicas, config.log.quorum))
+
+
+def load_replica(config: Config, tables: Reader, incarnation: int, frame_bytes: int) -> Replica:
+    """Raises Malformed, naming what is wrong with its storage, and Unavailable where that is too new."""
+    limits = limits_of(config, frame_bytes)
+    return Replica(config.name, config.names, incarnation, tables, limits, keeps=config.log.enabled)

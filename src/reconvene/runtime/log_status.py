@@ -1,0 +1,86 @@
+"""What the log says of itself to people and programs: JSON-able."""
+
+from collections.abc import Callable, Sequence
+
+from reconvene.corel.home import Home
+from reconvene.corel.replica import Replica
+
+__all__ = ["Authors", "losses", "status"]
+
+
+class Authors:
+    """Names of authors by their numbers in the log. A number's name never changes, so it is remembered also once
+    its replica is removed."""
+
+    def __init__(self, home: Callable[[], Home]) -> None:
+        self._home = home
+        self._names: dict[int, str] = {}
+
+    def __call__(self, number: int) -> str:
+        name = self._names.get(number)
+        if name is None:
+            home = self._home()
+            for replicas in (home.queue.base.replicas, home.record.replicas):
+                self._names.update((replica.number, replica.name) for replica in replicas.replicas)
+            name = self._names.get(number)
+        return f"replica-{number}" if name is None else name
+
+
+def status(replica: Replica, storage: str) -> dict[str, object]:
+    queue, record, accepting = replica.queue, replica.home.record, replica.accepting
+    greens = {name: replica.home.greens.get(name, 0) for name in record.replicas.names()}
+    if replica.name in greens:
+        greens[replica.name] = queue.green
+    return {
+        "enabled": replica.home.keeps,
+        "replica": replica.is_replica,
+        "number": queue.own,
+        "phase": replica.phase.value,
+        "primary": replica.primary,
+        "last_primary": record.last_committed_primary,
+        "base": queue.base.position,
+        "green": queue.green,
+        "yellow": queue.yellow_messages,
+        "red": queue.red_messages,
+        "accepted": accepting.pending + sum(waiting.heading.count for waiting in queue.accepted),
+        "own": {"messages": accepting.open_messages, "bytes": accepting.open_bytes},
+        "participants": sorted(replica.participants),
+        "strangers": list(replica.home.strangers),
+        "replicas": {
+            each.name: {"number": each.number, "green": greens[each.name], "lag": queue.green - greens[each.name]}
+            for each in record.replicas.replicas
+        },
+        "quorum": dict(record.replicas.quorum),
+        "forced": record.forced,
+        "malformed": replica.malformed,
+        "storage": storage,
+    }
+
+
+def losses(replica: Replica, lost: Sequence[str]) -> dict[str, object]:
+    """What may be gone with these replicas: what they ordered or accepted after this one last heard of them."""
+    queue, home = replica.queue, replica.home
+    return {
+        "lost": sorted(lost),
+        "kept": [name for name in home.record.replicas.names() if name not in lost],
+        "green": queue.green,
+        "yellow": queue.yellow_messages,
+        "red": queue.red_messages,
+        "known": {
+            name: {
+                "green": home.greens.get(name, 0),
+                "last": queue.last.get(number, 0)
+                if (number := home.record.replicas.number_of(name)) is not None
+                else 0,
+            }
+            for name in sorted(lost)
+        },
+        "may_lose": [
+            f"what was ordered at {' and '.join(sorted(lost))} beyond position {queue.yellow_line}, if anything was",
+            *(
+                f"what {name} accepted after its message {queue.last.get(number, 0)}"
+                for name in sorted(lost)
+                if (number := home.record.replicas.number_of(name)) is not None
+            ),
+        ],
+    }

@@ -1,0 +1,94 @@
+"""A site's trace as it runs: the journal, and who writes into it for each layer.
+
+Promised: what an earlier incarnation left is completed first, with what storage holds of the log and the file lacks,
+and with its `fail`; then each turn's rows are with the operating system when `turn` returns.
+"""
+
+from collections.abc import Callable, Sequence
+
+from reconvene.core.effects import Event
+from reconvene.core.groups.groups import Groups
+from reconvene.corel.events import LogEvent
+from reconvene.corel.replica import Replica
+from reconvene.errors import Unavailable
+from reconvene.runtime.config import Config
+from reconvene.runtime.journal import Journal, write_run
+from reconvene.trace.group_recorder import GroupRecorder
+from reconvene.trace.log_past import LogPast, read_log_past
+from reconvene.trace.log_recorder import LogRecorder
+from reconvene.trace.recorder import Recorder
+
+__all__ = ["SiteTrace", "trace_quorum"]
+
+
+class SiteTrace:
+    """Raises Unavailable where the trace can't be kept, or tells that the site's directory is an older one."""
+
+    def __init__(
+        self,
+        config: Config,
+        groups: Groups,
+        replica: Replica,
+        author: Callable[[int], str],
+        t: int,
+        stopped: Callable[[str], None],
+    ) -> None:
+        directory = config.trace.dir
+        assert directory is not None
+        incarnation = groups.site.incarnation
+        try:
+            stack = "corel" if config.log.enabled else "evs"
+            write_run(directory, config.cluster, config.names, config.order.engine, stack, trace_quorum(config))
+            self.journal = Journal(directory, config.name, config.trace.max_bytes, stopped)
+        except OSError as error:
+            raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
+        past = self.journal.past
+        try:
+            if past.incarnation >= incarnation:
+                raise Unavailable(
+                    f"{config.dir}: would begin incarnation {incarnation}, but {self.journal.path} already has"
+                    f" {past.incarnation}: the directory is not the one that this site last used"
+                )
+            recorder = Recorder(config.name, config.names, self.journal.append, past.next_n)
+            self._log = LogRecorder(recorder, author)
+            begun = LogPast() if past.incarnation == 0 else read_log_past(self.journal.path)
+            if not past.ended:
+                recorder.resume(past.incarnation, past.conf)
+                self._log.catch_up(t, begun, replica)
+                recorder.fail(t)
+                recorder.begin(incarnation)
+            else:
+                recorder.begin(incarnation)
+                self._log.catch_up(t, begun, replica)
+            self.journal.flush()
+        except OSError as error:
+            self.journal.close()
+            raise Unavailable(f"{directory}: can't go on with a trace: {error}") from None
+        except BaseException:
+            self.journal.close()
+            raise
+        self._recorder = recorder
+        self._groups = GroupRecorder(recorder, groups)
+
+    def turn(self, t: int, events: Sequence[Event], log: Sequence[LogEvent]) -> None:
+        self._groups.turn(t, events)
+        if log:
+            self._log.events(t, log)
+        self.journal.flush()
+
+    def close(self, t: int, left: bool) -> None:
+        """`left`: in good order, with everything recorded that storage has; else the next start counts it failed."""
+        if left:
+            self._recorder.stop(t)
+        self.journal.close()
+
+    def status(self) -> dict[str, object]:
+        return {"bytes": self.journal.bytes, "stopped": self.journal.stopped}
+
+
+def trace_quorum(config: Config) -> dict[str, object]:
+    """As run.json has it, where a quorum is over all nodes: who is no replica weighs nothing."""
+    quorum = config.log.quorum
+    if quorum.get("kind") == "majority" and len(config.replicas) < len(config.names):
+        return {"kind": "weighted", "weights": dict.fromkeys(config.replicas, 1)}
+    return dict(quorum)
