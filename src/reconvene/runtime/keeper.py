@@ -56,29 +56,35 @@ class Keeper:
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._closing = Event()
-        # A process that ends without closing is a crash like others, which the store survives.
-        self._thread = Thread(target=self._run, name="keeper", daemon=True)
-        self._thread.start()
+        self._thread: Thread | None = None
 
     def persist(self, writes: list[Persist]) -> None:
         ops = [Put(write.key.encode(), write.value) for write in writes]
-        self._jobs.put(_Job(ops, [write.token for write in writes], []))
+        self._hand_over(_Job(ops, [write.token for write in writes], []))
 
     def write(self, token: int, ops: Sequence[Op], writes: Sequence[Persist] = ()) -> None:
         """The log's operations, and with them, surely in the same transaction, what the site wants persisted."""
         if writes:
             ops = [*(Put(write.key.encode(), write.value) for write in writes), *ops]
-        self._jobs.put(_Job(ops, [write.token for write in writes], [token]))
+        self._hand_over(_Job(ops, [write.token for write in writes], [token]))
 
     async def close(self) -> None:
         """Ends the thread; what was handed over is still written, but what the disk refuses is given up.
 
         Nothing is called any more."""
         self._closing.set()
-        self._jobs.put(None)
-        await self._loop.run_in_executor(None, self._thread.join)
+        if self._thread is not None:
+            self._jobs.put(None)
+            await self._loop.run_in_executor(None, self._thread.join)
 
     # -- on the loop
+
+    def _hand_over(self, job: _Job) -> None:
+        self._jobs.put(job)
+        if self._thread is None:
+            # A process that ends without closing is a crash like others, which the store survives.
+            self._thread = Thread(target=self._run, name="keeper", daemon=True)
+            self._thread.start()
 
     def _done(self, job: _Job) -> None:
         if self._closing.is_set():
