@@ -7,7 +7,7 @@ import pytest
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event, Sent
 from reconvene.errors import Malformed
 from reconvene.ids import Service
-from reconvene.runtime.journal import Journal, Past, write_run
+from reconvene.runtime.journal import Journal, Past, run_quorum, write_run
 from reconvene.trace.events import Row
 from reconvene.trace.reader import read_rows, read_run
 from reconvene.trace.recorder import Recorder
@@ -123,17 +123,28 @@ def test_a_full_disk_stops_the_trace_and_not_the_site(tmp_path: Path) -> None:
 
 
 def test_the_run_is_described_once(tmp_path: Path) -> None:
-    write_run(tmp_path, "wired", ("a", "b"), "atop")
-    write_run(tmp_path, "other", ("a", "b"), "atop")
+    quorum: dict[str, object] = {"kind": "weighted", "weights": {"a": 2, "b": 1}}
+    write_run(tmp_path, "wired", ("a", "b"), "atop", "corel", quorum)
+    write_run(tmp_path, "other", ("a", "b"), "atop", "evs", {"kind": "majority"})
     run = read_run(tmp_path)
     assert (run.run, run.nodes, run.settled) == ("wired", ["a", "b"], False)
+    assert (run.stack, run.quorum) == ("corel", quorum)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl", "run.json"]
 
 
 def test_a_trace_that_stopped_is_not_judged(tmp_path: Path) -> None:
-    write_run(tmp_path, "wired", ("a", "b"), "atop")
+    write_run(tmp_path, "wired", ("a", "b"), "atop", "corel", {"kind": "majority"})
     journal, _ = open_journal(tmp_path, 10)
     record(journal, 1, FIRST)
     journal.close()
     with pytest.raises(Malformed, match=r"a\.jsonl: the trace of a stopped at its limit"):
         read_run(tmp_path)
+
+
+def test_a_quorum_of_some_sites_is_told_as_weights() -> None:
+    majority = {"kind": "majority"}
+    assert run_quorum(("a", "b", "c"), (), majority) == majority
+    assert run_quorum(("a", "b", "c"), ("a", "b", "c"), majority) == majority
+    assert run_quorum(("a", "b", "c"), ("c", "a"), majority) == {"kind": "weighted", "weights": {"a": 1, "c": 1}}
+    grid = {"kind": "grid", "rows": [["a"], ["b"]]}
+    assert run_quorum(("a", "b", "c"), ("a", "b"), grid) == grid

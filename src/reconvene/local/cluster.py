@@ -9,7 +9,7 @@ import re
 import secrets
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -378,7 +378,12 @@ class LocalCluster:
             settled=settled,
             components=self.components or (self.names,),
             down=down,
+            log=self._log_settings(),
         )
+
+    def _log_settings(self) -> Mapping[str, object]:
+        told = self.choices.settings.get("log", {})
+        return told if isinstance(told, Mapping) else {}
 
     def _is_at_rest(self) -> bool:
         """All sites together, with no fault, and nothing happened for a while."""

@@ -8,10 +8,11 @@ in one configuration with all whom it can talk with, and nothing new in any file
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reconvene.errors import Rejected
+from reconvene.runtime.journal import run_quorum
 from reconvene.trace.events import SCHEMA, Run
 from reconvene.trace.writer import RUN_FILE, encode_run, node_file, stopped_file
 
@@ -31,8 +32,14 @@ def write_run(
     settled: bool,
     components: Sequence[Sequence[str]],
     down: Sequence[str],
+    log: Mapping[str, object] | None = None,
 ) -> None:
-    """run.json, whole or not at all; and an empty file for each node that has none yet."""
+    """run.json, whole or not at all; and an empty file for each node that has none yet.
+
+    `log`: what the sites' configurations say under [log]; None: nothing, so that there is a log at all of them.
+    """
+    told = {} if log is None else log
+    replicas, quorum = told.get("replicas"), told.get("quorum")  # of other types: the sites will refuse them
     directory.mkdir(parents=True, exist_ok=True)
     for node in nodes:
         node_file(directory, node).touch()
@@ -40,13 +47,17 @@ def write_run(
         schema=SCHEMA,
         run=run,
         nodes=list(nodes),
-        stack="evs",
+        stack="corel" if told.get("enabled", True) else "evs",
         order=order,
         seed=0,
         settled=settled,
         components=[list(component) for component in components],
         down=sorted(down),
-        quorum={"kind": "majority"},
+        quorum=run_quorum(
+            nodes,
+            replicas if isinstance(replicas, Sequence) else (),
+            quorum if isinstance(quorum, Mapping) else {"kind": "majority"},
+        ),
     )
     scratch = directory / f".{RUN_FILE}.{os.getpid()}"
     scratch.write_bytes(encode_run(document))

@@ -6,7 +6,7 @@ for good, since with a hole in it, it could not be judged.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import msgspec
 from reconvene.trace.events import SCHEMA, Row, Run
 from reconvene.trace.writer import RUN_FILE, encode_row, encode_run, node_file, stopped_file
 
-__all__ = ["Journal", "Past", "write_run"]
+__all__ = ["Journal", "Past", "run_quorum", "write_run"]
 
 _CHUNK = 1 << 16
 _MOST_ROWS = 1 << 16
@@ -168,3 +168,10 @@ def write_run(
         draft.unlink()
     for node in nodes:
         node_file(directory, node).touch()
+
+
+def run_quorum(nodes: Collection[str], replicas: Collection[str], quorum: Mapping[str, object]) -> dict[str, object]:
+    """As run.json has it, where a quorum is over all nodes: who is no replica weighs nothing."""
+    if quorum.get("kind") == "majority" and replicas and len(replicas) < len(nodes):
+        return {"kind": "weighted", "weights": dict.fromkeys(sorted(replicas), 1)}
+    return dict(quorum)

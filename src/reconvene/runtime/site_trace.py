@@ -12,13 +12,13 @@ from reconvene.corel.events import LogEvent
 from reconvene.corel.replica import Replica
 from reconvene.errors import Unavailable
 from reconvene.runtime.config import Config
-from reconvene.runtime.journal import Journal, write_run
+from reconvene.runtime.journal import Journal, run_quorum, write_run
 from reconvene.trace.group_recorder import GroupRecorder
 from reconvene.trace.log_past import LogPast, read_log_past
 from reconvene.trace.log_recorder import LogRecorder
 from reconvene.trace.recorder import Recorder
 
-__all__ = ["SiteTrace", "trace_quorum"]
+__all__ = ["SiteTrace"]
 
 
 class SiteTrace:
@@ -37,8 +37,14 @@ class SiteTrace:
         assert directory is not None
         incarnation = groups.site.incarnation
         try:
-            stack = "corel" if config.log.enabled else "evs"
-            write_run(directory, config.cluster, config.names, config.order.engine, stack, trace_quorum(config))
+            write_run(
+                directory,
+                config.cluster,
+                config.names,
+                config.order.engine,
+                "corel" if config.log.enabled else "evs",
+                run_quorum(config.names, config.log.replicas, config.log.quorum),
+            )
             self.journal = Journal(directory, config.name, config.trace.max_bytes, stopped)
         except OSError as error:
             raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
@@ -84,11 +90,3 @@ class SiteTrace:
 
     def status(self) -> dict[str, object]:
         return {"bytes": self.journal.bytes, "stopped": self.journal.stopped}
-
-
-def trace_quorum(config: Config) -> dict[str, object]:
-    """As run.json has it, where a quorum is over all nodes: who is no replica weighs nothing."""
-    quorum = config.log.quorum
-    if quorum.get("kind") == "majority" and len(config.replicas) < len(config.names):
-        return {"kind": "weighted", "weights": dict.fromkeys(config.replicas, 1)}
-    return dict(quorum)
