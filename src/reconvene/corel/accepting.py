@@ -42,6 +42,13 @@ class Accepting:
         """… and those that are not green yet, these included."""
         self.open_bytes = 0
         self._waits = False
+        self.recount()
+
+    def recount(self) -> None:
+        """What waits is another than it was: the replica has another number, or a base that covers some of it."""
+        queue = self._queue
+        self._sizes.clear()
+        self.open_messages, self.open_bytes = self.pending, self._pending_bytes
         for waiting in queue.accepted:
             self._count(waiting.heading)
         for entry in queue.pending():
@@ -64,17 +71,10 @@ class Accepting:
         self, messages: Sequence[bytes], kind: Kind = Kind.DATA, session: bytes | None = None, number: int = 0
     ) -> int:
         """Takes all of them, or raises; gives the counter of the first."""
-        limits = self._limits
-        size = sum(map(len, messages))
         if not messages:
             raise Rejected("nothing to append")
-        if max(map(len, messages)) > limits.message_bytes:
-            raise Rejected(f"a message of {max(map(len, messages))} bytes is larger than {limits.message_bytes}")
-        if self.open_messages + len(messages) > limits.red_messages or self.open_bytes + size > limits.red_bytes:
-            raise Unavailable(
-                f"{self.open_messages} messages of {self.open_bytes} bytes wait to be ordered: at most"
-                f" {limits.red_messages} of {limits.red_bytes} may"
-            )
+        self.check(messages)
+        size = sum(map(len, messages))
         first = self._queue.next_counter() + self.pending
         self._runs.append(_Run(kind, messages, session, number))
         self.pending += len(messages)
@@ -83,9 +83,24 @@ class Accepting:
         self.open_bytes += size
         return first
 
+    def check(self, messages: Sequence[bytes]) -> None:
+        """Raises where `append` would not take them."""
+        limits = self._limits
+        size = sum(map(len, messages))
+        if messages and max(map(len, messages)) > limits.message_bytes:
+            raise Rejected(f"a message of {max(map(len, messages))} bytes is larger than {limits.message_bytes}")
+        if self.open_messages + len(messages) > limits.red_messages or self.open_bytes + size > limits.red_bytes:
+            raise Unavailable(
+                f"{self.open_messages} messages of {self.open_bytes} bytes wait to be ordered: at most"
+                f" {limits.red_messages} of {limits.red_bytes} may"
+            )
+
     def close(self, time: int) -> list[Heading]:
         """Makes batches of what was appended, unless earlier ones are being synced. Gives them."""
         if not self._runs or self._waits:
+            return []
+        if self._queue.own is None:
+            self._drop()
             return []
         made: list[Heading] = []
         taken = 0
@@ -95,6 +110,13 @@ class Accepting:
             made.append(self._accept(kind, messages, sources, size, time))
         self._waits = True
         return made
+
+    def _drop(self) -> None:
+        """It is no replica any more: what is in no batch, and so was never told as accepted, is not taken."""
+        self._runs.clear()
+        self.open_messages -= self.pending
+        self.open_bytes -= self._pending_bytes
+        self.pending = self._pending_bytes = 0
 
     def _next(self) -> tuple[Kind, list[bytes], list[Source], int]:
         """The next batch's messages."""

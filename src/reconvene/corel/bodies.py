@@ -3,7 +3,7 @@
 Bounded: what is not durable is bounded by the replica's limits, what is cached by `cache_bytes`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from reconvene.corel.batch import BatchId, Heading, decode_heading
 from reconvene.corel.layout import body_key
@@ -61,6 +61,11 @@ class Bodies:
 
     def heading_of(self, author: int, first: int) -> Heading:
         return self.heading(BatchId(author, first))
+
+    def forget(self, last: Mapping[int, int]) -> None:
+        """All up to these authors' counters are deleted."""
+        for batch in [batch for batch in self._cached if batch.first <= last.get(batch.author, 0)]:
+            self.drop(batch)
 
     def drop(self, batch: BatchId) -> None:
         """It is deleted."""

@@ -10,14 +10,20 @@ from reconvene.corel.durable import Durable
 from reconvene.corel.events import Green, LogEvent
 from reconvene.corel.layout import BASE, Base, Record, decode_place, green_key, position_of
 from reconvene.corel.limits import LogLimits
+from reconvene.corel.load import names_of
 from reconvene.corel.messages import BaseSent, encode
 from reconvene.corel.queue import Queue
 from reconvene.corel.replicas import ReplicaSet, applies, decode_change
+from reconvene.corel.sessions import Row
+from reconvene.corel.taking import Taking
 from reconvene.errors import Malformed
 from reconvene.ids import Service
 from reconvene.storage.tables import Put, Reader
 
 __all__ = ["Home"]
+
+_BASE_ROWS = 256
+"""Client sessions in one message."""
 
 
 class Home:
@@ -52,6 +58,9 @@ class Home:
         """The set of replicas has changed since the last round began."""
         self.on_green: Callable[[Heading, int], None] = lambda heading, position: None
         """Told of each green batch, in order, before anyone else."""
+        self.on_restored: Callable[[], None] = lambda: None
+        """Told that another replica's base was taken."""
+        self.taking = Taking(tables, queue.bodies, limits.sessions)
 
     def tell(self, event: LogEvent) -> None:
         self.events.append(event)
@@ -64,17 +73,31 @@ class Home:
         self.durable.record_changed = True
 
     def green(self, heading: Heading, position: int) -> None:
-        """A batch is green: what follows from it at every replica alike."""
+        """A batch is green here, and may be told so at once."""
+        self.apply(heading, position)
+        self.tell(Green(heading, position))
+
+    def apply(self, heading: Heading, position: int) -> None:
+        """What follows from a green batch at every replica alike. It is written with its place."""
         if heading.kind is Kind.CHANGE:
             change = self._change(heading)
             if change is not None:
-                self.record.replicas = change
+                self.set_replicas(change)
                 self.record.forced = False
-                self.queue.own = change.number_of(self.name)
                 self.set_changed = True
-                self.touch()
+        body = self.queue.bodies.get(heading.id)
+        self.queue.green_size += len(body)
+        if heading.sourced:
+            self.durable.ops += self.taking.take(heading, body, position)
         self.on_green(heading, position)
-        self.tell(Green(heading, position))
+
+    def set_replicas(self, replicas: ReplicaSet) -> None:
+        """Who is left out, or comes under another number, accepts nothing until it has entered as one of them."""
+        self.record.replicas = replicas
+        self.record.names.update(names_of(replicas))
+        if replicas.number_of(self.name) != self.queue.own:
+            self.queue.own = None
+        self.touch()
 
     def _change(self, heading: Heading) -> ReplicaSet | None:
         """The set that the batch makes of the present one; None where it was made for another."""
@@ -84,11 +107,25 @@ class Home:
             return None  # the same bytes, and the same answer, at every replica
         return change.result if applies(change, self.record.replicas) else None
 
-    def enter(self, replicas: ReplicaSet) -> None:
-        """It takes part as one of these: a new replica learns its number."""
-        number = replicas.number_of(self.name)
-        if number is not None and number != self.queue.own:
-            self.queue.renumber(number)
+    def enter(self) -> bool:
+        """Recovery is over: a new replica learns its number, and what it had accepted under another gets this one. Not
+        before, for only now is it known what of that others have. Tells whether the number is another one."""
+        queue = self.queue
+        number = self.record.replicas.number_of(self.name)
+        if number is None or number == queue.own:
+            return False
+        if queue.accepted and queue.accepted[0].heading.author != number:
+            queue.renumber(number)
+        self.taking.pending.restart(self.waiting(), queue.bodies)
+        queue.own = number
+        return True
+
+    def waiting(self) -> Iterator[Heading]:
+        """All that is here and not green."""
+        for entry in self.queue.pending():
+            yield entry.heading
+        for waiting in self.queue.accepted:
+            yield waiting.heading
 
     def placed(self, start: int, end: int) -> Iterator[tuple[Heading, Timestamp, bool]]:
         """Batches that are green or yellow here, from one position to before another: heading, timestamp, marked."""
@@ -111,15 +148,23 @@ class Home:
 
     def base_messages(self, round_: int) -> Iterator[BaseSent]:
         """What was truncated here."""
-        yield BaseSent(round_, msgpack.encode(self.queue.base), [], last=True)
+        base, rows = msgpack.encode(self.queue.base), list(self.taking.folded.rows())
+        for start in range(0, len(rows) - _BASE_ROWS, _BASE_ROWS):
+            yield BaseSent(round_, base, rows[start : start + _BASE_ROWS], last=False)
+        done = max(0, -(-len(rows) // _BASE_ROWS) - 1) * _BASE_ROWS
+        yield BaseSent(round_, base, rows[done:], last=True)
 
-    def restore(self, base: Base, message: BaseSent) -> None:
-        """Takes another replica's base for its own."""
+    def restore(self, base: Base, sessions: Sequence[Row]) -> None:
+        """Takes another replica's base for its own. Raises Malformed, and changes nothing then."""
+        ops = self.taking.restore(sessions)
         self.queue.restore(base)
-        self.record.replicas = base.replicas
-        self.durable.ops.append(Put(BASE, msgpack.encode(base)))
-        self.enter(base.replicas)
+        self.durable.ops += (*ops, Put(BASE, msgpack.encode(base)))
+        self.taking.pending.restart(self.waiting(), self.queue.bodies)
+        self.record.names.update(base.names)
+        if base.replicas.epoch >= self.record.replicas.epoch:
+            self.set_replicas(base.replicas)
         self.touch()
+        self.on_restored()
 
     def pending_sets(self) -> list[ReplicaSet]:
         """The set at the green line, and those that pending changes would make of it."""

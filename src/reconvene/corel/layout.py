@@ -7,8 +7,11 @@
     YELLOW     number             a batch of the yellow zone; numbers grow along it
     RED        timestamp          a batch of the red part, which is in the order of timestamps
     ACCEPTED   first              a batch of this replica's own that has no timestamp yet
-    SESSIONS   session            what is green of a client session
-    SNAPSHOTS  …                  an application's snapshot, in pieces
+    SESSIONS   session            what is green of a client session …
+    FOLDED     session            … and what of it was truncated
+    VOIDS      position           of a green batch: which of its messages count for nothing
+    SNAPSHOTS  position           what is known of an application's snapshot (`snapshots.Meta`)
+    PIECES     position, index    a piece of it
     LINE                          the green line (`Line`)
 
 The first byte tells the table. A colour changes by moving the small value.
@@ -23,9 +26,11 @@ from reconvene.corel.replicas import ReplicaSet
 from reconvene.errors import Malformed, Unavailable
 
 __all__ = [
-    "ACCEPTED", "BASE", "BODIES", "FORMAT", "GREEN", "LINE", "RECORD", "RED", "SESSIONS", "SNAPSHOTS", "YELLOW",
-    "Base", "Line", "Place", "Record", "accepted_key", "body_key", "decode_base", "decode_line", "decode_place",
-    "decode_record", "encode_place", "green_key", "position_of", "red_key", "table_end", "yellow_key",
+    "ACCEPTED", "BASE", "BODIES", "FOLDED", "FORMAT", "GREEN", "LINE", "PIECES", "RECORD", "RED", "SESSIONS",
+    "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "accepted_key", "author_of", "batch_of",
+    "body_key", "decode_base", "decode_line", "decode_place", "decode_record", "encode_author", "encode_place",
+    "green_key", "piece_key", "position_of", "red_key", "session_key", "snapshot_key", "table_end", "timestamp_of",
+    "void_key", "yellow_key",
 ]  # fmt: skip
 
 FORMAT = 1
@@ -41,8 +46,13 @@ BASE = b"\x07"
 SESSIONS = b"\x08"
 SNAPSHOTS = b"\x09"
 LINE = b"\x0a"
+FOLDED = b"\x0b"
+VOIDS = b"\x0c"
+PIECES = b"\x0d"
 
+_U16 = Layout(">H")
 _U64 = Layout(">Q")
+_PIECE = Layout(">QI")
 _BODY = Layout(">HQ")
 _PLACE = Layout(">HQIB")
 
@@ -73,8 +83,51 @@ def red_key(timestamp: Timestamp) -> bytes:
     return RED + b"".join(map(_U64.pack, timestamp))
 
 
+def timestamp_of(key: bytes) -> Timestamp:
+    """Of a red batch's key. Raises Malformed."""
+    if len(key) % _U64.size != 1:
+        raise Malformed(f"a red batch under {key.hex()}")
+    return tuple(number for (number,) in _U64.iter_unpack(memoryview(key)[1:]))
+
+
+def batch_of(key: bytes) -> BatchId:
+    """Of a body's key. Raises Malformed."""
+    if len(key) != 1 + _BODY.size:
+        raise Malformed(f"a batch under {key.hex()}")
+    return BatchId(*_BODY.unpack_from(key, 1))
+
+
 def accepted_key(first: int) -> bytes:
     return ACCEPTED + _U64.pack(first)
+
+
+def encode_author(author: int) -> bytes:
+    """What is kept under it: the number that the replica had then."""
+    return _U16.pack(author)
+
+
+def author_of(value: bytes) -> int:
+    """Raises Malformed."""
+    if len(value) != _U16.size:
+        raise Malformed(f"an accepted batch's author of {len(value)} bytes")
+    author: int = _U16.unpack(value)[0]
+    return author
+
+
+def session_key(table: bytes, session: bytes) -> bytes:
+    return table + session
+
+
+def void_key(position: int) -> bytes:
+    return VOIDS + _U64.pack(position)
+
+
+def snapshot_key(position: int) -> bytes:
+    return SNAPSHOTS + _U64.pack(position)
+
+
+def piece_key(position: int, index: int) -> bytes:
+    return PIECES + _PIECE.pack(position, index)
 
 
 class Place(Struct, frozen=True, gc=False):
@@ -122,6 +175,8 @@ class Record(Struct, kw_only=True):
     """The set was last changed by force."""
     identities: dict[int, bytes] = field(default_factory=dict)
     """By replica number: the storage that was seen under it."""
+    names: dict[int, str] = field(default_factory=dict)
+    """By replica number: the site's name, also of replicas that are none any more."""
 
 
 class Base(Struct, kw_only=True):
@@ -133,12 +188,18 @@ class Base(Struct, kw_only=True):
     replicas: ReplicaSet
     time: int = 0
     """The highest author's clock below."""
+    size: int = 0
+    """Of the bodies below, in bytes."""
+    names: dict[int, str] = field(default_factory=dict)
+    """By number: the names of all replicas that there were below."""
 
 
 class Line(Struct, array_like=True, frozen=True):
     green: int
     last_green: dict[int, int]
     """By author: the counter of its last green message."""
+    size: int = 0
+    """Of all green bodies, truncated ones too, in bytes."""
 
 
 def decode_line(stored: bytes) -> Line:

@@ -19,3 +19,13 @@ class LogLimits:
     """Of the batches that are made, and synced, together."""
     cache_bytes: int = 32 << 20
     """Of bodies kept in memory though stable storage has them."""
+    sessions: int = 10_000
+    """Client sessions that are remembered: the one that is silent for longest is forgotten, and what it sends again
+    is taken again. Part of the log's meaning: the same at every replica."""
+    snapshot_bytes: int = 256 << 20
+    """Of a snapshot of an application's state machine: a larger one is rejected."""
+    keep_bytes: int = 64 << 20
+    """Of green batches that are kept for readers though every replica has them and a snapshot covers them."""
+    retain_bytes: int | None = None
+    retain_age_ns: int | None = None
+    """Of green batches: what is beyond either goes, even where a replica still lacks it. None: no such limit."""

@@ -16,6 +16,7 @@ from reconvene.corel.layout import (
     YELLOW,
     Base,
     Record,
+    author_of,
     decode_base,
     decode_line,
     decode_place,
@@ -29,7 +30,7 @@ from reconvene.corel.replicas import ReplicaSet
 from reconvene.errors import Malformed
 from reconvene.storage.tables import Op, Put, Reader
 
-__all__ = ["create", "exists", "fill", "load_base", "load_record", "stored_green"]
+__all__ = ["create", "exists", "fill", "last_green", "load_base", "load_record", "names_of", "stored_green"]
 
 
 def exists(tables: Reader) -> bool:
@@ -39,9 +40,14 @@ def exists(tables: Reader) -> bool:
 def create(identity: bytes, replicas: ReplicaSet) -> list[Op]:
     """What is to be synced before a replica starts for the first time."""
     return [
-        Put(RECORD, msgpack.encode(Record(identity=identity, replicas=replicas))),
-        Put(BASE, msgpack.encode(Base(replicas=replicas))),
+        Put(RECORD, msgpack.encode(Record(identity=identity, replicas=replicas, names=names_of(replicas)))),
+        Put(BASE, msgpack.encode(Base(replicas=replicas, names=names_of(replicas)))),
     ]
+
+
+def names_of(replicas: ReplicaSet) -> dict[int, str]:
+    """By number."""
+    return {replica.number: replica.name for replica in replicas.replicas}
 
 
 def load_record(tables: Reader) -> Record:
@@ -63,18 +69,22 @@ def fill(queue: Queue, bodies: Bodies, tables: Reader) -> None:
     line = tables.get(LINE)
     if line is not None:
         found = decode_line(line)
-        queue.load_green(found.green, found.last_green)
+        queue.load_green(found.green, found.last_green, found.size)
     for key, value in tables.scan(YELLOW, table_end(YELLOW)):
         place = decode_place(value)
         queue.load(bodies.heading(place.id), place, Color.YELLOW, position_of(key))
     for _, value in tables.scan(RED, table_end(RED)):
         place = decode_place(value)
         queue.load(bodies.heading(place.id), place, Color.RED)
-    for key, _ in tables.scan(ACCEPTED, table_end(ACCEPTED)):
-        own = queue.own
-        if own is None:
-            raise Malformed("the log's storage has messages of a replica that it is not")
-        queue.load_accepted(bodies.heading_of(own, position_of(key)))
+    for key, value in tables.scan(ACCEPTED, table_end(ACCEPTED)):
+        queue.load_accepted(bodies.heading_of(author_of(value), position_of(key)))
+
+
+def last_green(tables: Reader, bodies: Bodies, start: int, end: int, most: int) -> Iterator[tuple[int, Heading]]:
+    """The last green batches on stable storage between two positions, at most so many, in order."""
+    keys = [(position_of(key), value) for key, value in tables.scan(green_key(max(start, end - 8 * most)), green_key(end))]
+    for position, value in keys[-most:]:
+        yield position, bodies.heading(decode_place(value).id)
 
 
 def stored_green(tables: Reader, bodies: Bodies, position: int, end: int) -> Iterator[tuple[int, Heading]]:

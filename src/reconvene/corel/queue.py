@@ -7,7 +7,7 @@ that only grows; the yellow zone is a sequence; the red part is in the order of 
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from reconvene.corel.layout import (
     Place,
     accepted_key,
     body_key,
+    encode_author,
     encode_place,
     green_key,
     red_key,
@@ -84,8 +85,12 @@ class Queue:
         """The author's number that its own messages have, if it is a replica."""
         self.bodies = bodies
         self.recent = Recent(self.green)
+        self.green_size = base.size
+        """Of all green bodies, truncated ones too, in bytes."""
         self.yellow_messages = 0
         self.red_messages = 0
+        self.on_had: Callable[[Heading], None] = lambda heading: None
+        """Told of each batch that it has from now on."""
         self._durable = durable
         self._next_yellow = 1
 
@@ -116,7 +121,7 @@ class Queue:
         waiting = Waiting(heading, marked=False, durable=False)
         self.accepted.append(waiting)
         self.bodies.put(heading.id, body)
-        self._durable.ops += (Put(body_key(heading.id), body), Put(accepted_key(heading.first), b""))
+        self._durable.ops += (Put(body_key(heading.id), body), Put(accepted_key(heading.first), encode_author(heading.author)))
         return waiting
 
     def renumber(self, own: int) -> None:
@@ -151,12 +156,13 @@ class Queue:
     def _had(self, heading: Heading, body: bytes | None) -> None:
         """Notes that the replica has it, and stores its body unless that is stored."""
         self.last[heading.author] = max(heading.last, self.last.get(heading.author, 0))
-        if heading.author == self.own and self.accepted and self.accepted[0].heading.first == heading.first:
+        if self.accepted and self.accepted[0].heading.id == heading.id:
             self.accepted.popleft()
             self._durable.ops.append(Put(accepted_key(heading.first), None))
         elif body is not None:
             self.bodies.put(heading.id, body)
             self._durable.ops.append(Put(body_key(heading.id), body))
+        self.on_had(heading)
 
     def _append_yellow(self, entry: Entry) -> None:
         entry.color = Color.YELLOW
@@ -283,6 +289,7 @@ class Queue:
         """Everything below the base's position counts as had, and green."""
         self.base = base
         self.green = base.position
+        self.green_size = base.size
         self.last_green = dict(base.last_green)
         for author, last in base.last_green.items():
             self.last[author] = max(last, self.last.get(author, 0))
@@ -290,11 +297,12 @@ class Queue:
             if entry.heading.last <= self.last_green.get(entry.heading.author, 0):
                 self._remove(entry)
                 del self.entries[entry.heading.id]
-                self._durable.ops += (Put(entry.key(), None), Put(body_key(entry.heading.id), None))
-        own = self.last_green.get(-1 if self.own is None else self.own, 0)
-        while self.accepted and self.accepted[0].heading.last <= own:
-            heading = self.accepted.popleft().heading
-            self._durable.ops += (Put(accepted_key(heading.first), None), Put(body_key(heading.id), None))
+                self._durable.ops.append(Put(entry.key(), None))
+        while self.accepted and self.accepted[0].heading.last <= self.last_green.get(self.accepted[0].heading.author, 0):
+            self._durable.ops.append(Put(accepted_key(self.accepted.popleft().heading.first), None))
+        for author, last in self.last_green.items():
+            self._durable.ops.append(Clear(body_key(BatchId(author, 0)), body_key(BatchId(author, last + 1))))
+        self.bodies.forget(self.last_green)
         self._durable.ops.append(Clear(GREEN, table_end(GREEN)))
         self.recent.restart(self.green)
 
@@ -308,8 +316,9 @@ class Queue:
 
     # -- loading
 
-    def load_green(self, line: int, last_green: dict[int, int]) -> None:
+    def load_green(self, line: int, last_green: dict[int, int], size: int) -> None:
         self.green = line
+        self.green_size = size
         self.last_green = dict(last_green)
         for author, last in last_green.items():
             self.last[author] = max(last, self.last.get(author, 0))

@@ -23,7 +23,7 @@ from reconvene.corel.handler import Handler, Phase
 from reconvene.corel.home import Home
 from reconvene.corel.layout import LINE, RECORD, Line
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.load import fill, load_base, load_record, stored_green
+from reconvene.corel.load import fill, last_green, load_base, load_record, stored_green
 from reconvene.corel.messages import (
     ACK,
     BARRIER,
@@ -58,6 +58,9 @@ from reconvene.corel.messages import (
 from reconvene.corel.ordering import Ordering
 from reconvene.corel.queue import Queue
 from reconvene.corel.replicas import Change, ReplicaSet, encode_change
+from reconvene.corel.retries import Part
+from reconvene.corel.sessions import check_session
+from reconvene.corel.taking import LOOKED_BACK
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.storage.tables import Op, Put, Reader
@@ -101,6 +104,11 @@ class Replica:
         self.home.keeps = keeps
         self.home.on_green = self._green
         self.accepting = Accepting(queue, incarnation, self.limits)
+        self.home.on_restored = self.accepting.recount
+        self.home.taking.look_back(
+            last_green(tables, bodies, base.position, queue.green, LOOKED_BACK), self.home.waiting()
+        )
+        queue.on_had = self._had
         self.barriers = Barriers(self.home)
         self.malformed = 0
         """Messages of the log that made no sense."""
@@ -171,9 +179,7 @@ class Replica:
 
     # -- applications
 
-    def append(
-        self, messages: Sequence[bytes], kind: Kind = Kind.DATA, session: bytes | None = None, number: int = 0
-    ) -> int:
+    def append(self, messages: Sequence[bytes], kind: Kind = Kind.DATA) -> int:
         """Takes messages; gives the counter of the first among its author's: Accepted will tell when they are
         durable, Green where they are in the order.
 
@@ -181,7 +187,41 @@ class Replica:
         """
         if not self.is_replica:
             raise Rejected(f"site {self.name} keeps no replica of the log")
-        return self.accepting.append(messages, kind, session, number)
+        return self.accepting.append(messages, kind)
+
+    def append_once(self, messages: Sequence[bytes], session: bytes, number: int) -> list[Part]:
+        """The same under a client session, whose own number the first message has; the others follow. What is known
+        here of the session, green or not, is not taken again. Gives what became of all of them, in order.
+
+        Where two replicas took the same number, the first in the order counts, and the other is void (`voids`).
+        """
+        if not self.is_replica:
+            raise Rejected(f"site {self.name} keeps no replica of the log")
+        check_session(session, number)
+        taking, accepting, own = self.home.taking, self.accepting, self.queue.own
+        assert own is not None, "it is a replica"
+        parts = list(taking.parts(session, number, len(messages)))
+        chosen = [messages[part.number - number :][: part.count] for part in parts]
+        accepting.check([message for part, some in zip(parts, chosen, strict=True) if part.new for message in some])
+        for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
+            if part.new:
+                first = accepting.append(some, Kind.DATA, session, part.number)
+                taking.pending.add(session, part.number, part.count, own, first)
+                parts[index] = Part(part.number, part.count, own, first, new=True)
+        return parts
+
+    def voids(self, position: int, heading: Heading) -> tuple[int, ...]:
+        """Of a green batch: the indices of messages that are a client's retries of earlier ones."""
+        return self.home.taking.voids(position, heading)
+
+    def positions(self, position: int, heading: Heading) -> list[int | None]:
+        """Of each message of a green batch: where it counts, which is elsewhere if it is void. None: that is not
+        known here any more."""
+        return self.home.taking.positions(position, heading)
+
+    def name_of(self, number: int) -> str:
+        """Of an author: its site's name, also where it is no replica any more."""
+        return self.home.record.names.get(number, f"#{number}")
 
     def propose(self, replicas: ReplicaSet) -> int:
         """Changes the set of replicas through the log; gives the counter of the change's message.
@@ -238,6 +278,8 @@ class Replica:
         self._handler.start()
 
     def _opened(self, primary: int) -> None:
+        if self.home.enter():
+            self.accepting.recount()
         self._ordering = Ordering(self.home, primary, self._handler.participants)
         self._sent = self._told = 0
         if primary:
@@ -328,10 +370,8 @@ class Replica:
         handler, record = self._handler, self.home.record
         if handler.stopped or message.replicas.epoch <= record.replicas.epoch:
             return
-        record.replicas = message.replicas
+        self.home.set_replicas(message.replicas)
         record.forced = True
-        self.queue.own = message.replicas.number_of(self.name)
-        self.home.touch()
         self._begin(handler.conf, handler.round + 1, handler.members)
 
     # -- turns
@@ -339,6 +379,11 @@ class Replica:
     def _green(self, heading: Heading, position: int) -> None:
         if heading.author == self.queue.own:
             self.accepting.ordered(heading.first)
+
+    def _had(self, heading: Heading) -> None:
+        """A batch is here. The replica's own are known from when they were appended."""
+        if heading.sourced and heading.author != self.queue.own:
+            self.home.taking.pending.add_batch(heading, self.queue.bodies)
 
     def close_batches(self, time: int) -> None:
         """Makes batches of what was appended; `time`: this site's clock, ns since 1970."""
@@ -396,6 +441,7 @@ class Replica:
             queue.bodies.synced(write.bodies)
             self._durable_green = max(self._durable_green, write.green)
             queue.recent.trim(self._durable_green)
+            self.home.taking.stored(self._durable_green)
             for then in write.thens:
                 then()
 
@@ -409,7 +455,8 @@ class Replica:
             if durable.record_changed:
                 durable.ops.append(Put(RECORD, msgpack.encode(self.home.record)))
             if queue.green != self._durable_green:
-                durable.ops.append(Put(LINE, msgpack.encode(Line(queue.green, queue.last_green))))
+                durable.ops.append(Put(LINE, msgpack.encode(Line(queue.green, queue.last_green, queue.green_size))))
+                durable.ops += self.home.taking.changes()
             token, ops = durable.begin(queue.bodies.take_unwritten(), queue.green)
             self._line_due = None
         elif durable.ops and self._line_due is None:

@@ -120,8 +120,7 @@ class LogSite:
         return self._log
 
     def author(self, number: int) -> str:
-        """A log whose replicas never change: numbers are places among the names."""
-        return self._names[number]
+        return self.replica.name_of(number)
 
     def deadline(self) -> int:
         return self.stack.deadline()

@@ -1,0 +1,189 @@
+"""Client sessions: what of each is in the total order, so that an append counts once however often it is retried.
+
+A session numbers its messages. Given: green batches in their order. Promised: a number counts where it is first in
+the order; where it comes again it is *void*: it keeps its position and counts for nothing. The table is a function of
+the total order alone, and so the same at every replica at the same green line.
+
+Bounded: so many sessions, the one that is silent for longest is forgotten; so many gaps in a session's numbers, what
+is beyond the lowest is forgotten first. What is forgotten is taken again if it comes again.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import DecodeError, Struct, msgpack
+
+from reconvene.corel.batch import Heading, Source, sources_of
+from reconvene.corel.layout import session_key, table_end
+from reconvene.errors import Malformed, Rejected
+from reconvene.storage.tables import Clear, Op, Put, Reader
+
+__all__ = ["MOST_NUMBER", "MOST_RANGES", "MOST_SESSION_BYTES", "Row", "Sessions", "check_session", "sound_sources"]
+
+MOST_SESSION_BYTES = 64
+MOST_NUMBER = (1 << 62) - 1
+MOST_RANGES = 64
+"""Of a session's numbers: one more than the gaps between them."""
+
+Row = tuple[bytes, bytes]
+"""A session, and what is stored of it."""
+
+
+class Taken(Struct, array_like=True, gc=False):
+    """What is known of one session."""
+
+    position: int
+    """Of its last message, void or not: no two sessions have the same."""
+    ranges: list[tuple[int, int]]
+    """(first, last) of the numbers that were taken, in order, with gaps between them."""
+
+    def take(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Takes the numbers from `first` to `last`; gives those of them that had been taken, as ranges."""
+        ranges = self.ranges
+        if not ranges or first > ranges[-1][1] + 1:
+            ranges.append((first, last))
+            self._bound()
+            return []
+        if first == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], last)
+            return []
+        before = [(max(one, first), min(two, last)) for one, two in ranges if one <= last and two >= first]
+        touched = [(one, two) for one, two in ranges if one <= last + 1 and two >= first - 1]
+        merged = (min([first, *(one for one, _ in touched)]), max([last, *(two for _, two in touched)]))
+        self.ranges = sorted([*(found for found in ranges if found not in touched), merged])
+        self._bound()
+        return before
+
+    def _bound(self) -> None:
+        if len(self.ranges) > MOST_RANGES:
+            del self.ranges[1]
+
+    def has(self, number: int) -> bool:
+        return any(first <= number <= last for first, last in self.ranges)
+
+
+_TAKEN = msgpack.Decoder(Taken)
+
+
+class Sessions:
+    """The table as of one position. It is stored under `table`."""
+
+    def __init__(self, table: bytes, most: int) -> None:
+        self._table = table
+        self._most = most
+        self._sessions: dict[bytes, Taken] = {}
+        """By last position, the lowest first."""
+        self._changed: dict[bytes, None] = {}
+        """Not stored yet."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def highest(self, session: bytes) -> int:
+        """The highest number that was taken; -1: none is known."""
+        taken = self._sessions.get(session)
+        return -1 if taken is None else taken.ranges[-1][1]
+
+    def has(self, session: bytes, number: int) -> bool:
+        taken = self._sessions.get(session)
+        return taken is not None and taken.has(number)
+
+    # -- the total order
+
+    def take(self, heading: Heading, body: bytes, position: int) -> tuple[int, ...]:
+        """The batch is the next one in the order. Gives the indices of its void messages."""
+        void: list[int] = []
+        for source in sound_sources(heading, body):
+            void += self._take(source, position)
+        return tuple(sorted(set(void)))
+
+    def _take(self, source: Source, position: int) -> Iterator[int]:
+        sessions, session = self._sessions, source.session
+        taken = sessions.pop(session, None)
+        if taken is None:
+            taken = Taken(0, [])
+            if len(sessions) >= self._most:
+                oldest = next(iter(sessions))
+                del sessions[oldest]
+                self._changed[oldest] = None
+        taken.position = position + source.start + source.count - 1
+        sessions[session] = taken  # again the last
+        self._changed[session] = None
+        for first, last in taken.take(source.number, source.number + source.count - 1):
+            for number in range(first, last + 1):
+                yield source.start + number - source.number
+
+    # -- stable storage
+
+    def load(self, tables: Reader) -> None:
+        """Raises Malformed."""
+        rows = [(key[1:], value) for key, value in tables.scan(self._table, table_end(self._table))]
+        self._sessions = _decode(rows)
+
+    def restore(self, rows: Iterable[Row]) -> list[Op]:
+        """This is the table from now on; gives what makes it durable. Raises Malformed."""
+        found = list(rows)
+        self._sessions = _decode(found)
+        self._changed.clear()
+        return [
+            Clear(self._table, table_end(self._table)),
+            *(Put(session_key(self._table, session), value) for session, value in found),
+        ]
+
+    def rows(self) -> Iterator[Row]:
+        """All of it, to be sent; a later change does not show."""
+        return iter([(session, msgpack.encode(taken)) for session, taken in self._sessions.items()])
+
+    def changes(self) -> list[Op]:
+        """What makes the changes since it was last asked durable."""
+        changed, self._changed = self._changed, {}
+        sessions, table = self._sessions, self._table
+        return [
+            Put(session_key(table, session), msgpack.encode(sessions[session]) if session in sessions else None)
+            for session in changed
+        ]
+
+
+def sound_sources(heading: Heading, body: bytes) -> list[Source]:
+    """A batch's sources that make sense: the same bytes, and the same answer, at every replica."""
+    if not heading.sourced:
+        return []
+    try:
+        found = sources_of(body)
+    except Malformed:
+        return []
+    return [
+        source
+        for source in found
+        if 1 <= len(source.session) <= MOST_SESSION_BYTES
+        and 0 <= source.number <= MOST_NUMBER
+        and source.start >= 0
+        and 1 <= source.count <= heading.count - source.start
+    ]
+
+
+def check_session(session: bytes, number: int) -> None:
+    """Raises Rejected."""
+    if not 1 <= len(session) <= MOST_SESSION_BYTES:
+        raise Rejected(f"a session's name has 1 to {MOST_SESSION_BYTES} bytes, not {len(session)}")
+    if not 0 <= number <= MOST_NUMBER:
+        raise Rejected(f"a session's numbers are from 0 to {MOST_NUMBER}, not {number}")
+
+
+def _decode(rows: Iterable[Row]) -> dict[bytes, Taken]:
+    found: list[tuple[bytes, Taken]] = []
+    for session, value in rows:
+        try:
+            taken = _TAKEN.decode(value)
+        except (DecodeError, RecursionError) as error:
+            raise Malformed(f"a client session of the log: {error}") from None
+        if not 1 <= len(session) <= MOST_SESSION_BYTES or not _sound(taken):
+            raise Malformed(f"a client session of the log: {session.hex()} with {taken}")
+        found.append((session, taken))
+    found.sort(key=lambda row: row[1].position)
+    return dict(found)
+
+
+def _sound(taken: Taken) -> bool:
+    ends = [end for found in taken.ranges for end in found]
+    rising = all(first <= last for first, last in taken.ranges) and ends == sorted(ends)
+    return bool(ends) and rising and len(taken.ranges) <= MOST_RANGES
