@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.corel.world import MS, SECOND, World
 
 from reconvene.corel.batch import Heading, Kind, Source, encode_batch
 from reconvene.corel.layout import SESSIONS
@@ -11,7 +12,6 @@ from reconvene.corel.retries import MOST_RUNS, Part, Positions
 from reconvene.corel.sessions import MOST_RANGES, Sessions, check_session
 from reconvene.errors import Malformed, Rejected
 from reconvene.storage.memory import MemoryTables
-from tests.corel.world import MS, SECOND, World
 
 
 def batch(*sources: Source, first: int = 1) -> tuple[Heading, bytes]:
@@ -98,7 +98,8 @@ def test_a_retry_is_taken_once_before_and_after_it_is_green() -> None:
     world = World("abc")
     world.run(SECOND)
     (taken,) = once(world, "a", 1, b"x", b"y")
-    assert taken.new and (taken.number, taken.count, taken.author, taken.first) == (1, 2, 0, 1)
+    assert taken.new
+    assert (taken.number, taken.count, taken.author, taken.first) == (1, 2, 0, 1)
     again = once(world, "a", 1, b"x", b"y", b"z")
     assert again == [Part(1, 2, 0, 1), Part(3, 1, 0, 3, new=True)]
     world.run(SECOND)
