@@ -10,21 +10,22 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.golden import bad_basic, bad_filter, bad_order, refused_filter
+from tests.golden import bad_basic, bad_filter, bad_log_colors, bad_log_order, bad_order, refused_filter, refused_log
 from tests.golden.broken import BROKEN
 from tests.golden.good import GOOD
+from tests.golden.log_good import LOGGED
 from tests.golden.processes import FILTERED
 from tests.golden.refused import REFUSED, TORN, write_pair
 
 EXPECTED = "expected.json"
-_REGISTERED = (bad_basic, bad_order, bad_filter, refused_filter)
+_REGISTERED = (bad_basic, bad_order, bad_filter, bad_log_order, bad_log_colors, refused_filter, refused_log)
 """Imported for the traces that they add to BROKEN and REFUSED."""
 
 
 def build(directory: Path) -> None:
     for kind in ("good", "bad", "refused"):
         shutil.rmtree(directory / kind, ignore_errors=True)
-    for tell in (*GOOD, *FILTERED):
+    for tell in (*GOOD, *FILTERED, *LOGGED):
         story = tell()
         story.write(directory / "good" / story.name)
     for name, damage in TORN:

@@ -119,19 +119,21 @@ def _knowledge(replica: Replica) -> _Knowledge:
 def _due(replica: Replica, knows: _Knowledge, primary: int, members: frozenset[str]) -> tuple[int, int] | None:
     """Where the node comes to know of this primary component, and where it must show; None if it does not know.
 
-    It knows from its first commit, establish or adopt event of this number or a higher one; a member also from its
-    attempt of this number, and, without any of these, at the end.
+    It knows from its first commit, establish or adopt event of this number or a higher one. A member whose first one
+    is not its commit or establish of this very number knows from its attempt of it, and, without that, at the end.
     """
     index = bisect_left(knows.numbers, primary)
     place = knows.places[index] if index < len(knows.places) else NEVER
-    if replica.name in members:
-        place = min(place, knows.attempts.get(primary, NEVER))
-        if place == NEVER:
+    inside = place != NEVER and replica.number[place] == primary and replica.kind[place] != ADOPT
+    if replica.name in members and not inside:
+        attempt = knows.attempts.get(primary, NEVER)
+        if attempt < place:
+            place, inside = attempt, True
+        elif place == NEVER:
             return len(replica.kind) - 1, len(replica.kind)
     if place == NEVER:
         return None
-    inside = replica.number[place] == primary and replica.kind[place] != ADOPT and place not in replica.stale
-    return place, knows.left[place] if inside else knows.over[place]
+    return place, knows.left[place] if inside and place not in replica.stale else knows.over[place]
 
 
 # -- judging --------------------------------------------------------------------------------------------------------
@@ -178,7 +180,7 @@ def _overtaken(log: LogHistory, replica: Replica, marked: dict[int, _Marked]) ->
     inside: int | None = None
     highest = -1
     for place, kind in enumerate(replica.kind):
-        if kind == YELLOW and inside is not None:
+        if kind == YELLOW and inside is not None and replica.green[replica.msg[place]] > place:
             message = replica.msg[place]
             position = log.position[message]
             if highest > position and message in marked and marked[message][0] <= inside:

@@ -1,0 +1,301 @@
+"""Runs of the durable log that keep every promise."""
+
+from collections.abc import Callable
+
+from tests.golden.dsl import Story
+from tests.golden.log_dsl import LogStory
+
+
+def stable() -> LogStory:
+    """One primary component of everyone; what was accepted before it is ordered when it is established."""
+    s = LogStory("log-stable", "pqr")
+    s.begin("pqr", "10")
+    s.accept("p", "a")
+    s.accept("q", "b")
+    s.log("pqr", "a", "b")
+    s.primary(1, "pqr", "a", "b")
+    s.append("r", "pqr", "c", "d")
+    s.append("p", "pqr", "e")
+    return s
+
+
+def restarts() -> LogStory:
+    """q crashes with yellow messages, comes back with them, and goes on at its next position; r stays down."""
+    s = LogStory("log-restarts", "pqr")
+    s.begin("pqr", "10")
+    s.primary(1, "pqr")
+    s.append("p", "pqr", "a")
+    s.accept("p", "b")
+    s.log("pqr", "b")
+    s.yellow("pqr", "b")
+    s.green("p", "b")
+    s.fail("q")
+    s.join("20", "pr")
+    s.green("r", "b")
+    s.primary(2, "pr")
+    s.append("r", "pr", "c")
+    s.start("q", "25")
+    s.accept("q", "d")
+    s.fail("r")
+    s.join("30", "pq")
+    s.log("q", "c")
+    s.adopt("q", 2)
+    s.green("q", "b", "c")
+    s.primary(3, "pq")
+    s.log("pq", "d")
+    s.yellow("pq", "d")
+    s.green("pq", "d")
+    s.down = ["r"]
+    s.components = [["p", "q"]]
+    return s
+
+
+def figures() -> LogStory:
+    """Figure 3.3 and figure 3.4: p and q order 3 and 4, p has 5 and 6 that q lacks, r has x; then q meets r."""
+    s = LogStory("log-figures", "pqr")
+    s.begin("pqr", "10")
+    s.primary(1, "pqr")
+    s.append("p", "pqr", "1", "2")
+    s.leave("r", "20", "r")
+    s.enter("r", "20", "r")
+    s.join("21", "pq")
+    s.primary(2, "pq")
+    s.accept("r", "x")
+    s.log("r", "x")
+    s.accept("p", "3", "4", "5", "6")
+    s.log("pq", "3", "4")
+    s.yellow("pq", "3", "4")
+    s.green("p", "3", "4")
+    s.log("p", "5", "6")
+    s.yellow("p", "5", "6")
+    s.leave("p", "30", "p")
+    s.enter("p", "30", "p")
+    s.join("31", "qr")
+    s.log("r", "3", "4")
+    s.adopt("r", 2)
+    s.yellow("r", "3", "4")
+    s.log("q", "x")
+    s.primary(3, "qr", "3", "4", "x")
+    s.components = [["p"], ["q", "r"]]
+    return s
+
+
+def travels() -> LogStory:
+    """t is never in a majority. What it accepts goes with s, who meets it, to p, q and r."""
+    s = LogStory("log-travels", "pqrst")
+    s.begin("pqrst", "10")
+    s.join("20", "pqr")
+    s.join("21", "st")
+    s.accept("t", "a")
+    s.log("st", "a")
+    s.accept("s", "b")
+    s.log("st", "b")
+    s.primary(1, "pqr")
+    s.append("p", "pqr", "c")
+    s.leave("t", "30", "t")
+    s.enter("t", "30", "t")
+    s.accept("t", "alone")
+    s.log("t", "alone")
+    s.join("31", "pqrs")
+    s.log("s", "c")
+    s.adopt("s", 1)
+    s.green("s", "c")
+    s.log("pqr", "a", "b")
+    s.primary(2, "pqrs", "a", "b")
+    s.components = [["p", "q", "r", "s"], ["t"]]
+    return s
+
+
+def sent_again() -> LogStory:
+    """p's message reaches only r before p crashes. It is sent again where r is not, and gets another timestamp."""
+    s = LogStory("log-sent-again", "pqr")
+    s.begin("pqr", "10")
+    s.accept("p", "a")
+    s.log("r", "a")
+    s.fail("p")
+    s.leave("r", "20", "r")
+    s.enter("r", "20", "r")
+    s.accept("r", "b")
+    s.log("r", "b")
+    s.start("p", "25")
+    s.join("30", "pq")
+    s.primary(1, "pq")
+    s.log("pq", "a", again=True)
+    s.yellow("pq", "a")
+    s.green("pq", "a")
+    s.append("p", "pq", "c")
+    s.join("40", "pqr")
+    s.log("r", "c")
+    s.adopt("r", 1)
+    s.green("r", "a", "c")
+    s.log("pq", "b")
+    s.primary(2, "pqr", "b")
+    return s
+
+
+def snapshots() -> LogStory:
+    """r was away for long: it takes a snapshot, which covers its red copy of a and its own b, and goes on there."""
+    s = LogStory("log-snapshots", "pqr")
+    s.begin("pqr", "10")
+    s.accept("p", "a")
+    s.accept("r", "b")
+    s.log("pqr", "a")
+    s.log("pq", "b")
+    s.fail("r")
+    s.join("20", "pq")
+    s.primary(1, "pq", "a", "b")
+    s.append("q", "pq", "c", "d")
+    s.start("r", "25")
+    s.accept("r", "e")
+    s.join("30", "pqr")
+    s.snapshot("r", 4)
+    s.adopt("r", 1)
+    s.primary(2, "pqr")
+    s.log("pqr", "e")
+    s.yellow("pqr", "e")
+    s.green("pqr", "e")
+    s.append("r", "pqr", "f")
+    return s
+
+
+def yellow_goes_back() -> LogStory:
+    """p alone logged y in the primary component; without it the others order z first, so that y goes back to red."""
+    s = LogStory("log-yellow-goes-back", "pqr")
+    s.begin("pqr", "10")
+    s.primary(1, "pqr")
+    s.append("q", "pqr", "x")
+    s.accept("p", "y")
+    s.log("p", "y")
+    s.yellow("p", "y")
+    s.leave("p", "20", "p")
+    s.enter("p", "20", "p")
+    s.join("21", "qr")
+    s.primary(2, "qr")
+    s.append("r", "qr", "z")
+    s.join("30", "pqr")
+    s.log("p", "z")
+    s.red("p", "y")
+    s.adopt("p", 2)
+    s.green("p", "z")
+    s.log("qr", "y")
+    s.primary(3, "pqr", "y")
+    return s
+
+
+def broken_off() -> LogStory:
+    """An attempt that p alone made, and a commit that q did not make: the effects of both stay."""
+    s = LogStory("log-broken-off", "pqr")
+    s.begin("pqr", "10")
+    s.accept("p", "a")
+    s.log("pqr", "a")
+    s.phase("p", "attempt", 1, "pqr")
+    s.join("20", "pqr")
+    s.phase("pqr", "attempt", 2, "pqr")
+    s.phase("p", "commit", 2, "pqr")
+    s.yellow("p", "a")
+    s.leave("p", "30", "p")
+    s.enter("p", "30", "p")
+    s.join("31", "qr")
+    s.primary(3, "qr", "a")
+    s.append("r", "qr", "b")
+    s.join("40", "pqr")
+    s.log("p", "b")
+    s.adopt("p", 3)
+    s.green("p", "a", "b")
+    s.primary(4, "pqr")
+    return s
+
+
+def evenly_split() -> LogStory:
+    """Two of four on each side: both accept, neither orders, and nothing was promised."""
+    s = LogStory("log-evenly-split", "pqrs")
+    s.begin("pqrs", "10")
+    s.join("20", "pq")
+    s.join("21", "rs")
+    s.accept("p", "a")
+    s.log("pq", "a")
+    s.accept("s", "b")
+    s.log("rs", "b")
+    s.components = [["p", "q"], ["r", "s"]]
+    return s
+
+
+def weighted() -> LogStory:
+    """p weighs as much as the others together, and one more: it orders alone."""
+    s = LogStory("log-weighted", "pqr")
+    s.quorum = {"kind": "weighted", "weights": {"p": 3, "q": 1, "r": 1}}
+    s.begin("pqr", "10")
+    s.leave("p", "20", "p")
+    s.enter("p", "20", "p")
+    s.join("21", "qr")
+    s.accept("q", "a")
+    s.log("qr", "a")
+    s.primary(1, "p")
+    s.append("p", "p", "b")
+    s.components = [["p"], ["q", "r"]]
+    return s
+
+
+def grid() -> LogStory:
+    """A row and one of the other row are a quorum; two of each row are none."""
+    s = LogStory("log-grid", "pqrst")
+    s.quorum = {"kind": "grid", "rows": [["p", "q"], ["r", "s", "t"]]}
+    s.begin("pqrst", "10")
+    s.join("20", "pqr")
+    s.join("21", "st")
+    s.accept("s", "a")
+    s.log("st", "a")
+    s.primary(1, "pqr")
+    s.append("q", "pqr", "b")
+    s.components = [["p", "q", "r"], ["s", "t"]]
+    return s
+
+
+def dynamic() -> LogStory:
+    """Of five, three were the primary component; of these, two go on. The other three are more, and may not."""
+    s = LogStory("log-dynamic", "pqrst")
+    s.quorum = {"kind": "dynamic"}
+    s.begin("pqrst", "10")
+    s.join("20", "pqr")
+    s.primary(1, "pqr")
+    s.append("p", "pqr", "a")
+    s.join("30", "pq")
+    s.primary(2, "pq")
+    s.append("q", "pq", "b")
+    s.join("31", "rst")
+    s.accept("s", "c")
+    s.log("r", "c")
+    s.components = [["p", "q"], ["r", "s", "t"]]
+    return s
+
+
+def unsettled() -> LogStory:
+    """The run ends amid everything: q has acknowledged what p has green, and nobody else knows yet."""
+    s = LogStory("log-unsettled", "pqr")
+    s.begin("pqr", "10")
+    s.primary(1, "pqr")
+    s.accept("p", "a", "b")
+    s.log("pqr", "a")
+    s.yellow("pqr", "a")
+    s.green("p", "a")
+    s.log("p", "b")
+    s.yellow("p", "b")
+    s.settled = False
+    return s
+
+
+LOGGED: tuple[Callable[[], Story], ...] = (
+    stable,
+    restarts,
+    figures,
+    travels,
+    sent_again,
+    snapshots,
+    yellow_goes_back,
+    broken_off,
+    evenly_split,
+    weighted,
+    grid,
+    dynamic,
+    unsettled,
+)
