@@ -161,6 +161,14 @@ class Changes:
                 return True
         return False
 
+    def renew(self, now: int) -> bool:
+        """Proposes a configuration with the same members, unless a change is under way as it is: the layer above
+        wants everyone to begin again, at one point of the order. Tells whether it did."""
+        if self.phase is not Phase.OPERATIONAL or self.round is not None:
+            return False
+        self._propose(self.current.members, now)
+        return True
+
     # -- forming
 
     def _propose(self, members: tuple[int, ...], now: int) -> None:

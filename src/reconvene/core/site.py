@@ -144,6 +144,11 @@ class Site:
         self._wake(now)
         return self.outbox.submit_many(service, payloads)
 
+    def renew(self, now: int) -> bool:
+        """Asks for a new configuration with the same members; False while one is being found as it is."""
+        self._wake(now)
+        return self.changes.renew(now)
+
     def leave(self, now: int) -> None:
         """From now on this site tells everyone that it hears nobody: they go on without it, and at once."""
         self._wake(now)

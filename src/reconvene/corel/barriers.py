@@ -21,7 +21,6 @@ class Barriers:
         self._lines: list[tuple[int, int]] = []
         """(green line, number) of those that everyone has answered."""
         self._members: tuple[str, ...] = ()
-        self._round = 0
 
     def ask(self) -> int:
         """Gives its number, which `BarrierPassed` will tell."""
@@ -34,9 +33,9 @@ class Barriers:
         """Nobody waits for it any more."""
         self._asked.pop(number, None)
 
-    def open(self, members: tuple[str, ...], round_: int) -> None:
+    def open(self, members: tuple[str, ...]) -> None:
         """A primary component is established."""
-        self._members, self._round = members, round_
+        self._members = members
         self._send()
 
     def lose(self) -> None:
@@ -56,11 +55,11 @@ class Barriers:
             for number in unsent:
                 self._asked[number] = set()
             # One answer serves all that were asked before.
-            self.home.send(BARRIER, Barrier(self._round, max(unsent)))
+            self.home.send(BARRIER, Barrier(max(unsent)))
 
     def receive(self, sender: str, message: Barrier) -> None:
         if self._members:
-            self.home.send(ECHO, Echo(self._round, sender, message.number))
+            self.home.send(ECHO, Echo(sender, message.number))
 
     def receive_echo(self, sender: str, message: Echo) -> None:
         if message.to != self.home.name or sender not in self._members:

@@ -17,16 +17,19 @@ from reconvene.corel.events import (
     Color,
     Committed,
     Established,
+    Green,
     Logged,
     Recolored,
     Restored,
 )
 from reconvene.corel.home import Home
 from reconvene.corel.layout import decode_base
+from reconvene.corel.load import names_of
 from reconvene.corel.messages import (
     BASE,
     CLAIMS,
     COMMIT,
+    FED,
     PRIORITY,
     READY,
     RED,
@@ -34,6 +37,8 @@ from reconvene.corel.messages import (
     BaseSent,
     Claims,
     Commit,
+    Fed,
+    Feed,
     Item,
     Priority,
     Ready,
@@ -45,8 +50,10 @@ from reconvene.corel.plan import Plan, make_plan
 from reconvene.corel.queue import Entry
 from reconvene.errors import Malformed
 
-__all__ = ["Handler", "Phase"]
+__all__ = ["NEAR", "Handler", "Phase"]
 
+NEAR = 10_000
+"""Messages behind, from which on a follower takes part again."""
 _MESSAGE_BYTES = 32 << 10
 """Of batches that are sent again in one message, as far as they are small."""
 
@@ -54,6 +61,8 @@ _MESSAGE_BYTES = 32 << 10
 class Phase(Enum):
     OUTSIDE = "outside"
     """It takes no part: it keeps no log, is no replica, or another storage is known under its name."""
+    FOLLOW = "follow"
+    """It is too far behind to take part, and catches up beside the others."""
     STATES = "states"
     PRIORITY = "priority"
     CLAIMS = "claims"
@@ -65,13 +74,10 @@ class Phase(Enum):
 
 
 class Handler:
-    def __init__(
-        self, home: Home, conf: str, round_: int, members: tuple[str, ...], opened: Callable[[int], None]
-    ) -> None:
+    def __init__(self, home: Home, conf: str, members: tuple[str, ...], opened: Callable[[int], None]) -> None:
         """`opened` is told the number of the primary component that was established; 0: none."""
         self.home = home
         self.conf = conf
-        self.round = round_
         self.members = members
         self.phase = Phase.STATES
         self.plan: Plan | None = None
@@ -86,16 +92,24 @@ class Handler:
         """The representative's yellow zone, as it arrives."""
         self._priority: Iterator[Priority | BaseSent] | None = None
         """At the representative: what is still to be sent."""
+        self._sessions: list[tuple[bytes, bytes]] = []
+        """Of another replica's base, as they arrive."""
         self._walk: list[Entry] = []
         """Red batches of this replica that not everyone has, in order …"""
         self._walked = 0
         """… and how far it has come along them."""
+        self._near = False
+        """A follower that has caught up asks for another configuration, once."""
         self._arrived: set[BatchId] = set()
         """Red batches that someone sent again."""
 
     @property
     def participants(self) -> tuple[str, ...]:
         return () if self.plan is None else self.plan.participants
+
+    def told_green(self, name: str) -> int:
+        """The green line of which a member's state message told."""
+        return self._states[name].green
 
     def stop(self) -> None:
         """The configuration ends."""
@@ -113,7 +127,6 @@ class Handler:
     def _send_state(self) -> None:
         queue, record = self.home.queue, self.home.record
         state = State(
-            round=self.round,
             keeps=self.home.keeps,
             identity=record.identity,
             replicas=record.replicas,
@@ -139,18 +152,26 @@ class Handler:
         home = self.home
         plan = make_plan(self._states)
         home.strangers = () if plan is None else plan.strangers
-        if plan is None or home.name not in plan.participants:
+        home.removed = plan is not None and plan.replicas.number_of(home.name) is None
+        if plan is None or home.name not in (*plan.participants, *plan.followers):
             self.phase = Phase.OUTSIDE
             return
         self.plan = plan
-        home.enter(plan.replicas)
-        for name in plan.participants:
+        if plan.replicas.epoch > home.record.replicas.epoch:
+            # A set that was forced is not in the log. Changes that were made before it do not apply after it.
+            home.set_replicas(plan.replicas)
+            home.record.forced = True
+        home.record.names.update(names_of(plan.replicas))
+        for name in (*plan.participants, *plan.followers):
             number = plan.replicas.number_of(name)
             identity = self._states[name].identity
             if number is not None and home.record.identities.get(number) != identity:
                 home.record.identities[number] = identity
                 home.touch()
             home.greens[name] = max(home.greens.get(name, 0), self._states[name].green)
+        if home.name in plan.followers:
+            self.phase = Phase.FOLLOW
+            return
         if home.name in plan.representatives:
             self._agree(plan)
         if plan.representative is None:
@@ -180,7 +201,7 @@ class Handler:
         start = plan.start
         if plan.sends_base:
             start = max(start, self.home.queue.base.position)
-            yield from self.home.base_messages(self.round)
+            yield from self.home.base_messages()
         position, items, size = start, list[Item](), 0
         for heading, timestamp, marked in self.home.placed(start, plan.yellow):
             stable = heading.last <= plan.stable.get(heading.author, 0)
@@ -188,21 +209,31 @@ class Handler:
             items.append(Item(heading.id, heading.count, timestamp, marked, body))
             size += 64 + (len(body) if body else 0)
             if size >= _MESSAGE_BYTES:
-                yield Priority(self.round, position, items, last=False)
+                yield Priority(position, items, last=False)
                 position, items, size = position + sum(item.count for item in items), [], 0
-        yield Priority(self.round, position, items, last=True)
+        yield Priority(position, items, last=True)
 
     def receive_base(self, sender: str, message: BaseSent) -> None:
-        home, plan = self.home, self._expect(Phase.PRIORITY, sender)
-        if home.name in plan.representatives or sender != plan.representative:
+        home, plan = self.home, self._planned()
+        if self.phase is Phase.FOLLOW:
+            source = plan.feeders[home.name]
+        elif self.phase is Phase.PRIORITY and home.name not in plan.representatives:
+            source = plan.representative or ""
+        else:
+            return  # it is for someone else
+        if sender != source:
+            raise Malformed(f"a base of {sender}, which is not its to send")
+        self._sessions += message.sessions
+        if not message.last:
             return
+        sessions, self._sessions = self._sessions, []
         base = decode_base(message.base)
         queue = home.queue
         if base.position < queue.green or (base.position == queue.green and base.replicas == queue.base.replicas):
             return
         further = base.position > queue.green
-        home.restore(base, message)
-        if further and message.last:
+        home.restore(base, sessions)
+        if further:
             self.home.durable.after(lambda: home.tell(Restored(base.position)))
 
     def receive_priority(self, sender: str, message: Priority) -> None:
@@ -227,16 +258,22 @@ class Handler:
         heading = self._heading(item)
         if position >= plan.green:
             self._zone.append((heading, item.body, item.timestamp, item.marked))
-            return
+        else:
+            self._append_green(heading, item, position)
+
+    def _append_green(self, heading: Heading, item: Item, position: int) -> None:
+        home = self.home
+        queue = home.queue
         if position != queue.green:
             raise Malformed(f"a green batch at {position}, where {queue.green} was expected")
         new = heading.id not in queue.entries
         queue.append_green(heading, item.body, item.timestamp, item.marked)
+        home.apply(heading, position)
 
         def told() -> None:
             if new:
                 home.tell(Logged(heading, item.timestamp))
-            home.green(heading, position)
+            home.tell(Green(heading, position))
 
         home.durable.after(told)
 
@@ -250,6 +287,24 @@ class Handler:
         if heading.id != item.id or heading.count != item.count:
             raise Malformed(f"batch {heading.id} that claims to be {item.id}")
         return heading
+
+    # -- catching up beside the others
+
+    def receive_feed(self, sender: str, message: Feed) -> None:
+        plan, home = self._expect(Phase.FOLLOW, sender), self.home
+        if message.to != home.name or sender != plan.feeders[home.name]:
+            return
+        position = message.position
+        for item in message.items:
+            if position + item.count > home.queue.green:
+                self._append_green(self._heading(item), item, position)
+            position += item.count
+        near = message.green - home.queue.green < NEAR and not self._near
+        self._near = self._near or near
+        green = home.queue.green
+        self._after_sync(lambda: home.send(FED, Fed(green)))
+        if near:
+            self._after_sync(home.renew)
 
     # -- step 6
 
@@ -285,7 +340,7 @@ class Handler:
             entry = queue.entries.get(batch)
             if entry is not None and entry.color is Color.RED:
                 claims.append(Stamped(batch, entry.timestamp))
-        self.home.send(CLAIMS, Claims(self.round, claims))
+        self.home.send(CLAIMS, Claims(claims))
 
     def receive_claims(self, sender: str, message: Claims) -> None:
         plan = self._planned()
@@ -331,7 +386,7 @@ class Handler:
             elif heading.id not in self._arrived:
                 break
             self._walked += 1
-        return Reds(self.round, items) if items else None
+        return Reds(items) if items else None
 
     def receive_reds(self, sender: str, message: Reds) -> None:
         plan, home = self._planned(), self.home
@@ -367,7 +422,7 @@ class Handler:
             home.touch()
             event = Attempted(self._primary, self.conf, tuple(sorted(plan.participants)))
             home.durable.after(lambda: home.tell(event))
-        self._after_sync(lambda: home.send(READY, Ready(self.round, self._primary)))
+        self._after_sync(lambda: home.send(READY, Ready(self._primary)))
 
     def receive_ready(self, sender: str, message: Ready) -> None:
         plan = self._planned()
@@ -398,7 +453,7 @@ class Handler:
                 home.tell(Recolored(entry.heading, Color.YELLOW))
 
         home.durable.after(told)
-        self._after_sync(lambda: home.send(COMMIT, Commit(self.round, self._primary)))
+        self._after_sync(lambda: home.send(COMMIT, Commit(self._primary)))
 
     def receive_commit(self, sender: str, message: Commit) -> None:
         plan = self._planned()

@@ -54,8 +54,12 @@ class Home:
         """It keeps the log at all."""
         self.strangers: tuple[str, ...] = ()
         """Sites of this configuration that came under a replica's name with another storage."""
+        self.wants_renewal = False
+        """Everyone should go through recovery again: a configuration with the same members is wanted."""
+        self.removed = False
+        """A later set of replicas is known here, without this site."""
         self.set_changed = False
-        """The set of replicas has changed since the last round began."""
+        """The set of replicas has changed since the configuration began."""
         self.on_green: Callable[[Heading, int], None] = lambda heading, position: None
         """Told of each green batch, in order, before anyone else."""
         self.on_restored: Callable[[], None] = lambda: None
@@ -67,6 +71,9 @@ class Home:
 
     def send(self, kind: int, content: Struct) -> None:
         self.outgoing.append((Service.AGREED, encode(kind, content)))
+
+    def renew(self) -> None:
+        self.wants_renewal = True
 
     def touch(self) -> None:
         """The durable variables have changed."""
@@ -108,7 +115,7 @@ class Home:
         return change.result if applies(change, self.record.replicas) else None
 
     def enter(self) -> bool:
-        """Recovery is over: a new replica learns its number, and what it had accepted under another gets this one. Not
+        """Recovery is over: a new replica learns its number, and what it had accepted under another one gets it. Not
         before, for only now is it known what of that others have. Tells whether the number is another one."""
         queue = self.queue
         number = self.record.replicas.number_of(self.name)
@@ -146,13 +153,13 @@ class Home:
             start += entry.heading.count
             yield entry.heading, entry.timestamp, entry.marked
 
-    def base_messages(self, round_: int) -> Iterator[BaseSent]:
+    def base_messages(self) -> Iterator[BaseSent]:
         """What was truncated here."""
         base, rows = msgpack.encode(self.queue.base), list(self.taking.folded.rows())
         for start in range(0, len(rows) - _BASE_ROWS, _BASE_ROWS):
-            yield BaseSent(round_, base, rows[start : start + _BASE_ROWS], last=False)
+            yield BaseSent(base, rows[start : start + _BASE_ROWS], last=False)
         done = max(0, -(-len(rows) // _BASE_ROWS) - 1) * _BASE_ROWS
-        yield BaseSent(round_, base, rows[done:], last=True)
+        yield BaseSent(base, rows[done:], last=True)
 
     def restore(self, base: Base, sessions: Sequence[Row]) -> None:
         """Takes another replica's base for its own. Raises Malformed, and changes nothing then."""

@@ -82,7 +82,9 @@ def fill(queue: Queue, bodies: Bodies, tables: Reader) -> None:
 
 def last_green(tables: Reader, bodies: Bodies, start: int, end: int, most: int) -> Iterator[tuple[int, Heading]]:
     """The last green batches on stable storage between two positions, at most so many, in order."""
-    keys = [(position_of(key), value) for key, value in tables.scan(green_key(max(start, end - 8 * most)), green_key(end))]
+    keys = [
+        (position_of(key), value) for key, value in tables.scan(green_key(max(start, end - 8 * most)), green_key(end))
+    ]
     for position, value in keys[-most:]:
         yield position, bodies.heading(decode_place(value).id)
 

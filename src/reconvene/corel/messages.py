@@ -1,7 +1,7 @@
 """What replicas say to each other, inside the site's messages: the first byte tells the kind.
 
-    DATA       kind, round, marked, acknowledged, green, body        fixed, then a batch's body
-    ACK        kind, round, acknowledged, green                      fixed
+    DATA       kind, marked, acknowledged, green, body        fixed, then a batch's body
+    ACK        kind, acknowledged, green                      fixed
     others     kind, msgpack
 
 All but acknowledgements go by the agreed service: whoever is further on was sent for by nobody who is not.
@@ -17,24 +17,23 @@ from reconvene.corel.replicas import ReplicaSet
 from reconvene.errors import Malformed
 
 __all__ = [
-    "ACK", "BARRIER", "BASE", "CLAIMS", "COMMIT", "DATA", "ECHO", "FORCE", "FOREIGN", "PRIORITY", "READY", "RED",
-    "RESTART", "SNAPSHOT", "STATE", "Ack", "Barrier", "BaseSent", "Claims", "Commit", "Data", "Echo", "Force",
-    "Item", "Priority", "Ready", "Reds", "Restart", "Stamped", "State", "decode", "decode_ack", "decode_data",
-    "encode", "encode_ack", "encode_data",
+    "ACK", "BARRIER", "BASE", "CLAIMS", "COMMIT", "DATA", "ECHO", "FED", "FEED", "FORCE", "FOREIGN", "PRIORITY",
+    "READY", "RED", "SNAPSHOT", "STATE", "Ack", "Barrier", "BaseSent", "Claims", "Commit", "Data",
+    "Echo", "Fed", "Feed", "Force", "Item", "Priority", "Ready", "Reds", "Stamped", "State",
+    "decode", "decode_ack", "decode_data", "encode", "encode_ack", "encode_data",
 ]  # fmt: skip
 
-DATA, ACK, STATE, CLAIMS, BASE, PRIORITY, RED, READY, COMMIT, BARRIER, ECHO, RESTART, FORCE, SNAPSHOT = range(16, 30)
-FOREIGN = 31
-"""Not the log's: plain messages beside it, as the simulator sends them."""
+DATA, ACK, STATE, CLAIMS, BASE, PRIORITY, RED, READY, COMMIT, BARRIER, ECHO, FORCE, SNAPSHOT = range(16, 29)
+FEED, FOREIGN, FED = 30, 31, 32
+"""FOREIGN: not the log's: plain messages beside it, as the simulator sends them."""
 
-_DATA = Layout(">BIBQQ")
-_ACK = Layout(">BIQQ")
+_DATA = Layout(">BBQQ")
+_ACK = Layout(">BQQ")
 
 Number = Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 
 class Data(NamedTuple):
-    round: int
     marked: bool
     """It may have been sent before."""
     acknowledged: int
@@ -43,9 +42,8 @@ class Data(NamedTuple):
 
 
 class Ack(NamedTuple):
-    round: int
     acknowledged: int
-    """How many DATA of this round, in the order of delivery, the sender has on stable storage."""
+    """How many DATA of this configuration, in the order of delivery, the sender has on stable storage."""
     green: int
     """The sender's green line."""
 
@@ -60,7 +58,6 @@ class Stamped(Struct, array_like=True, frozen=True):
 class State(Struct, array_like=True, frozen=True):
     """Recovery, step 1: what the sender has on stable storage."""
 
-    round: Number
     keeps: bool
     """It keeps a replica of the log; else the rest says nothing."""
     identity: bytes
@@ -82,14 +79,12 @@ class State(Struct, array_like=True, frozen=True):
 class Claims(Struct, array_like=True, frozen=True):
     """Of the marked batches that anyone listed: those that the sender has, red, under another timestamp."""
 
-    round: Number
     claims: list[Stamped]
 
 
 class BaseSent(Struct, array_like=True, frozen=True):
     """What the representative has truncated, for who needs more than that."""
 
-    round: Number
     base: bytes
     sessions: list[tuple[bytes, bytes]]
     last: bool
@@ -108,7 +103,6 @@ class Item(Struct, array_like=True, frozen=True):
 class Priority(Struct, array_like=True, frozen=True):
     """Recovery, step 5: the representative's green and yellow batches, from `position` on."""
 
-    round: Number
     position: Number
     items: list[Item]
     last: bool
@@ -117,41 +111,45 @@ class Priority(Struct, array_like=True, frozen=True):
 class Reds(Struct, array_like=True, frozen=True):
     """Recovery, step 7."""
 
-    round: Number
     items: list[Item]
 
 
 class Ready(Struct, array_like=True, frozen=True):
     """The sender has recovered. With a number: it attempts that primary component (phase 1)."""
 
-    round: Number
     primary: Number
 
 
 class Commit(Struct, array_like=True, frozen=True):
     """Phase 2."""
 
-    round: Number
     primary: Number
 
 
 class Barrier(Struct, array_like=True, frozen=True):
     """Asks every member to say that it is still here."""
 
-    round: Number
     number: Number
 
 
 class Echo(Struct, array_like=True, frozen=True):
-    round: Number
     to: str
     number: Number
 
 
-class Restart(Struct, array_like=True, frozen=True):
-    """Everyone goes through recovery again in this configuration: the set of replicas has changed."""
+class Feed(Struct, array_like=True, frozen=True):
+    """Green batches for a follower, from `position` on; `green`: the sender's green line."""
 
-    round: Number
+    to: str
+    position: Number
+    items: list[Item]
+    green: Number
+
+
+class Fed(Struct, array_like=True, frozen=True):
+    """A follower's answer: its green line, on stable storage."""
+
+    green: Number
 
 
 class Force(Struct, array_like=True, frozen=True):
@@ -179,23 +177,23 @@ def decode(payload: bytes, form: type[M]) -> M:
         raise Malformed(f"a message of the log: {error}") from None
 
 
-def encode_data(round_: int, marked: bool, acknowledged: int, green: int, body: bytes) -> bytes:
-    return _DATA.pack(DATA, round_, marked, acknowledged, green) + body
+def encode_data(marked: bool, acknowledged: int, green: int, body: bytes) -> bytes:
+    return _DATA.pack(DATA, marked, acknowledged, green) + body
 
 
 def decode_data(payload: bytes) -> Data:
     if len(payload) < _DATA.size:
         raise Malformed("a batch shorter than its heading")
-    _, round_, marked, acknowledged, green = _DATA.unpack_from(payload)
-    return Data(round_, bool(marked), acknowledged, green, payload[_DATA.size :])
+    _, marked, acknowledged, green = _DATA.unpack_from(payload)
+    return Data(bool(marked), acknowledged, green, payload[_DATA.size :])
 
 
-def encode_ack(round_: int, acknowledged: int, green: int) -> bytes:
-    return _ACK.pack(ACK, round_, acknowledged, green)
+def encode_ack(acknowledged: int, green: int) -> bytes:
+    return _ACK.pack(ACK, acknowledged, green)
 
 
 def decode_ack(payload: bytes) -> Ack:
     if len(payload) < _ACK.size:
         raise Malformed("an acknowledgement shorter than its fields")
-    _, round_, acknowledged, green = _ACK.unpack_from(payload)
-    return Ack(round_, acknowledged, green)
+    _, acknowledged, green = _ACK.unpack_from(payload)
+    return Ack(acknowledged, green)

@@ -11,7 +11,11 @@ from reconvene.corel.batch import BatchId, Timestamp
 from reconvene.corel.messages import State
 from reconvene.corel.replicas import ReplicaSet, encode_replicas
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["FAR", "Plan", "make_plan"]
+
+FAR = 100_000
+"""Messages behind the green line of others, from which on a replica catches up beside them, if they can order without
+it: recovery would hold up everyone. The same at every site."""
 
 
 class Plan(Struct, frozen=True):
@@ -19,6 +23,10 @@ class Plan(Struct, frozen=True):
     """The newest set that anyone here knows."""
     participants: tuple[str, ...]
     """Who takes part: the sites here that are its replicas, by number."""
+    followers: tuple[str, ...]
+    """Replicas here that are too far behind to take part …"""
+    feeders: dict[str, str]
+    """… and who sends each of them what is green."""
     strangers: tuple[str, ...]
     """Sites that come under a replica's name with another storage."""
     max_committed: int
@@ -60,6 +68,12 @@ def make_plan(states: Mapping[str, State]) -> Plan | None:
         return None
     number = {replica.name: replica.number for replica in newest.replicas}
     participants.sort(key=number.__getitem__)
+    followers = _followers(participants, newest, keepers)
+    participants = [name for name in participants if name not in followers]
+    feeders = {
+        name: min(participants, key=lambda one: (max(keepers[one].base, keepers[name].green), number[one]))
+        for name in followers
+    }
     here = [keepers[name] for name in participants]
     max_committed = max(state.last_committed_primary for state in here)
     representatives = [name for name in participants if keepers[name].last_committed_primary == max_committed]
@@ -77,6 +91,8 @@ def make_plan(states: Mapping[str, State]) -> Plan | None:
     return Plan(
         replicas=newest,
         participants=tuple(participants),
+        followers=followers,
+        feeders=feeders,
         strangers=strangers,
         max_committed=max_committed,
         representatives=tuple(representatives),
@@ -91,6 +107,12 @@ def make_plan(states: Mapping[str, State]) -> Plan | None:
         senders=senders,
         marked=marked,
     )
+
+
+def _followers(present: list[str], newest: ReplicaSet, states: Mapping[str, State]) -> tuple[str, ...]:
+    green = max(states[name].green for name in present)
+    far = tuple(name for name in present if green - states[name].green > FAR)
+    return far if far and newest.quorum_holds([name for name in present if name not in far]) else ()
 
 
 def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> bool:

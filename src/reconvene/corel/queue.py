@@ -121,7 +121,10 @@ class Queue:
         waiting = Waiting(heading, marked=False, durable=False)
         self.accepted.append(waiting)
         self.bodies.put(heading.id, body)
-        self._durable.ops += (Put(body_key(heading.id), body), Put(accepted_key(heading.first), encode_author(heading.author)))
+        self._durable.ops += (
+            Put(body_key(heading.id), body),
+            Put(accepted_key(heading.first), encode_author(heading.author)),
+        )
         return waiting
 
     def renumber(self, own: int) -> None:
@@ -298,7 +301,9 @@ class Queue:
                 self._remove(entry)
                 del self.entries[entry.heading.id]
                 self._durable.ops.append(Put(entry.key(), None))
-        while self.accepted and self.accepted[0].heading.last <= self.last_green.get(self.accepted[0].heading.author, 0):
+        while self.accepted and self.accepted[0].heading.last <= self.last_green.get(
+            self.accepted[0].heading.author, 0
+        ):
             self._durable.ops.append(Put(accepted_key(self.accepted.popleft().heading.first), None))
         for author, last in self.last_green.items():
             self._durable.ops.append(Clear(body_key(BatchId(author, 0)), body_key(BatchId(author, last + 1))))

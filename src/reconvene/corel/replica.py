@@ -19,6 +19,7 @@ from reconvene.corel.batch import Heading, Kind, Timestamp, decode_heading
 from reconvene.corel.bodies import Bodies
 from reconvene.corel.durable import Durable
 from reconvene.corel.events import Accepted, Color, LogEvent, Logged, PrimaryLost
+from reconvene.corel.feeding import Feeding
 from reconvene.corel.handler import Handler, Phase
 from reconvene.corel.home import Home
 from reconvene.corel.layout import LINE, RECORD, Line
@@ -32,22 +33,24 @@ from reconvene.corel.messages import (
     COMMIT,
     DATA,
     ECHO,
+    FED,
+    FEED,
     FORCE,
     PRIORITY,
     READY,
     RED,
-    RESTART,
     STATE,
     Barrier,
     BaseSent,
     Claims,
     Commit,
     Echo,
+    Fed,
+    Feed,
     Force,
     Priority,
     Ready,
     Reds,
-    Restart,
     State,
     decode,
     decode_ack,
@@ -112,15 +115,15 @@ class Replica:
         self.barriers = Barriers(self.home)
         self.malformed = 0
         """Messages of the log that made no sense."""
-        self._handler = Handler(self.home, "", 0, (), self._opened)
+        self._handler = Handler(self.home, "", (), self._opened)
         self._ordering: Ordering | None = None
+        self._feeding: dict[str, Feeding] = {}
         self._sent = 0
-        """Counter of the last message of its own that was sent in this round."""
+        """Counter of the last message of its own that was sent in this configuration."""
         self._told = 0
         """What it acknowledged last."""
         self._line_due: int | None = None
         self._durable_green = queue.green
-        self._restarting = False
 
     # -- what others ask
 
@@ -159,7 +162,8 @@ class Replica:
 
     @property
     def is_replica(self) -> bool:
-        return self.home.keeps and self.queue.own is not None and self.name not in self.home.strangers
+        home = self.home
+        return home.keeps and self.queue.own is not None and not home.removed and self.name not in home.strangers
 
     @property
     def settled(self) -> bool:
@@ -251,7 +255,7 @@ class Replica:
                 self._deliver(event)
             elif type(event) is Changed:
                 if event.kind is ConfKind.REGULAR:
-                    self._begin(event.conf, 0, tuple(self.home.sites[ordinal] for ordinal in event.members))
+                    self._begin(event.conf, tuple(self.home.sites[ordinal] for ordinal in event.members))
                 elif event.kind is ConfKind.TRANSITIONAL:
                     self._close()
 
@@ -268,13 +272,13 @@ class Replica:
             ordering.lose()
             self.barriers.lose()
 
-    def _begin(self, conf: str, round_: int, members: tuple[str, ...]) -> None:
+    def _begin(self, conf: str, members: tuple[str, ...]) -> None:
         self._close()
         self._ordering = None
+        self._feeding = {}
         self._sent = self._told = 0
-        self._restarting = False
-        self.home.set_changed = False
-        self._handler = Handler(self.home, conf, round_, members, self._opened)
+        self.home.set_changed = self.home.wants_renewal = False
+        self._handler = Handler(self.home, conf, members, self._opened)
         self._handler.start()
 
     def _opened(self, primary: int) -> None:
@@ -282,8 +286,15 @@ class Replica:
             self.accepting.recount()
         self._ordering = Ordering(self.home, primary, self._handler.participants)
         self._sent = self._told = 0
+        plan = self._handler.plan
+        if plan is not None:
+            self._feeding = {
+                to: Feeding(self.home, to, self._handler.told_green(to))
+                for to, feeder in plan.feeders.items()
+                if feeder == self.name
+            }
         if primary:
-            self.barriers.open(self._handler.participants, self._handler.round)
+            self.barriers.open(self._handler.participants)
 
     def _deliver(self, event: Delivered) -> None:
         sender = self.home.sites[event.sender]
@@ -303,9 +314,9 @@ class Replica:
         data = decode_data(payload)
         heading = decode_heading(data.body)
         ordering = self._ordering
-        if data.round != self._handler.round or sender not in self._handler.participants:
-            if sender == self.name:
-                self._voided(heading)
+        if self._handler.phase in (Phase.OUTSIDE, Phase.FOLLOW):
+            return
+        if sender not in self._handler.participants:
             return
         if ordering is not None:
             ordering.acknowledged(sender, data.acknowledged)
@@ -322,15 +333,9 @@ class Replica:
             self.queue.log(heading, body, timestamp, marked, Color.RED)
             self.home.durable.after(lambda: self.home.tell(Logged(heading, timestamp)))
 
-    def _voided(self, heading: Heading) -> None:
-        """Its own, sent before a restart and delivered after it: it has to be sent again."""
-        for waiting in self.queue.accepted:
-            if waiting.heading.first == heading.first:
-                waiting.marked = True
-
     def _deliver_ack(self, sender: str, payload: bytes) -> None:
         ack = decode_ack(payload)
-        if self._ordering is not None and ack.round == self._handler.round:
+        if self._ordering is not None:
             self._ordering.acknowledged(sender, ack.acknowledged)
             self.home.greens[sender] = max(self.home.greens.get(sender, 0), ack.green)
 
@@ -340,17 +345,23 @@ class Replica:
         if isinstance(message, Force):
             self._force(message)
             return
-        if message.round != handler.round or handler.stopped:
+        if handler.stopped:
             return
         match message:
             case State():
                 handler.receive_state(sender, message)
-            case Restart():
-                self._begin(handler.conf, handler.round + 1, handler.members)
+            case Fed():
+                if sender in self._feeding:
+                    self._feeding[sender].answered()
             case _ if handler.phase is Phase.OUTSIDE or sender not in handler.participants:
                 return
+            case Feed():
+                if handler.phase is Phase.FOLLOW:
+                    handler.receive_feed(sender, message)
             case BaseSent():
                 handler.receive_base(sender, message)
+            case _ if handler.phase is Phase.FOLLOW:
+                return
             case Priority():
                 handler.receive_priority(sender, message)
             case Claims():
@@ -372,7 +383,7 @@ class Replica:
             return
         self.home.set_replicas(message.replicas)
         record.forced = True
-        self._begin(handler.conf, handler.round + 1, handler.members)
+        self.home.durable.after(self.home.renew)
 
     # -- turns
 
@@ -402,11 +413,13 @@ class Replica:
 
     def pump(self) -> None:
         """Fills `outgoing` with control messages and what is sent again."""
-        if self.home.set_changed and self.primary and not self._restarting:
-            self._restarting = True
-            if self.name == self.participants[0]:
-                self.home.send(RESTART, Restart(self._handler.round))
+        home = self.home
+        if home.set_changed and self.primary and self.name == self.participants[0]:
+            home.set_changed = False
+            home.renew()
         self._handler.pump()
+        for feeding in self._feeding.values():
+            feeding.pump()
 
     def next_data(self) -> bytes | None:
         """The next batch of its own to be sent, with an acknowledgement on it; None: there is none."""
@@ -420,7 +433,7 @@ class Replica:
                 self._sent = waiting.heading.last
                 self._told = ordering.logged
                 body = self.queue.bodies.get(waiting.heading.id)
-                return encode_data(self._handler.round, waiting.marked, ordering.logged, self.queue.green, body)
+                return encode_data(waiting.marked, ordering.logged, self.queue.green, body)
         return None
 
     def unsent(self, payload: bytes) -> None:
@@ -433,7 +446,7 @@ class Replica:
         if ordering is None or not ordering.primary or ordering.logged == self._told:
             return None
         self._told = ordering.logged
-        return encode_ack(self._handler.round, ordering.logged, self.queue.green)
+        return encode_ack(ordering.logged, self.queue.green)
 
     def synced(self, token: int) -> None:
         queue = self.queue
@@ -470,7 +483,7 @@ class Replica:
         assert record.committed_here <= min(record.last_attempted_primary, record.last_committed_primary)
 
 
-_Control = State | Claims | BaseSent | Priority | Reds | Ready | Commit | Barrier | Echo | Restart | Force
+_Control = State | Claims | BaseSent | Priority | Reds | Ready | Commit | Barrier | Echo | Force | Feed | Fed
 _HANDLED: dict[int, type[_Control]] = {
     STATE: State,
     CLAIMS: Claims,
@@ -481,6 +494,7 @@ _HANDLED: dict[int, type[_Control]] = {
     COMMIT: Commit,
     BARRIER: Barrier,
     ECHO: Echo,
-    RESTART: Restart,
     FORCE: Force,
+    FEED: Feed,
+    FED: Fed,
 }

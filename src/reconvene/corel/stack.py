@@ -70,7 +70,7 @@ class Stack:
         outbox = groups.site.outbox
         replica.settle()
         replica.pump()
-        spoken = False
+        spoken = replica.home.wants_renewal and groups.site.renew(now)
         while replica.outgoing and len(outbox) < _CONTROL_AHEAD:
             service, payload = replica.outgoing[0]
             if not groups.submit_other(service, (payload,), now):
