@@ -75,7 +75,7 @@ LAYERS = (
         ),
     ),
     # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.
-    Layer("client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "runtime")),
+    Layer("client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "corel", "runtime")),
     # Clusters of real processes on this machine.
     Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client")),
     Layer("public", ("", "blocking"), uses=("words", "runtime", "client")),
@@ -99,7 +99,7 @@ LAYERS = (
 
 PURE = {
     *("__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "heapq", "itertools"),
-    *("math", "msgspec", "operator", "re", "struct", "typing"),
+    *("math", "msgspec", "operator", "re", "struct", "typing", "zlib"),
 }
 """What the protocol layers may import from outside: all of it computes, none of it looks around."""
 

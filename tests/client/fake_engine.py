@@ -8,6 +8,7 @@ from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process, ViewChanged, ViewId
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
+from reconvene.runtime.log_port import LogPort
 from reconvene.runtime.ports import Receiver
 
 __all__ = ["FakeAccess", "FakeEngine"]
@@ -17,6 +18,7 @@ class FakeEngine:
     names: tuple[str, ...] = ("a", "b")
     ordinal = 0
     incarnation = 1
+    log: LogPort | None = None
 
     def __init__(self, room: int = 1_000_000_000) -> None:
         self.room = room

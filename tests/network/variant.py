@@ -12,7 +12,10 @@ import importlib.util
 import sys
 from types import ModuleType
 
-MESSAGES = ("reconvene.wire.messages", "reconvene.wire.clients", "reconvene.core.groups.payloads")
+MESSAGES = (
+    *("reconvene.wire.messages", "reconvene.wire.client_log", "reconvene.wire.clients"),
+    "reconvene.core.groups.payloads",
+)
 """Whatever sites, and sites and clients, say to each other."""
 FIELD = "news"
 """Of the structs, in the next minor version."""

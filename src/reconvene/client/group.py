@@ -13,7 +13,7 @@ from reconvene.core.groups.events import Arrived, ViewChanged
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
 
-__all__ = ["SLICE", "Data", "Group", "slices"]
+__all__ = ["SLICE", "Data", "Group", "as_bytes", "slices"]
 
 SLICE = 2_048
 """Messages that `send_many` hands over at once; between two slices others have their turn."""
@@ -76,7 +76,7 @@ class Group:
         OutcomeUnknown (the connection broke before the answer).
         """
         if type(data) is not bytes:
-            data = _as_bytes(data)
+            data = as_bytes(data)
         numbered = None if to is None else self._link.roll.numbered(to)
         pending = self._link.send(self._place, _service(service), [data], numbered)
         if pending is not None:
@@ -258,7 +258,7 @@ def _service(service: Service | str) -> Service:
     return found
 
 
-def _as_bytes(data: object) -> bytes:
+def as_bytes(data: object) -> bytes:
     """A copy of what may change later. Text and numbers are refused: how to encode them is the application's."""
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
@@ -270,5 +270,5 @@ def slices(payloads: Iterable[Data]) -> Iterator[list[bytes]]:
     source = iter(payloads)
     while piece := list(islice(source, SLICE)):
         if set(map(type, piece)) != _BYTES:
-            piece = [_as_bytes(data) for data in piece]
+            piece = [as_bytes(data) for data in piece]
         yield piece  # type: ignore[misc]

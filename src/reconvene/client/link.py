@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Protocol
 
 from reconvene.client.inbox import Inbox, Inboxes
+from reconvene.client.log_link import LogLink
 from reconvene.client.roll import Roll
 from reconvene.core.groups import events
 from reconvene.errors import Unavailable
@@ -42,6 +43,10 @@ class Place:
 
 class Link(Protocol):
     inboxes: Inboxes
+
+    @property
+    def log(self) -> LogLink | None:
+        """None where the site takes no part in the log."""
 
     @property
     def roll(self) -> Roll: ...

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reconvene.client.inbox import Inboxes
 from reconvene.client.link import Place
+from reconvene.client.local_log import LocalLog
 from reconvene.client.roll import Roll
 from reconvene.client.site import Site
 from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process
@@ -52,6 +53,7 @@ class LocalLink:
         self._loop = asyncio.get_running_loop()
         self._places: dict[int, Place] = {}
         self._access = engine.open(self)
+        self.log = None if engine.log is None else LocalLog(engine.log)
 
     def events(self, batch: list[GroupEvent]) -> None:
         places = self._places
@@ -143,6 +145,8 @@ class LocalLink:
         raise Rejected("this site is inside the program: it ends with the block that opened it")
 
     def close(self) -> None:
+        if self.log is not None:
+            self.log.close()
         self._access.close()
         for place in self._places.values():
             place.inbox.end(None)

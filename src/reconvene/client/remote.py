@@ -13,6 +13,7 @@ from reconvene.client.channel import Channel, open_channel
 from reconvene.client.flights import cut, failure, landed
 from reconvene.client.inbox import Again, Inboxes
 from reconvene.client.link import Place
+from reconvene.client.remote_log import RemoteLog
 from reconvene.client.requests import Requests
 from reconvene.client.roll import Roll
 from reconvene.core.effects import ConfKind
@@ -21,6 +22,7 @@ from reconvene.core.groups.events import ViewId
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.keys import ClientKey
+from reconvene.wire.client_log import Appended, Colored, Fetched, Ordered
 from reconvene.wire.clients import (
     Arrived,
     Block,
@@ -66,10 +68,10 @@ class RemoteLink:
         """The address that is tried next."""
         self._key = key
         self._tls = tls
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
-        self._requests = Requests()
-        self._channel: Channel | None = None
+        self.requests = Requests()
+        self.channel: Channel | None = None
         self._places: set[Place] = set()
         self._numbered: dict[int, Place] = {}
         self._given_up: set[str] = set()
@@ -79,6 +81,7 @@ class RemoteLink:
         self._trouble = ""
         """Why there is no connection."""
         self._closing = False
+        self.log = RemoteLog(self)
 
     # -- connections
 
@@ -103,11 +106,11 @@ class RemoteLink:
             address = self._addresses[self._next]
             self._next = (self._next + 1) % len(self._addresses)
             try:
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(self.timeout_s):
                     channel = await open_channel(address, self._key, self._tls, self._receive, self._lost)
                 self._check_cluster(channel)
             except TimeoutError:
-                errors.append(Unavailable(f"{address}: no answer in {self._timeout_s:g} s"))
+                errors.append(Unavailable(f"{address}: no answer in {self.timeout_s:g} s"))
             except ReconveneError as error:
                 errors.append(error)
             else:
@@ -125,22 +128,23 @@ class RemoteLink:
     def _use(self, channel: Channel) -> None:
         welcome = channel.welcome
         if channel.closed:  # it was lost as soon as it was there
-            self._channel = channel
+            self.channel = channel
             self._lost(channel, f"{channel.address}: the site ended the connection")
             return
         if not self.cluster:
             self.roll = Roll(tuple(welcome.names))
             self.cluster = welcome.cluster
         self.name = welcome.site
-        self._channel = channel
+        self.channel = channel
         for place in self._places:
             self._ask_to_join(channel, place)
+        self.log.connect(channel)
         self._tell_news()
 
     def _lost(self, channel: Channel, reason: str) -> None:
-        if channel is not self._channel:
+        if channel is not self.channel:
             return
-        self._channel = None
+        self.channel = None
         self._trouble = reason
         self._numbered.clear()
         self._given_up.clear()
@@ -150,7 +154,8 @@ class RemoteLink:
             if place.leaving:
                 self._places.discard(place)
                 place.inbox.end(None)
-        self._requests.lose_all(reason)
+        self.requests.lose_all(reason)
+        self.log.lose()
         self._tell_news()
         if not self._closing:
             _log.warning("connection lost, trying again: %s", reason)
@@ -171,12 +176,13 @@ class RemoteLink:
         self._closing = True
         if self._reconnecting is not None:
             self._reconnecting.cancel()
-        channel = self._channel
+        channel = self.channel
         if channel is not None:
             channel.close("the connection was closed here")
         for place in self._places:
             place.inbox.end(None)
         self._places.clear()
+        self.log.close()
         self._tell_news()
         if channel is not None:
             await channel.wait_closed()
@@ -188,7 +194,7 @@ class RemoteLink:
         if news is not None and not news.done():
             news.set_result(None)
 
-    async def _wait_for_news(self, until: float | None) -> None:
+    async def wait_for_news(self, until: float | None) -> None:
         if self._closing:
             raise Unavailable("the connection was closed here")
         if self._news is None:
@@ -197,29 +203,29 @@ class RemoteLink:
             async with asyncio.timeout_at(until):
                 await asyncio.shield(self._news)
         except TimeoutError:
-            raise Unavailable(f"no connection in {self._timeout_s:g} s: {self._trouble or 'no answer'}") from None
+            raise Unavailable(f"no connection in {self.timeout_s:g} s: {self._trouble or 'no answer'}") from None
 
-    async def _connected(self) -> Channel:
-        until = self._loop.time() + self._timeout_s
-        while self._channel is None:
-            await self._wait_for_news(until)
-        return self._channel
+    async def connected(self, patient: bool = False) -> Channel:
+        until = None if patient else self._loop.time() + self.timeout_s
+        while self.channel is None:
+            await self.wait_for_news(until)
+        return self.channel
 
     async def _clear_to_send(self, place: Place) -> Channel:
         """A connection that has a membership and room. Room is waited for as long as it takes, the rest is not."""
         until: float | None = None
         while True:
             place.check()
-            channel = self._channel
+            channel = self.channel
             if channel is not None and place.begun:
-                if self._requests.has_room(channel):
+                if self.requests.has_room(channel):
                     return channel
                 until = None
-                await self._wait_for_news(None)
+                await self.wait_for_news(None)
             else:
                 if until is None:
-                    until = self._loop.time() + self._timeout_s
-                await self._wait_for_news(until)
+                    until = self._loop.time() + self.timeout_s
+                await self.wait_for_news(until)
 
     # -- what arrives
 
@@ -230,7 +236,7 @@ class RemoteLink:
                     self._arrived(struct)
                 case Done(requests=numbers):
                     for number in numbers:
-                        self._requests.answer(number)
+                        self.requests.answer(number)
                 case Viewed(membership=membership):
                     self._begin(membership, _view_changed(struct))
                 case Blocked(membership=membership):
@@ -242,10 +248,14 @@ class RemoteLink:
                         place.over(reason)
                 case Joined():
                     self._joined(struct)
+                case Appended() | Ordered() | Fetched():
+                    self.requests.answer(struct.request, struct)
+                case Colored():
+                    self.log.colored(struct)
                 case Told(request=request, document=document):
-                    self._requests.answer(request, document)
+                    self.requests.answer(request, document)
                 case Failed():
-                    failed = self._requests.fail(struct)
+                    failed = self.requests.fail(struct)
                     if failed is not None and failed.place is not None:
                         self._given_up.discard(failed.place.group)
                 case _:
@@ -270,14 +280,14 @@ class RemoteLink:
             place.inbox.put(event)
 
     def _joined(self, joined: Joined) -> None:
-        request = self._requests.take(joined.request)
-        channel = self._channel
+        request = self.requests.take(joined.request)
+        channel = self.channel
         if request is None or request.place is None or channel is None:
             return
         place = request.place
         if place not in self._places:  # it was given up meanwhile
             self._given_up.discard(place.group)
-            channel.send(Leave(self._requests.number(), joined.membership))
+            channel.send(Leave(self.requests.number(), joined.membership))
             return
         place.membership = joined.membership
         self._numbered[joined.membership] = place
@@ -291,42 +301,42 @@ class RemoteLink:
     # -- groups
 
     async def join(self, place: Place) -> None:
-        until = self._loop.time() + self._timeout_s
-        channel = await self._connected()
+        until = self._loop.time() + self.timeout_s
+        channel = await self.connected()
         while place.group in self._given_up:
-            await self._wait_for_news(until)
-            channel = await self._connected()
+            await self.wait_for_news(until)
+            channel = await self.connected()
         self._places.add(place)
         await self._answer(self._ask_to_join(channel, place), Unavailable)
 
     def _ask_to_join(self, channel: Channel, place: Place) -> "asyncio.Future[None]":
-        struct = Join(self._requests.number(), place.group, place.primary, place.receive)
-        future = self._requests.add(channel, struct, place)
+        struct = Join(self.requests.number(), place.group, place.primary, place.receive)
+        future = self.requests.add(channel, struct, place)
         future.add_done_callback(lambda done: self._refused(place, done))
         return future
 
     def _refused(self, place: Place, asked: "asyncio.Future[None]") -> None:
         """A join that fails, the first or a later one, ends the place; a lost connection is tried again."""
         error = None if asked.cancelled() else asked.exception()
-        if error is not None and self._channel is not None and place in self._places:
+        if error is not None and self.channel is not None and place in self._places:
             self._places.discard(place)
             place.inbox.end(Unavailable(f"group {place.group!r}: {error}"))
 
     async def leave(self, place: Place) -> None:
-        channel = self._channel
+        channel = self.channel
         if channel is None or not place.membership:
             self.abandon(place)
             place.inbox.end(None)
             return
-        await self._answer(self._requests.add(channel, Leave(self._requests.number(), place.membership)), Unavailable)
+        await self._answer(self.requests.add(channel, Leave(self.requests.number(), place.membership)), Unavailable)
 
     def abandon(self, place: Place) -> None:
-        if place in self._places and not place.membership and self._channel is not None:
+        if place in self._places and not place.membership and self.channel is not None:
             self._given_up.add(place.group)
         self._places.discard(place)
         membership, place.membership, place.begun = place.membership, 0, False
-        if self._channel is not None and self._numbered.pop(membership, None) is not None:
-            self._channel.send(Leave(self._requests.number(), membership))
+        if self.channel is not None and self._numbered.pop(membership, None) is not None:
+            self.channel.send(Leave(self.requests.number(), membership))
 
     def send(
         self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
@@ -347,9 +357,9 @@ class RemoteLink:
         if longest > channel.welcome.message_bytes:
             raise Rejected(f"message of {longest} bytes: at most {channel.welcome.message_bytes} are taken")
         struct = Send(
-            self._requests.number(), place.membership, int(service), payloads, None if to is None else list(to)
+            self.requests.number(), place.membership, int(service), payloads, None if to is None else list(to)
         )
-        return self._requests.add(channel, struct, place, sum(map(len, payloads)))
+        return self.requests.add(channel, struct, place, sum(map(len, payloads)))
 
     async def send_slices(
         self,
@@ -404,15 +414,15 @@ class RemoteLink:
         await self._ask(Stop, OutcomeUnknown)
 
     async def _ask(self, make: Callable[[int], Status | Health | Block | Stop], late: type[ReconveneError]) -> object:
-        channel = await self._connected()
-        return await self._answer(self._requests.add(channel, make(self._requests.number())), late)
+        channel = await self.connected()
+        return await self._answer(self.requests.add(channel, make(self.requests.number())), late)
 
     async def _answer(self, asked: "asyncio.Future[Any]", late: type[ReconveneError]) -> object:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 return await asked
         except TimeoutError:
-            raise late(f"site {self.name} did not answer in {self._timeout_s:g} s") from None
+            raise late(f"site {self.name} did not answer in {self.timeout_s:g} s") from None
 
 
 def _pauses() -> Iterator[float]:

@@ -10,15 +10,23 @@ from typing import Any
 from reconvene.client.channel import ERRORS, Channel
 from reconvene.client.link import Place
 from reconvene.errors import OutcomeUnknown, ReconveneError, Unavailable
+from reconvene.wire.client_log import Append, ChangeReplicas, ForceLost, LogRequest, SaveSnapshot
 from reconvene.wire.clients import Block, Failed, Health, Join, Leave, Send, Status, Stop
 
-__all__ = ["Request", "Requests"]
+__all__ = ["Lost", "Request", "Requests"]
 
 _REQUEST_BYTES = 64
 _PAYLOAD_BYTES = 5
 _PROCESS_BYTES = 24
 
-AnyRequest = Join | Leave | Send | Status | Health | Block | Stop
+_NOT_TWICE = (Send, Block, Stop, SaveSnapshot, ChangeReplicas, ForceLost)
+"""What has an effect each time that it is asked."""
+
+AnyRequest = Join | Leave | Send | Status | Health | Block | Stop | LogRequest
+
+
+class Lost(Unavailable):
+    """The connection is gone, and what was asked may be asked again."""
 
 
 class Request:
@@ -40,6 +48,8 @@ class Requests:
         self._last = 0
         self._sends = 0
         self._send_bytes = 0
+        self._appends = 0
+        self._append_bytes = 0
 
     def number(self) -> int:
         self._last += 1
@@ -54,6 +64,9 @@ class Requests:
         if isinstance(struct, Send):
             self._sends += 1
             self._send_bytes += size
+        elif isinstance(struct, Append):
+            self._appends += 1
+            self._append_bytes += size
         channel.send(struct, size + _header_bytes(struct))
         return future
 
@@ -62,12 +75,20 @@ class Requests:
         window = channel.welcome
         return self._sends < window.window_requests and self._send_bytes < window.window_bytes
 
+    def has_room_to_append(self, channel: Channel) -> bool:
+        window = channel.welcome
+        return self._appends < window.window_requests and self._append_bytes < window.window_bytes
+
     def take(self, number: int) -> Request | None:
         """The request is answered. None: nobody asked, or nobody waits any more."""
         request = self._open.pop(number, None)
-        if request is not None and isinstance(request.struct, Send):
-            self._sends -= 1
-            self._send_bytes -= request.size
+        if request is not None:
+            if isinstance(request.struct, Send):
+                self._sends -= 1
+                self._send_bytes -= request.size
+            elif isinstance(request.struct, Append):
+                self._appends -= 1
+                self._append_bytes -= request.size
         return request
 
     def answer(self, number: int, result: Any = None) -> None:
@@ -86,12 +107,12 @@ class Requests:
     def lose_all(self, reason: str) -> None:
         """The connection is gone."""
         requests, self._open = self._open, {}
-        self._sends = self._send_bytes = 0
+        self._sends = self._send_bytes = self._appends = self._append_bytes = 0
         for request in requests.values():
-            if isinstance(request.struct, Send | Block | Stop):
+            if isinstance(request.struct, _NOT_TWICE):
                 _settle(request, OutcomeUnknown(f"{reason}: what was asked may or may not have been done"))
             else:
-                _settle(request, Unavailable(reason))
+                _settle(request, Lost(reason))
 
 
 def _header_bytes(struct: AnyRequest) -> int:
@@ -99,6 +120,8 @@ def _header_bytes(struct: AnyRequest) -> int:
     if isinstance(struct, Send):
         named = 0 if struct.to is None else len(struct.to)
         return _REQUEST_BYTES + _PAYLOAD_BYTES * len(struct.payloads) + _PROCESS_BYTES * named
+    if isinstance(struct, Append):
+        return _REQUEST_BYTES + _PAYLOAD_BYTES * len(struct.messages)
     return _REQUEST_BYTES + (4 * len(struct.group) if isinstance(struct, Join) else 0)
 
 

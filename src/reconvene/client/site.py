@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from reconvene.client.group import Group
 from reconvene.client.link import Link, Place
+from reconvene.client.log import Log
 from reconvene.errors import Rejected
 
 __all__ = ["Site"]
@@ -17,6 +18,7 @@ class Site:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._log = None if link.log is None else Log(link.log)
 
     @property
     def name(self) -> str:
@@ -31,6 +33,13 @@ class Site:
     def sites(self) -> tuple[str, ...]:
         """The names of all sites of the cluster, whether they can be reached or not."""
         return self._link.roll.names
+
+    @property
+    def log(self) -> Log:
+        """The durable, totally ordered log. Raises Rejected where the site takes no part in it."""
+        if self._log is None:
+            raise Rejected(f"site {self.name} takes no part in the log: see log.enabled")
+        return self._log
 
     async def join(self, name: str, *, primary: bool = False, receive: bool = True) -> Group:
         """Joins a group, and waits for the first view with this process in it.

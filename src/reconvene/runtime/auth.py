@@ -31,11 +31,11 @@ class Role(IntEnum):
     """Each may do what the ones before it may."""
 
     READ = 0
-    """Status and health; receives in groups."""
+    """Status and health; receives in groups; reads and follows the log."""
     APPEND = 1
-    """Sends in groups."""
+    """Sends in groups; appends to the log."""
     ADMIN = 2
-    """Injects faults, stops the site."""
+    """Injects faults, stops the site; changes the log's replicas, and saves snapshots of it."""
 
     @property
     def label(self) -> str:

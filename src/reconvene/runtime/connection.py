@@ -16,11 +16,13 @@ from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.auth import Admission, Door, Role
+from reconvene.runtime.client_log import ClientLog
 from reconvene.runtime.client_output import ClientOutput
 from reconvene.runtime.config import Config
 from reconvene.runtime.intake import Intake
 from reconvene.runtime.logs import event
 from reconvene.runtime.ports import Access, Engine
+from reconvene.wire.client_log import LogRequest
 from reconvene.wire.clients import (
     MAJOR,
     MINOR,
@@ -99,6 +101,8 @@ class Connection(asyncio.Protocol):
         self._taken = 0
         """Of the first of them."""
         self._pump: asyncio.Task[None] | None = None
+        self._log: ClientLog | None = None
+        """Made when the client first asks for the log."""
         self._closed = False
         self.gone = False
         """Its transport is closed, with all that was to be written."""
@@ -171,8 +175,10 @@ class Connection(asyncio.Protocol):
                 self._out.answer(request)
             case Hello() | Proof():
                 raise Rejected("a second handshake on one connection")
-            case _:
+            case Join() | Status() | Health() | Block() | Stop():
                 self._carry_out(message, self._access)
+            case _:
+                self._ask_log(message)
 
     def _carry_out(self, message: Join | Status | Health | Block | Stop, access: Access) -> None:
         engine = self._premises.engine
@@ -201,6 +207,18 @@ class Connection(asyncio.Protocol):
                     assert_never(message)
         except ReconveneError as error:
             self._fail(message.request, error)
+
+    def _ask_log(self, message: LogRequest) -> None:
+        if self._log is None:
+            premises = self._premises
+            port, config = premises.engine.log, premises.config
+            if port is None:
+                self._fail(message.request, Rejected(f"site {config.name} takes no part in the log: see log.enabled"))
+                return
+            self._log = ClientLog(
+                port, self._out, self._need, self._fail, config.log.red_messages, config.log.snapshot_bytes
+            )
+        self._log.receive(message)
 
     def _ordinals(self, sites: list[str]) -> frozenset[int]:
         names = self._premises.engine.names
@@ -402,6 +420,8 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         if self._pump is not None:
             self._pump.cancel()
+        if self._log is not None:
+            self._log.close()
         self._waiting.clear()
         self._intake.close()
         self._out.close()

@@ -13,9 +13,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from reconvene.errors import Malformed
+from reconvene.wire.client_log import Count, LogAnswer, LogRequest, Name
 
 __all__ = [
     "HANDSHAKE_BYTES",
+    "LOG_MINOR",
     "MAJOR",
     "MINOR",
     "MOST_NAMED",
@@ -52,7 +54,10 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 0
+MINOR = 1
+"""1 has the log."""
+LOG_MINOR = 1
+"""A site of a lower minor does not know what is asked about the log."""
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: strangers get no more memory than this."""
@@ -65,12 +70,10 @@ RECORD_STRUCTS = 1 << 16
 MOST_NAMED = 4_096
 """Processes that one Send may be for."""
 
-Count = Annotated[int, Meta(ge=0, le=2**62)]
 Ordinal = Annotated[int, Meta(ge=0, lt=64)]
 ServiceNumber = Annotated[int, Meta(ge=0, le=3)]
 Where = tuple[Ordinal, Count, Count]
 """A process: its site's ordinal and incarnation, and its number there."""
-Name = Annotated[str, Meta(max_length=255)]
 Nonce = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Digest = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Line = Annotated[str, Meta(max_length=2_000)]
@@ -144,7 +147,11 @@ class Ping(Struct, array_like=True, tag=10):
     request: Count
 
 
-ToSite = Hello | Proof | Join | Leave | Send | Status | Health | Block | Stop | Ping
+ToSite = (
+    Hello | Proof | Ping  # the connection
+    | Join | Leave | Send | Status | Health | Block | Stop
+    | LogRequest
+)  # fmt: skip
 
 
 class Challenge(Struct, array_like=True, tag=1):
@@ -218,7 +225,7 @@ class Joined(Struct, array_like=True, tag=8):
 
 
 class Told(Struct, array_like=True, tag=9):
-    """What Status or Health asked for."""
+    """What Status, Health or a question about the log asked for."""
 
     request: Count
     document: Any
@@ -262,6 +269,7 @@ ToClient = (
     Challenge | Proven | Welcome | Refused | Goodbye  # the connection
     | Done | Failed | Joined | Told  # answers
     | Arrived | Viewed | Blocked | Left  # pushes
+    | LogAnswer
 )  # fmt: skip
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -1,0 +1,152 @@
+"""Reading the log in order, from any position on, for as long as one likes."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+
+from reconvene.client.log_entries import Entry, EntryBatch, Truncated
+from reconvene.client.log_link import Chunk, LogLink
+from reconvene.errors import Rejected
+from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES
+
+__all__ = ["Follow", "check_position", "read"]
+
+
+class Follow:
+    """An iterator over entries. Read it from one task; a read that is cancelled loses nothing.
+
+    What is read ahead is one chunk, of about half a megabyte. Where the connection is lost it goes on at the same
+    position, at the same or another site, since positions are the same everywhere.
+    """
+
+    def __init__(self, link: LogLink, start: int, stop: int | None, control: bool) -> None:
+        self._link = link
+        self._stop = stop
+        self._control = control
+        self._next = start
+        """The position after all that was fetched."""
+        self._position = start
+        self._batches: deque[EntryBatch] = deque()
+        self._entries: Iterator[Entry] = iter(())
+        self._begun: EntryBatch
+        """What `_entries` go through …"""
+        self._end = start
+        """… and its end."""
+        self._ahead: asyncio.Task[Chunk] | None = None
+
+    @property
+    def position(self) -> int:
+        """Where it goes on: all that is below it was read."""
+        return self._position
+
+    def __aiter__(self) -> AsyncIterator[Entry]:
+        """Ends at `stop`, where there is one. Raises Truncated where the log no longer has what comes next."""
+        return self
+
+    async def __anext__(self) -> Entry:
+        while True:
+            entry = next(self._entries, None)
+            if entry is not None:
+                self._position = entry.position + 1
+                return entry
+            self._position = max(self._position, self._end)
+            batch = await self._next_batch()
+            if batch is None:
+                raise StopAsyncIteration
+            self._begun, self._end = batch, batch.end
+            self._entries = batch.entries(self._control)
+
+    async def batches(self) -> AsyncIterator[EntryBatch]:
+        """The same with many entries at a time, for those in a hurry. Batches of changes come with `control` only;
+        what is void is among the messages, and `void` says which."""
+        while True:
+            batch = await self.next_batch()
+            if batch is None:
+                return
+            yield batch
+
+    async def next_batch(self) -> EntryBatch | None:
+        """The next of `batches`; None at the end. What is left of a batch that was begun entry by entry comes first.
+        May be cancelled: nothing is lost."""
+        while True:
+            if self._position < self._end:
+                self._batches.appendleft(self._begun.cut(self._position, None))
+                self._entries, self._end = iter(()), self._position
+            batch = await self._next_batch()
+            if batch is None:
+                return None
+            self._position = self._end = batch.end
+            if batch.kind == "data" or self._control:
+                return batch
+
+    def ready(self) -> bool:
+        """Whether the next read need not wait."""
+        return bool(self._batches) or self._position < self._end
+
+    # -- chunks
+
+    async def _next_batch(self) -> EntryBatch | None:
+        while not self._batches:
+            if self._stop is not None and self._next >= self._stop:
+                return None
+            self._take(await self._chunk())
+        return self._batches.popleft()
+
+    async def _chunk(self) -> Chunk:
+        if self._ahead is None:
+            return await self._link.fetch(self._next, FETCH_MESSAGES, FETCH_BYTES, True)
+        ahead = self._ahead
+        chunk = await asyncio.shield(ahead)
+        self._ahead = None
+        return chunk
+
+    def _take(self, chunk: Chunk) -> None:
+        if self._next < chunk.base:
+            raise Truncated(
+                f"position {self._next} is not in the log any more: it begins at {chunk.base}", chunk.base
+            )
+        if not chunk.batches:
+            return
+        for batch in chunk.batches:
+            part = batch.cut(self._next, self._stop)
+            if part.messages:
+                self._batches.append(part)
+                self._next = part.end
+        if self._next < chunk.green and (self._stop is None or self._next < self._stop):
+            # There is more for sure, so this waits for nobody.
+            self._ahead = asyncio.ensure_future(self._link.fetch(self._next, FETCH_MESSAGES, FETCH_BYTES, False))
+            self._ahead.add_done_callback(_heed)
+
+
+async def read(link: LogLink, start: int, stop: int | None, control: bool) -> list[Entry]:
+    """What there is now from `start` on, and before `stop`."""
+    found: list[Entry] = []
+    at, end = start, stop
+    while end is None or at < end:
+        chunk = await link.fetch(at, FETCH_MESSAGES, FETCH_BYTES, False)
+        if at < chunk.base:
+            raise Truncated(f"position {at} is not in the log any more: it begins at {chunk.base}", chunk.base)
+        if end is None:
+            end = chunk.green  # what is ordered meanwhile is not waited for
+        if not chunk.batches:
+            break
+        for batch in chunk.batches:
+            part = batch.cut(at, end)
+            if part.messages:
+                found += part.entries(control)
+                at = part.end
+    return found
+
+
+def check_position(position: object, what: str) -> int:
+    if not isinstance(position, int) or isinstance(position, bool):
+        raise TypeError(f"{what}: a position is a number, not {type(position).__name__}")
+    if not 0 <= position < 1 << 62:
+        raise Rejected(f"{what}: a position from 0 on expected, not {position}")
+    return position
+
+
+def _heed(task: "asyncio.Task[Chunk]") -> None:
+    """Nobody may read on: then its error is nobody's."""
+    if not task.cancelled():
+        task.exception()

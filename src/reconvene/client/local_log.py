@@ -1,0 +1,207 @@
+"""The log of a site inside the program."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+from reconvene.client.flight import Flight, Landed, gathered
+from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of
+from reconvene.client.log_link import Chunk
+from reconvene.errors import OutcomeUnknown, ReconveneError, Unavailable
+from reconvene.runtime.client_log import last_own, parts_of, pending_of
+from reconvene.runtime.log_places import Places
+from reconvene.runtime.log_port import LogPort
+from reconvene.wire.client_log import Part
+
+__all__ = ["COLORS_WAITING", "LocalLog", "listed"]
+
+COLORS_WAITING = 100_000
+"""Changes of colour that wait unread, before who reads them is told that it is too slow."""
+_NOT_YET_S = 0.01
+
+
+class LocalLog:
+    session: bytes | None = None
+    """Nothing is lost on the way: nothing is tried again."""
+
+    def __init__(self, port: LogPort) -> None:
+        self._port = port
+        self._places = Places(port)
+        self._queue: deque[Flight] = deque()
+        """Those for which the log has no room."""
+        self._pump: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._port.name
+
+    def close(self) -> None:
+        if self._pump is not None:
+            self._pump.cancel()
+        for flight in self._queue:
+            flight.fail(Unavailable("the site was closed"))
+        self._places.close()
+
+    # -- appending
+
+    def append(self, flight: Flight) -> None:
+        if self._queue or self._port.room() < flight.count:
+            self._queue.append(flight)
+            if self._pump is None:
+                self._pump = asyncio.get_running_loop().create_task(self._drain())
+            return
+        self._take(flight)
+
+    def _take(self, flight: Flight) -> None:
+        green = self._port.green
+        try:
+            taken = self._port.append(flight.messages, flight.session, flight.number)
+        except ReconveneError as error:
+            flight.fail(error)
+            return
+        flight.sent = True
+        parts = parts_of(taken)
+        landed = Landed(parts, green)
+        own = last_own(parts, self.name)
+        if not own:
+            flight.land(landed)
+            return
+        self._port.durable(own).add_done_callback(partial(_durable, flight, landed))
+
+    async def _drain(self) -> None:
+        while self._queue:
+            flight = self._queue[0]
+            try:
+                await self._port.wait_for_room()
+            except ReconveneError as error:
+                flight.fail(error)
+            else:
+                if self._port.room() < flight.count and len(self._queue) and not flight.landed.done():
+                    await asyncio.sleep(_NOT_YET_S)  # there is room, but not for this
+                    continue
+                self._take(flight)
+            self._queue.popleft()
+        self._pump = None
+
+    def has_room(self) -> bool:
+        return not self._queue
+
+    async def room(self) -> None:
+        while self._queue:
+            await asyncio.wait([self._queue[-1].landed])
+
+    async def find(self, flight: Flight) -> list[tuple[int, int]]:
+        landed = await asyncio.shield(flight.landed)
+        return await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
+
+    async def _find(self, part: Part, green: int, retried: bool) -> list[tuple[int, int]]:
+        try:
+            return await self._places.find(part.author, part.first, part.count, green, retried)
+        except Unavailable as error:
+            raise OutcomeUnknown(str(error)) from None
+
+    # -- reading
+
+    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
+        port = self._port
+        while wait and port.base <= start and start >= port.green:
+            await self._moved()
+        batches = port.read(start, messages, size) if port.base <= start < port.green else []
+        return Chunk(
+            port.base,
+            port.green,
+            [
+                batch_of(
+                    batch.position, batch.author, batch.incarnation, batch.first, batch.time, batch.kind,
+                    batch.messages, batch.void,
+                )
+                for batch in batches
+            ],
+        )  # fmt: skip
+
+    async def _moved(self) -> None:
+        moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        end = self._port.watch(lambda _: None if moved.done() else moved.set_result(None))
+        try:
+            await moved
+        finally:
+            end()
+
+    async def pending(self, messages: int) -> tuple[int, list[Entry]]:
+        (green, found), _ = pending_of(self._port, messages)
+        return green, listed(green, found, messages)
+
+    async def colors(self) -> AsyncIterator[list[ColorChange]]:
+        waiting: deque[list[ColorChange]] = deque()
+        news = asyncio.Event()
+        size = 0
+
+        def changed(changes: list[tuple[Color, str, int, int, int]]) -> None:
+            nonlocal size
+            if size <= COLORS_WAITING:
+                waiting.append([ColorChange(*change) for change in changes])
+            size += len(changes)
+            news.set()
+
+        end = self._port.watch_colors(changed)
+        try:
+            while True:
+                await news.wait()
+                news.clear()
+                while waiting:
+                    changes = waiting.popleft()
+                    yield changes
+                    if size > COLORS_WAITING:
+                        raise Unavailable(f"more than {COLORS_WAITING} changes of colour waited unread")
+                    size -= len(changes)
+        finally:
+            end()
+
+    async def barrier(self) -> int:
+        await self._port.barrier()
+        return self._port.green
+
+    async def status(self) -> dict[str, object]:
+        return self._port.status()
+
+    # -- snapshots, administration
+
+    async def snapshot(self) -> tuple[int, int] | None:
+        return self._port.snapshot()
+
+    async def read_snapshot(self) -> tuple[int, bytes] | None:
+        found = self._port.snapshot()
+        return None if found is None else (found[0], self._port.read_snapshot(0, found[1]))
+
+    async def save_snapshot(self, position: int, data: bytes) -> None:
+        await self._port.save_snapshot(position, data)
+
+    async def change_replicas(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> int:
+        return await asyncio.shield(self._port.change_replicas(add=add, remove=remove, quorum=quorum))
+
+    async def losses(self, lost: Sequence[str]) -> dict[str, object]:
+        return self._port.losses(lost)
+
+    async def force_lost(self, lost: Sequence[str]) -> None:
+        self._port.force_lost(lost)
+
+
+def listed(green: int, found: Sequence[tuple[str, str, int, int, int, list[bytes]]], messages: int) -> list[Entry]:
+    """Pending batches, one by one."""
+    entries: list[Entry] = []
+    for color, author, incarnation, first, time, datas in found:
+        for at, data in enumerate(datas):
+            if len(entries) == messages:
+                return entries
+            entries.append(Entry(green + len(entries), data, author, incarnation, first + at, time, Color(color)))
+    return entries
+
+
+def _durable(flight: Flight, landed: Landed, durable: "asyncio.Future[None]") -> None:
+    error = None if durable.cancelled() else durable.exception()
+    if durable.cancelled() or error is not None:
+        why = "" if error is None else f": {error}"
+        flight.fail(OutcomeUnknown(f"not known to be durable{why}"))
+    else:
+        flight.land(landed)

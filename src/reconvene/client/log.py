@@ -1,0 +1,303 @@
+"""The durable, totally ordered log, as an application has it.
+
+Promised: what `append` has returned for is on stable storage at a site, and gets its place in the one order, if need
+be when the network has mended; everyone who reads reads the same entries at the same positions.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+
+from reconvene.client import follow as following
+from reconvene.client.flight import Flight, Landed
+from reconvene.client.follow import Follow, check_position
+from reconvene.client.group import Data, as_bytes
+from reconvene.client.log_entries import ColorChange, Entry, SnapshotInfo
+from reconvene.client.log_link import LogLink
+from reconvene.client.receipts import Receipt, Receipts, within
+from reconvene.client.runner import Runner
+from reconvene.client.state_machine import StateMachine
+from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.wire.client_log import FETCH_MESSAGES
+
+__all__ = ["FLIGHT_BYTES", "FLIGHT_MESSAGES", "Log"]
+
+FLIGHT_BYTES = 256 << 10
+FLIGHT_MESSAGES = 4_096
+"""What one request carries, but for one longer message."""
+_SESSION_BYTES = 64
+_NUMBERS = 1 << 62
+
+
+class Log:
+    """Of `Site.log`. Any number of tasks may append and read."""
+
+    def __init__(self, link: LogLink) -> None:
+        self._link = link
+        self._gathering: list[bytes] = []
+        self._gathering_bytes = 0
+        self._boarding: Flight | None = None
+        """What single appends of this round of the loop go with."""
+        self._number = 1
+        """Of the next message of this process's session."""
+
+    # -- appending
+
+    async def append(
+        self, data: Data, *, session: bytes | None = None, number: int = 0, timeout: float | None = None
+    ) -> Receipt:
+        """Appends one message; returns when it is durable at the site. `await receipt.ordered()` gives its position.
+
+        It is accepted in any component, at any time; where the site has no room, or the connection is lost, this
+        waits, and tries again, elsewhere too: however often, the message is taken once.
+        session, number: the program's own name for a sequence of messages, up to 64 bytes, and this one's place in
+        it, from 1 on: what the log has under them is not taken again, also after the program was restarted.
+        timeout: s. Raises OutcomeUnknown where it is not durable by then. Further: Rejected (too large, not this
+        client's role, no replica at the site), Unavailable (nothing happened: the disk, no connection in time),
+        OutcomeUnknown (the connection was lost, and there was no other in time).
+        """
+        data = as_bytes(data)
+        if session is not None:
+            flight = Flight([data], *_own_session(session, number))
+            self._link.append(flight)
+            await within(timeout, _land(flight), "durable")
+            return Receipt(flight, 0, self._find)
+        flight, at = self._board(data)
+        try:
+            await within(timeout, _land(flight), "durable")
+        except Rejected:
+            if flight.count == 1:
+                raise
+            # Perhaps because of another one that went with it: nothing of them was taken.
+            flight, at = self._depart([data], None if flight.session is None else flight.number + at), 0
+            await within(timeout, _land(flight), "durable")
+        return Receipt(flight, at, self._find)
+
+    async def append_many(
+        self,
+        payloads: Iterable[Data],
+        *,
+        session: bytes | None = None,
+        number: int = 0,
+        timeout: float | None = None,
+    ) -> Receipts:
+        """The same for many, in their order: one receipt for all of them, with no future or object for each.
+
+        `payloads` may be lazy: no more of it is taken than there is room for. Where it fails, those before the
+        failure may have been appended: the error's `taken` says how many are known to be.
+        """
+        own = (None, 0) if session is None else _own_session(session, number)
+        flights: list[Flight] = []
+        await within(timeout, self._fly_all(_cut(payloads), own, flights), "durable")
+        return Receipts(flights, self._find)
+
+    async def _fly_all(
+        self, pieces: Iterator[list[bytes]], own: tuple[bytes | None, int], flights: list[Flight]
+    ) -> None:
+        session, number = own
+        settled = 0
+        try:
+            for piece in pieces:
+                if not self._link.has_room():
+                    await self._link.room()
+                if session is None:
+                    flights.append(self._depart(piece))
+                else:
+                    flights.append(Flight(piece, session, number))
+                    number += len(piece)
+                    self._link.append(flights[-1])
+                while settled < len(flights) and flights[settled].landed.done():
+                    flights[settled].landed.result()  # where one has failed it is no use to go on
+                    settled += 1
+            for flight in flights[settled:]:
+                await _land(flight)
+        except ReconveneError as error:
+            raise await _failure(error, flights) from None
+
+    def _board(self, data: bytes) -> tuple[Flight, int]:
+        """With all that is appended one by one in this round of the loop."""
+        if self._boarding is not None and (
+            self._gathering_bytes + len(data) > FLIGHT_BYTES or len(self._gathering) >= FLIGHT_MESSAGES
+        ):
+            self._take_off()
+        if self._boarding is None:
+            self._gathering, self._gathering_bytes = [], 0
+            self._boarding = Flight(self._gathering, self._link.session, 0)
+            asyncio.get_running_loop().call_soon(self._take_off_if, self._boarding)
+        self._gathering.append(data)
+        self._gathering_bytes += len(data)
+        return self._boarding, len(self._gathering) - 1
+
+    def _take_off_if(self, flight: Flight) -> None:
+        if flight is self._boarding:
+            self._take_off()
+
+    def _take_off(self) -> None:
+        flight, self._boarding = self._boarding, None
+        if flight is not None:
+            flight.count, flight.size = len(self._gathering), self._gathering_bytes
+            flight.retried = False
+            self._number_of(flight)
+            self._link.append(flight)
+
+    def _depart(self, messages: list[bytes], number: int | None = None) -> Flight:
+        self._take_off()  # numbers are given in the order of departure
+        flight = Flight(messages, self._link.session, number or 0)
+        flight.retried = False
+        if number is None:
+            self._number_of(flight)
+        self._link.append(flight)
+        return flight
+
+    def _number_of(self, flight: Flight) -> None:
+        if flight.session is not None:
+            flight.number = self._number
+            self._number += flight.count
+
+    async def _find(self, flight: Flight) -> list[tuple[int, int]]:
+        """One question for all that went together."""
+        order = flight.order
+        if order is None:
+            flight.order = order = asyncio.ensure_future(self._link.find(flight))
+            order.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(order)
+
+    # -- reading
+
+    def follow(self, start: int = 0, *, stop: int | None = None, control: bool = False) -> Follow:
+        """Entries in order, from position `start` on, as they are ordered; before `stop`, where it is given.
+
+        control: also what is not the application's: changes of the replicas, and what is void.
+        """
+        check_position(start, "start")
+        if stop is not None:
+            check_position(stop, "stop")
+        return Follow(self._link, start, stop, bool(control))
+
+    async def read(self, start: int = 0, stop: int | None = None, *, control: bool = False) -> list[Entry]:
+        """What is ordered now, from position `start` on and before `stop`, all at once.
+
+        For more than memory should hold, `follow`. Raises Truncated where the log begins after `start`.
+        """
+        check_position(start, "start")
+        if stop is not None:
+            check_position(stop, "stop")
+        return await following.read(self._link, start, stop, bool(control))
+
+    async def pending(self, most: int = FETCH_MESSAGES) -> list[Entry]:
+        """What the site has that is not ordered yet: first the yellow ones, then the red ones, in their present
+        order, which may change. At most the first 8,192, and about half a megabyte of them."""
+        if most < 1:
+            raise Rejected(f"most: at least 1 expected, not {most}")
+        return (await self._link.pending(min(most, FETCH_MESSAGES)))[1]
+
+    async def colors(self) -> AsyncIterator[ColorChange]:
+        """Changes of colour at the site, from now on. Raises Unavailable where the connection is lost, or who reads
+        is too slow: then what `pending` says is the place to begin again."""
+        async for changes in self._link.colors():
+            for change in changes:
+                yield change
+
+    async def barrier(self, timeout: float | None = None) -> int:
+        """Waits until everything that was ordered anywhere when it was called is ordered here; gives the position
+        after it. In a component that can't order it waits: Unavailable after `timeout` s."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._link.barrier()
+        except TimeoutError:
+            raise Unavailable(f"no barrier within {timeout:g} s: this component may not be able to order") from None
+
+    async def status(self) -> dict[str, object]:
+        """What the site knows of the log, as numbers and names: see docs/log-api.md."""
+        return await self._link.status()
+
+    def run(self, machine: StateMachine, *, start: int = 0, snapshot_every: int = 0) -> Runner:
+        """`async with log.run(machine) as runner:` applies the log to the state machine, in the background.
+
+        start: the machine has everything below this position.
+        snapshot_every: so many entries: then it is asked for a snapshot, which the site keeps, so that the log may be
+        truncated and others need not begin at 0; for admins. 0: never.
+        """
+        return Runner(self, self._link, machine, check_position(start, "start"), snapshot_every)
+
+    # -- snapshots of state machines
+
+    async def snapshot(self) -> SnapshotInfo | None:
+        """Of the newest one that the site keeps."""
+        found = await self._link.snapshot()
+        return None if found is None else SnapshotInfo(*found)
+
+    async def read_snapshot(self) -> tuple[int, bytes] | None:
+        """(position, data) of the newest one: the state after everything below the position."""
+        return await self._link.read_snapshot()
+
+    async def save_snapshot(self, position: int, data: Data) -> None:
+        """Hands the site the state after everything below `position`; returns when it is durable. What it covers may
+        be truncated then. Raises Rejected (too large, beyond the green line, no admin)."""
+        await self._link.save_snapshot(check_position(position, "position"), as_bytes(data))
+
+    # -- administration
+
+    async def change_replicas(
+        self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
+    ) -> int:
+        """Through the log itself: the position of the change, once it is ordered. `add` with `remove` replaces one by
+        the other. For admins. Raises Rejected where the new set makes no sense or the last change is not ordered."""
+        if add is None and remove is None and quorum is None:
+            raise Rejected("add, remove or quorum expected")
+        return await self._link.change_replicas(add, remove, quorum)
+
+    async def losses(self, lost: Sequence[str]) -> dict[str, object]:
+        """What may be lost if these replicas are given up."""
+        return await self._link.losses(_names(lost))
+
+    async def force_lost(self, lost: Sequence[str]) -> None:
+        """Gives up replicas that are gone for good, where the rest is no quorum any more. Look at `losses` first; one
+        of them that comes back is a stranger. For admins."""
+        await self._link.force_lost(_names(lost))
+
+
+async def _land(flight: Flight) -> Landed:
+    # Who gives up waiting does not end the wait of those who go with it.
+    return await asyncio.shield(flight.landed)
+
+
+async def _failure(error: ReconveneError, flights: list[Flight]) -> ReconveneError:
+    """Nobody knows the whole if a part is unknown."""
+    if flights:
+        await asyncio.wait([flight.landed for flight in flights])
+    errors = [None if flight.landed.cancelled() else flight.landed.exception() for flight in flights]
+    told = next((other for other in errors if isinstance(other, OutcomeUnknown)), error)
+    raised = type(told)(str(told))
+    for flight, failed in zip(flights, errors, strict=True):
+        if failed is not None:
+            break
+        raised.taken += flight.count
+    return raised
+
+
+def _cut(payloads: Iterable[Data]) -> Iterator[list[bytes]]:
+    piece: list[bytes] = []
+    size = 0
+    for data in payloads:
+        message = data if type(data) is bytes else as_bytes(data)
+        if piece and (size + len(message) > FLIGHT_BYTES or len(piece) == FLIGHT_MESSAGES):
+            yield piece
+            piece, size = [], 0
+        piece.append(message)
+        size += len(message)
+    if piece:
+        yield piece
+
+
+def _own_session(session: object, number: object) -> tuple[bytes, int]:
+    if not isinstance(session, bytes) or not 0 < len(session) <= _SESSION_BYTES:
+        raise Rejected(f"session: 1 to {_SESSION_BYTES} bytes expected")
+    if not isinstance(number, int) or not 0 < number < _NUMBERS:
+        raise Rejected(f"number: of the message in its session, from 1 on, expected, not {number!r}")
+    return session, number
+
+
+def _names(sites: Sequence[str]) -> list[str]:
+    if isinstance(sites, str) or not all(isinstance(name, str) for name in sites):
+        raise TypeError("a list of sites' names expected")
+    return list(sites)

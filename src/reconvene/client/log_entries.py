@@ -1,0 +1,172 @@
+"""What an application sees of the log."""
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from msgspec import Struct
+
+from reconvene.corel.batch import Kind
+from reconvene.corel.events import Color
+from reconvene.errors import Rejected
+from reconvene.ids import message_id
+
+__all__ = ["Color", "ColorChange", "Entry", "EntryBatch", "Positions", "SnapshotInfo", "Truncated", "batch_of"]
+
+
+class Truncated(Rejected):
+    """What was asked for is not in the log any more. `first` is the first position that is."""
+
+    def __init__(self, message: str, first: int = 0) -> None:
+        super().__init__(message)
+        self.first = first
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """One message of the log."""
+
+    position: int
+    """In the total order, from 0; the same at every site. Of a pending entry: where it would be if nothing came
+    between."""
+    data: bytes
+    author: str
+    """The site that accepted it."""
+    incarnation: int
+    """The author's, when it accepted it."""
+    counter: int
+    """Among its author's messages, from 1, across incarnations."""
+    time: int
+    """The author's clock when it accepted it: ns since 1970. Clocks differ; positions do not."""
+    color: Color = Color.GREEN
+    kind: str = "data"
+    """data | change: of the replicas or the quorum; its data is the log's own | void: a message of a client that the
+    log had already, and that counts for nothing"""
+
+    @property
+    def id(self) -> str:
+        """AUTHOR:INCARNATION:COUNTER, unique in the log; the same in traces."""
+        return message_id(self.author, self.incarnation, self.counter)
+
+
+class EntryBatch(Struct, frozen=True):
+    """Messages of one author that follow each other in the log, with no object made for each."""
+
+    position: int
+    """Of the first; the others follow without gaps."""
+    author: str
+    incarnation: int
+    first: int
+    """The counter of the first; the others follow."""
+    time: int
+    messages: list[bytes]
+    kind: str = "data"
+    void: tuple[int, ...] = ()
+    """Indices of those that count for nothing."""
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @property
+    def end(self) -> int:
+        """The position after the last."""
+        return self.position + len(self.messages)
+
+    def entries(self, control: bool = False) -> Iterator[Entry]:
+        """One by one; with `control` also those that are not the application's."""
+        if self.kind != "data" and not control:
+            return
+        void = frozenset(self.void)
+        for at, data in enumerate(self.messages):
+            if at not in void:
+                kind = self.kind
+            elif control:
+                kind = "void"
+            else:
+                continue
+            yield Entry(
+                self.position + at, data, self.author, self.incarnation, self.first + at, self.time, Color.GREEN, kind
+            )
+
+    def cut(self, start: int, stop: int | None) -> "EntryBatch":
+        """What of it is at `start` and after, and before `stop`."""
+        begin = max(0, start - self.position)
+        end = len(self.messages) if stop is None else min(len(self.messages), stop - self.position)
+        if begin == 0 and end == len(self.messages):
+            return self
+        return EntryBatch(
+            self.position + begin, self.author, self.incarnation, self.first + begin, self.time,
+            self.messages[begin:end], self.kind, tuple(at - begin for at in self.void if begin <= at < end),
+        )  # fmt: skip
+
+
+def batch_of(
+    position: int, author: str, incarnation: int, first: int, time: int, kind: int, messages: list[bytes],
+    void: tuple[int, ...],
+) -> EntryBatch:  # fmt: skip
+    return EntryBatch(
+        position, author, incarnation, first, time, messages, "data" if kind == Kind.DATA else "change", void
+    )
+
+
+class ColorChange(Struct, frozen=True):
+    """Messages of one author have another colour now, here."""
+
+    color: Color
+    author: str
+    incarnation: int
+    first: int
+    count: int
+
+    @property
+    def ids(self) -> list[str]:
+        return [message_id(self.author, self.incarnation, self.first + at) for at in range(self.count)]
+
+
+class SnapshotInfo(Struct, frozen=True):
+    """A snapshot that a site keeps: of the state after everything below `position`."""
+
+    position: int
+    size: int
+    """In bytes."""
+
+
+class Positions(Sequence[int]):
+    """Where messages are, in their order: kept as runs, since most follow each other."""
+
+    __slots__ = ("_length", "runs")
+
+    def __init__(self, runs: Sequence[tuple[int, int]]) -> None:
+        self.runs = tuple(runs)
+        """(position, count) …"""
+        self._length = sum(count for _, count in self.runs)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        at = index + self._length if index < 0 else index
+        if at >= 0:
+            for position, count in self.runs:
+                if at < count:
+                    return position + at
+                at -= count
+        raise IndexError(f"position {index} of {self._length}")
+
+    def __iter__(self) -> Iterator[int]:
+        for position, count in self.runs:
+            yield from range(position, position + count)
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.runs)
+
+    def __repr__(self) -> str:
+        shown = (str(start) if count == 1 else f"{start}–{start + count - 1}" for start, count in self.runs)
+        return f"<positions {', '.join(shown)}>"

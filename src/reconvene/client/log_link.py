@@ -1,0 +1,65 @@
+"""How a program reaches the log of its site: in the same process, or over a socket."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from reconvene.client.flight import Flight
+from reconvene.client.log_entries import ColorChange, Entry, EntryBatch
+
+__all__ = ["Chunk", "LogLink"]
+
+
+class Chunk(Struct, frozen=True):
+    """What there is of the log from a position on, or why there is nothing."""
+
+    base: int
+    green: int
+    batches: list[EntryBatch]
+
+
+class LogLink(Protocol):
+    @property
+    def session(self) -> bytes | None:
+        """Of this process; None where nothing is ever tried again."""
+
+    @property
+    def name(self) -> str:
+        """The site's."""
+
+    def append(self, flight: Flight) -> None:
+        """Takes it on its way; `landed` tells. It is tried again, at another site too, until someone answers."""
+
+    def has_room(self) -> bool:
+        """Whether a further flight would be on its way at once."""
+
+    async def room(self) -> None:
+        """Waits until it would. Raises Unavailable."""
+
+    async def find(self, flight: Flight) -> list[tuple[int, int]]:
+        """Where a flight that has landed is, once it is ordered: (position, count) …"""
+
+    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
+        """With `wait`: until there is something, however long; a lost connection is waited out."""
+
+    async def pending(self, messages: int) -> tuple[int, list[Entry]]:
+        """The green line, and what is not green, in its present order."""
+
+    def colors(self) -> AsyncIterator[list[ColorChange]]: ...
+
+    async def barrier(self) -> int: ...
+
+    async def status(self) -> dict[str, object]: ...
+
+    async def snapshot(self) -> tuple[int, int] | None: ...
+
+    async def read_snapshot(self) -> tuple[int, bytes] | None: ...
+
+    async def save_snapshot(self, position: int, data: bytes) -> None: ...
+
+    async def change_replicas(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> int: ...
+
+    async def losses(self, lost: Sequence[str]) -> dict[str, object]: ...
+
+    async def force_lost(self, lost: Sequence[str]) -> None: ...

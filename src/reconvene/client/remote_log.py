@@ -1,0 +1,342 @@
+"""The log of a site over a socket: what was not acknowledged is tried again, here or at another site."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from reconvene.client.channel import Channel
+from reconvene.client.flight import Flight, Landed, gathered
+from reconvene.client.local_log import COLORS_WAITING, listed
+from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of
+from reconvene.client.log_link import Chunk
+from reconvene.client.requests import Lost, Requests
+from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
+from reconvene.wire import client_log as wire
+from reconvene.wire.clients import LOG_MINOR
+
+__all__ = ["Connected", "RemoteLog"]
+
+_SESSION_BYTES = 16
+
+T = TypeVar("T")
+
+
+class Connected(Protocol):
+    """What the log needs of the link that it is a part of."""
+
+    requests: Requests
+    channel: Channel | None
+    timeout_s: float
+    name: str
+
+    async def connected(self, patient: bool = False) -> Channel:
+        """Raises Unavailable where there is none in time, unless `patient`."""
+
+    async def wait_for_news(self, until: float | None) -> None: ...
+
+
+class RemoteLog:
+    def __init__(self, link: Connected) -> None:
+        self._link = link
+        self._loop = asyncio.get_running_loop()
+        self.session: bytes | None = os.urandom(_SESSION_BYTES)
+        self._waiting: deque[Flight] = deque()
+        """For a connection, or for room in the window."""
+        self._flying: dict[int, Flight] = {}
+        """By request, in their order."""
+        self._give_up: asyncio.TimerHandle | None = None
+        self._colors: dict[int, _Colors] = {}
+
+    @property
+    def name(self) -> str:
+        return self._link.name
+
+    # -- the link calls
+
+    def connect(self, channel: Channel) -> None:
+        if self._give_up is not None:
+            self._give_up.cancel()
+            self._give_up = None
+        self._send(channel)
+
+    def lose(self) -> None:
+        """What was not answered waits for the next connection, before what was not sent."""
+        self._waiting.extendleft(reversed(self._flying.values()))
+        self._flying.clear()
+        for colors in self._colors.values():
+            colors.end(Unavailable("the connection was lost: changes of colour may be missing"))
+        self._colors.clear()
+        self._wait_for_connection()
+
+    def close(self) -> None:
+        if self._give_up is not None:
+            self._give_up.cancel()
+        for flight in (*self._flying.values(), *self._waiting):
+            flight.give_up(Unavailable("the connection was closed here"))
+        self._flying.clear()
+        self._waiting.clear()
+
+    def colored(self, colored: wire.Colored) -> None:
+        colors = self._colors.get(colored.request)
+        if colors is not None:
+            colors.put([ColorChange(Color(change[0]), *change[1:]) for change in colored.changes])
+
+    # -- appending
+
+    def append(self, flight: Flight) -> None:
+        self._waiting.append(flight)
+        channel = self._link.channel
+        if channel is None:
+            self._wait_for_connection()
+        else:
+            self._send(channel)
+
+    def has_room(self) -> bool:
+        return not self._waiting
+
+    async def room(self) -> None:
+        while self._waiting:
+            await asyncio.wait([self._waiting[0].landed])
+
+    def _wait_for_connection(self) -> None:
+        if self._give_up is None and self._waiting:
+            self._give_up = self._loop.call_later(self._link.timeout_s, self._too_late)
+
+    def _too_late(self) -> None:
+        self._give_up = None
+        waiting, self._waiting = self._waiting, deque()
+        for flight in waiting:
+            flight.give_up(Unavailable(f"no connection in {self._link.timeout_s:g} s"))
+
+    def _send(self, channel: Channel) -> None:
+        waiting = self._waiting
+        while waiting and self._link.requests.has_room_to_append(channel):
+            flight = waiting.popleft()
+            if flight.landed.done():
+                continue
+            try:
+                _check_minor(channel)
+                longest = max(map(len, flight.messages))
+                if longest > channel.welcome.message_bytes:
+                    raise Rejected(f"message of {longest} bytes: at most {channel.welcome.message_bytes} are taken")
+            except Rejected as error:
+                flight.give_up(error)
+                continue
+            struct = wire.Append(self._link.requests.number(), flight.messages, flight.session, flight.number)
+            self._flying[struct.request] = flight
+            flight.retried |= flight.sent
+            flight.sent = True
+            answered = self._link.requests.add(channel, struct, None, flight.size)
+            answered.add_done_callback(partial(self._answered, struct.request))
+
+    def _answered(self, request: int, answered: "asyncio.Future[wire.Appended]") -> None:
+        flight = self._flying.get(request)
+        if flight is None or isinstance(answered.exception(), Lost):
+            return  # it waits for the next connection
+        del self._flying[request]
+        error = answered.exception()
+        if error is None:
+            said = answered.result()
+            flight.land(Landed(said.parts, said.green))
+        elif isinstance(error, Rejected | Unavailable | OutcomeUnknown):
+            flight.fail(error)
+        else:
+            flight.fail(OutcomeUnknown(str(error)))
+        channel = self._link.channel
+        if channel is not None and self._waiting:
+            self._send(channel)
+
+    async def find(self, flight: Flight) -> list[tuple[int, int]]:
+        landed = await asyncio.shield(flight.landed)
+        return await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
+
+    async def _find(self, part: wire.Part, green: int, retried: bool) -> list[tuple[int, int]]:
+        try:
+            said: wire.Ordered = await self._ask(
+                lambda number: wire.Order(number, part.author, part.first, part.count, green, retried), patient=True
+            )
+        except Unavailable as error:
+            raise OutcomeUnknown(str(error)) from None
+        return said.places
+
+    # -- reading
+
+    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
+        said: wire.Fetched = await self._ask(
+            lambda number: wire.Fetch(number, start, messages, size, wait), patient=wait
+        )
+        return Chunk(
+            said.base,
+            said.green,
+            [
+                batch_of(
+                    run.position, run.author, run.incarnation, run.first, run.time, run.kind, run.messages, run.void
+                )
+                for run in said.runs
+            ],
+        )
+
+    async def pending(self, messages: int) -> tuple[int, list[Entry]]:
+        said = await self._ask_briefly(lambda number: wire.Pending(number, messages))
+        pending = _converted(said, _Pending)
+        return pending.green, listed(pending.green, pending.found, messages)
+
+    async def colors(self) -> AsyncIterator[list[ColorChange]]:
+        channel = await self._link.connected()
+        _check_minor(channel)
+        number = self._link.requests.number()
+        colors = self._colors[number] = _Colors()
+        channel.send(wire.WatchColors(number))
+        try:
+            while True:
+                yield await colors.next()
+        finally:
+            if self._colors.pop(number, None) is not None and not channel.closed:
+                channel.send(wire.Forget(number))
+
+    async def barrier(self) -> int:
+        return _converted(await self._ask(wire.Barrier, patient=True), int)
+
+    async def status(self) -> dict[str, object]:
+        return _converted(await self._ask_briefly(wire.LogStatus), dict[str, object])
+
+    # -- snapshots
+
+    async def snapshot(self) -> tuple[int, int] | None:
+        return _converted(await self._ask_briefly(wire.Snapshot), tuple[int, int] | None)  # type: ignore[arg-type]
+
+    async def read_snapshot(self) -> tuple[int, bytes] | None:
+        while True:
+            newest = await self.snapshot()
+            if newest is None:
+                return None
+            position, size = newest
+            data = await self._pieces(position, size)
+            if data is not None:
+                return position, data
+
+    async def _pieces(self, position: int, size: int) -> bytes | None:
+        """None: there is a newer one, or the site that has taken over has another."""
+        data = bytearray()
+        while len(data) < size:
+            most = min(size - len(data), wire.SNAPSHOT_PIECE_BYTES)
+            piece = _converted(
+                await self._ask_briefly(partial(_read, position, len(data), most)),
+                bytes | None,  # type: ignore[arg-type]
+            )
+            if not piece:
+                return None
+            data += piece
+        return bytes(data)
+
+    async def save_snapshot(self, position: int, data: bytes) -> None:
+        channel = await self._link.connected()
+        _check_minor(channel)
+        at = 0
+        while True:
+            piece = data[at : at + wire.SNAPSHOT_PIECE_BYTES]
+            struct = wire.SaveSnapshot(self._link.requests.number(), position, len(data), at, piece)
+            await self._link.requests.add(channel, struct, None, len(piece))
+            at += len(piece)
+            if at >= len(data):
+                return
+
+    # -- administration
+
+    async def change_replicas(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> int:
+        return _converted(await self._ask(lambda number: wire.ChangeReplicas(number, add, remove, quorum)), int)
+
+    async def losses(self, lost: Sequence[str]) -> dict[str, object]:
+        return _converted(await self._ask_briefly(lambda number: wire.Losses(number, list(lost))), dict[str, object])
+
+    async def force_lost(self, lost: Sequence[str]) -> None:
+        await self._ask_briefly(lambda number: wire.ForceLost(number, list(lost)))
+
+    # -- questions
+
+    async def _ask_briefly(self, make: Callable[[int], wire.LogRequest]) -> Any:
+        """What a site answers at once."""
+        try:
+            async with asyncio.timeout(self._link.timeout_s):
+                return await self._ask(make)
+        except TimeoutError:
+            raise Unavailable(f"site {self.name} did not answer in {self._link.timeout_s:g} s") from None
+
+    async def _ask(self, make: Callable[[int], wire.LogRequest], patient: bool = False) -> Any:
+        """Asked again where the connection is lost; with `patient`, however long there is none."""
+        while True:
+            channel = await self._link.connected(patient)
+            _check_minor(channel)
+            struct = make(self._link.requests.number())
+            answer = self._link.requests.add(channel, struct)
+            try:
+                return await answer
+            except Lost:
+                continue
+            except asyncio.CancelledError:
+                self._link.requests.take(struct.request)
+                if not channel.closed:
+                    channel.send(wire.Forget(struct.request))
+                raise
+
+
+class _Pending(msgspec.Struct, array_like=True):
+    green: int
+    found: list[tuple[str, str, int, int, int, list[bytes]]]
+
+
+class _Colors:
+    """What waits to be read."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[list[ColorChange]] = deque()
+        self._size = 0
+        self._error: Unavailable | None = None
+        self._news = asyncio.Event()
+
+    def put(self, changes: list[ColorChange]) -> None:
+        if self._error is None:
+            self._waiting.append(changes)
+            self._size += len(changes)
+            if self._size > COLORS_WAITING:
+                self.end(Unavailable(f"more than {COLORS_WAITING} changes of colour waited unread"))
+            self._news.set()
+
+    def end(self, error: Unavailable) -> None:
+        self._error = error
+        self._news.set()
+
+    async def next(self) -> list[ColorChange]:
+        while not self._waiting:
+            if self._error is not None:
+                raise self._error
+            self._news.clear()
+            await self._news.wait()
+        changes = self._waiting.popleft()
+        self._size -= len(changes)
+        return changes
+
+
+def _read(position: int, offset: int, size: int, number: int) -> wire.ReadSnapshot:
+    return wire.ReadSnapshot(number, position, offset, size)
+
+
+def _check_minor(channel: Channel) -> None:
+    welcome = channel.welcome
+    if welcome.minor < LOG_MINOR:
+        raise Rejected(
+            f"{channel.address}: site {welcome.site} speaks version {welcome.major}.{welcome.minor} of the client "
+            f"protocol: the log needs {welcome.major}.{LOG_MINOR}"
+        )
+
+
+def _converted(said: object, form: type[T]) -> T:
+    try:
+        return msgspec.convert(said, form)
+    except msgspec.ValidationError as error:
+        raise Malformed(f"the site's answer: {error}") from None

@@ -1,0 +1,242 @@
+"""Applies the log to a state machine, for as long as it is wanted.
+
+Promised: entries in order, each once; where the log is truncated, from the newest snapshot on; an `apply` that raises
+stops this machine and nothing else, and says at which position.
+"""
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Callable
+from itertools import count
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from reconvene.client.log_entries import EntryBatch, Truncated
+from reconvene.client.log_link import LogLink
+from reconvene.client.state_machine import Failure, StateMachine, unwrap, wrap
+from reconvene.errors import ReconveneError, Rejected, Unavailable
+from reconvene.wire.client_log import FETCH_MESSAGES
+
+if TYPE_CHECKING:
+    from reconvene.client.log import Log
+
+__all__ = ["Runner"]
+
+_log = logging.getLogger("reconvene.client")
+
+_TURN_S = 0.005
+"""How long entries are applied without a break: a site in this program must not stand still."""
+
+
+class Runner:
+    """From `log.run`."""
+
+    def __init__(self, log: "Log", link: LogLink, machine: StateMachine, start: int, snapshot_every: int) -> None:
+        if not isinstance(machine, StateMachine):
+            raise TypeError(f"a StateMachine expected, not {type(machine).__name__}")
+        if snapshot_every < 0:
+            raise Rejected(f"snapshot_every: 0 or more expected, not {snapshot_every}")
+        self.machine = machine
+        self.snapshot_trouble: str | None = None
+        """Why the last snapshot could not be saved."""
+        self._log = log
+        self._link = link
+        self._every = snapshot_every
+        self._position = start
+        self._last: dict[str, int] = {}
+        """By author: the counter of its last message that was applied since the last restore."""
+        self._restores = 0
+        self._unsaved = 0
+        """Entries since the last snapshot."""
+        self._saving: asyncio.Task[None] | None = None
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._numbers = count()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        """From a snapshot, where that is further than `start`. Raises Unavailable where the site can't be asked,
+        Truncated where neither the log nor a snapshot begins low enough."""
+        await self._restore(self._position)
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._closed = True
+        tasks = [task for task in (self._task, self._saving) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._let_go(None)
+
+    # -- what is asked
+
+    @property
+    def position(self) -> int:
+        """Everything below it is applied."""
+        return self._position
+
+    @property
+    def failed(self) -> Failure | None:
+        return self.machine.failed
+
+    async def applied(self, position: int) -> None:
+        """Waits until the entry at `position` is applied. Raises Unavailable where the machine has stopped before."""
+        if position < self._position:
+            return
+        self._check()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (position, next(self._numbers), future))
+        await future
+
+    async def caught_up(self, timeout: float | None = None) -> None:
+        """An ordered read: waits until everything that was ordered anywhere is applied. As `Log.barrier`."""
+        await self.applied(await self._log.barrier(timeout) - 1)
+
+    async def optimistic(self) -> StateMachine:
+        """The state as it would be if all that is pending at the site were ordered as it stands: a copy. An entry
+        that makes its `apply` raise is left out of it."""
+        while True:
+            restores = self._restores
+            green, pending = await self._link.pending(FETCH_MESSAGES)
+            await self.applied(green - 1)
+            if restores == self._restores:
+                break
+        view = self.machine.copy()
+        for entry in pending:
+            if entry.counter > self._last.get(entry.author, 0):
+                try:
+                    view.apply(entry)
+                except Exception as error:
+                    _log.info("pending entry %s does not apply: %r", entry.id, error)
+        return view
+
+    # -- applying
+
+    async def _run(self) -> None:
+        follow = self._log.follow(self._position, control=True)
+        while not self._closed:
+            try:
+                batch = await follow.next_batch()
+                assert batch is not None, "it has no end"
+                if not await self._apply(batch):
+                    return
+            except Truncated as error:
+                try:
+                    await self._restore(error.first)
+                except ReconveneError as why:
+                    self._stop(self._position, why)
+                    return
+                follow = self._log.follow(self._position, control=True)
+            except ReconveneError as error:
+                self._stop(self._position, error)
+                return
+            self._snapshot_if_due()
+
+    async def _apply(self, batch: EntryBatch) -> bool:
+        """False: the machine has stopped."""
+        apply: Callable[..., None] = self.machine.apply
+        until = monotonic() + _TURN_S
+        for entry in batch.entries():
+            try:
+                apply(entry)
+            except Exception as error:
+                self._stop(entry.position, error)
+                return False
+            self._position = entry.position + 1
+            self._last[entry.author] = entry.counter
+            self._unsaved += 1
+            if monotonic() > until:
+                self._tell()
+                await asyncio.sleep(0)
+                until = monotonic() + _TURN_S
+        self._position = batch.end
+        self._last[batch.author] = batch.first + len(batch) - 1
+        self._tell()
+        return True
+
+    def _tell(self) -> None:
+        while self._waiting and self._waiting[0][0] < self._position:
+            future = heapq.heappop(self._waiting)[2]
+            if not future.done():
+                future.set_result(None)
+
+    def _stop(self, position: int, error: Exception) -> None:
+        self.machine.failed = Failure(position, error)
+        _log.error("state machine %s stopped at position %d: %r", self.machine.kind, position, error)
+        self._let_go(error)
+
+    def _let_go(self, cause: Exception | None) -> None:
+        waiting, self._waiting = self._waiting, []
+        for _, _, future in waiting:
+            if not future.done():
+                error = self._over()
+                error.__cause__ = cause
+                future.set_exception(error)
+                future.exception()
+
+    def _check(self) -> None:
+        if self.failed is not None or self._closed or self._task is None:
+            raise self._over() from (None if self.failed is None else self.failed.error)
+
+    def _over(self) -> Unavailable:
+        if self.failed is None:
+            return Unavailable("the state machine is not run, or not any more")
+        return Unavailable(
+            f"state machine {self.machine.kind} stopped at position {self.failed.position}: {self.failed.error!r}"
+        )
+
+    # -- snapshots
+
+    async def _restore(self, need: int) -> None:
+        """From the newest snapshot, where it is further on; which must be so if the log begins after the position."""
+        found = await self._log.read_snapshot()
+        first = max(need, 0)
+        if found is None or found[0] <= self._position:
+            if self._position < first:
+                raise Truncated(f"the log begins at {first}, and no snapshot covers what is below", first)
+            return
+        position, stored = found
+        try:
+            data = unwrap(self.machine, stored)
+        except ReconveneError as error:
+            if self._position < first:
+                raise Truncated(f"the log begins at {first}, and {error}", first) from None
+            return  # another program's: the log itself is long enough
+        try:
+            self.machine.restore(data)
+        except Exception as error:
+            self._stop(position, error)
+            raise Unavailable(f"the snapshot at position {position} can't be restored: {error!r}") from error
+        self._position = position
+        self._last.clear()
+        self._restores += 1
+        self._unsaved = 0
+        self._tell()
+
+    def _snapshot_if_due(self) -> None:
+        if not self._every or self._unsaved < self._every or (self._saving and not self._saving.done()):
+            return
+        self._unsaved = 0
+        try:
+            data = wrap(self.machine)
+        except Exception as error:
+            self._not_saved(repr(error))
+            return
+        self._saving = asyncio.create_task(self._save(self._position, data))
+
+    async def _save(self, position: int, data: bytes) -> None:
+        try:
+            await self._log.save_snapshot(position, data)
+            self.snapshot_trouble = None
+        except ReconveneError as error:
+            self._not_saved(str(error))
+
+    def _not_saved(self, why: str) -> None:
+        if self.snapshot_trouble != why:
+            _log.warning("no snapshot of %s: %s", self.machine.kind, why)
+        self.snapshot_trouble = why
