@@ -42,11 +42,26 @@ def test_what_a_program_imports() -> None:
     import reconvene
 
     assert sorted(reconvene.__all__) == [
-        *("Batch", "Blocked", "ClientKey", "Config", "Event", "Group", "Limits", "Malformed", "Message"),
-        *("OutcomeUnknown", "Process", "ReconveneError", "Rejected", "Rejoined", "Service", "Site", "Unavailable"),
-        *("View", "ViewId", "__version__", "blocking", "connect", "load_config", "open"),
+        *(
+            "Batch",
+            "Blocked",
+            "ClientKey",
+            "Color",
+            "ColorChange",
+            "Config",
+            "Entry",
+            "EntryBatch",
+            "Event",
+            "Failure",
+        ),
+        *("Follow", "Group", "Limits", "Log", "Malformed", "Message", "OutcomeUnknown", "Positions", "Process"),
+        *("Receipt", "Receipts", "ReconveneError", "Rejected", "Rejoined", "Runner", "Service", "Site"),
+        *("SnapshotInfo", "StateMachine", "Truncated", "Unavailable", "View", "ViewId", "__version__", "blocking"),
+        *("connect", "load_config", "open"),
     ]
-    assert sorted(reconvene.blocking.__all__) == ["Group", "Site", "connect", "open"]
+    assert sorted(reconvene.blocking.__all__) == [
+        *("Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Site", "connect", "open"),
+    ]
     assert dir(reconvene) == sorted(reconvene.__all__)
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         reconvene.colour  # noqa: B018
@@ -60,6 +75,11 @@ def test_the_twin_without_asyncio_has_the_same_names() -> None:
         return {name for name in vars(of) if not name.startswith("_")}
 
     assert public(reconvene.Site) == public(reconvene.blocking.Site)
+    assert public(reconvene.Log) == public(reconvene.blocking.Log)
+    assert public(reconvene.Receipt) == public(reconvene.blocking.Receipt)
+    assert public(reconvene.Receipts) == public(reconvene.blocking.Receipts)
+    assert public(reconvene.Follow) == public(reconvene.blocking.Follow) - {"entries"}
+    assert public(reconvene.Runner) | {"machine", "snapshot_trouble"} == public(reconvene.blocking.Runner)
     assert public(reconvene.Group) - {"begin", "wait_and_drain"} == public(reconvene.blocking.Group) - {"events"}
 
 

@@ -6,8 +6,11 @@
         await group.send(b"hello")
         async for event in group:
             ...
+        receipt = await site.log.append(b"durable, in one order for everyone")
+        async for entry in site.log.follow():
+            ...
 
-docs/api.md has the rest.
+docs/api.md and docs/log-api.md have the rest.
 """
 
 from importlib import import_module
@@ -17,9 +20,23 @@ if TYPE_CHECKING:
     from reconvene import blocking
     from reconvene.client.connecting import connect
     from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View, ViewId
+    from reconvene.client.follow import Follow
     from reconvene.client.group import Group
     from reconvene.client.local import open  # noqa: A004
+    from reconvene.client.log import Log
+    from reconvene.client.log_entries import (
+        Color,
+        ColorChange,
+        Entry,
+        EntryBatch,
+        Positions,
+        SnapshotInfo,
+        Truncated,
+    )
+    from reconvene.client.receipts import Receipt, Receipts
+    from reconvene.client.runner import Runner
     from reconvene.client.site import Site
+    from reconvene.client.state_machine import Failure, StateMachine
     from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
     from reconvene.ids import Service
     from reconvene.runtime.config import Config, Limits
@@ -32,19 +49,33 @@ __all__ = [
     "Batch",
     "Blocked",
     "ClientKey",
+    "Color",
+    "ColorChange",
     "Config",
+    "Entry",
+    "EntryBatch",
     "Event",
+    "Failure",
+    "Follow",
     "Group",
     "Limits",
+    "Log",
     "Malformed",
     "Message",
     "OutcomeUnknown",
+    "Positions",
     "Process",
+    "Receipt",
+    "Receipts",
     "ReconveneError",
     "Rejected",
     "Rejoined",
+    "Runner",
     "Service",
     "Site",
+    "SnapshotInfo",
+    "StateMachine",
+    "Truncated",
     "Unavailable",
     "View",
     "ViewId",
@@ -60,10 +91,19 @@ _HOMES = {
         ("Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId"), "client.events"
     ),
     **dict.fromkeys(("Malformed", "OutcomeUnknown", "ReconveneError", "Rejected", "Unavailable"), "errors"),
+    **dict.fromkeys(
+        ("Color", "ColorChange", "Entry", "EntryBatch", "Positions", "SnapshotInfo", "Truncated"),
+        "client.log_entries",
+    ),
+    **dict.fromkeys(("Receipt", "Receipts"), "client.receipts"),
+    **dict.fromkeys(("Failure", "StateMachine"), "client.state_machine"),
     "ClientKey": "runtime.keys",
     "Config": "runtime.config",
+    "Follow": "client.follow",
     "Group": "client.group",
     "Limits": "runtime.config",
+    "Log": "client.log",
+    "Runner": "client.runner",
     "Service": "ids",
     "Site": "client.site",
     "connect": "client.connecting",

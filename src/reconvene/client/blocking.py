@@ -20,6 +20,7 @@ from reconvene.client import connecting
 from reconvene.client import group as asynchronous
 from reconvene.client import site as asynchronous_site
 from reconvene.client.addresses import Addresses
+from reconvene.client.blocking_log import Log
 from reconvene.client.events import Batch, Blocked, Event, Process, Rejoined, View
 from reconvene.client.group import Data
 from reconvene.errors import ReconveneError, Unavailable
@@ -79,6 +80,10 @@ class Site:
     @property
     def sites(self) -> tuple[str, ...]:
         return self._site.sites
+
+    @property
+    def log(self) -> Log:
+        return Log(self._thread, self._site.log)
 
     def join(
         self, name: str, *, primary: bool = False, receive: bool = True, timeout: float | None = None

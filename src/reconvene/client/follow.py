@@ -22,7 +22,8 @@ class Follow:
     def __init__(self, link: LogLink, start: int, stop: int | None, control: bool) -> None:
         self._link = link
         self._stop = stop
-        self._control = control
+        self.control = control
+        """Whether what is not the application's is shown."""
         self._next = start
         """The position after all that was fetched."""
         self._position = start
@@ -54,7 +55,7 @@ class Follow:
             if batch is None:
                 raise StopAsyncIteration
             self._begun, self._end = batch, batch.end
-            self._entries = batch.entries(self._control)
+            self._entries = batch.entries(self.control)
 
     async def batches(self) -> AsyncIterator[EntryBatch]:
         """The same with many entries at a time, for those in a hurry. Batches of changes come with `control` only;
@@ -76,7 +77,7 @@ class Follow:
             if batch is None:
                 return None
             self._position = self._end = batch.end
-            if batch.kind == "data" or self._control:
+            if batch.kind == "data" or self.control:
                 return batch
 
     def ready(self) -> bool:

@@ -5,7 +5,7 @@ be when the network has mended; everyone who reads reads the same entries at the
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 
 from reconvene.client import follow as following
 from reconvene.client.flight import Flight, Landed
@@ -190,7 +190,7 @@ class Log:
             raise Rejected(f"most: at least 1 expected, not {most}")
         return (await self._link.pending(min(most, FETCH_MESSAGES)))[1]
 
-    async def colors(self) -> AsyncIterator[ColorChange]:
+    async def colors(self) -> AsyncGenerator[ColorChange, None]:
         """Changes of colour at the site, from now on. Raises Unavailable where the connection is lost, or who reads
         is too slow: then what `pending` says is the place to begin again."""
         async for changes in self._link.colors():

@@ -5,7 +5,9 @@ here, are looked for in the log as it grows.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from itertools import count
 
 from reconvene.errors import ReconveneError, Unavailable
 from reconvene.runtime.log_port import LogPort
@@ -26,7 +28,9 @@ class Places:
         self._port = port
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[Positions]] = set()
-        self._sought: dict[tuple[str, int], _Sought] = {}
+        self._sought: dict[str, list[tuple[int, int, _Sought]]] = {}
+        """By author, heaps: the counter that it needs next."""
+        self._numbers = count()
         self._next = 0
         """The position that is looked at next, while something is looked for."""
         self._looking: Callable[[], None] | None = None
@@ -47,9 +51,8 @@ class Places:
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()
-        for sought in self._sought.values():
+        for sought in self._all():
             sought.future.cancel()
-        self._sought.clear()
         self._rest()
 
     # -- the site's own
@@ -77,8 +80,8 @@ class Places:
 
     # -- others'
 
-    def _seek(self, author: str, first: int, count: int, since: int) -> "asyncio.Future[Positions]":
-        sought = _Sought(author, first, count, since, self._loop.create_future())
+    def _seek(self, author: str, first: int, many: int, since: int) -> "asyncio.Future[Positions]":
+        sought = _Sought(first, many, self._loop.create_future())
         if since < self._port.base:
             sought.future.set_exception(
                 Unavailable(f"the log is truncated up to {self._port.base}: where {author}'s message {first} is "
@@ -86,7 +89,7 @@ class Places:
             )  # fmt: skip
             return sought.future
         self._next = min(self._next, since) if self._sought else since
-        self._sought[author, first] = sought
+        heappush(self._sought.setdefault(author, []), (first, next(self._numbers), sought))
         if self._looking is None:
             self._looking = self._port.watch(lambda _: self._look_soon())
         self._look_soon()
@@ -100,10 +103,7 @@ class Places:
     def _look(self) -> None:
         """A chunk at a time: others have their turn in between."""
         self._due = False
-        for key, sought in list(self._sought.items()):
-            if sought.future.done():
-                del self._sought[key]
-        if not self._sought:
+        if all(sought.future.done() for sought in self._all()):
             self._rest()
             return
         port = self._port
@@ -112,21 +112,33 @@ class Places:
         try:
             batches = port.read(self._next, _CHUNK_MESSAGES, _CHUNK_BYTES)
         except ReconveneError as error:
-            for sought in self._sought.values():
-                if not sought.future.done():
-                    sought.future.set_exception(Unavailable(f"where it is is not known any more: {error}"))
-            self._sought.clear()
-            self._rest()
+            self._give_up(f"where it is is not known any more: {error}")
             return
         for batch in batches:
             length = len(batch.messages)
             self._next = batch.position + length
-            for sought in self._sought.values():
-                if sought.author == batch.author:
-                    sought.see(batch.first, length, batch.position)
+            self._see(batch.author, batch.first, length, batch.position)
         self._look_soon()
 
+    def _see(self, author: str, first: int, length: int, position: int) -> None:
+        """Messages `first` … of an author's are at `position` …"""
+        heap = self._sought.get(author, [])
+        while heap and heap[0][0] < first + length:
+            sought = heappop(heap)[2]
+            if not sought.future.done() and sought.see(first, length, position):
+                heappush(heap, (sought.next, next(self._numbers), sought))
+
+    def _all(self) -> "Iterator[_Sought]":
+        return (sought for heap in self._sought.values() for _, _, sought in heap)
+
+    def _give_up(self, why: str) -> None:
+        for sought in self._all():
+            if not sought.future.done():
+                sought.future.set_exception(Unavailable(why))
+        self._rest()
+
     def _rest(self) -> None:
+        self._sought.clear()
         if self._looking is not None:
             self._looking()
             self._looking = None
@@ -135,34 +147,35 @@ class Places:
 def joined(places: Positions) -> Positions:
     """The same, with those that follow each other as one."""
     found: Positions = []
-    for position, count in places:
+    for position, many in places:
         if found and sum(found[-1]) == position:
-            found[-1] = (found[-1][0], found[-1][1] + count)
+            found[-1] = (found[-1][0], found[-1][1] + many)
         else:
-            found.append((position, count))
+            found.append((position, many))
     return found
 
 
 class _Sought:
-    __slots__ = ("author", "count", "first", "found", "future", "seen", "since")
+    __slots__ = ("_found", "_left", "future", "next")
 
-    def __init__(self, author: str, first: int, count: int, since: int, future: "asyncio.Future[Positions]") -> None:
-        self.author = author
-        self.first = first
-        self.count = count
-        self.since = since
+    def __init__(self, first: int, count: int, future: "asyncio.Future[Positions]") -> None:
         self.future = future
-        self.found: Positions = []
-        self.seen = 0
-        """How many of them, from the first on."""
+        self.next = first
+        """The counter of the next message that is looked for."""
+        self._left = count
+        self._found: Positions = []
 
-    def see(self, first: int, length: int, position: int) -> None:
-        """Messages `first` … of its author's, at `position` …"""
-        at = self.first + self.seen - first
-        if self.future.done() or not 0 <= at < length:
-            return
-        more = min(length - at, self.count - self.seen)
-        self.found.append((position + at, more))
-        self.seen += more
-        if self.seen == self.count:
-            self.future.set_result(joined(self.found))
+    def see(self, first: int, length: int, position: int) -> bool:
+        """Messages `first` … of its author's are at `position` …; is there more to look for?"""
+        at = self.next - first
+        if at < 0:
+            self.future.set_exception(Unavailable("it stands before where it was looked for"))
+            return False
+        more = min(length - at, self._left)
+        self._found.append((position + at, more))
+        self.next += more
+        self._left -= more
+        if self._left:
+            return True
+        self.future.set_result(joined(self._found))
+        return False

@@ -1,0 +1,254 @@
+"""A log without a site: every step of it happens when a test says so."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+from reconvene.corel.batch import Kind
+from reconvene.corel.events import Color
+from reconvene.errors import Rejected, Unavailable
+from reconvene.runtime.log_port import Appended, LogBatch, PendingBatch
+
+__all__ = ["FakeLog", "Shared"]
+
+
+class Shared:
+    """What all replicas agree on: the order, and what is in it of client sessions."""
+
+    def __init__(self) -> None:
+        self.batches: list[LogBatch] = []
+        self.green = 0
+        self.base = 0
+        self.taken: set[tuple[bytes, int]] = set()
+        self.logs: list[FakeLog] = []
+        self.snapshot: tuple[int, bytes] | None = None
+
+
+class FakeLog:
+    """One replica. With `sync` and `order` on, appends become durable and ordered at the end of the loop's round."""
+
+    def __init__(self, name: str = "a", shared: Shared | None = None) -> None:
+        self.name = name
+        self.shared = Shared() if shared is None else shared
+        self.shared.logs.append(self)
+        self.sync = True
+        self.order = True
+        self.most = 1_000_000
+        self.trouble: str | None = None
+        self.appends: list[tuple[int, bytes | None, int]] = []
+        """(messages, session, number) of each call."""
+        self.last = 0
+        self.synced = 0
+        self.waiting: list[tuple[int, list[bytes], bytes | None, int]] = []
+        """(first, messages, session, number) of what has no position."""
+        self.positions: dict[int, int] = {}
+        self.until_durable: list[tuple[int, asyncio.Future[None]]] = []
+        self.until_ordered: list[tuple[int, asyncio.Future[int]]] = []
+        self.roomless: list[asyncio.Future[None]] = []
+        self.barriers: list[asyncio.Future[None]] = []
+        self.moved: dict[int, Callable[[int], None]] = {}
+        self.changed: dict[int, Callable[[list[tuple[Color, str, int, int, int]]], None]] = {}
+        self.keys = count()
+        self.replicas: list[object] = []
+
+    # -- what a test does
+
+    def turn(self) -> None:
+        if self.sync:
+            self.synced = self.last
+            for counter, future in self.until_durable:
+                if not future.done() and counter <= self.synced:
+                    future.set_result(None)
+            self.until_durable = [(at, future) for at, future in self.until_durable if not future.done()]
+        if self.order:
+            self.order_all()
+
+    def order_all(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for first, messages, session, number in waiting:
+            self._place(first, messages, session, number)
+        for counter, future in self.until_ordered:
+            if not future.done() and counter in self.positions:
+                future.set_result(self.positions[counter])
+        self.until_ordered = [(at, future) for at, future in self.until_ordered if not future.done()]
+        if waiting:
+            for log in self.shared.logs:
+                for moved in list(log.moved.values()):
+                    moved(self.green)
+                for barrier in log.barriers:
+                    if not barrier.done():
+                        barrier.set_result(None)
+            self.tell(Color.GREEN, waiting)
+        roomless, self.roomless = self.roomless, []
+        for waits in roomless:
+            if not waits.done():
+                waits.set_result(None)
+
+    def _place(self, first: int, messages: list[bytes], session: bytes | None, number: int) -> None:
+        shared = self.shared
+        void = []
+        for at in range(len(messages)):
+            self.positions[first + at] = shared.green + at
+            if session is not None:
+                if (session, number + at) in shared.taken:
+                    void.append(at)
+                shared.taken.add((session, number + at))
+        shared.batches.append(
+            LogBatch(shared.green, self.name, 1, first, first * 1_000, Kind.DATA, messages, tuple(void))
+        )
+        shared.green += len(messages)
+
+    def change(self, data: bytes = b"replicas") -> None:
+        """An entry that is not an application's."""
+        self.last += 1
+        self.shared.batches.append(LogBatch(self.green, self.name, 1, self.last, 0, Kind.CHANGE, [data]))
+        self.shared.green += 1
+
+    def truncate(self, position: int) -> None:
+        self.shared.base = position
+
+    def tell(self, color: Color, waiting: Sequence[tuple[int, list[bytes], bytes | None, int]]) -> None:
+        changes = [(color, self.name, 1, first, len(messages)) for first, messages, _, _ in waiting]
+        for changed in list(self.changed.values()):
+            changed(changes)
+
+    # -- the port
+
+    @property
+    def base(self) -> int:
+        return self.shared.base
+
+    @property
+    def green(self) -> int:
+        return self.shared.green
+
+    def append(self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0) -> Appended:
+        if self.trouble is not None:
+            raise Unavailable(self.trouble)
+        if max(map(len, messages)) > 1_000_000:
+            raise Rejected("a message that is too large")
+        self.appends.append((len(messages), session, number))
+        taken = 0
+        if session is not None:
+            while taken < len(messages) and self._has(session, number + taken):
+                taken += 1
+        first = self.last + 1 - taken
+        rest = list(messages[taken:])
+        if rest:
+            self.waiting.append((first + taken, rest, session, number + taken))
+            self.last += len(rest)
+            asyncio.get_running_loop().call_soon(self.turn)
+            self.tell(Color.RED, self.waiting[-1:])
+        return Appended(self.name, 1, first, len(messages), taken)
+
+    def _has(self, session: bytes, number: int) -> bool:
+        return (session, number) in self.shared.taken
+
+    def room(self) -> int:
+        return 0 if self.trouble else max(0, self.most - sum(len(messages) for _, messages, _, _ in self.waiting))
+
+    async def wait_for_room(self) -> None:
+        while not self.room():
+            if self.trouble is not None:
+                raise Unavailable(self.trouble)
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.roomless.append(future)
+            await future
+
+    def durable(self, counter: int) -> "asyncio.Future[None]":
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if counter <= self.synced:
+            future.set_result(None)
+        else:
+            self.until_durable.append((counter, future))
+        return future
+
+    def ordered(self, counter: int) -> "asyncio.Future[int]":
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if counter in self.positions:
+            future.set_result(self.positions[counter])
+        else:
+            self.until_ordered.append((counter, future))
+        return future
+
+    def read(self, start: int, messages: int, size: int) -> list[LogBatch]:
+        if not self.base <= start <= self.green:
+            raise Rejected(f"position {start} can't be read")
+        found = []
+        for batch in self.shared.batches:
+            cut = max(0, start - batch.position)
+            if cut >= len(batch.messages):
+                continue
+            void = tuple(at - cut for at in batch.void if at >= cut)
+            found.append(
+                LogBatch(
+                    batch.position + cut, batch.author, 1, batch.first + cut, batch.time, batch.kind,
+                    batch.messages[cut:], void,
+                )
+            )  # fmt: skip
+            messages -= len(found[-1].messages)
+            size -= sum(map(len, found[-1].messages))
+            if messages <= 0 or size <= 0:
+                break
+        return found
+
+    def pending(self, messages: int) -> list[PendingBatch]:
+        return [PendingBatch(Color.RED, self.name, 1, first, 0, datas) for first, datas, _, _ in self.waiting]
+
+    def watch(self, moved: Callable[[int], None]) -> Callable[[], None]:
+        key = next(self.keys)
+        self.moved[key] = moved
+        return partial(_drop, self.moved, key)
+
+    def watch_colors(self, changed: Callable[[list[tuple[Color, str, int, int, int]]], None]) -> Callable[[], None]:
+        key = next(self.keys)
+        self.changed[key] = changed
+        return partial(_drop, self.changed, key)
+
+    def barrier(self) -> "asyncio.Future[None]":
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.waiting:
+            self.barriers.append(future)
+        else:
+            future.set_result(None)
+        return future
+
+    def status(self) -> dict[str, object]:
+        return {"green": self.green, "base": self.base}
+
+    def snapshot(self) -> tuple[int, int] | None:
+        kept = self.shared.snapshot
+        return None if kept is None else (kept[0], len(kept[1]))
+
+    def read_snapshot(self, offset: int, size: int) -> bytes:
+        assert self.shared.snapshot is not None
+        return self.shared.snapshot[1][offset : offset + size]
+
+    def save_snapshot(self, position: int, data: bytes) -> "asyncio.Future[None]":
+        if position > self.green:
+            raise Rejected(f"position {position} is beyond the green line")
+        self.shared.snapshot = (position, data)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        return future
+
+    def change_replicas(
+        self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
+    ) -> "asyncio.Future[int]":
+        self.replicas.append((add, remove, quorum))
+        self.change()
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        future.set_result(self.green - 1)
+        return future
+
+    def losses(self, lost: Sequence[str]) -> dict[str, object]:
+        return {"lost": list(lost)}
+
+    def force_lost(self, lost: Sequence[str]) -> None:
+        self.replicas.append(list(lost))
+
+
+def _drop(watched: dict[int, Any], key: int) -> None:
+    watched.pop(key, None)
