@@ -15,7 +15,7 @@ from reconvene.local.ports import LOOPBACK, choose
 
 __all__ = ["Etcd", "available"]
 
-CONNECTIONS = 4
+CONNECTIONS = 8
 QUOTA_BYTES = 8 << 30
 ASK_TIMEOUT_S = 5.0
 

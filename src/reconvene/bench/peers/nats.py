@@ -36,7 +36,7 @@ class Nats:
 
     name = "nats"
     synced = "no sync call per message"
-    ways: Sequence[Way] = (Way(4000), Way(1000), Way(16_000))
+    ways: Sequence[Way] = (Way(1000), Way(4000), Way(16_000))
 
     def running(self, folder: Path, quick: bool) -> AbstractContextManager[Cluster]:
         return _Servers(folder)

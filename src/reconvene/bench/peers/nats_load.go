@@ -1,7 +1,8 @@
 // Load on a JetStream stream: nats_load STREAM CONNECTIONS ADDRESS... See store_load.go for what it does and says.
 //
 // Makes the stream, where it is not there yet: three replicas, in files. A write is done when the stream has
-// acknowledged it. The index of the leader is the number at the end of its server's name.
+// acknowledged it. It writes through the server that led the stream at the start, and through others should that one
+// go. The index of the leader is the number at the end of its server's name.
 package main
 
 import (
@@ -65,21 +66,34 @@ func main() {
 		fail("connections", fmt.Errorf("%q", os.Args[2]))
 	}
 	where := &jetStream{stream: os.Args[1]}
-	for len(where.streams) < connections {
-		connection, err := nats.Connect(strings.Join(os.Args[3:], ","), nats.MaxReconnects(-1),
-			nats.ReconnectWait(100*time.Millisecond))
-		if err != nil {
-			fail("connect", err)
-		}
-		stream, err := connection.JetStream(nats.PublishAsyncMaxPending(mostWaits), nats.MaxWait(askTimeout))
-		if err != nil {
-			fail("JetStream", err)
-		}
-		where.streams = append(where.streams, stream)
-	}
+	addresses := os.Args[3:]
+	where.streams = []nats.JetStreamContext{connect(addresses)}
 	where.make()
+	if leads := where.leader(); leads >= 0 && leads < len(addresses) {
+		addresses[0], addresses[leads] = addresses[leads], addresses[0]
+	}
+	where.streams = nil
+	for len(where.streams) < connections {
+		where.streams = append(where.streams, connect(addresses))
+	}
 	serve(where)
 }
+
+// To the first of the addresses that takes it, and, should that one go, to the next.
+func connect(addresses []string) nats.JetStreamContext {
+	connection, err := nats.Connect(strings.Join(addresses, ","), nats.DontRandomize(), nats.MaxReconnects(-1),
+		nats.ReconnectWait(100*time.Millisecond))
+	if err != nil {
+		fail("connect", err)
+	}
+	stream, err := connection.JetStream(nats.PublishAsyncMaxPending(mostWaits), nats.MaxWait(askTimeout))
+	if err != nil {
+		fail("JetStream", err)
+	}
+	return stream
+}
+
+func (j *jetStream) prepare() {}
 
 // The servers need a leader of their own before they make a stream: until then this is refused.
 func (j *jetStream) make() {

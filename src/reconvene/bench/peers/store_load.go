@@ -35,6 +35,8 @@ type value struct {
 }
 
 type store interface {
+	// Called before an order that writes: connects to whoever is best written to now.
+	prepare()
 	// Returns when the store has said that the writes of this request are done. Called by many at once.
 	write(ctx context.Context, worker int, what value, batch int) error
 	leader() int
@@ -78,6 +80,9 @@ func serve(where store) {
 		}
 		if len(numbers) > 0 && numbers[0] > mostBytes {
 			fail("order", fmt.Errorf("%d bytes", numbers[0]))
+		}
+		if words[0] != "leader" {
+			where.prepare()
 		}
 		switch {
 		case words[0] == "throughput" && len(numbers) == 5:

@@ -26,7 +26,7 @@ JAVA = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 COMPILED_S = 15.0
 """Of full load, until its compiler has seen enough: throughput triples meanwhile. With `quick` the first tier alone
 compiles, which is done soon and gives less in the end."""
-QUICK_COMPILED_S = 1.0
+QUICK_COMPILED_S = 0.7
 
 
 def available() -> str | None:
