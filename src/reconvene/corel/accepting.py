@@ -14,15 +14,21 @@ from reconvene.errors import Rejected, Unavailable
 
 __all__ = ["Accepting"]
 
+_ITEM_BYTES = 5
+"""Around each message of a batch, at most; a batch that should fit a frame has to count them."""
+_SOURCE_BYTES = 24
+"""Around a session's name."""
+
 
 class _Run:
     """Messages that were appended together."""
 
-    __slots__ = ("kind", "messages", "number", "session")
+    __slots__ = ("kind", "messages", "number", "session", "size")
 
-    def __init__(self, kind: Kind, messages: Sequence[bytes], session: bytes | None, number: int) -> None:
+    def __init__(self, kind: Kind, messages: Sequence[bytes], size: int, session: bytes | None, number: int) -> None:
         self.kind = kind
         self.messages = messages
+        self.size = size
         self.session = session
         self.number = number
 
@@ -76,7 +82,7 @@ class Accepting:
         self.check(messages)
         size = sum(map(len, messages))
         first = self._queue.next_counter() + self.pending
-        self._runs.append(_Run(kind, messages, session, number))
+        self._runs.append(_Run(kind, messages, size, session, number))
         self.pending += len(messages)
         self._pending_bytes += size
         self.open_messages += len(messages)
@@ -119,21 +125,31 @@ class Accepting:
         self.pending = self._pending_bytes = 0
 
     def _next(self) -> tuple[Kind, list[bytes], list[Source], int]:
-        """The next batch's messages."""
+        """The next batch's messages, its sources, and how many bytes the messages have."""
         most, most_messages = self._limits.batch_bytes, self._limits.batch_messages
         kind = self._runs[0].kind
         messages: list[bytes] = []
         sources: list[Source] = []
-        size = 0
+        size = used = 0
         while self._runs and self._runs[0].kind is kind:
             run = self._runs[0]
-            at = 0
-            for message in run.messages:
-                if messages and (size + len(message) > most or len(messages) == most_messages):
-                    break
-                messages.append(message)
-                size += len(message)
-                at += 1
+            around = 0 if run.session is None else _SOURCE_BYTES + len(run.session)
+            whole = around + run.size + _ITEM_BYTES * len(run.messages)
+            if used + whole <= most and len(messages) + len(run.messages) <= most_messages:
+                at = len(run.messages)
+                messages += run.messages
+                size, used = size + run.size, used + whole
+            else:
+                at, before = 0, size
+                used += around
+                for message in run.messages:
+                    used += len(message) + _ITEM_BYTES
+                    if messages and (used > most or len(messages) == most_messages):
+                        break
+                    messages.append(message)
+                    size += len(message)
+                    at += 1
+                run.size -= size - before
             if at and run.session is not None:
                 sources.append(Source(run.session, run.number, len(messages) - at, at))
             if at < len(run.messages):
