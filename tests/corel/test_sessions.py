@@ -170,15 +170,15 @@ def test_an_append_is_taken_whole_or_not_at_all() -> None:
     assert [part.new for part in once(world, "a", 1, b"w", b"x", b"y")] == [True, False, True]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_clients_that_retry_anywhere_amid_faults(seed: int) -> None:
-    world = World("abc", seed, check_every=1)
+    world = World("abc", seed)
     world.run(SECOND)
     random, cluster = world.random, world.cluster
     numbers = dict.fromkeys((b"one", b"two", b"three"), 0)
     taken: dict[tuple[bytes, int], bytes] = {}
     unsure: set[tuple[bytes, int]] = set()
-    for _ in range(60):
+    for _ in range(40):
         fault = random.random()
         names = [name for name in "abc" if world.up(name)]
         if fault < 0.08:

@@ -11,7 +11,7 @@ from reconvene.corel.batch import Heading, Timestamp
 
 __all__ = [
     "Accepted", "Adopted", "Attempted", "BarrierPassed", "Color", "Committed", "Established", "Green", "LogEvent",
-    "Logged", "PrimaryLost", "Recolored", "Restored",
+    "Logged", "PrimaryLost", "Recolored", "Restored", "SnapshotKept",
 ]  # fmt: skip
 
 
@@ -93,6 +93,12 @@ class BarrierPassed(Struct, frozen=True):
     number: int
 
 
+class SnapshotKept(Struct, frozen=True):
+    """A whole snapshot of an application's state, with everything below `position` in it, is on stable storage."""
+
+    position: int
+
+
 LogEvent = (
     Accepted
     | Logged
@@ -105,4 +111,5 @@ LogEvent = (
     | Adopted
     | Restored
     | BarrierPassed
+    | SnapshotKept
 )

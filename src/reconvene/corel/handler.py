@@ -168,7 +168,7 @@ class Handler:
             if number is not None and home.record.identities.get(number) != identity:
                 home.record.identities[number] = identity
                 home.touch()
-            home.greens[name] = max(home.greens.get(name, 0), self._states[name].green)
+            home.greens[name] = self._states[name].green
         if home.name in plan.followers:
             self.phase = Phase.FOLLOW
             return
@@ -229,7 +229,7 @@ class Handler:
         sessions, self._sessions = self._sessions, []
         base = decode_base(message.base)
         queue = home.queue
-        if base.position < queue.green or (base.position == queue.green and base.replicas == queue.base.replicas):
+        if base.position < queue.green or (base.position == queue.green and queue.green > 0):
             return
         further = base.position > queue.green
         home.restore(base, sessions)

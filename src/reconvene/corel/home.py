@@ -100,6 +100,9 @@ class Home:
 
     def set_replicas(self, replicas: ReplicaSet) -> None:
         """Who is left out, or comes under another number, accepts nothing until it has entered as one of them."""
+        for name in list(self.greens):
+            if replicas.number_of(name) != self.record.replicas.number_of(name):
+                del self.greens[name]  # it is another replica, or none
         self.record.replicas = replicas
         self.record.names.update(names_of(replicas))
         if replicas.number_of(self.name) != self.queue.own:

@@ -8,7 +8,7 @@ what is to be written and what happened. docs/log.md tells the whole story.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct, msgpack
 
@@ -39,6 +39,7 @@ from reconvene.corel.messages import (
     PRIORITY,
     READY,
     RED,
+    SNAPSHOT,
     STATE,
     Barrier,
     BaseSent,
@@ -63,13 +64,17 @@ from reconvene.corel.queue import Queue
 from reconvene.corel.replicas import Change, ReplicaSet, encode_change
 from reconvene.corel.retries import Part
 from reconvene.corel.sessions import check_session
+from reconvene.corel.snapshots import Snapshots
 from reconvene.corel.taking import LOOKED_BACK
+from reconvene.corel.truncation import Truncation
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.storage.tables import Op, Put, Reader
 
 __all__ = ["LogEffects", "Replica"]
 
+_MORE_AFTER_NS = 5_000_000
+"""How long the next piece waits of what is done in pieces."""
 _LINE_AFTER_NS = 100_000_000
 """How long a green line waits for a write that it can go with."""
 
@@ -113,6 +118,9 @@ class Replica:
         )
         queue.on_had = self._had
         self.barriers = Barriers(self.home)
+        self.snapshots = Snapshots(self.home)
+        self._truncation = Truncation(self.home, self.limits)
+        self._time = 0
         self.malformed = 0
         """Messages of the log that made no sense."""
         self._handler = Handler(self.home, "", (), self._opened)
@@ -247,6 +255,20 @@ class Replica:
             raise Rejected("a forced set expected to be of a later epoch")
         self.home.send(FORCE, Force(replicas))
 
+    def truncate(self, position: int) -> None:
+        """What is green below it may go, whoever lacks it, as far as the green line is on stable storage and whole
+        batches are below it. It goes a piece at a time. Raises Rejected where it is beyond the green line."""
+        if position > self.queue.green:
+            raise Rejected(f"position {position} is beyond the green line, which is at {self.queue.green}")
+        self._truncation.asked = max(self._truncation.asked, position)
+
+    def save_snapshot(self, position: int, data: bytes, then: Callable[[], None] = lambda: None) -> None:
+        """The application's state after everything below `position`; `then` is called once it is on stable storage.
+
+        Raises Rejected (too large, beyond the green line, one as new is kept), Unavailable while one is being saved.
+        """
+        self.snapshots.save(position, data, then)
+
     # -- the site's events
 
     def take(self, events: Sequence[Event]) -> None:
@@ -263,6 +285,7 @@ class Replica:
         """The view changes: the primary component bit is FALSE, and what comes now is red."""
         self._handler.stop()
         self.home.outgoing.clear()
+        self.snapshots.close()
         if self._ordering is not None:
             self._lose(self._ordering)
 
@@ -293,6 +316,7 @@ class Replica:
                 for to, feeder in plan.feeders.items()
                 if feeder == self.name
             }
+        self.snapshots.open(self._handler.participants)
         if primary:
             self.barriers.open(self._handler.participants)
 
@@ -305,6 +329,8 @@ class Replica:
                     self._deliver_data(sender, payload, (*event.timestamp, index))
                 elif kind == ACK:
                     self._deliver_ack(sender, payload)
+                elif kind == SNAPSHOT:
+                    self.snapshots.receive(sender, payload)
                 elif kind in _HANDLED:
                     self._deliver_control(sender, kind, payload)
             except Malformed:
@@ -398,6 +424,7 @@ class Replica:
 
     def close_batches(self, time: int) -> None:
         """Makes batches of what was appended; `time`: this site's clock, ns since 1970."""
+        self._time = time
         made = self.accepting.close(time)
         if made:
             self.home.durable.after(lambda: self._accepted(made))
@@ -433,7 +460,7 @@ class Replica:
                 self._sent = waiting.heading.last
                 self._told = ordering.logged
                 body = self.queue.bodies.get(waiting.heading.id)
-                return encode_data(waiting.marked, ordering.logged, self.queue.green, body)
+                return encode_data(waiting.marked, ordering.logged, self._durable_green, body)
         return None
 
     def unsent(self, payload: bytes) -> None:
@@ -446,7 +473,7 @@ class Replica:
         if ordering is None or not ordering.primary or ordering.logged == self._told:
             return None
         self._told = ordering.logged
-        return encode_ack(ordering.logged, self.queue.green)
+        return encode_ack(ordering.logged, self._durable_green)
 
     def synced(self, token: int) -> None:
         queue = self.queue
@@ -462,6 +489,7 @@ class Replica:
         """Ends the turn."""
         durable, queue = self.home.durable, self.queue
         self.barriers.advance()
+        self._clean_up(now)
         token = 0
         ops: list[Op] = []
         if durable.wanted or (self._line_due is not None and now >= self._line_due):
@@ -476,6 +504,17 @@ class Replica:
             self._line_due = now + _LINE_AFTER_NS
         events, self.home.events = self.home.events, []
         return LogEffects(token, ops, events)
+
+    def _clean_up(self, now: int) -> None:
+        """What waits for nothing and takes its time: a piece of it each turn."""
+        more = self.snapshots.step()
+        # In recovery the base is what the state message told; and who is fed is fed from storage.
+        if self.phase is Phase.OPEN and not self._handler.stopped and not self._feeding:
+            more |= self._truncation.step(self._durable_green, self.snapshots.position, self._time)
+        if more:
+            self._line_due = (
+                now + _MORE_AFTER_NS if self._line_due is None else min(self._line_due, now + _MORE_AFTER_NS)
+            )
 
     def invariants(self) -> None:
         self.queue.invariants()

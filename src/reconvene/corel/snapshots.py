@@ -1,12 +1,12 @@
 """Snapshots of an application's state machine: kept in pieces beside the log, and sent to replicas that lack one.
 
-Given: a state, as bytes, with the position up to which everything is in it. Promised: the newest whole snapshot is kept,
-and an older one until the newer is whole; what is whole is what was saved, by its checksum. A replica whose base is
-beyond its snapshot gets another's, a piece at a time, beside all other work: nothing waits for it. Pieces are durable as
-they come, so that a transfer goes on after a change of configuration or a restart where it was.
+Given: a state, as bytes, with the position up to which everything is in it. Promised: the newest whole snapshot is
+kept, and an older one until the newer is whole; what is whole is what was saved, by its checksum. A replica whose
+base is beyond its snapshot gets another's, a piece at a time, beside all other work: nothing waits for it. Pieces are
+durable as they come, so that a transfer goes on after a change of configuration or a restart where it was.
 
-In each configuration a replica that lacks one asks everyone; everyone answers; it fetches from the best, one piece after
-the other is on its disk.
+In each configuration a replica that lacks one asks everyone; everyone answers; it fetches from the best, each piece
+after the one before is on its disk.
 """
 
 from collections.abc import Callable, Iterator
@@ -106,12 +106,16 @@ class Snapshots:
         """The newest whole one on stable storage."""
         self._part: Meta | None = None
         """Of another's: what has come so far."""
+        self._finishing: Meta | None = None
+        """The same, whole, but not on stable storage."""
         self._saving: _Saving | None = None
         self._members: tuple[str, ...] = ()
         self._round = 0
         self._offers: dict[str, Offer] | None = None
         """While it asks."""
         self._holder: str | None = None
+        self._refused: set[str] = set()
+        """Who sent something wrong in this configuration."""
         self._load()
 
     def _load(self) -> None:
@@ -138,7 +142,9 @@ class Snapshots:
     def lacks(self) -> bool:
         """What was truncated here is in no snapshot here."""
         base = self.home.queue.base.position
-        return base > 0 and (self.newest is None or self.newest.position < base)
+        # What is on its way to the disk counts: another of the same position would lie in its place.
+        sure = [self.newest, self._finishing, None if self._saving is None else self._saving.meta]
+        return base > 0 and all(meta is None or meta.position < base for meta in sure)
 
     def read(self, offset: int, size: int) -> bytes:
         """Of the newest. Raises Unavailable where there is none, Malformed where storage lacks it."""
@@ -184,8 +190,9 @@ class Snapshots:
             raise Rejected(f"a snapshot of {len(data)} bytes is larger than {most}")
         if not queue.base.position <= position <= queue.green:
             raise Rejected(f"a snapshot of {position}: expected one from {queue.base.position} to {queue.green}")
-        if self.newest is not None and position <= self.newest.position:
-            raise Rejected(f"a snapshot of {position}: one of {self.newest.position} is kept already")
+        for kept in (self.newest, self._finishing):
+            if kept is not None and position <= kept.position:
+                raise Rejected(f"a snapshot of {position}: one of {kept.position} is kept already")
         if self._saving is not None:
             raise Unavailable(f"a snapshot of {self._saving.meta.position} is being saved")
         if self._part is not None and self._part.position == position:
@@ -221,6 +228,9 @@ class Snapshots:
 
     def _keep(self, meta: Meta) -> None:
         """It is whole, on stable storage: the one before it goes."""
+        if self.newest is not None and self.newest.position > meta.position:
+            self._delete(meta)
+            return
         if self.newest is not None:
             self._delete(self.newest)
         self.newest = meta
@@ -243,6 +253,7 @@ class Snapshots:
     def close(self) -> None:
         self._members = ()
         self._round += 1
+        self._refused.clear()
         self._offers = self._holder = None
 
     def _ask(self) -> None:
@@ -299,9 +310,16 @@ class Snapshots:
         offers, self._offers = self._offers, None
         most, part = self.home.limits.snapshot_bytes, self._part
         sound = [
-            (part is not None and (offer.position, offer.checksum) == (part.position, part.checksum), offer.position, name)
+            (
+                part is not None and (offer.position, offer.checksum) == (part.position, part.checksum),
+                offer.position,
+                name,
+            )
             for name, offer in sorted(offers.items(), reverse=True)
-            if offer.version <= VERSION and offer.position >= 0 and 0 <= offer.size <= most
+            if name not in self._refused
+            and offer.version <= VERSION
+            and offer.position >= 0
+            and 0 <= offer.size <= most
         ]
         if not sound or not self.lacks:
             return
@@ -333,12 +351,19 @@ class Snapshots:
         newest = self.newest
         data = None
         if newest is not None and (newest.position, newest.checksum) == (message.position, message.checksum):
-            data = self.home.tables.get(piece_key(message.position, message.piece))
+            try:
+                data = self._piece(message.position, message.piece)
+            except Malformed:
+                self.newest = None  # nobody gets it from here
         self._send(Piece(sender, message.position, message.piece, data))
 
     def _take(self, sender: str, message: Piece) -> None:
         part = self._part
-        if part is None or sender != self._holder or (message.position, message.piece) != (part.position, part.pieces):
+        if (
+            part is None
+            or sender != self._holder
+            or (message.position, message.piece) != (part.position, part.pieces)
+        ):
             return
         expected = min(PIECE_BYTES, part.size - part.pieces * PIECE_BYTES)
         if message.data is None or len(message.data) != expected:
@@ -355,13 +380,20 @@ class Snapshots:
 
     def _complete(self, part: Meta) -> None:
         if part.running != part.checksum:
+            self._refused.add(self._holder or "")
             self._drop_part()
             self._ask()
             return
         whole = replace(part, whole=True)
         self._part = self._holder = None
+        self._finishing = whole
         self.home.durable.ops.append(Put(snapshot_key(part.position), msgpack.encode(whole)))
-        self.home.durable.after(lambda: self._keep(whole))
+        self.home.durable.after(self._finished)
+
+    def _finished(self) -> None:
+        whole, self._finishing = self._finishing, None
+        assert whole is not None, "one is received at a time"
+        self._keep(whole)
 
 
 def _offer(to: str, meta: Meta) -> Offer:

@@ -41,11 +41,11 @@ class Needs(Struct, frozen=True):
 
 
 def may_go(limits: LogLimits, needs: Needs, end: int, time: int | None) -> bool:
-    """Whether a batch that ends before position `end` may go, where all before it are gone. `time`: its author's clock;
-    None: not known, and so not old.
+    """Whether a batch that ends before position `end` may go, where all before it are gone. `time`: its author's
+    clock; None: not known, and so not old.
 
-    Nothing goes that the snapshot does not cover. Where there is none, the log is read as a stream, and only the limits
-    of retention end it."""
+    Nothing goes that the snapshot does not cover. Where there is none, the log is read as a stream, and only the
+    limits of retention end it."""
     if needs.snapshot is not None and end > needs.snapshot:
         return False
     if limits.retain_bytes is not None and needs.retained > limits.retain_bytes:
@@ -82,6 +82,7 @@ class Truncation:
         self.asked = 0
         """An administrator's word: what is below may go."""
         self._limits = limits
+        self._retains = limits.retain_bytes is not None or limits.retain_age_ns is not None
         self._first: tuple[int, int | None] = (-1, None)
         """(position, author's clock) of the first batch above the base."""
 
@@ -91,8 +92,10 @@ class Truncation:
         `durable`: the green line on stable storage."""
         home = self.home
         base = home.queue.base
+        if base.position >= durable or not (snapshot is not None or self._retains or self.asked > base.position):
+            return False  # as is usual: it is asked every turn
         needs = self._needs(base, durable, snapshot, now)
-        if base.position >= durable or not self._wanted(needs, base.position + 1):
+        if not self._wanted(needs, base.position + 1):
             return False
         batches: list[tuple[int, Heading]] = []
         bodies = home.queue.bodies
@@ -121,7 +124,7 @@ class Truncation:
         return Needs(everywhere, snapshot, home.queue.green_size - base.size, now)
 
     def _wanted(self, needs: Needs, end: int) -> bool:
-        """Whether it is worth a look at storage: it is asked every turn."""
+        """Whether it is worth a look at storage."""
         first, time = self._first
         if first != end - 1 and self._limits.retain_age_ns is not None:
             return True

@@ -23,6 +23,7 @@ from reconvene.corel.events import (
     PrimaryLost,
     Recolored,
     Restored,
+    SnapshotKept,
 )
 from reconvene.corel.replica import Replica
 from reconvene.ids import message_id
@@ -126,7 +127,7 @@ class LogRecorder:
                 row.pos = position
                 self._recorder.add(row)
                 self.green = max(self.green, position)
-            case PrimaryLost() | BarrierPassed():
+            case PrimaryLost() | BarrierPassed() | SnapshotKept():
                 pass  # no event of the contract
 
     def _green(self, t: int, batch: Heading, position: int) -> None:
