@@ -9,7 +9,7 @@ from typing import Any
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
 from reconvene.errors import Rejected, Unavailable
-from reconvene.runtime.log_port import Appended, LogBatch, PendingBatch
+from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, PendingBatch
 
 __all__ = ["FakeLog", "Shared"]
 
@@ -141,7 +141,10 @@ class FakeLog:
             self.last += len(rest)
             asyncio.get_running_loop().call_soon(self.turn)
             self.tell(Color.RED, self.waiting[-1:])
-        return Appended(self.name, 1, first, len(messages), taken)
+        parts = [AppendedPart(taken, "", 0, False)] if taken else []
+        if rest:
+            parts.append(AppendedPart(len(rest), self.name, first + taken, True))
+        return Appended(1, tuple(parts))
 
     def _has(self, session: bytes, number: int) -> bool:
         return (session, number) in self.shared.taken

@@ -103,7 +103,7 @@ class Receipt:
 
 
 def _id_of(part: Part, at: int) -> str:
-    return message_id(part.author, part.incarnation, part.first + at) if part.author else ""
+    return message_id(part.author, part.incarnation, part.first + at) if part.incarnation else ""
 
 
 async def within(timeout: float | None, work: Coroutine[Any, Any, T], what: str) -> T:

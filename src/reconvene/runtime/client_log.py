@@ -333,11 +333,12 @@ class _Overstepped(Rejected):
 
 def parts_of(appended: Appended) -> list[wire.Part]:
     """What became of an append, as clients are told."""
-    before, count = appended.taken, appended.count - appended.taken
-    parts = [wire.Part(before, "", 0, 0, False)] if before else []
-    if count:
-        parts.append(wire.Part(count, appended.author, appended.incarnation, appended.first + before, True))
-    return parts
+    return [
+        wire.Part(
+            part.count, part.author, appended.incarnation if part.new else 0, part.first, part.new, part.position
+        )
+        for part in appended.parts
+    ]
 
 
 def last_own(parts: list[wire.Part], site: str) -> int:

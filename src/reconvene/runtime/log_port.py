@@ -12,7 +12,7 @@ from msgspec import Struct
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
 
-__all__ = ["Appended", "LogBatch", "LogPort", "PendingBatch"]
+__all__ = ["Appended", "AppendedPart", "LogBatch", "LogPort", "PendingBatch"]
 
 
 class LogBatch(Struct, frozen=True):
@@ -41,15 +41,25 @@ class PendingBatch(Struct, frozen=True):
     messages: list[bytes]
 
 
-class Appended(Struct, frozen=True):
-    """What became of an append: message i is `first + i` of the site's replica."""
+class AppendedPart(Struct, frozen=True):
+    """What became of some consecutive messages of an append."""
 
-    author: str
-    incarnation: int
-    first: int
     count: int
-    taken: int = 0
-    """Of a client's session: how many of them, from the first on, had been taken before."""
+    author: str
+    """Message i of them is `first + i` of this replica's; empty where they are green."""
+    first: int
+    new: bool
+    """False: the log had them of this session before."""
+    position: int | None = None
+    """Of green ones: the first one's, the others follow. None: that is not known here any more."""
+
+
+class Appended(Struct, frozen=True):
+    """What became of an append: of all its messages, in their order."""
+
+    incarnation: int
+    """The site's: of what is new."""
+    parts: tuple[AppendedPart, ...]
 
 
 class LogPort(Protocol):

@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from reconvene.corel.batch import Heading, messages_of
-from reconvene.corel.events import Accepted, BarrierPassed, Color, Green, LogEvent, Restored
+from reconvene.corel.events import Accepted, BarrierPassed, Color, Established, Green, LogEvent, Restored
 from reconvene.corel.layout import decode_place, green_key, position_of
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas import ReplicaSet
+from reconvene.corel.retries import Part
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.runtime.log_feed import Changed, Feed, Moved
-from reconvene.runtime.log_port import Appended, LogBatch, PendingBatch
+from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, PendingBatch
 from reconvene.runtime.log_receipts import Receipts
 from reconvene.runtime.log_status import losses, status
 
@@ -55,6 +56,7 @@ class LogService:
         """Barriers that the next turn asks for, all as one."""
         self._asked: dict[int, list[asyncio.Future[None]]] = {}
         self._roomless: list[asyncio.Future[None]] = []
+        self._accepted = self._ordered = self._primaries = 0
 
     def _begin(self) -> Receipts:
         queue = self._replica.queue
@@ -85,10 +87,14 @@ class LogService:
         accepted = 0
         for event in events:
             if type(event) is Green:
+                self._ordered += event.batch.count
                 if event.batch.author == self._own:
                     receipts.green(event.batch, event.position)
             elif type(event) is Accepted:
                 accepted = event.batch.last
+                self._accepted += event.batch.count
+            elif type(event) is Established:
+                self._primaries += 1
             elif type(event) is BarrierPassed:
                 self._passed(event.number)
             elif type(event) is Restored and self._own is not None:
@@ -133,11 +139,17 @@ class LogService:
 
     def append(self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0) -> Appended:
         self._refuse_in_trouble()
-        if session is not None:
-            raise Unavailable(f"site {self.name} keeps no client sessions")
-        first = self._replica.append(messages)
+        if session is None:
+            first = self._replica.append(messages)
+            parts: tuple[AppendedPart, ...] = (AppendedPart(len(messages), self.name, first, True),)
+        else:
+            parts = tuple(map(self._part, self._replica.append_once(messages, session, number)))
         self._wake()
-        return Appended(self.name, self._incarnation, first, len(messages))
+        return Appended(self._incarnation, parts)
+
+    def _part(self, part: Part) -> AppendedPart:
+        author = "" if part.author is None else self._author(part.author)
+        return AppendedPart(part.count, author, part.first, part.new, part.position)
 
     def _refuse_in_trouble(self) -> None:
         why = self.damage or self._trouble()
@@ -198,6 +210,7 @@ class LogService:
         return found
 
     def _batch(self, position: int, heading: Heading, messages: list[bytes], cut: int) -> LogBatch:
+        void = self._replica.voids(position, heading)
         return LogBatch(
             position + cut,
             self._author(heading.author),
@@ -206,6 +219,7 @@ class LogService:
             heading.time,
             heading.kind,
             messages[cut:] if cut else messages,
+            tuple(at - cut for at in void if at >= cut) if cut else void,
         )
 
     def _note_damage(self, error: Malformed) -> Unavailable:
@@ -259,6 +273,14 @@ class LogService:
 
     def status(self) -> dict[str, object]:
         return status(self._replica, self.damage or self._trouble() or "ok")
+
+    def counters(self) -> dict[str, int]:
+        return {
+            "log_accepted_messages": self._accepted,
+            "log_ordered_messages": self._ordered,
+            "log_primaries": self._primaries,
+            "log_malformed": self._replica.malformed,
+        }
 
     # -- snapshots of applications' state machines
 

@@ -154,6 +154,7 @@ class Part(Struct, array_like=True, gc=False):
     author: Name
     """Message i of them is AUTHOR:INCARNATION:(first + i); empty where they are ordered, and their ids not known."""
     incarnation: Count
+    """0: not known."""
     first: Count
     new: bool
     """False: the log had them of this session before."""
