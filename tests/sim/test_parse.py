@@ -302,8 +302,8 @@ SCALARS = st.one_of(
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3), max_leaves=6)
 WORDS = """
 name nodes seed stack quorum kind order duration settle final final_down network link at load chaos time partition
-heal cut crash restart pause resume send append node service count size rate from until faults mean_gap between loss latency
-bandwidth mtu other
+heal cut crash restart pause resume send append node service count size rate from until faults mean_gap between
+loss latency bandwidth mtu other
 """
 KEYS = st.sampled_from(WORDS.split())
 TABLES = st.recursive(

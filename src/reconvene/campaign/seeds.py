@@ -27,6 +27,7 @@ class Outcome(Struct, kw_only=True):
     seed: int
     nodes: int
     order: str
+    stack: str = "evs"
     events: int = 0
     messages: int = 0
     configurations: int = 0
@@ -47,7 +48,9 @@ class Outcome(Struct, kw_only=True):
 
 def run_seed(profile: str, seed: int) -> Outcome:
     scenario = random_scenario(seed, profile)
-    outcome = Outcome(profile=profile, seed=seed, nodes=len(scenario.nodes), order=scenario.order)
+    outcome = Outcome(
+        profile=profile, seed=seed, nodes=len(scenario.nodes), order=scenario.order, stack=scenario.stack
+    )
     start = process_time()
     try:
         runner = Runner(scenario, check_every=_CHECK_EVERY)

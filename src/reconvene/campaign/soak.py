@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from reconvene.campaign.seeds import Outcome, run_seed
-from reconvene.campaign.tally import CASES_WANTED, Tally
+from reconvene.campaign.tally import Tally
 from reconvene.sim.profiles import PROFILES
 
 __all__ = ["main"]
@@ -98,7 +98,7 @@ def _one(job: tuple[str, int]) -> Outcome:
 
 def _lacks(tally: Tally) -> bool:
     for check in tally.thin():
-        print(f"{check}: {tally.cases[check]} cases, at least {CASES_WANTED} wanted")
+        print(f"{check}: {tally.cases[check]} cases, at least {tally.wanted(check)} wanted")
     for step, kind in tally.unmet():
         print(f"no fault of kind {kind} met a site in step {step}")
     return bool(tally.thin() or tally.unmet())

@@ -22,7 +22,11 @@ _SHORTEST_NS = 10 * MS
 _LONGEST_NS = 4_000 * MS
 """Of a fault: from what nobody notices to what everybody has long reacted to."""
 
-_LONG_STEPS = ("down", "operational", "gathering", "log: primary", "log: minority")
+_SOON_NS = 5 * MS
+"""Within it a fault strikes that waited for a step, if not at its beginning."""
+_MOST_TRAPS = 8
+
+_LONG_STEPS = ("down", "operational", "gathering")
 """Steps that faults find by themselves."""
 _RARE_STEP = "recovering: exchange"
 """Only where frames were lost, or a partition came between them."""
@@ -39,6 +43,8 @@ class Chaos:
         """A kind of fault that waits for a node to enter a short step …"""
         self._victim: str | None = None
         """… and the node that did."""
+        self._traps: list[tuple[str, str]] = []
+        """Kinds of fault, and the step that each waits for; the oldest give way to new ones."""
         self._faults: dict[str, Callable[[], None]] = {
             "partition": self._partition,
             "crash": self._crash,
@@ -54,7 +60,7 @@ class Chaos:
             "sync": self._sync,
         }
         if plan.ambush:
-            cluster.on_step(self._stepped)
+            cluster.on_step(self._sprung if plan.ambush_steps else self._stepped)
         self._next(plan.from_ns)
 
     def stop(self) -> None:
@@ -70,10 +76,33 @@ class Chaos:
             return
         kind = self._random.choice(self._plan.faults)
         if self._plan.ambush and self._random.random() < self._plan.ambush:
-            self._ambush = kind
+            self._lie_in_wait(kind)
         else:
             self._faults[kind]()
         self._next(self._cluster.now)
+
+    def _lie_in_wait(self, kind: str) -> None:
+        steps = self._plan.ambush_steps
+        if steps:
+            self._traps = [*self._traps[1 - _MOST_TRAPS :], (kind, self._random.choice(steps))]
+        else:
+            self._ambush = kind
+
+    def _sprung(self, node: Node, before: str, now: str) -> None:
+        kind = next((kind for kind, step in self._traps if step == now), None)
+        if self._stopped or kind is None or self._random.random() < 0.5:
+            return  # not always the first that comes
+        self._traps.remove((kind, now))
+        if self._random.random() < 0.7:
+            self._strike_at(kind, node.name)
+        else:
+            at = self._cluster.now + self._random.randrange(_SOON_NS)
+            self._cluster.loop.at(at, lambda _: None if self._stopped else self._strike_at(kind, node.name))
+
+    def _strike_at(self, kind: str, victim: str) -> None:
+        self._victim = victim
+        self._faults[kind]()
+        self._victim = None
 
     def _stepped(self, node: Node, before: str, now: str) -> None:
         # Steps that last for a millisecond are hardly ever met by a fault that comes at a random time.
@@ -82,9 +111,7 @@ class Chaos:
         if now != _RARE_STEP and self._random.random() < 0.6:
             return
         kind, self._ambush = self._ambush, None
-        self._victim = node.name
-        self._faults[kind]()
-        self._victim = None
+        self._strike_at(kind, node.name)
 
     def _choose(self, names: Sequence[str]) -> str:
         victim = self._victim

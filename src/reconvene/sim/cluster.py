@@ -97,6 +97,7 @@ class Cluster:
                 self._turned,
                 self._observed_log,
                 self._observed_append,
+                self.rows[node.name],
             )
 
     def stream(self, name: str) -> Random:

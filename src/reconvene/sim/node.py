@@ -14,13 +14,15 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from reconvene.core.effects import Effects, Event
 from reconvene.core.options import Options
 from reconvene.corel.events import LogEvent
-from reconvene.corel.replica import LogEffects
+from reconvene.corel.replica import LogEffects, Replica
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.sim.disk import Disk
 from reconvene.sim.loop import NEVER, Loop
 from reconvene.sim.network import Network
 from reconvene.storage.tables import Op, Reader
+from reconvene.trace.events import Row
+from reconvene.trace.log_past import log_past
 from reconvene.trace.log_recorder import LogRecorder
 from reconvene.trace.recorder import Recorder
 
@@ -60,6 +62,8 @@ class SiteLike(Protocol):
 class LogLike(SiteLike, Protocol):
     """A site that keeps the log (sim.log_site.LogSite)."""
 
+    @property
+    def replica(self) -> Replica: ...
     def append(self, messages: Sequence[bytes], now: int) -> tuple[int, int]:
         """Takes as many as there is room for, from the first on; gives its counter, and how many."""
 
@@ -126,6 +130,7 @@ class Node:
         self._random = random
         self._network: Network
         self._recorder: Recorder
+        self._rows: Sequence[Row]
         self._log_recorder: LogRecorder | None = None
         self._observe_log: Callable[[Node, list[LogEvent]], None] | None = None
         self._observe_append: Callable[[Node, int, list[bytes]], None] | None = None
@@ -153,9 +158,10 @@ class Node:
         after_turn: Callable[["Node"], None],
         observe_log: Callable[["Node", list[LogEvent]], None] | None = None,
         observe_append: Callable[["Node", int, list[bytes]], None] | None = None,
+        rows: Sequence[Row] = (),
     ) -> None:
-        """Completes the making of a cluster, whose parts refer to each other."""
-        self._network, self._recorder = network, recorder
+        """Completes the making of a cluster, whose parts refer to each other. `rows`: what was recorded."""
+        self._network, self._recorder, self._rows = network, recorder, rows
         self._observe, self._after_turn = observe, after_turn
         self._observe_log, self._observe_append = observe_log, observe_append
 
@@ -191,11 +197,12 @@ class Node:
             self.disk.put_log(core.create(self.ordinal, self._names, self.disk))
             self.log = core.site(self._options, self.ordinal, self._names, record, self.disk, self.now)
             self.site = self.log
-            green = 0 if self._log_recorder is None else self._log_recorder.green
-            self._log_recorder = LogRecorder(self._recorder, self.log.author, green)
+            self._log_recorder = LogRecorder(self._recorder, self.log.author)
         else:
             self.site = core.site(self._options, self.ordinal, len(self._names), record, self.now)
         self._recorder.begin(self.site.incarnation)
+        if self.log is not None and self._log_recorder is not None:
+            self._log_recorder.catch_up(self.now, log_past(self._rows), self.log.replica)
         self._turn()
 
     def crash(self) -> None:

@@ -21,6 +21,7 @@ SECOND = 1_000 * MS
 
 _FAULTS = tuple(kind for kind in FAULTS if kind not in ("full", "sync"))
 """Of sites without the log, which write little."""
+_LOG_STEPS = tuple(f"log: {step}" for step in ("states", "priority", "claims", "reds", "attempt", "commit"))
 _NAMES = [f"n{ordinal:02}" for ordinal in range(MAX_SITES)]
 
 
@@ -161,7 +162,8 @@ def _log_scenario(
             until_ns=duration_ns,
             faults=tuple(sorted(kinds)),
             mean_gap_ns=random.choice((120, 300, 700)) * MS,
-            ambush=0.5,
+            ambush=0.6,
+            ambush_steps=_LOG_STEPS,
         ),
     )
 
@@ -170,7 +172,7 @@ def _quorum(random: Random, names: tuple[str, ...]) -> Spec:
     """Mostly a majority; any quorum has to do."""
     draw = random.random()
     if draw < 0.1:
-        return {"kind": "weighted", "weights": {name: random.randint(0, 3) + (name == names[0]) for name in names}}
+        return {"kind": "weighted", "weights": {name: random.randint(1, 3) for name in names}}
     if draw < 0.2:
         cut = random.randint(1, len(names) - 1)
         return {"kind": "grid", "rows": [list(names[:cut]), list(names[cut:])]}

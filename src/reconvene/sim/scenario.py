@@ -129,6 +129,8 @@ class ChaosPlan(Struct, frozen=True):
     ambush: float = 0.0
     """How many of the faults wait for a node to enter one of the protocol's short steps. Scenario files have none:
     there the faults follow from the seed and the time alone, whatever the load."""
+    ambush_steps: Names = ()
+    """Each of them waits for one of these, if there are any; else for whichever comes next."""
 
 
 class Scenario(Struct, frozen=True, kw_only=True):

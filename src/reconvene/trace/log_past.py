@@ -11,7 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["LogPast", "read_log_past"]
+from reconvene.trace.events import Row
+
+__all__ = ["LogPast", "log_past", "read_log_past"]
 
 _CHUNK = 1 << 20
 _MARK = b'"layer":"corel"'
@@ -58,6 +60,17 @@ class LogPast:
                     self.attempted = max(self.attempted, row.primary)
                 case "commit" | "adopt":
                     self.known = max(self.known, row.primary)
+
+
+def log_past(rows: Iterable[Row]) -> LogPast:
+    """Of rows that are at hand."""
+    past = LogPast()
+    past.add(
+        _Row(row.kind, row.msg or "", -1 if row.pos is msgspec.UNSET else row.pos, row.primary or 0)
+        for row in rows
+        if row.layer == "corel"
+    )
+    return past
 
 
 def read_log_past(path: Path) -> LogPast:
