@@ -1,7 +1,7 @@
 // Load on etcd: etcd_load CONNECTIONS ADDRESS... See store_load.go for what it does and says.
 //
 // Every write puts a key of its own, so that it is an append: no put replaces another. It writes to the member that
-// leads, which saves the others the forwarding: about a third more writes.
+// leads, which saves the others the forwarding.
 package main
 
 import (
