@@ -76,6 +76,7 @@ LAYERS = (
     ),
     # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.
     Layer("client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "corel", "runtime")),
+    Layer("objects", ("objects.*",), uses=("words", "client")),
     # Clusters of real processes on this machine.
     Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client")),
     Layer("public", ("", "blocking"), uses=("words", "runtime", "client")),

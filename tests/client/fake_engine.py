@@ -43,6 +43,9 @@ class FakeEngine:
     def health(self) -> str:
         return "primary"
 
+    def storage(self) -> str:
+        return "ok"
+
     def counters(self) -> dict[str, int]:
         return {}
 

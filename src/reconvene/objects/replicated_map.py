@@ -1,0 +1,131 @@
+"""A dictionary that every site has a copy of.
+
+How it is made: a change is a *command*, and goes into the log. Every copy applies the commands in the log's order, so
+all copies go through the same states, and whoever has the same position has the same map. `MapState` is all there is
+to replicate; `ReplicatedMap` is what a program holds: it appends commands, and reads the state at one of three
+prices.
+
+    async with ReplicatedMap(site.log, "prices") as prices:
+        await prices.set("coffee", 300)
+        price = await prices.get("coffee")                  # what this site has applied: at once, perhaps old
+        price = await prices.get("coffee", ordered=True)    # after everything that was ordered before the question
+        price = await prices.get("coffee", optimistic=True) # with what is accepted here and not ordered yet
+"""
+
+from secrets import token_bytes
+from types import TracebackType
+from typing import Any, Self, cast
+
+import msgspec
+
+from reconvene.client.log import Log
+from reconvene.client.log_entries import Entry
+from reconvene.client.state_machine import StateMachine
+
+__all__ = ["MapState", "ReplicatedMap"]
+
+
+class Change(msgspec.Struct, array_like=True, tag="map", frozen=True):
+    """The command. Names its map, so that many objects can share one log and pass over each other's commands."""
+
+    map: str
+    key: str
+    value: Any = None
+    remove: bool = False
+    ask: bytes = b""
+    """Where it is given, the change counts only if there is no such key: every copy decides that alike, at the same
+    position, and remembers under these bytes what it was."""
+
+
+_command = msgspec.msgpack.Decoder(Change)
+
+
+class MapState(StateMachine):
+    """What is replicated: a plain dictionary, a function of the log's entries and of nothing else."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.items: dict[str, Any] = {}
+        self.won: dict[bytes, bool] = {}
+        """Of the last changes that asked: did it count?"""
+
+    @property
+    def kind(self) -> str:
+        return f"map {self.name}"
+
+    def apply(self, entry: Entry) -> None:
+        try:
+            change = _command.decode(entry.data)
+        except msgspec.DecodeError:
+            return  # someone else's: what is not ours is passed over, never an error
+        if change.map != self.name:
+            return
+        if change.ask:
+            self._remember(change.ask, change.key not in self.items)
+            if change.key in self.items:
+                return
+        if change.remove:
+            self.items.pop(change.key, None)
+        else:
+            self.items[change.key] = change.value
+
+    def _remember(self, ask: bytes, won: bool) -> None:
+        self.won[ask] = won
+        if len(self.won) > 1_000:  # who asks, asks soon
+            del self.won[next(iter(self.won))]
+
+    def snapshot(self) -> bytes:
+        return msgspec.msgpack.encode((self.items, self.won))
+
+    def restore(self, data: bytes) -> None:
+        self.items, self.won = msgspec.msgpack.decode(data, type=tuple[dict[str, Any], dict[bytes, bool]])
+
+
+class ReplicatedMap:
+    """Keys are text; values are what msgpack can hold: numbers, text, bytes, lists, dictionaries."""
+
+    def __init__(self, log: Log, name: str = "map", *, snapshot_every: int = 0) -> None:
+        self.state = MapState(name)
+        self._log = log
+        self._runner = log.run(self.state, snapshot_every=snapshot_every)
+
+    async def __aenter__(self) -> Self:
+        await self._runner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._runner.__aexit__(kind, error, traceback)
+
+    async def set(self, key: str, value: Any, *, ordered: bool = False) -> None:
+        """Returns when the change is durable at the site: it will count, here and everywhere, also if the site is cut
+        off now. With `ordered`: when it counts here, so that a plain `get` shows it."""
+        await self._change(Change(self.state.name, key, value), ordered)
+
+    async def remove(self, key: str, *, ordered: bool = False) -> None:
+        await self._change(Change(self.state.name, key, remove=True), ordered)
+
+    async def add(self, key: str, value: Any) -> bool:
+        """Sets it only if there is no such key. Of all who try, in all components, one wins: True for that one."""
+        ask = token_bytes(8)
+        await self._change(Change(self.state.name, key, value, ask=ask), ordered=True)
+        return self.state.won.get(ask, False)
+
+    async def get(self, key: str, default: Any = None, *, ordered: bool = False, optimistic: bool = False) -> Any:
+        """Of this site's copy, as of what it has applied. ordered: after all that was ordered anywhere before; it
+        waits for a component that can order. optimistic: as if what is pending here were ordered as it stands."""
+        return (await self._read(ordered, optimistic)).items.get(key, default)
+
+    async def items(self, *, ordered: bool = False, optimistic: bool = False) -> dict[str, Any]:
+        return dict((await self._read(ordered, optimistic)).items)
+
+    async def _change(self, change: Change, ordered: bool) -> None:
+        receipt = await self._log.append(msgspec.msgpack.encode(change))
+        if ordered:
+            await self._runner.applied(await receipt.ordered())
+
+    async def _read(self, ordered: bool, optimistic: bool) -> MapState:
+        if ordered:
+            await self._runner.caught_up()
+        return cast(MapState, await self._runner.optimistic()) if optimistic else self.state

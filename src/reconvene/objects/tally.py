@@ -1,0 +1,96 @@
+"""Counts that every site adds to, also while it is cut off.
+
+How it is made: an addition is a command in the log, as in `replicated_map`. Additions commute, so the order does not
+change the sum; what the log gives here is that each counts once, however often it was retried, and that no site's
+additions are lost, whichever component it was in. So an optimistic total is often what people want to see: it holds
+what this site has accepted, and only lacks what others did meanwhile.
+
+    async with Tally(site.log, "visitors") as visitors:
+        await visitors.add("front door")
+        print(await visitors.total("front door", optimistic=True))
+"""
+
+from types import TracebackType
+from typing import Self, cast
+
+import msgspec
+
+from reconvene.client.log import Log
+from reconvene.client.log_entries import Entry
+from reconvene.client.state_machine import StateMachine
+
+__all__ = ["Tally", "TallyState"]
+
+
+class Addition(msgspec.Struct, array_like=True, tag="tally", frozen=True):
+    """The command."""
+
+    tally: str
+    key: str
+    amount: int
+
+
+_command = msgspec.msgpack.Decoder(Addition)
+
+
+class TallyState(StateMachine):
+    """What is replicated."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.totals: dict[str, int] = {}
+
+    @property
+    def kind(self) -> str:
+        return f"tally {self.name}"
+
+    def apply(self, entry: Entry) -> None:
+        try:
+            addition = _command.decode(entry.data)
+        except msgspec.DecodeError:
+            return  # someone else's
+        if addition.tally == self.name:
+            self.totals[addition.key] = self.totals.get(addition.key, 0) + addition.amount
+
+    def snapshot(self) -> bytes:
+        # As text: sums outgrow the 64 bits of msgpack.
+        return msgspec.msgpack.encode({key: str(total) for key, total in self.totals.items()})
+
+    def restore(self, data: bytes) -> None:
+        totals = msgspec.msgpack.decode(data, type=dict[str, str])
+        self.totals = {key: int(total) for key, total in totals.items()}
+
+
+class Tally:
+    """Totals by key."""
+
+    def __init__(self, log: Log, name: str = "tally", *, snapshot_every: int = 0) -> None:
+        self.state = TallyState(name)
+        self._log = log
+        self._runner = log.run(self.state, snapshot_every=snapshot_every)
+
+    async def __aenter__(self) -> Self:
+        await self._runner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._runner.__aexit__(kind, error, traceback)
+
+    async def add(self, key: str, amount: int = 1, *, ordered: bool = False) -> None:
+        """Returns when it is durable at the site; with `ordered`, when it is in the totals here."""
+        receipt = await self._log.append(msgspec.msgpack.encode(Addition(self.state.name, key, amount)))
+        if ordered:
+            await self._runner.applied(await receipt.ordered())
+
+    async def total(self, key: str, *, ordered: bool = False, optimistic: bool = False) -> int:
+        return (await self._read(ordered, optimistic)).totals.get(key, 0)
+
+    async def totals(self, *, ordered: bool = False, optimistic: bool = False) -> dict[str, int]:
+        return dict((await self._read(ordered, optimistic)).totals)
+
+    async def _read(self, ordered: bool, optimistic: bool) -> TallyState:
+        if ordered:
+            await self._runner.caught_up()
+        return cast(TallyState, await self._runner.optimistic()) if optimistic else self.state

@@ -1,0 +1,105 @@
+"""The objects, at three real sites that part and meet again."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.client.test_cluster import Three, three
+
+from reconvene import Entry
+from reconvene.objects import ReplicatedMap, Tally
+from reconvene.objects.replicated_map import MapState
+from reconvene.objects.tally import TallyState
+
+
+@asynccontextmanager
+async def sites() -> AsyncIterator[Three]:
+    async with asyncio.timeout(60), three() as found:
+        yield found
+
+
+async def part(found: Three, alone: str) -> None:
+    """Cuts a site off, and waits until it knows."""
+    for site in found.sites:
+        others = [name for name in site.sites if (name == alone) != (site.name == alone)]
+        await site.block(others, others)
+    for site in found.sites:
+        while await site.health() != ("minority" if site.name == alone else "primary"):
+            await asyncio.sleep(0.02)
+
+
+async def meet(found: Three) -> None:
+    for site in found.sites:
+        await site.block()
+
+
+def test_a_map_is_the_same_everywhere() -> None:
+    async def scenario() -> None:
+        async with sites() as found:
+            a, b, c = (ReplicatedMap(site.log, "prices") for site in found.sites)
+            async with a, b, c:
+                await a.set("coffee", 300)
+                assert await b.get("coffee", ordered=True) == 300
+                won = await asyncio.gather(a.add("seat 1", "a"), b.add("seat 1", "b"))
+                assert sorted(won) == [False, True]
+                await part(found, "c")
+                await c.set("coffee", 310)
+                await a.set("tea", 250, ordered=True)
+                assert await c.get("coffee") == 300
+                assert await c.get("coffee", optimistic=True) == 310
+                assert await a.get("coffee", optimistic=True) == 300
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.1):
+                        await c.get("tea", ordered=True)
+                await meet(found)
+                assert await c.get("tea", ordered=True) == 250
+                while await a.get("coffee", ordered=True) != 310:
+                    await asyncio.sleep(0.05)
+                await b.remove("tea", ordered=True)
+                everything = [await one.items(ordered=True) for one in (a, b, c)]
+                assert everything[0] == everything[1] == everything[2]
+                assert sorted(everything[0]) == ["coffee", "seat 1"]
+
+    asyncio.run(scenario())
+
+
+def test_a_tally_loses_nobody() -> None:
+    async def scenario() -> None:
+        async with sites() as found:
+            a, b, c = (Tally(site.log, "visitors") for site in found.sites)
+            async with a, b, c:
+                await a.add("door", 2, ordered=True)
+                await part(found, "c")
+                await c.add("door", 5)
+                await b.add("door")
+                assert await c.total("door", optimistic=True) == 7
+                assert await a.total("door", ordered=True) == 3
+                await meet(found)
+                while await a.total("door", ordered=True) != 8:
+                    await asyncio.sleep(0.05)
+                assert await c.totals(ordered=True) == {"door": 8}
+                assert await b.total("window") == 0
+
+    asyncio.run(scenario())
+
+
+def entry(position: int, data: bytes) -> Entry:
+    return Entry(position, data, "a", 1, position + 1, 0)
+
+
+def test_states_pass_over_what_is_not_theirs_and_come_back_from_a_snapshot() -> None:
+    for state in (MapState("x"), TallyState("x")):
+        for position, data in enumerate(
+            (b"", b"\xff", b"text", b"\x93\xa5tally\xa1y\xa1k", b"\x93\xa3map\xa1y\xa1k")
+        ):
+            state.apply(entry(position, data))
+        other = type(state)("x")
+        other.restore(state.snapshot())
+        assert vars(other) == vars(state)
+        assert state.kind != type(state)("y").kind
+    tally = TallyState("x")
+    tally.totals["k"] = 1 << 80
+    copy = TallyState("x")
+    copy.restore(tally.snapshot())
+    assert copy.totals == {"k": 1 << 80}
