@@ -10,6 +10,7 @@ from statistics import median
 
 from reconvene.bench.durable_bars import tell_bars
 from reconvene.bench.durable_disk import disk_of, folder, syncs_a_second
+from reconvene.bench.durable_own import Reconvene
 from reconvene.bench.durable_system import Durable, Replicas, Way
 from reconvene.bench.foreign import Foreign
 from reconvene.bench.loads import percentile
@@ -34,7 +35,7 @@ MINORITY_S = 10.0
 QUICK_MINORITY_S = 1.0
 DISK_S = 0.5
 
-OWN: tuple[Callable[[], Durable], ...] = ()
+OWN: tuple[Callable[[], Durable], ...] = (Reconvene,)
 """Ours: measured always, and before the peers."""
 SYSTEMS: dict[str, Callable[[], Durable]] = {
     "etcd": Etcd,

@@ -35,7 +35,8 @@ def tell_bars(outcome: Outcome, own: list[str]) -> None:
     lines = []
     for bar in BARS:
         values = {row.system: row.value for row in rows if row.work == bar.work}
-        theirs = {name: value for name, value in values.items() if name not in own}
+        ours = (*own, *(f"{name}, " for name in own))
+        theirs = {name: value for name, value in values.items() if name not in own and not name.startswith(ours)}
         if bar.against is not None:
             theirs = {name: value for name, value in theirs.items() if name == bar.against}
         if not theirs:

@@ -1,0 +1,161 @@
+"""Load on the log: one site with one program inside it, by the public interface alone.
+
+    python -m reconvene.bench.log_load CONFIG
+
+It tells {"ready": true} once the log is in a primary component, then takes lines on stdin, one after the other, each
+of which it answers with one line of JSON:
+
+    throughput FROM TO BYTES OUTSTANDING BATCH    {"ordered": n}: those that became green between the two moments (ns)
+    latency COUNT BYTES                           {"took": [ms, …]}: appends one at a time, from call to green
+    accept SECONDS BYTES                          {"accepted": n}: made durable here, ordered or not
+    red COUNT BYTES                               {"accepted": n}: so many appended and durable, not waited for
+    green COUNT                                   {"at": ns}: when the green line here had come so far
+    block NAME,…                                  {"blocked": true}: datagrams from and to these sites are dropped
+    status                                        {"status": {…}}, with this process's memory
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from resource import RUSAGE_SELF, getpagesize, getrusage
+from time import monotonic, monotonic_ns
+from typing import Any
+
+import msgspec
+
+import reconvene
+from reconvene.runtime.node import new_event_loop
+
+__all__ = ["main"]
+
+_PAGE_BYTES = getpagesize()
+_SLICE = 1_000
+_AHEAD = 16
+"""Requests that wait to be durable while red ones are made."""
+
+
+def _tell(line: object) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+async def throughput(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
+    start, end, size, outstanding, batch = map(int, arguments)
+    ordered = 0
+    payloads = [bytes(size)] * batch
+    log = site.log
+
+    async def many() -> None:
+        nonlocal ordered
+        while monotonic_ns() < end:
+            receipts = await log.append_many(payloads)
+            await receipts.ordered()
+            if start <= monotonic_ns() < end:
+                ordered += batch
+
+    async def one() -> None:
+        nonlocal ordered
+        payload = payloads[0]
+        while monotonic_ns() < end:
+            receipt = await log.append(payload)
+            await receipt.ordered()
+            if start <= monotonic_ns() < end:
+                ordered += 1
+
+    await asyncio.gather(*(one() if batch == 1 else many() for _ in range(outstanding)))
+    return {"ordered": ordered}
+
+
+async def latency(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
+    count, size = map(int, arguments)
+    took = []
+    for _ in range(count):
+        begin = monotonic_ns()
+        await (await site.log.append(bytes(size))).ordered()
+        took.append((monotonic_ns() - begin) / 1e6)
+    return {"took": took}
+
+
+async def accept(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
+    seconds, size = float(arguments[0]), int(arguments[1])
+    end = monotonic() + seconds
+    accepted = 0
+
+    async def work() -> None:
+        nonlocal accepted
+        while monotonic() < end:
+            await site.log.append_many([bytes(size)] * 100)
+            accepted += 100
+
+    with suppress(reconvene.Unavailable):  # its limit is reached: what was taken was taken
+        await asyncio.gather(*(work() for _ in range(_AHEAD)))
+    return {"accepted": accepted}
+
+
+async def red(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
+    count, size = map(int, arguments)
+    left = count
+    while left:
+        now = min(left, _SLICE * _AHEAD)
+        await site.log.append_many([bytes(size)] * now)
+        left -= now
+    return {"accepted": count}
+
+
+async def green(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
+    wanted = int(arguments[0])
+    while True:
+        status: Any = await site.log.status()
+        if status["green"] >= wanted:
+            return {"at": monotonic_ns(), "green": status["green"]}
+        await asyncio.sleep(0.002)
+
+
+async def block(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
+    names = [name for name in "".join(arguments).split(",") if name]
+    await site.block(names, names)
+    return {"blocked": True}
+
+
+async def status(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_BYTES
+    return {"status": await site.log.status(), "resident": resident, "cpu": getrusage(RUSAGE_SELF).ru_utime}
+
+
+COMMANDS: dict[str, Callable[[reconvene.Site, list[str]], Awaitable[dict[str, Any]]]] = {
+    "throughput": throughput,
+    "latency": latency,
+    "accept": accept,
+    "red": red,
+    "green": green,
+    "block": block,
+    "status": status,
+}
+
+
+async def _main(config: str) -> None:
+    began = monotonic_ns()
+    async with reconvene.open(config) as site:
+        opened = monotonic_ns()
+        lines = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+        await site.log.barrier()
+        _tell({"ready": True, "open_ms": (opened - began) / 1e6})
+        while line := (await lines.readline()).decode().split():
+            _tell(await COMMANDS[line[0]](site, line[1:]))
+
+
+def main() -> None:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        try:
+            runner.run(_main(sys.argv[1]))
+        except reconvene.ReconveneError as error:
+            print(error, file=sys.stderr)
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
