@@ -59,7 +59,7 @@ async def append(engine: SiteEngine, quiet: asyncio.Event) -> None:
             await log.wait_for_room()
             continue
         number += MESSAGES
-        task = asyncio.create_task(follow(taken.first, taken.count))
+        task = asyncio.create_task(follow(taken.parts[0].first, MESSAGES))
         waiting.add(task)
         task.add_done_callback(waiting.discard)
         await asyncio.sleep(GAP_S)

@@ -2,6 +2,7 @@
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected
+from reconvene.runtime.log_port import LogPort
 from reconvene.runtime.ports import Access, Receiver
 
 __all__ = ["FakeEngine"]
@@ -12,6 +13,7 @@ class FakeEngine:
         self.names: tuple[str, ...] = ("a", "b", "c")
         self.ordinal = 0
         self.incarnation = 7
+        self.log: LogPort | None = None
         self.state = "primary"
         self.counts: dict[str, int] = {"turns": 5, "sent_messages": 3, "dropped_replay": 2, "dropped_bad_seal": 1}
         self.told: dict[str, object] = {
@@ -41,6 +43,9 @@ class FakeEngine:
 
     def health(self) -> str:
         return self.state
+
+    def storage(self) -> str:
+        return str(self.told["storage"])
 
     def counters(self) -> dict[str, int]:
         return self.counts

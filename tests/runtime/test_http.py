@@ -118,6 +118,9 @@ def test_health(run: Callable[[Case], None], tmp_path: Path, health: str, status
             assert (await get(port, "/health", method="HEAD")).status == status
             answer = await get(port, "/health?require=everything")
             assert (answer.status, answer.json) == (400, {"error": "require: expected primary"})
+            engine.told["storage"] = "No space left on device"
+            answer = await get(port, "/health")
+            assert (answer.status, answer.json) == (503, {"health": health, "storage": "No space left on device"})
 
     run(case)
 

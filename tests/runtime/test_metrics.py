@@ -55,12 +55,31 @@ def test_gauges() -> None:
     assert value(metrics, "trace_bytes") == 1000
     assert value(metrics, "trace_stopped") == 0
     assert value(metrics, "storage_ok") == 1
+    assert not [name for name, _ in samples(metrics) if name.startswith("reconvene_log")]
     engine.told.update(trace={"bytes": 1, "stopped": True}, storage="No space left on device", health="forming")
     assert value(metrics, "trace_stopped") == 1
     assert value(metrics, "storage_ok") == 0
     assert value(metrics, "health", health="forming") == 1
     engine.told.update(trace=None)
     assert not [name for name, _ in samples(metrics) if name.startswith("reconvene_trace")]
+
+
+def test_the_log_is_in_it() -> None:
+    engine = FakeEngine()
+    engine.told["log"] = {
+        "primary": 7, "base": 10, "green": 1000, "yellow": 3, "red": 2, "unlogged": 1,
+        "own": {"messages": 4, "bytes": 400}, "replicas": {"a": {"lag": 0}, "b": {"lag": 12}},
+    }  # fmt: skip
+    metrics = SiteMetrics(engine)
+    assert value(metrics, "log_primary") == 7
+    assert value(metrics, "log_base") == 10
+    assert value(metrics, "log_green") == 1000
+    assert value(metrics, "log_yellow_messages") == 3
+    assert value(metrics, "log_red_messages") == 2
+    assert value(metrics, "log_unlogged_messages") == 1
+    assert value(metrics, "log_own_messages") == 4
+    assert value(metrics, "log_own_bytes") == 400
+    assert value(metrics, "log_lag_messages", replica="b") == 12
 
 
 def test_the_process_is_in_it() -> None:

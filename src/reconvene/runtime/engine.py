@@ -356,7 +356,6 @@ class SiteEngine:
         return self._service if self.config.log.enabled else None
 
     def storage(self) -> str:
-        """ok, or what is wrong with it."""
         return self._keeper.trouble or self._service.damage or "ok"
 
     def health(self) -> str:
@@ -408,6 +407,7 @@ class SiteEngine:
             **self._counts,
             **{name: getattr(core, name) for name in core.__slots__},
             **self._transport.counters(),
+            **self._service.counters(),
         }
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:

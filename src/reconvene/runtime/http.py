@@ -208,8 +208,9 @@ class HttpServer:
         if require not in ("", "primary"):
             return _error(400, "require: expected primary")
         health = self._engine.health()
-        ready = health == "primary" or (health == "minority" and not require)
-        return _json(200 if ready else 503, {"health": health})
+        storage = self._engine.storage()
+        ready = storage == "ok" and (health == "primary" or (health == "minority" and not require))
+        return _json(200 if ready else 503, {"health": health} | ({} if storage == "ok" else {"storage": storage}))
 
     async def _get_metrics(self, request: web.Request) -> web.Response:
         return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})

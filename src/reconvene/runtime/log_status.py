@@ -42,7 +42,7 @@ def status(replica: Replica, storage: str) -> dict[str, object]:
         "green": queue.green,
         "yellow": queue.yellow_messages,
         "red": queue.red_messages,
-        "accepted": accepting.pending + sum(waiting.heading.count for waiting in queue.accepted),
+        "unlogged": accepting.pending + sum(waiting.heading.count for waiting in queue.accepted),
         "own": {"messages": accepting.open_messages, "bytes": accepting.open_bytes},
         "participants": sorted(replica.participants),
         "strangers": list(replica.home.strangers),

@@ -25,6 +25,10 @@ COUNTERS: Mapping[str, str] = {
     "delivered_bytes": "Of messages delivered here, whoever they were for.",
     "delivered_messages": "Messages delivered here, whoever they were for.",
     "duplicates": "Frames that were here already.",
+    "log_accepted_messages": "Messages accepted here: on this site's stable storage.",
+    "log_malformed": "Messages between replicas of the log that made no sense.",
+    "log_ordered_messages": "Messages that became green here, whoever accepted them.",
+    "log_primaries": "Primary components of the log that were established with this site.",
     "malformed": "Datagrams that were opened and made no sense.",
     "nacks": "Requests for lost frames sent.",
     "overflow": "Frames too far ahead to be stored.",
@@ -54,13 +58,32 @@ GAUGES: Mapping[str, str] = {
     "waiting_bytes": "Of messages accepted and not yet sent.",
     "round_trip_seconds": "To another site, smoothed.",
     "blocked_sites": "Sites cut off on purpose, by direction.",
-    "storage_ok": "0: the disk refuses; no new configuration until it takes writes.",
+    "storage_ok": "0: the disk refuses or is damaged; nothing is accepted, and no new configuration made.",
+    "log_primary": "Number of the log's primary component that this site is in; 0: it is in none.",
+    "log_base": "First position of the log that is kept here; what is below is truncated.",
+    "log_green": "The green line: how many messages have their place in the log.",
+    "log_yellow_messages": "Logged in a primary component, and not yet known to be so everywhere in it.",
+    "log_red_messages": "Logged, without a place yet.",
+    "log_unlogged_messages": "Accepted here, and not yet sent to the other replicas.",
+    "log_own_messages": "Accepted here, and without a place yet.",
+    "log_own_bytes": "The same, in bytes: at log.red_bytes nothing more is accepted.",
+    "log_lag_messages": "How far a replica's green line, as it last told it, is behind this site's.",
     "trace_bytes": "Of the trace so far.",
     "trace_stopped": "1: the trace has reached its limit.",
     "loop_lag_seconds": "How late the event loop was when last measured.",
     "loop_lag_worst_seconds": "The worst of the last minute.",
 }
 """reconvene_NAME."""
+
+_LOG_FIELDS = {
+    "log_primary": "primary",
+    "log_base": "base",
+    "log_green": "green",
+    "log_yellow_messages": "yellow",
+    "log_red_messages": "red",
+    "log_unlogged_messages": "unlogged",
+}
+"""Of status's `log`."""
 
 
 class SiteMetrics(Collector):
@@ -119,6 +142,7 @@ class SiteMetrics(Collector):
         blocked = _table(status, "blocked")
         yield _family("blocked_sites", ["direction"], {(way,): _number(sites) for way, sites in blocked.items()})
         yield _one("storage_ok", status.get("storage", "ok") == "ok")
+        yield from self._log_gauges(_table(status, "log"))
         trace = _table(status, "trace")
         if trace:
             yield _one("trace_bytes", trace.get("bytes"))
@@ -126,6 +150,18 @@ class SiteMetrics(Collector):
         if self._lag is not None:
             yield _one("loop_lag_seconds", self._lag.last_s)
             yield _one("loop_lag_worst_seconds", self._lag.worst_s)
+
+    def _log_gauges(self, log: Mapping[str, object]) -> Iterator[Metric]:
+        if not log:
+            return
+        for name, field in _LOG_FIELDS.items():
+            yield _one(name, log.get(field))
+        own = _table(log, "own")
+        yield _one("log_own_messages", own.get("messages"))
+        yield _one("log_own_bytes", own.get("bytes"))
+        replicas = _table(log, "replicas")
+        lags: dict[tuple[str, ...], float] = {(name,): _number(_table(replicas, name).get("lag")) for name in replicas}
+        yield _family("log_lag_messages", ["replica"], lags)
 
 
 def _one(name: str, value: object) -> Metric:

@@ -89,6 +89,9 @@ class Engine(Protocol):
     def health(self) -> str:
         """primary | minority | forming"""
 
+    def storage(self) -> str:
+        """ok, or why nothing can be kept"""
+
     def counters(self) -> dict[str, int]:
         """Everything that only grows, by name: of the core, of groups, of the transport."""
 
