@@ -19,6 +19,7 @@ BENCHES: dict[str, str] = {
     "latency": "how long one message takes alone (on this machine)",
     "membership": "time from a crash or a heal to the next configuration (virtual time)",
     "reconfiguration": "the same with real processes on a real network (on this machine)",
+    "rejoin": "from a heal to all green by red messages; disk, memory and start-up of a long log (on this machine)",
     "scaling": "throughput and processor time by the number of sites, and where it goes (on this machine)",
 }
 """Name and what it measures."""

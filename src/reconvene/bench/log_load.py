@@ -2,8 +2,8 @@
 
     python -m reconvene.bench.log_load CONFIG
 
-It tells {"ready": true} once the log is in a primary component, then takes lines on stdin, one after the other, each
-of which it answers with one line of JSON:
+It tells {"open_ms": …} once it has started, {"ready": true} once the log is in a primary component; then it takes
+lines on stdin, one after the other, each of which it answers with one line of JSON:
 
     throughput FROM TO BYTES OUTSTANDING BATCH    {"ordered": n}: those that became green between the two moments (ns)
     latency COUNT BYTES                           {"took": [ms, …]}: appends one at a time, from call to green
@@ -142,8 +142,9 @@ async def _main(config: str) -> None:
         lines = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+        _tell({"open_ms": (opened - began) / 1e6})
         await site.log.barrier()
-        _tell({"ready": True, "open_ms": (opened - began) / 1e6})
+        _tell({"ready": True})
         while line := (await lines.readline()).decode().split():
             _tell(await COMMANDS[line[0]](site, line[1:]))
 
