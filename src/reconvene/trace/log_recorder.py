@@ -94,9 +94,12 @@ class LogRecorder:
                 self._green(t, heading, position)
 
     def _recorded_green(self, replica: Replica) -> set[str]:
-        """Messages that storage has yellow, and the file green."""
+        """Messages that the file has green, of batches that storage has yellow, or green beyond that."""
         recorded: set[str] = set()
         position = replica.queue.green
+        if self.green < position:
+            start, heading = next(replica.read(self.green))
+            return set(self._ids(heading)[: self.green - start])
         for entry in replica.queue.yellow:
             if position >= self.green:
                 break
