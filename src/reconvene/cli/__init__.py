@@ -38,8 +38,9 @@ COMMANDS = (
     ("resume", "reconvene.cli.resume", "resume_command"),
     ("send", "reconvene.cli.send", "send_command"),
     ("listen", "reconvene.cli.listen", "listen_command"),
+    ("log", "reconvene.cli.log", "log_app"),
 )
-"""Name, module, function. Not every installation has every module."""
+"""Name, module, function, or an app with commands of its own. Not every installation has every module."""
 
 UsageError = typer.BadParameter.__mro__[1]
 """The parser's own error, which typer does not name."""
@@ -62,7 +63,11 @@ def build(only: str | None = None) -> typer.Typer:
     known = any(name == only for name, _, _ in COMMANDS)
     for name, module, function in COMMANDS:
         if (name == only or not known) and find_spec(module) is not None:
-            app.command(name)(getattr(import_module(module), function))
+            found = getattr(import_module(module), function)
+            if isinstance(found, typer.Typer):
+                app.add_typer(found, name=name)
+            else:
+                app.command(name)(found)
     return app
 
 

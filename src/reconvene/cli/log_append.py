@@ -1,0 +1,158 @@
+"""reconvene log append: messages into the log, from the command line or standard input."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from reconvene.cli._cluster import AsJson
+from reconvene.cli._output import DONE, VIOLATED, print_json
+from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.client.log import Log
+from reconvene.errors import Malformed, OutcomeUnknown
+
+__all__ = ["append_command"]
+
+_TOGETHER = 1_000
+"""Lines that are appended at once, where so many are there."""
+
+
+class _Taken:
+    """What was appended so far."""
+
+    def __init__(self) -> None:
+        self.site = ""
+        self.ids: list[str] = []
+        self.positions: list[int] = []
+        self.count = 0
+        self.again = 0
+        self.trouble: str | None = None
+
+
+def append_command(
+    messages: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MESSAGE]...", help="One message each; - for standard input's lines."),
+    ] = None,
+    directory: MaybeDir = None,
+    node: Node = None,
+    site: OnSite = None,
+    key: Key = None,
+    tls: Tls = None,
+    ordered: Annotated[bool, typer.Option("--ordered", help="Wait for, and print, each one's position.")] = False,
+    session: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A session of your own: a message is taken once …")
+    ] = None,
+    number: Annotated[int, typer.Option(metavar="N", min=1, help="… the first one's number in it.")] = 1,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", min=0.001, help="Give up after so many seconds without an answer.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Append messages; print their ids when they are durable at the site, and with --ordered their positions."""
+    if not messages:
+        raise Malformed("log append: expected messages, or - for standard input's lines")
+    if "-" in messages and len(messages) > 1:
+        raise Malformed("log append: expected messages or -, not both")
+    target = Target(directory, node, key, tls, site)
+    own = None if session is None else session.encode(errors="surrogateescape")
+    taken = _Taken()
+    asyncio.run(_append(target, messages, taken, ordered, own, number, timeout, quiet=as_json))
+    if as_json:
+        print_json(
+            {
+                "site": taken.site,
+                "appended": taken.count,
+                "again": taken.again,
+                "ids": taken.ids,
+                "positions": taken.positions if ordered else None,
+                "trouble": taken.trouble,
+            }
+        )
+    elif taken.trouble is not None:
+        print(f"reconvene: {taken.trouble}", file=sys.stderr)
+    raise typer.Exit(DONE if taken.trouble is None else VIOLATED)
+
+
+async def _append(
+    target: Target,
+    messages: list[str],
+    taken: _Taken,
+    ordered: bool,
+    session: bytes | None,
+    number: int,
+    timeout: float | None,
+    quiet: bool,
+) -> None:
+    async with target.connect() as site:
+        taken.site = site.name
+        async for piece in _pieces(messages):
+            try:
+                await _append_piece(site.log, piece, taken, ordered, session, number + taken.count, timeout, quiet)
+            except OutcomeUnknown as error:
+                taken.trouble = f"after {taken.count} messages: {error}"
+                return
+
+
+async def _append_piece(
+    log: Log,
+    piece: list[bytes],
+    taken: _Taken,
+    ordered: bool,
+    session: bytes | None,
+    number: int,
+    timeout: float | None,
+    quiet: bool,
+) -> None:
+    receipts = await log.append_many(piece, session=session, number=number if session else 0, timeout=timeout)
+    ids = receipts.ids
+    taken.count += len(piece)
+    taken.again += receipts.again
+    positions = list(await receipts.ordered(timeout)) if ordered else []
+    if quiet:
+        taken.ids += ids
+        taken.positions += positions
+    else:
+        for at, found in enumerate(ids):
+            shown = found or "taken before"
+            print(f"{shown} {positions[at]}" if ordered else shown)
+        sys.stdout.flush()
+
+
+async def _pieces(messages: list[str]) -> AsyncIterator[list[bytes]]:
+    if messages != ["-"]:
+        given = iter(message.encode(errors="surrogateescape") for message in messages)
+        while piece := list(islice(given, _TOGETHER)):
+            yield piece
+        return
+    # A thread waits for the lines, so that the connection stays alive meanwhile.
+    while lines := await asyncio.to_thread(_lines):
+        yield lines
+
+
+def _lines() -> list[bytes]:
+    """The next line, and those that are there with it."""
+    stream = sys.stdin.buffer
+    first = stream.readline()
+    if not first:
+        return []
+    lines = [first]
+    while len(lines) < _TOGETHER and b"\n" in _at_hand():
+        lines.append(stream.readline())
+    return [line.rstrip(b"\r\n") for line in lines]
+
+
+def _at_hand() -> bytes:
+    """What is read already: looking at it waits for nobody."""
+    buffer = sys.stdin.buffer
+    raw = getattr(buffer, "raw", None)
+    if raw is None or not hasattr(buffer, "peek"):
+        return b""
+    import select
+
+    ready, _, _ = select.select([raw], [], [], 0)
+    peeked: bytes = buffer.peek(1) if ready else b""
+    return peeked

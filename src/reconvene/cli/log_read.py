@@ -1,0 +1,183 @@
+"""reconvene log read, reconvene log follow: what is in the log, in its order."""
+
+import asyncio
+import base64
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+import typer
+
+from reconvene.cli._cluster import AsJson, parse_seconds
+from reconvene.cli._output import print_json
+from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.client.log import Log
+from reconvene.client.log_entries import Entry
+from reconvene.errors import Malformed
+
+__all__ = ["follow_command", "read_command"]
+
+_END = "end"
+
+
+class Form(StrEnum):
+    """How an entry is printed, where it is not JSON."""
+
+    TEXT = "text"
+    """Position, id, the author's clock, and the data as text."""
+    RAW = "raw"
+    """The data alone, byte for byte, with an end of line after each."""
+    BASE64 = "base64"
+    HEX = "hex"
+
+
+As = Annotated[Form, typer.Option("--as", help="text, or the data alone: raw, base64, hex.")]
+Null = Annotated[bool, typer.Option("--null", "-0", help="End each entry with a zero byte, not with a new line.")]
+Control = Annotated[bool, typer.Option("--control", help="Also what is not the application's.")]
+
+
+def read_command(
+    directory: MaybeDir = None,
+    node: Node = None,
+    site: OnSite = None,
+    key: Key = None,
+    tls: Tls = None,
+    start: Annotated[int, typer.Option("--from", metavar="A", min=0, help="The first position.")] = 0,
+    stop: Annotated[int | None, typer.Option("--to", metavar="B", min=0, help="The position after the last.")] = None,
+    control: Control = False,
+    form: As = Form.TEXT,
+    null: Null = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print what is ordered now, from position A on and before B."""
+    if stop is not None and stop < start:
+        raise Malformed(f"--to {stop}: expected at least --from, {start}")
+    target = Target(directory, node, key, tls, site)
+    entries: list[dict[str, object]] = []
+    show = _collector(entries) if as_json else _printer(form, null)
+    asyncio.run(_read(target, start, stop, control, show))
+    if as_json:
+        print_json({"from": start, "to": stop, "entries": entries})
+
+
+def follow_command(
+    directory: MaybeDir = None,
+    node: Node = None,
+    site: OnSite = None,
+    key: Key = None,
+    tls: Tls = None,
+    start: Annotated[
+        str, typer.Option("--from", metavar="A", help="The first position; end: only what comes from now on.")
+    ] = "0",
+    count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many entries.")] = None,
+    lasting: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after this time: 5s.")] = None,
+    control: Control = False,
+    form: As = Form.TEXT,
+    null: Null = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, as they come.")] = False,
+) -> None:
+    """Print entries as they are ordered, from position A on. Ctrl-C ends it."""
+    if start != _END and not start.isdecimal():
+        raise Malformed(f"--from {start}: expected a position from 0 on, or {_END}")
+    seconds = None if lasting is None else parse_seconds(lasting, "--for")
+    target = Target(directory, node, key, tls, site)
+    show = _print_json_line if as_json else _printer(form, null)
+    with suppress(KeyboardInterrupt):  # that is how one ends it
+        asyncio.run(_follow(target, start, count, seconds, control, show))
+
+
+async def _read(target: Target, start: int, stop: int | None, control: bool, show: Callable[[Entry], None]) -> None:
+    async with target.connect() as site:
+        end = await _end_of(site.log)
+        stop = end if stop is None else min(stop, end)
+        if start > end:
+            raise Malformed(f"--from {start}: the log ends at {end}")
+        async for entry in site.log.follow(start, stop=stop, control=control):
+            show(entry)
+    sys.stdout.flush()
+
+
+async def _end_of(log: Log) -> int:
+    green = (await log.status()).get("green", 0)
+    return green if isinstance(green, int) else 0
+
+
+async def _follow(
+    target: Target,
+    start: str,
+    count: int | None,
+    seconds: float | None,
+    control: bool,
+    show: Callable[[Entry], None],
+) -> None:
+    async with target.connect() as site:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                first = await _end_of(site.log) if start == _END else int(start)
+                follow = site.log.follow(first, control=control)
+                async for entry in follow:
+                    show(entry)
+                    if not follow.ready():
+                        sys.stdout.flush()
+                    if count is not None:
+                        count -= 1
+                        if count == 0:
+                            break
+    sys.stdout.flush()
+
+
+# -- how entries look
+
+
+def _printer(form: Form, null: bool) -> Callable[[Entry], None]:
+    write, end = sys.stdout.buffer.write, b"\0" if null else b"\n"
+
+    def show(entry: Entry) -> None:
+        match form:
+            case Form.TEXT:
+                write(_line(entry).encode(errors="replace"))
+            case Form.RAW:
+                write(entry.data)
+            case Form.BASE64:
+                write(base64.b64encode(entry.data))
+            case Form.HEX:
+                write(entry.data.hex().encode())
+        write(end)
+
+    return show
+
+
+def _line(entry: Entry) -> str:
+    """Nothing that an entry holds may move the terminal's cursor."""
+    text = entry.data.decode(errors="backslashreplace")
+    shown = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    at = datetime.fromtimestamp(entry.time / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    kind = "" if entry.kind == "data" else f"[{entry.kind}] "
+    return f"{entry.position} {entry.id} {at} {kind}{shown}"
+
+
+def _document(entry: Entry) -> dict[str, object]:
+    document: dict[str, object] = {
+        "position": entry.position,
+        "id": entry.id,
+        "author": entry.author,
+        "time": entry.time,
+        "kind": entry.kind,
+    }
+    try:
+        document["data"] = entry.data.decode()
+    except UnicodeDecodeError:
+        document["data_base64"] = base64.b64encode(entry.data).decode()
+    return document
+
+
+def _collector(entries: list[dict[str, object]]) -> Callable[[Entry], None]:
+    return lambda entry: entries.append(_document(entry))
+
+
+def _print_json_line(entry: Entry) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(_document(entry)) + b"\n")

@@ -1,0 +1,74 @@
+"""reconvene log status: the log at each site, as a table."""
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from reconvene.cli._cluster import AsJson, console
+from reconvene.cli._output import print_json
+from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
+from reconvene.local import SiteView
+
+__all__ = ["status_command"]
+
+_COLUMNS = ("primary", "ordered", "first", "yellow", "red", "behind")
+
+
+def status_command(
+    directory: MaybeDir = None, node: Node = None, key: Key = None, tls: Tls = None, as_json: AsJson = False
+) -> None:
+    """Show the log at each site: what is ordered, what waits, who its replicas are."""
+    views = Target(directory, node, key, tls).look()()
+    logs = {view.name: (view.status or {}).get("log") for view in views}
+    if as_json:
+        sites = [{"name": view.name, "state": view.state, "log": logs[view.name]} for view in views]
+        print_json({"dir": None if directory is None else str(directory), "sites": sites})
+        return
+    out = console()
+    out.print(_table(views, logs))
+    known = next((log for log in logs.values() if log is not None and log.get("replica")), None)
+    if known is not None:
+        out.print(f"replicas {' '.join(known.get('replicas', ()))}, quorum {_quorum(known.get('quorum', {}))}")
+
+
+def _table(views: list[SiteView], logs: dict[str, dict[str, Any] | None]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("site", "state", "phase"):
+        table.add_column(column, no_wrap=True)
+    for column in _COLUMNS:
+        table.add_column(column, no_wrap=True, justify="right")
+    table.add_column("storage", overflow="fold")
+    furthest = max((int(log.get("green", 0)) for log in logs.values() if log is not None), default=0)
+    for view in views:
+        log = logs[view.name]
+        if log is None:
+            table.add_row(Text(view.name, style="bold"), view.state, *["-"] * (len(_COLUMNS) + 2))
+            continue
+        green = int(log.get("green", 0))
+        red = int(log.get("red", 0)) + int(log.get("accepted", 0))
+        phase = str(log.get("phase", "-")) if log.get("replica") else "no replica"
+        table.add_row(
+            Text(view.name, style="bold"),
+            view.state,
+            phase,
+            Text(str(log.get("primary") or "none"), style="green" if log.get("primary") else "yellow"),
+            f"{green:,}",
+            f"{int(log.get('base', 0)):,}",
+            f"{int(log.get('yellow', 0)):,}",
+            f"{red:,}",
+            f"{furthest - green:,}",
+            str(log.get("storage", "-")),
+        )
+    return table
+
+
+def _quorum(quorum: dict[str, Any]) -> str:
+    match quorum.get("kind"):
+        case "weighted":
+            weights = dict(quorum.get("weights", {}))
+            return "weighted " + " ".join(f"{name}={weight}" for name, weight in sorted(weights.items()))
+        case "grid":
+            return "grid " + " / ".join(" ".join(row) for row in quorum.get("rows", ()))
+        case kind:
+            return str(kind)

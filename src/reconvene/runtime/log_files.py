@@ -1,0 +1,135 @@
+"""A site's storage while its site does not run: is it sound; a copy of it; a directory from a copy.
+
+A copy may be made while the site runs: LMDB lets another process read.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from reconvene.corel.load import exists
+from reconvene.corel.replica import Replica
+from reconvene.errors import Malformed, ReconveneError, Rejected, Unavailable
+from reconvene.runtime.directory import OWNER_FILE
+from reconvene.storage.backup import backup, restore
+from reconvene.storage.check import check
+from reconvene.storage.data_file import walk
+from reconvene.storage.lmdb_store import LmdbStore
+
+__all__ = ["STORE", "Checked", "backup_site", "check_site", "restore_site"]
+
+STORE = "store"
+"""Of a site's directory: where its storage is."""
+
+
+class Checked(Struct):
+    """What a check found."""
+
+    store: str
+    values: int = 0
+    bytes: int = 0
+    problems: list[str] = []
+    base: int | None = None
+    """The first position that the log holds; None: there is no log."""
+    green: int | None = None
+    pending: int | None = None
+    """Messages that are not ordered."""
+
+
+def check_site(directory: Path, progress: Callable[[int, int], None] | None = None) -> Checked:
+    """Looks through a site's directory, or a copy's: every page, every value, and whether the log can be taken up.
+
+    Raises Rejected where there is no storage, Unavailable where its site runs.
+    """
+    path = _store_of(directory)
+    found = Checked(str(path))
+
+    def count(values: int, size: int) -> None:
+        found.values, found.bytes = values, size
+        if progress is not None:
+            progress(values, size)
+
+    with _not_running(path.parent):
+        try:
+            walk(path / "data.mdb")
+            store = LmdbStore(path)
+        except ReconveneError as error:
+            found.problems.append(str(error))
+            return found
+        try:
+            found.problems += check(store, count)
+            if not found.problems:
+                _take_up(store, found)
+        finally:
+            store.close()
+    return found
+
+
+def _take_up(store: LmdbStore, found: Checked) -> None:
+    """As the site would at its start."""
+    if not exists(store):
+        return
+    try:
+        replica = Replica("?", (), 1, store)
+        replica.invariants()
+    except (ReconveneError, AssertionError) as error:
+        found.problems.append(f"the log: {error or 'its parts contradict each other'}")
+        return
+    queue = replica.queue
+    found.base, found.green = queue.base.position, queue.green
+    found.pending = sum(entry.heading.count for entry in queue.pending())
+    found.pending += sum(waiting.heading.count for waiting in queue.accepted)
+
+
+def backup_site(directory: Path, to: Path) -> int:
+    """A copy of a site's storage, as one moment saw it, in a new directory; gives its size in bytes."""
+    store = LmdbStore(_store_of(directory))
+    try:
+        backup(store, to)
+    finally:
+        store.close()
+    return sum(file.stat().st_size for file in to.iterdir())
+
+
+def restore_site(copy: Path, directory: Path) -> None:
+    """A site's directory from a copy. Raises Rejected where the directory has storage already."""
+    if not copy.is_dir():
+        raise Rejected(f"{copy}: expected a copy that `log backup` made")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"{directory}: can't be made: {error.strerror}") from None
+    with _not_running(directory):
+        restore(_store_of(copy), directory / STORE)
+
+
+def _store_of(directory: Path) -> Path:
+    """Of a site's directory, or of a copy."""
+    for path in (directory / STORE, directory):
+        if (path / "data.mdb").is_file():
+            return path
+    raise Rejected(f"{directory}: expected a site's directory, or a copy of its storage: there is no data.mdb in it")
+
+
+@contextmanager
+def _not_running(directory: Path) -> Iterator[None]:
+    """Holds the site's lock, where there is one. Raises Unavailable where the site does."""
+    try:
+        file = os.open(directory / OWNER_FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    except OSError as error:
+        raise Malformed(f"{directory}: can't be read: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Unavailable(f"{directory}: its site is running: stop it first") from None
+        yield
+    finally:
+        os.close(file)
