@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 from time import monotonic_ns, time_ns
 
-from reconvene.core.effects import Changed, ConfKind, Delivered, Event, Persist, Sent
+from reconvene.core.effects import Persist
 from reconvene.core.groups.events import Process
 from reconvene.core.groups.groups import GroupLimits, Groups
 from reconvene.core.site import KEY, Site, boot
@@ -28,6 +28,7 @@ from reconvene.runtime.log_start import first_ops, load_replica, tables_for
 from reconvene.runtime.log_status import Authors
 from reconvene.runtime.logs import event
 from reconvene.runtime.ports import Receiver, Transport
+from reconvene.runtime.site_notes import SiteNotes
 from reconvene.runtime.site_trace import SiteTrace
 from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.storage.tables import Put, Tables
@@ -58,11 +59,7 @@ class SiteEngine:
         self._timer_at = 0
         self._started_at = monotonic_ns()
         self._wall_offset_ns = time_ns() - monotonic_ns()
-        self._counts = dict.fromkeys(
-            ("turns", "sent_messages", "delivered_messages", "delivered_bytes", "configurations"), 0
-        )
-        self._phase = "operational"
-        self._health = "forming"
+        self._notes = SiteNotes(log, config.names)
         self._blocked: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
         self._loop: asyncio.AbstractEventLoop
         self._store: LmdbStore
@@ -75,8 +72,6 @@ class SiteEngine:
         self._tables: Tables
         """The log's: the store, or, where the site takes no part, in memory."""
         self._trace: SiteTrace | None = None
-        self._refusing = False
-        """The disk has refused, and that was told."""
 
     # -- start and stop
 
@@ -127,13 +122,13 @@ class SiteEngine:
         except Malformed as error:
             raise Malformed(f"{config.dir}: the log can't be read: {error}") from None
         self._stack = Stack(self._groups, self._replica)
-        author = Authors(lambda: self._replica.home)
+        author = Authors(self._replica)
         self._service = LogService(
-            self._replica, self.incarnation, author, self._wake, self._log_trouble, self._damaged
+            self._replica, self.incarnation, author, self._wake, self._log_trouble, self._notes.damaged
         )
         if config.trace.dir is not None:
             at = now + self._wall_offset_ns
-            self._trace = SiteTrace(config, self._groups, self._replica, author, at, self._trace_stopped)
+            self._trace = SiteTrace(config, self._groups, self._replica, author, at, self._notes.trace_stopped)
 
     async def stop(self) -> None:
         """A clean leave: what was accepted is durable, and sent as far as it can be; and the others are told."""
@@ -183,13 +178,13 @@ class SiteEngine:
         now = monotonic_ns()
         for token in tokens:
             self._groups.synced(token, now)
-        self._disk_works()
+        self._notes.disk_takes()
         self._turn()
 
     def _logged(self, tokens: list[int]) -> None:
         for token in tokens:
             self._replica.synced(token)
-        self._disk_works()
+        self._notes.disk_takes()
         self._turn()
 
     def _write(self, log: LogEffects, persist: list[Persist]) -> None:
@@ -211,13 +206,13 @@ class SiteEngine:
 
     def _turn(self) -> None:
         self._due = False
-        self._counts["turns"] += 1
+        self._notes.counts["turns"] += 1
         now = monotonic_ns()
         self._service.before_turn()
         turn = self._stack.flush(now, time_ns())
         effects, log = turn.site, turn.log
         if effects.events:
-            self._note(effects.events)
+            self._notes.events(effects.events)
         if self._trace is not None:
             self._trace.turn(now + self._wall_offset_ns, effects.events, log.events)
         if log.token or effects.persist:
@@ -232,13 +227,10 @@ class SiteEngine:
         self._service.after_turn(log.events)
         if self._stack.damage is not None and self._service.damage is None:
             self._service.damage = self._stack.damage
-            self._damaged(self._stack.damage)
+            self._notes.damaged(self._stack.damage)
         if self._roomless:
             self._let_in()
-        if self._site.phase != self._phase:
-            self._note_phase()
-        elif self._health == "forming":
-            self._note_health()
+        self._note_phase()
         self._arm(now)
 
     def _arm(self, now: int) -> None:
@@ -261,61 +253,17 @@ class SiteEngine:
         else:
             self._arm(now)
 
-    def _note(self, events: Sequence[Event]) -> None:
-        counts = self._counts
-        for happened in events:
-            if type(happened) is Delivered:
-                counts["delivered_messages"] += len(happened.payloads)
-                counts["delivered_bytes"] += sum(map(len, happened.payloads))
-            elif type(happened) is Sent:
-                counts["sent_messages"] += happened.count
-            elif type(happened) is Changed:
-                self._note_change(happened)
-
-    def _note_change(self, changed: Changed) -> None:
-        if changed.kind is ConfKind.REGULAR:
-            self._counts["configurations"] += 1
-        if changed.kind is ConfKind.TRANSITIONAL:
-            return
-        what = "configuration" if changed.kind is ConfKind.REGULAR else "hidden configuration"
-        members = ",".join(self.names[site] for site in changed.members)
-        event(self._log, logging.INFO, what, number=changed.conf, members=members)
-
-    def _trace_stopped(self, why: str) -> None:
-        event(self._log, logging.WARNING, "trace stops", why=why)
-
     def _note_phase(self) -> None:
-        """Why it looks for another configuration: someone is not heard any more, or someone new is."""
-        site = self._site
-        if self._phase == "operational":
-            hearing = site.changes.hearing
-            silent = ",".join(self.names[member] for member in site.members if not hearing.hears(member))
-            event(self._log, logging.INFO, "gathering", why=site.changes.gathering.reason, silent=silent or "none")
-        self._phase = site.phase
-        self._note_health()
-
-    def _note_health(self) -> None:
-        health = self.health()
-        if health != self._health:
-            self._health = health
-            if health != "forming":
-                event(self._log, logging.INFO, "health", health=health, configuration=self._site.configuration)
+        notes, site = self._notes, self._site
+        if site.phase != notes.phase:
+            notes.phase_of(site)
+            notes.health_is(self.health(), site.configuration)
+        elif notes.health == "forming":
+            notes.health_is(self.health(), site.configuration)
 
     def _disk_failed(self, why: str) -> None:
-        self._refusing = True
-        event(
-            self._log, logging.ERROR, "storage refuses; nothing is accepted, and no new configuration, until it takes"
-            " writes", why=why,
-        )  # fmt: skip
+        self._notes.disk_refuses(why)
         self._service.let_in()  # who waits for room is told why there is none
-
-    def _disk_works(self) -> None:
-        if self._refusing:
-            self._refusing = False
-            event(self._log, logging.WARNING, "storage takes writes again")
-
-    def _damaged(self, why: str) -> None:
-        event(self._log, logging.ERROR, "storage is damaged; nothing is accepted", why=why)
 
     def _log_trouble(self) -> str | None:
         """Why the log takes nothing now."""
@@ -397,14 +345,14 @@ class SiteEngine:
             "storage": self.storage(),
             "log": None if self.log is None else self.log.status(),
             "seal": "insecure" if self.config.seal.insecure else "sealed",
-            "configurations": self._counts["configurations"],
+            "configurations": self._notes.counts["configurations"],
             "counters": self.counters(),
         }
 
     def counters(self) -> dict[str, int]:
         core = self._site.counters
         return {
-            **self._counts,
+            **self._notes.counts,
             **{name: getattr(core, name) for name in core.__slots__},
             **self._transport.counters(),
             **self._service.counters(),
@@ -418,11 +366,7 @@ class SiteEngine:
     def _block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
         self._blocked = (incoming, outgoing)
         self._transport.block(incoming, outgoing)
-        event(
-            self._log, logging.WARNING, "fault injected: datagrams are dropped",
-            incoming=",".join(self.names[other] for other in sorted(incoming)) or "none",
-            outgoing=",".join(self.names[other] for other in sorted(outgoing)) or "none",
-        )  # fmt: skip
+        self._notes.blocked(incoming, outgoing)
 
 
 class ProcessAccess:

@@ -285,13 +285,21 @@ class LogService:
     # -- snapshots of applications' state machines
 
     def snapshot(self) -> tuple[int, int] | None:
-        return None
+        newest = self._replica.snapshots.newest
+        return None if newest is None else (newest.position, newest.size)
 
     def read_snapshot(self, offset: int, size: int) -> bytes:
-        raise Unavailable(f"site {self.name} has no snapshot")
+        try:
+            return self._replica.snapshots.read(offset, size)
+        except Malformed as error:
+            raise self._note_damage(error) from None
 
     def save_snapshot(self, position: int, data: bytes) -> "asyncio.Future[None]":
-        raise Unavailable(f"site {self.name} keeps no snapshots")
+        self._refuse_in_trouble()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._replica.save_snapshot(position, data, lambda: None if future.done() else future.set_result(None))
+        self._wake()
+        return future
 
     # -- administration
 

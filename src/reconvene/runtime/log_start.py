@@ -27,6 +27,10 @@ def limits_of(config: Config, frame_bytes: int) -> LogLimits:
         message_bytes=max(most - _MESSAGE_SPARE, most // 2),
         red_messages=log.red_messages,
         red_bytes=log.red_bytes,
+        sessions=log.sessions,
+        snapshot_bytes=log.snapshot_bytes,
+        retain_bytes=log.retain_bytes or None,
+        retain_age_ns=log.retain_age_ns or None,
     )
 
 

@@ -1,29 +1,26 @@
 """What the log says of itself to people and programs: JSON-able."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from reconvene.corel.home import Home
 from reconvene.corel.replica import Replica
 
 __all__ = ["Authors", "losses", "status"]
 
 
 class Authors:
-    """Names of authors by their numbers in the log. A number's name never changes, so it is remembered also once
-    its replica is removed."""
+    """Names of authors by their numbers in the log. A number's name never changes, so it is looked up once."""
 
-    def __init__(self, home: Callable[[], Home]) -> None:
-        self._home = home
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
         self._names: dict[int, str] = {}
 
     def __call__(self, number: int) -> str:
         name = self._names.get(number)
         if name is None:
-            home = self._home()
-            for replicas in (home.queue.base.replicas, home.record.replicas):
-                self._names.update((replica.number, replica.name) for replica in replicas.replicas)
-            name = self._names.get(number)
-        return f"replica-{number}" if name is None else name
+            name = self._replica.name_of(number)
+            if number in self._replica.home.record.names:
+                self._names[number] = name
+        return name
 
 
 def status(replica: Replica, storage: str) -> dict[str, object]:
@@ -52,6 +49,7 @@ def status(replica: Replica, storage: str) -> dict[str, object]:
         },
         "quorum": dict(record.replicas.quorum),
         "forced": record.forced,
+        "snapshot": replica.snapshots.status(),
         "malformed": replica.malformed,
         "storage": storage,
     }
