@@ -7,7 +7,7 @@ sync, so that what arrives during a sync shares the next one; what is not green 
 from collections import deque
 from collections.abc import Sequence
 
-from reconvene.corel.batch import Heading, Kind, Source, encode_batch
+from reconvene.corel.batch import BatchId, Heading, Kind, Source, encode_batch
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.queue import Queue
 from reconvene.errors import Rejected, Unavailable
@@ -39,8 +39,8 @@ class Accepting:
         self._incarnation = incarnation
         self._limits = limits
         self._runs: deque[_Run] = deque()
-        self._sizes: dict[int, tuple[int, int]] = {}
-        """By first counter: (messages, bytes) of the replica's own batches that are not green."""
+        self._sizes: dict[BatchId, tuple[int, int]] = {}
+        """(messages, bytes) of the replica's own batches that are not green."""
         self.pending = 0
         """Messages that are in no batch yet …"""
         self._pending_bytes = 0
@@ -63,7 +63,7 @@ class Accepting:
 
     def _count(self, heading: Heading) -> None:
         size = len(self._queue.bodies.get(heading.id))
-        self._sizes[heading.first] = (heading.count, size)
+        self._sizes[heading.id] = (heading.count, size)
         self.open_messages += heading.count
         self.open_bytes += size
 
@@ -171,7 +171,7 @@ class Accepting:
         queue.accept(heading, body)
         self.pending -= len(messages)
         self._pending_bytes -= size
-        self._sizes[heading.first] = (len(messages), len(body))
+        self._sizes[heading.id] = (len(messages), len(body))
         self.open_bytes += len(body) - size
         return heading
 
@@ -183,8 +183,8 @@ class Accepting:
                 break
             waiting.durable = True
 
-    def ordered(self, first: int) -> None:
-        """A batch of the replica's own is green."""
-        count, size = self._sizes.pop(first, (0, 0))
+    def ordered(self, batch: BatchId) -> None:
+        """A batch is green, the replica's own or another's."""
+        count, size = self._sizes.pop(batch, (0, 0))
         self.open_messages -= count
         self.open_bytes -= size

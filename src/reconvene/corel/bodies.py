@@ -59,9 +59,6 @@ class Bodies:
             raise Malformed(f"the log's storage has {heading.id} in the place of {batch}")
         return heading
 
-    def heading_of(self, author: int, first: int) -> Heading:
-        return self.heading(BatchId(author, first))
-
     def forget(self, last: Mapping[int, int]) -> None:
         """All up to these authors' counters are deleted."""
         for batch in [batch for batch in self._cached if batch.first <= last.get(batch.author, 0)]:

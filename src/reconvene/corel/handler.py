@@ -153,6 +153,11 @@ class Handler:
         plan = make_plan(self._states)
         home.strangers = () if plan is None else plan.strangers
         home.removed = plan is not None and plan.replicas.number_of(home.name) is None
+        if home.disown(state.identities for state in self._states.values()):
+            # What its state message told was not true.
+            self.phase = Phase.OUTSIDE
+            self._after_sync(home.renew)
+            return
         if plan is None or home.name not in (*plan.participants, *plan.followers):
             self.phase = Phase.OUTSIDE
             return

@@ -1,18 +1,18 @@
 """What the parts of one replica share: its queue, its durable variables, and the ways out."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, msgpack
 
 from reconvene.corel.batch import Heading, Kind, Timestamp, messages_of
 from reconvene.corel.durable import Durable
-from reconvene.corel.events import Green, LogEvent
+from reconvene.corel.events import Accepted, Green, LogEvent
 from reconvene.corel.layout import BASE, Base, Record, decode_place, green_key, position_of
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.load import names_of
 from reconvene.corel.messages import BaseSent, encode
-from reconvene.corel.queue import Queue
+from reconvene.corel.queue import Queue, Waiting
 from reconvene.corel.replicas import ReplicaSet, applies, decode_change
 from reconvene.corel.sessions import Row
 from reconvene.corel.taking import Taking
@@ -117,18 +117,44 @@ class Home:
             return None  # the same bytes, and the same answer, at every replica
         return change.result if applies(change, self.record.replicas) else None
 
+    def disown(self, known: Iterable[Mapping[int, bytes]]) -> bool:
+        """`known`: by replica number, the storage that others have seen under it. Where that is not this one, the
+        replica lost its disk, and alone took itself for what it had been: nothing that it did as such counts, but
+        what it accepted waits for a number of its own. Tells whether it had logged any of that."""
+        record, queue, mine = self.record, self.queue, self.record.identity
+        seen = list(known)
+        own = {number for number, identity in record.identities.items() if identity == mine}
+        own |= {waiting.heading.author for waiting in queue.accepted}
+        false = [number for number in sorted(own) if any(others.get(number, mine) != mine for others in seen)]
+        logged = any(entry.heading.author in false for entry in queue.pending())
+        for number in false:
+            record.identities.pop(number, None)
+            queue.disown(number)
+            self.touch()
+        return logged
+
     def enter(self) -> bool:
-        """Recovery is over: a new replica learns its number, and what it had accepted under another one gets it. Not
-        before, for only now is it known what of that others have. Tells whether the number is another one."""
+        """Recovery is over: a new replica learns its number. Tells whether it is another one.
+
+        What it accepted under an earlier number keeps that author, and is sent: others may have some of it. But where
+        its storage is not the one that had that number, it only thought so; then it gets this one."""
         queue = self.queue
         number = self.record.replicas.number_of(self.name)
         if number is None or number == queue.own:
             return False
-        if queue.accepted and queue.accepted[0].heading.author != number:
+        authors = {waiting.heading.author for waiting in queue.accepted}
+        if any(self.record.identities.get(author) != self.record.identity for author in authors):
             queue.renumber(number)
+            moved = list(queue.accepted)
+            self.durable.after(lambda: self._renumbered(moved))
         self.taking.pending.restart(self.waiting(), queue.bodies)
         queue.own = number
         return True
+
+    def _renumbered(self, moved: list[Waiting]) -> None:
+        for waiting in moved:
+            waiting.durable = True
+            self.tell(Accepted(waiting.heading))
 
     def waiting(self) -> Iterator[Heading]:
         """All that is here and not green."""

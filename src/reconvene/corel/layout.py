@@ -6,7 +6,7 @@
     GREEN      position           a batch in its place in the total order (`Place`)
     YELLOW     number             a batch of the yellow zone; numbers grow along it
     RED        timestamp          a batch of the red part, which is in the order of timestamps
-    ACCEPTED   first              a batch of this replica's own that has no timestamp yet
+    ACCEPTED   author, first      a batch of this replica's own that has no timestamp yet
     SESSIONS   session            what is green of a client session …
     FOLDED     session            … and what of it was truncated
     VOIDS      position           of a green batch: which of its messages count for nothing
@@ -27,8 +27,8 @@ from reconvene.errors import Malformed, Unavailable
 
 __all__ = [
     "ACCEPTED", "BASE", "BODIES", "FOLDED", "FORMAT", "GREEN", "LINE", "PIECES", "RECORD", "RED", "SESSIONS",
-    "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "accepted_key", "author_of", "batch_of",
-    "body_key", "decode_base", "decode_line", "decode_place", "decode_record", "encode_author", "encode_place",
+    "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "accepted_key", "batch_of",
+    "body_key", "decode_base", "decode_line", "decode_place", "decode_record", "encode_place",
     "green_key", "piece_key", "position_of", "red_key", "session_key", "snapshot_key", "table_end", "timestamp_of",
     "void_key", "yellow_key",
 ]  # fmt: skip
@@ -50,7 +50,6 @@ FOLDED = b"\x0b"
 VOIDS = b"\x0c"
 PIECES = b"\x0d"
 
-_U16 = Layout(">H")
 _U64 = Layout(">Q")
 _PIECE = Layout(">QI")
 _BODY = Layout(">HQ")
@@ -91,27 +90,14 @@ def timestamp_of(key: bytes) -> Timestamp:
 
 
 def batch_of(key: bytes) -> BatchId:
-    """Of a body's key. Raises Malformed."""
+    """Of the key of a body, or of an accepted batch. Raises Malformed."""
     if len(key) != 1 + _BODY.size:
         raise Malformed(f"a batch under {key.hex()}")
     return BatchId(*_BODY.unpack_from(key, 1))
 
 
-def accepted_key(first: int) -> bytes:
-    return ACCEPTED + _U64.pack(first)
-
-
-def encode_author(author: int) -> bytes:
-    """What is kept under it: the number that the replica had then."""
-    return _U16.pack(author)
-
-
-def author_of(value: bytes) -> int:
-    """Raises Malformed."""
-    if len(value) != _U16.size:
-        raise Malformed(f"an accepted batch's author of {len(value)} bytes")
-    author: int = _U16.unpack(value)[0]
-    return author
+def accepted_key(batch: BatchId) -> bytes:
+    return ACCEPTED + _BODY.pack(*batch)
 
 
 def session_key(table: bytes, session: bytes) -> bytes:

@@ -16,7 +16,7 @@ from reconvene.corel.layout import (
     YELLOW,
     Base,
     Record,
-    author_of,
+    batch_of,
     decode_base,
     decode_line,
     decode_place,
@@ -76,8 +76,8 @@ def fill(queue: Queue, bodies: Bodies, tables: Reader) -> None:
     for _, value in tables.scan(RED, table_end(RED)):
         place = decode_place(value)
         queue.load(bodies.heading(place.id), place, Color.RED)
-    for key, value in tables.scan(ACCEPTED, table_end(ACCEPTED)):
-        queue.load_accepted(bodies.heading_of(author_of(value), position_of(key)))
+    for key, _ in tables.scan(ACCEPTED, table_end(ACCEPTED)):
+        queue.load_accepted(bodies.heading(batch_of(key)))
 
 
 def last_green(tables: Reader, bodies: Bodies, start: int, end: int, most: int) -> Iterator[tuple[int, Heading]]:

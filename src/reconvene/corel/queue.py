@@ -21,7 +21,6 @@ from reconvene.corel.layout import (
     Place,
     accepted_key,
     body_key,
-    encode_author,
     encode_place,
     green_key,
     red_key,
@@ -29,9 +28,13 @@ from reconvene.corel.layout import (
     yellow_key,
 )
 from reconvene.corel.recent import Recent
+from reconvene.corel.replicas import MAX_NUMBER
 from reconvene.storage.tables import Clear, Put
 
 __all__ = ["Entry", "Queue", "Waiting"]
+
+_NOBODY = MAX_NUMBER
+"""The author of what waits for a replica's number: none has come so far as to have this one."""
 
 
 class Entry:
@@ -90,7 +93,7 @@ class Queue:
         self.yellow_messages = 0
         self.red_messages = 0
         self.on_had: Callable[[Heading], None] = lambda heading: None
-        """Told of each batch that it has from now on."""
+        """Told of each batch that it has from now on and did not accept itself."""
         self._durable = durable
         self._next_yellow = 1
 
@@ -111,7 +114,7 @@ class Queue:
 
     def next_counter(self) -> int:
         """Of the next message that is accepted here."""
-        if self.accepted:
+        if self.accepted and self.accepted[-1].heading.author == self.own:
             return self.accepted[-1].heading.last + 1
         return self.last.get(-1 if self.own is None else self.own, 0) + 1
 
@@ -123,24 +126,35 @@ class Queue:
         self.bodies.put(heading.id, body)
         self._durable.ops += (
             Put(body_key(heading.id), body),
-            Put(accepted_key(heading.first), encode_author(heading.author)),
+            Put(accepted_key(heading.id), b""),
         )
         return waiting
 
-    def renumber(self, own: int) -> None:
-        """Its messages get another author: none of them was ever sent."""
-        self.own = own
+    def disown(self, author: int) -> None:
+        """This replica is not that author: what it logged as such is only accepted again."""
+        entries = [entry for entry in self.pending() if entry.heading.author == author]
+        for entry in reversed(entries):
+            self._remove(entry)
+            del self.entries[entry.heading.id]
+            self._durable.ops += (Put(entry.key(), None), Put(accepted_key(entry.heading.id), b""))
+            self.accepted.appendleft(Waiting(entry.heading, marked=True, durable=True))
+        self.last.pop(author, None)
+        self.renumber(_NOBODY)
+        if self.own == author:
+            self.own = None
+
+    def renumber(self, author: int) -> None:
+        """What it accepted gets another author: under the one that it has, nobody has any of it."""
         before, self.accepted = self.accepted, deque()
-        first = self.last.get(own, 0) + 1
+        first = self.last.get(author, 0) + 1
         for waiting in before:
             old = waiting.heading
             body = self.bodies.get(old.id)
-            heading = replace(old, author=own, first=first)
+            heading = replace(old, author=author, first=first)
             first += old.count
-            self._durable.ops += (Put(body_key(old.id), None), Put(accepted_key(old.first), None))
+            self._durable.ops += (Put(body_key(old.id), None), Put(accepted_key(old.id), None))
             self.bodies.drop(old.id)
-            moved = self.accept(heading, encode_batch(heading, messages_of(body), sources_of(body)))
-            moved.durable = waiting.durable
+            self.accept(heading, encode_batch(heading, messages_of(body), sources_of(body)))
 
     # -- from below
 
@@ -161,8 +175,9 @@ class Queue:
         self.last[heading.author] = max(heading.last, self.last.get(heading.author, 0))
         if self.accepted and self.accepted[0].heading.id == heading.id:
             self.accepted.popleft()
-            self._durable.ops.append(Put(accepted_key(heading.first), None))
-        elif body is not None:
+            self._durable.ops.append(Put(accepted_key(heading.id), None))
+            return
+        if body is not None:
             self.bodies.put(heading.id, body)
             self._durable.ops.append(Put(body_key(heading.id), body))
         self.on_had(heading)
@@ -304,7 +319,7 @@ class Queue:
         while self.accepted and self.accepted[0].heading.last <= self.last_green.get(
             self.accepted[0].heading.author, 0
         ):
-            self._durable.ops.append(Put(accepted_key(self.accepted.popleft().heading.first), None))
+            self._durable.ops.append(Put(accepted_key(self.accepted.popleft().heading.id), None))
         for author, last in self.last_green.items():
             self._durable.ops.append(Clear(body_key(BatchId(author, 0)), body_key(BatchId(author, last + 1))))
         self.bodies.forget(self.last_green)

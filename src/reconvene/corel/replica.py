@@ -15,7 +15,7 @@ from msgspec import Struct, msgpack
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event
 from reconvene.corel.accepting import Accepting
 from reconvene.corel.barriers import Barriers
-from reconvene.corel.batch import Heading, Kind, Timestamp, decode_heading
+from reconvene.corel.batch import BatchId, Heading, Kind, Timestamp, decode_heading
 from reconvene.corel.bodies import Bodies
 from reconvene.corel.durable import Durable
 from reconvene.corel.events import Accepted, Color, LogEvent, Logged, PrimaryLost
@@ -73,6 +73,7 @@ from reconvene.storage.tables import Op, Put, Reader
 
 __all__ = ["LogEffects", "Replica"]
 
+_NONE = BatchId(-1, 0)
 _MORE_AFTER_NS = 5_000_000
 """How long the next piece waits of what is done in pieces."""
 _LINE_AFTER_NS = 100_000_000
@@ -126,8 +127,8 @@ class Replica:
         self._handler = Handler(self.home, "", (), self._opened)
         self._ordering: Ordering | None = None
         self._feeding: dict[str, Feeding] = {}
-        self._sent = 0
-        """Counter of the last message of its own that was sent in this configuration."""
+        self._sent = _NONE
+        """The last batch of its own that was sent in this configuration."""
         self._told = 0
         """What it acknowledged last."""
         self._line_due: int | None = None
@@ -232,8 +233,12 @@ class Replica:
         return self.home.taking.positions(position, heading)
 
     def name_of(self, number: int) -> str:
-        """Of an author: its site's name, also where it is no replica any more."""
-        return self.home.record.names.get(number, f"#{number}")
+        """Of an author: its site's name, also where it is no replica any more. A replica whose site was another one
+        before has its number in it, for it counts its messages from 1 again: SITE#NUMBER."""
+        names = self.home.record.names
+        name = names.get(number, "")
+        first = min((known for known, other in names.items() if other == name), default=number)
+        return name if name and first == number else f"{name}#{number}"
 
     def propose(self, replicas: ReplicaSet) -> int:
         """Changes the set of replicas through the log; gives the counter of the change's message.
@@ -299,7 +304,7 @@ class Replica:
         self._close()
         self._ordering = None
         self._feeding = {}
-        self._sent = self._told = 0
+        self._sent, self._told = _NONE, 0
         self.home.set_changed = self.home.wants_renewal = False
         self._handler = Handler(self.home, conf, members, self._opened)
         self._handler.start()
@@ -308,7 +313,7 @@ class Replica:
         if self.home.enter():
             self.accepting.recount()
         self._ordering = Ordering(self.home, primary, self._handler.participants)
-        self._sent = self._told = 0
+        self._sent, self._told = _NONE, 0
         plan = self._handler.plan
         if plan is not None:
             self._feeding = {
@@ -414,8 +419,7 @@ class Replica:
     # -- turns
 
     def _green(self, heading: Heading, position: int) -> None:
-        if heading.author == self.queue.own:
-            self.accepting.ordered(heading.first)
+        self.accepting.ordered(heading.id)
 
     def _had(self, heading: Heading) -> None:
         """A batch is here. The replica's own are known from when they were appended."""
@@ -454,10 +458,10 @@ class Replica:
         if ordering is None or self._handler.stopped:
             return None
         for waiting in self.queue.accepted:
-            if waiting.heading.first > self._sent:
+            if waiting.heading.id > self._sent:
                 if not waiting.durable:
                     return None
-                self._sent = waiting.heading.last
+                self._sent = waiting.heading.id
                 self._told = ordering.logged
                 body = self.queue.bodies.get(waiting.heading.id)
                 return encode_data(waiting.marked, ordering.logged, self._durable_green, body)
@@ -465,7 +469,8 @@ class Replica:
 
     def unsent(self, payload: bytes) -> None:
         """The site had no room for what `next_data` gave."""
-        self._sent = decode_heading(decode_data(payload).body).first - 1
+        heading = decode_heading(decode_data(payload).body)
+        self._sent = BatchId(heading.author, heading.first - 1)
 
     def next_ack(self) -> bytes | None:
         """An acknowledgement of its own, where no batch goes out that it could ride on."""
