@@ -281,15 +281,14 @@ def early(told: Told, node: str, place: int) -> bool:
                 return False
             if phase.kind == "commit" and rows[place].kind != "green":
                 return False
-            if any(_moves(row) for row in rows):
-                return True
+            certain = any(_moves(row) for row in rows)
             wanted = {"attempt": "commit", "commit": "establish"}[str(phase.kind)]
             for later in range(place + 1, len(rows)):
                 if told.leaves(node, later):
-                    return False
+                    return certain and rows[later].kind == "conf" and rows[later].inc == phase.inc
                 if rows[later].kind in (*ENDS, "establish"):
-                    return (rows[later].kind, rows[later].primary) == (wanted, phase.primary)
-            return False
+                    return certain or (rows[later].kind, rows[later].primary) == (wanted, phase.primary)
+            return certain
         if told.leaves(node, earlier):
             return False
     return False

@@ -62,7 +62,8 @@ class Replica:
     kind: list[int] = field(default_factory=list)
     msg: list[int] = field(default_factory=list)
     number: list[int] = field(default_factory=list)
-    """Of a green event or a snapshot, its position; of a primary component's, its number."""
+    """Of a green event or a snapshot, its position; of a primary component's, its number; of leaving a configuration,
+    1 if that is by a failure, else 0."""
     n: list[int] = field(default_factory=list)
     inc: int = 0
     conf: str | None = None
@@ -116,7 +117,7 @@ class LogHistory:
         replica = self.replicas[node]
         self.rows += 1
         if row.inc != replica.inc:
-            self._leave(replica, row)
+            self._leave(replica, row, failed=True)
         kind = _KINDS[row.kind]
         place = len(replica.kind)
         message = number = NONE
@@ -143,15 +144,15 @@ class LogHistory:
 
     def move(self, node: int, row: Row, conf: str) -> None:
         """The layer `evs` tells that the node leaves its configuration, for this one or, empty, by failing."""
-        self._leave(self.replicas[node], row)
+        self._leave(self.replicas[node], row, failed=not conf or row.inc != self.replicas[node].inc)
         self.replicas[node].conf = conf
 
-    def _leave(self, replica: Replica, row: Row) -> None:
+    def _leave(self, replica: Replica, row: Row, failed: bool) -> None:
         replica.inc = row.inc
         if replica.kind and replica.kind[-1] != LEAVE:
             replica.kind.append(LEAVE)
             replica.msg.append(NONE)
-            replica.number.append(NONE)
+            replica.number.append(int(failed))
             replica.n.append(row.n)
 
     def _message(self, msg: str) -> int:

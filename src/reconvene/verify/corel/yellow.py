@@ -218,9 +218,13 @@ def _judge_events(h: History, replica: Replica, tally: Tally) -> None:
 
 def _early(replica: Replica) -> dict[int, str]:
     """Yellow or green events between an attempt and its commit, and green ones between a commit and its establish;
-    by place, with what is wrong. An attempt or commit lasts until the node leaves the configuration or goes on to
-    another. Where no event of the layer `evs` tells of the node's configurations, nobody can tell one that was given
-    up: then it counts only if its commit or establish follows."""
+    by place, with what is wrong.
+
+    An attempt or commit lasts until the node goes on to another phase, leaves the configuration, or its file ends. A
+    node that failed may record late what its storage holds, and not what it had established; and where no event of
+    the layer `evs` tells of configurations, nobody can tell a phase that was given up. Then it counts only if its
+    commit or establish follows.
+    """
     found: dict[int, str] = {}
     waiting: list[int] = []
     phase, number = NONE, NONE
@@ -229,7 +233,8 @@ def _early(replica: Replica) -> dict[int, str]:
             waiting.append(place)
         elif kind in _PHASES or kind == LEAVE:
             follows = kind == _NEXT.get(phase) and replica.number[place] == number
-            if phase != NONE and (replica.conf is not None or follows):
+            failed = kind == LEAVE and place < len(replica.kind) and replica.number[place] == 1
+            if phase != NONE and (follows or (replica.conf is not None and not failed)):
                 what = "commits to" if phase == ATTEMPT else "establishes"
                 found.update((early, f"before the node {what} primary {number}") for early in waiting)
             waiting.clear()
