@@ -237,8 +237,8 @@ def test_only_the_right_sets_order(quorum: Spec, orders: str, waits: str) -> Non
 @pytest.mark.parametrize(("order", "ways"), [("atop", 2), ("all-ack", 3)])
 def test_two_communication_rounds(order: str, ways: int) -> None:
     """Every way is 100 ms long, and disks are quick: in a quiet component a message is logged everywhere after one
-    round, and green everywhere after another one. By ATOP each is one way long; all-ack's first is two, since it hears
-    from every member before it delivers."""
+    round, and green everywhere after another one. By ATOP each is one way long; all-ack's first is two, since it
+    hears from every member before it delivers."""
     way = 100 * MS
     sites = Sites("abc", order=order, conditions=Conditions(latency_ns=way))
     sites.run(8 * SECOND)
