@@ -263,7 +263,7 @@ def test_changes_amid_faults(seed: int) -> None:
             if replica.primary and random.random() < 0.2:
                 change = random_change(world, name)
                 if change is not None:
-                    with suppress(Unavailable):
+                    with suppress(Unavailable, Rejected):
                         replica.propose(change(replicas(world, name)))
             if random.random() < 0.1:
                 replica.truncate(random.randint(0, replica.queue.green))

@@ -153,6 +153,9 @@ class Handler:
         plan = make_plan(self._states)
         home.strangers = () if plan is None else plan.strangers
         home.removed = plan is not None and plan.replicas.number_of(home.name) is None
+        if plan is not None and plan.replicas.epoch > home.record.replicas.epoch:
+            # A set that was forced is not in the log. Changes that were made before it do not apply after it.
+            home.force(plan.replicas)
         if home.disown(state.identities for state in self._states.values()):
             # What its state message told was not true.
             self.phase = Phase.OUTSIDE
@@ -162,10 +165,6 @@ class Handler:
             self.phase = Phase.OUTSIDE
             return
         self.plan = plan
-        if plan.replicas.epoch > home.record.replicas.epoch:
-            # A set that was forced is not in the log. Changes that were made before it do not apply after it.
-            home.set_replicas(plan.replicas)
-            home.record.forced = True
         home.record.names.update(names_of(plan.replicas))
         for name in (*plan.participants, *plan.followers):
             number = plan.replicas.number_of(name)

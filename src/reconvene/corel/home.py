@@ -12,6 +12,7 @@ from reconvene.corel.layout import BASE, Base, Record, decode_place, green_key, 
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.load import names_of
 from reconvene.corel.messages import BaseSent, encode
+from reconvene.corel.plan import left_out
 from reconvene.corel.queue import Queue, Waiting
 from reconvene.corel.replicas import ReplicaSet, applies, decode_change
 from reconvene.corel.sessions import Row
@@ -116,6 +117,16 @@ class Home:
         except Malformed:
             return None  # the same bytes, and the same answer, at every replica
         return change.result if applies(change, self.record.replicas) else None
+
+    def force(self, replicas: ReplicaSet) -> None:
+        """Takes a set of a later epoch. Who is left out takes no part any more, whomever it meets."""
+        record = self.record
+        history = self.queue.green > 0 or record.last_committed_primary > 0
+        if left_out(self.name, replicas, record.replicas) and history:
+            record.outcast = True
+            self.keeps = False
+        self.set_replicas(replicas)
+        record.forced = True
 
     def disown(self, known: Iterable[Mapping[int, bytes]]) -> bool:
         """`known`: by replica number, the storage that others have seen under it. Where that is not this one, the

@@ -159,6 +159,8 @@ class Record(Struct, kw_only=True):
     """As of the green line."""
     forced: bool = False
     """The set was last changed by force."""
+    outcast: bool = False
+    """It was left out by force: what it holds may not be the log's any more, and counts for nothing."""
     identities: dict[int, bytes] = field(default_factory=dict)
     """By replica number: the storage that was seen under it."""
     names: dict[int, str] = field(default_factory=dict)

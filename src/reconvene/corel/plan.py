@@ -11,7 +11,7 @@ from reconvene.corel.batch import BatchId, Timestamp
 from reconvene.corel.messages import State
 from reconvene.corel.replicas import ReplicaSet, encode_replicas
 
-__all__ = ["FAR", "Plan", "make_plan"]
+__all__ = ["FAR", "Plan", "left_out", "make_plan"]
 
 FAR = 100_000
 """Messages behind the green line of others, from which on a replica catches up beside them, if they can order without
@@ -116,12 +116,22 @@ def _followers(present: list[str], newest: ReplicaSet, states: Mapping[str, Stat
 
 
 def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> bool:
-    """Someone has seen another storage under its number."""
+    """Someone has seen another storage under its number; or it was left out by force, and holds what was not."""
     number = newest.number_of(name)
     if number is None:
         return False
+    if left_out(name, newest, keepers[name].replicas) and (
+        keepers[name].green > 0 or keepers[name].last_committed_primary > 0
+    ):
+        return True
     identity = keepers[name].identity
     return any(state.identities.get(number, identity) != identity for state in keepers.values())
+
+
+def left_out(name: str, newest: ReplicaSet, before: ReplicaSet) -> bool:
+    """Whether a replica of an earlier epoch is none of the forced set, or another one under its name."""
+    number = before.number_of(name)
+    return before.epoch < newest.epoch and number is not None and number != newest.number_of(name)
 
 
 def _sets(

@@ -8,7 +8,7 @@ what is to be written and what happened. docs/log.md tells the whole story.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from msgspec import Struct, msgpack
 
@@ -25,6 +25,7 @@ from reconvene.corel.home import Home
 from reconvene.corel.layout import LINE, RECORD, Line
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.load import fill, last_green, load_base, load_record, stored_green
+from reconvene.corel.losses import Losses, check_force, losses
 from reconvene.corel.messages import (
     ACK,
     BARRIER,
@@ -110,7 +111,7 @@ class Replica:
         queue = Queue(bodies, base, record.replicas.number_of(name), durable)
         fill(queue, bodies, tables)
         self.home = Home(name, sites, tables, record, queue, durable, self.limits)
-        self.home.keeps = keeps
+        self.home.keeps = keeps and not record.outcast
         self.home.on_green = self._green
         self.accepting = Accepting(queue, incarnation, self.limits)
         self.home.on_restored = self.accepting.recount
@@ -255,10 +256,16 @@ class Replica:
         return self.append([encode_change(Change(sets[0].age, replicas))], Kind.CHANGE)
 
     def force(self, replicas: ReplicaSet) -> None:
-        """Makes this the set here and at every member of the configuration, by no quorum's leave."""
+        """Makes this the set here and at every member of the configuration, by no quorum's leave. What that may lose,
+        `losses` tells. Raises Rejected where a replica that is kept is not here and may be further on."""
         if replicas.age <= self.home.record.replicas.age or replicas.epoch <= self.home.record.replicas.epoch:
             raise Rejected("a forced set expected to be of a later epoch")
+        check_force(self.home, self.participants, replicas.names())
         self.home.send(FORCE, Force(replicas))
+
+    def losses(self, lost: Collection[str]) -> Losses:
+        """What may be lost with these replicas. Raises Rejected where one is none."""
+        return losses(self.home, self.participants, lost)
 
     def truncate(self, position: int) -> None:
         """What is green below it may go, whoever lacks it, as far as the green line is on stable storage and whole
@@ -409,11 +416,9 @@ class Replica:
                 self.barriers.receive_echo(sender, message)
 
     def _force(self, message: Force) -> None:
-        handler, record = self._handler, self.home.record
-        if handler.stopped or message.replicas.epoch <= record.replicas.epoch:
+        if self._handler.stopped or message.replicas.epoch <= self.home.record.replicas.epoch:
             return
-        self.home.set_replicas(message.replicas)
-        record.forced = True
+        self.home.force(message.replicas)
         self.home.durable.after(self.home.renew)
 
     # -- turns
