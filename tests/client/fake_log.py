@@ -21,7 +21,9 @@ class Shared:
         self.batches: list[LogBatch] = []
         self.green = 0
         self.base = 0
-        self.taken: set[tuple[bytes, int]] = set()
+        self.taken: dict[tuple[bytes, int], int] = {}
+        """By session and number: the position where it counts."""
+        self.sources: dict[int, tuple[bytes, int]] = {}
         self.logs: list[FakeLog] = []
         self.snapshot: tuple[int, bytes] | None = None
 
@@ -92,9 +94,10 @@ class FakeLog:
         for at in range(len(messages)):
             self.positions[first + at] = shared.green + at
             if session is not None:
+                self.shared.sources[shared.green + at] = (session, number + at)
                 if (session, number + at) in shared.taken:
                     void.append(at)
-                shared.taken.add((session, number + at))
+                shared.taken.setdefault((session, number + at), shared.green + at)
         shared.batches.append(
             LogBatch(shared.green, self.name, 1, first, first * 1_000, Kind.DATA, messages, tuple(void))
         )
@@ -196,6 +199,12 @@ class FakeLog:
             if messages <= 0 or size <= 0:
                 break
         return found
+
+    def counted(self, start: int, count: int) -> list[int | None]:
+        shared = self.shared
+        return [
+            shared.taken[shared.sources[at]] if at in shared.sources else at for at in range(start, start + count)
+        ]
 
     def pending(self, messages: int) -> list[PendingBatch]:
         return [PendingBatch(Color.RED, self.name, 1, first, 0, datas) for first, datas, _, _ in self.waiting]

@@ -4,7 +4,8 @@ A flight is what one call appends, or all that single appends of one round of th
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -12,6 +13,8 @@ from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.wire.client_log import Part
 
 __all__ = ["Flight", "Landed", "gathered"]
+
+T = TypeVar("T")
 
 
 class Landed(Struct, frozen=True):
@@ -23,8 +26,45 @@ class Landed(Struct, frozen=True):
     """The green line then: no position is below it, but of what the log had before."""
 
 
+class Crowd:
+    """Many who wait for one future; who gives up does not end the others' wait. Cheaper than a shield for each."""
+
+    __slots__ = ("_future", "_waiting")
+
+    def __init__(self, future: "asyncio.Future[T]") -> None:
+        self._future = future
+        self._waiting: list[asyncio.Future[None]] = []
+        future.add_done_callback(self._let_go)
+
+    async def wait(self) -> None:
+        if not self._future.done():
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
+
+    def _let_go(self, future: "asyncio.Future[T]") -> None:
+        if not future.cancelled():
+            future.exception()  # told to who waits; if nobody does any more, that is no fault
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
 class Flight:
-    __slots__ = ("_order", "count", "landed", "messages", "number", "retried", "sent", "session", "size")
+    __slots__ = (
+        "_order",
+        "_ordering",
+        "_waiting",
+        "count",
+        "landed",
+        "messages",
+        "number",
+        "retried",
+        "sent",
+        "session",
+        "size",
+    )
 
     def __init__(self, messages: list[bytes], session: bytes | None, number: int) -> None:
         self.messages = messages
@@ -38,20 +78,27 @@ class Flight:
         self.retried = session is not None
         """It may have been sent before: by this process, or, under the program's own session, by an earlier one."""
         self.landed: asyncio.Future[Landed] = asyncio.get_running_loop().create_future()
+        self._waiting = Crowd(self.landed)
         self._order: asyncio.Future[list[tuple[int, int]]] | None = None
         """Where they are, once someone has asked."""
+        self._ordering: Crowd | None = None
 
-    @property
-    def order(self) -> "asyncio.Future[list[tuple[int, int]]] | None":
-        """None: nobody has asked, or who did has been disappointed."""
+    async def arrived(self) -> Landed:
+        """Waits until they have landed. Raises what `fail` was told."""
+        await self._waiting.wait()
+        return self.landed.result()
+
+    async def ordered(
+        self, find: "Callable[[Flight], Coroutine[Any, Any, list[tuple[int, int]]]]"
+    ) -> list[tuple[int, int]]:
+        """Where they are. `find` is asked once for all who wait, and again if it failed."""
         order = self._order
-        if order is not None and order.done() and (order.cancelled() or order.exception() is not None):
-            return None
-        return order
-
-    @order.setter
-    def order(self, order: "asyncio.Future[list[tuple[int, int]]]") -> None:
-        self._order = order
+        if order is None or (order.done() and (order.cancelled() or order.exception() is not None)):
+            order = self._order = asyncio.ensure_future(find(self))
+            self._ordering = Crowd(order)
+        assert self._ordering is not None, "it was made with the order"
+        await self._ordering.wait()
+        return order.result()
 
     def land(self, landed: Landed) -> None:
         self.messages = []
@@ -62,7 +109,7 @@ class Flight:
         self.messages = []
         if not self.landed.done():
             self.landed.set_exception(error)
-            self.landed.exception()  # told to who waits; if nobody does any more, that is no fault
+            self.landed.exception()  # the loop may end before the crowd is told
 
     def give_up(self, why: ReconveneError) -> None:
         """What was sent may have arrived, whatever happened then."""

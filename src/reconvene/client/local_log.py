@@ -92,7 +92,7 @@ class LocalLog:
             await asyncio.wait([self._queue[-1].landed])
 
     async def find(self, flight: Flight) -> list[tuple[int, int]]:
-        landed = await asyncio.shield(flight.landed)
+        landed = await flight.arrived()
         return await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
 
     async def _find(self, part: Part, green: int, retried: bool) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 
 from reconvene.client import follow as following
-from reconvene.client.flight import Flight, Landed
+from reconvene.client.flight import Flight
 from reconvene.client.follow import Follow, check_position
 from reconvene.client.group import Data, as_bytes
 from reconvene.client.log_entries import ColorChange, Entry, SnapshotInfo
@@ -59,17 +59,17 @@ class Log:
         if session is not None:
             flight = Flight([data], *_own_session(session, number))
             self._link.append(flight)
-            await within(timeout, _land(flight), "durable")
+            await within(timeout, flight.arrived(), "durable")
             return Receipt(flight, 0, self._find)
         flight, at = self._board(data)
         try:
-            await within(timeout, _land(flight), "durable")
+            await within(timeout, flight.arrived(), "durable")
         except Rejected:
             if flight.count == 1:
                 raise
             # Perhaps because of another one that went with it: nothing of them was taken.
             flight, at = self._depart([data], None if flight.session is None else flight.number + at), 0
-            await within(timeout, _land(flight), "durable")
+            await within(timeout, flight.arrived(), "durable")
         return Receipt(flight, at, self._find)
 
     async def append_many(
@@ -109,7 +109,7 @@ class Log:
                     flights[settled].landed.result()  # where one has failed it is no use to go on
                     settled += 1
             for flight in flights[settled:]:
-                await _land(flight)
+                await flight.arrived()
         except ReconveneError as error:
             raise await _failure(error, flights) from None
 
@@ -154,12 +154,7 @@ class Log:
             self._number += flight.count
 
     async def _find(self, flight: Flight) -> list[tuple[int, int]]:
-        """One question for all that went together."""
-        order = flight.order
-        if order is None:
-            flight.order = order = asyncio.ensure_future(self._link.find(flight))
-            order.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(order)
+        return await flight.ordered(self._link.find)
 
     # -- reading
 
@@ -254,11 +249,6 @@ class Log:
         """Gives up replicas that are gone for good, where the rest is no quorum any more. Look at `losses` first; one
         of them that comes back is a stranger. For admins."""
         await self._link.force_lost(_names(lost))
-
-
-async def _land(flight: Flight) -> Landed:
-    # Who gives up waiting does not end the wait of those who go with it.
-    return await asyncio.shield(flight.landed)
 
 
 async def _failure(error: ReconveneError, flights: list[Flight]) -> ReconveneError:

@@ -152,7 +152,7 @@ class RemoteLog:
             self._send(channel)
 
     async def find(self, flight: Flight) -> list[tuple[int, int]]:
-        landed = await asyncio.shield(flight.landed)
+        landed = await flight.arrived()
         return await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
 
     async def _find(self, part: wire.Part, green: int, retried: bool) -> list[tuple[int, int]]:

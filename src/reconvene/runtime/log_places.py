@@ -41,9 +41,9 @@ class Places:
 
         since: none of them is below it. retried: some of them may be retries of what the log has elsewhere.
         """
-        if author != self._port.name:
+        if author != self._port.name and not retried:
             return self._seek(author, first, count, since)
-        task = self._loop.create_task(self._own(first, count, since, retried))
+        task = self._loop.create_task(self._find(author, first, count, since, retried))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -55,14 +55,24 @@ class Places:
             sought.future.cancel()
         self._rest()
 
+    async def _find(self, author: str, first: int, count: int, since: int, retried: bool) -> Positions:
+        own = author == self._port.name
+        places = await (self._own(first, count, since) if own else self._seek(author, first, count, since))
+        return joined([place for found in places for place in self._counted(*found)]) if retried else places
+
+    def _counted(self, start: int, count: int) -> Positions:
+        """Of what is void: where the message counts that it repeats."""
+        if start < self._port.base:
+            return [(start, count)]
+        counted = self._port.counted(start, count)
+        return [(start + at if place is None else place, 1) for at, place in enumerate(counted)]
+
     # -- the site's own
 
-    async def _own(self, first: int, count: int, since: int, retried: bool) -> Positions:
+    async def _own(self, first: int, count: int, since: int) -> Positions:
         try:
             # The last is ordered after the others.
             end = await self._port.ordered(first + count - 1)
-            if retried:
-                return joined([(await self._port.ordered(first + at), 1) for at in range(count)])
             start = end if count == 1 else await self._port.ordered(first)
             return await self._between(first, start, count, end)
         except Unavailable:

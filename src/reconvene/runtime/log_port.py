@@ -98,6 +98,10 @@ class LogPort(Protocol):
         Raises Rejected where `start` is truncated or beyond the green line.
         """
 
+    def counted(self, start: int, count: int) -> list[int | None]:
+        """Of green messages, from `start` on: the position where each counts, which is an earlier one if it is void.
+        None: that is not known here any more."""
+
     def pending(self, messages: int) -> list[PendingBatch]: ...
 
     def watch(self, moved: Callable[[int], None]) -> Callable[[], None]:

@@ -222,6 +222,17 @@ class LogService:
             tuple(at - cut for at in void if at >= cut) if cut else void,
         )
 
+    def counted(self, start: int, count: int) -> list[int | None]:
+        found: list[int | None] = []
+        try:
+            for position, heading in self._replica.read(start):
+                found += self._replica.positions(position, heading)[max(start - position, 0) :]
+                if len(found) >= count:
+                    break
+        except Malformed as error:
+            raise self._note_damage(error) from None
+        return found[:count]
+
     def _note_damage(self, error: Malformed) -> Unavailable:
         if self.damage is None:
             self.damage = str(error)
