@@ -13,7 +13,7 @@ from tests.real.arena import BUSY_S, Arena, arena
 
 from reconvene import Message, Unavailable, View, blocking
 from reconvene.local.load_ledger import head
-from reconvene.local.soak_vitals import resident_bytes
+from reconvene.local.soak_vitals import private_bytes
 from reconvene.runtime.config import Limits
 from reconvene.wire.clients import MAJOR, MINOR, Hello, Join, encode
 from reconvene.wire.handshake import NONCE_BYTES
@@ -32,7 +32,7 @@ HEAVY = 0.03
 def test_a_client_that_never_reads() -> None:
     with arena(71, large=HEAVY, settings=NARROW) as it:
         it.pass_by(1)
-        before = resident_bytes(it.cluster.pids["b"])
+        before = private_bytes(it.cluster.pids["b"])
         with blocking.connect(it.cluster.addresses["a"]) as site, socket.socket(socket.AF_UNIX) as deaf:
             group = site.join("plain")
             known = set(group.view.members)
@@ -46,7 +46,7 @@ def test_a_client_that_never_reads() -> None:
             group.send(STRANGER)
             assert any(event.sender == group.me for event in group.events(BUSY_S) if isinstance(event, Message))
         it.pass_by(1)
-        after = resident_bytes(it.cluster.pids["b"])
+        after = private_bytes(it.cluster.pids["b"])
         print(f"memory of its site: {before >> 20} MiB before, {after >> 20} MiB after")
         assert after < before + INBOX_BYTES + SPARE_BYTES
         assert "does not read" in it.cluster.layout.log("b").read_text()

@@ -18,10 +18,12 @@ from reconvene.local.cluster import LocalCluster
 from reconvene.local.control import Line
 from reconvene.wire.clients import Block
 
-__all__ = ["BREAKS", "MENDS", "Campaign", "cut", "leave"]
+__all__ = ["BLACKOUT", "BREAKS", "MENDS", "Campaign", "cut", "leave"]
 
 BREAKS = ("kill", "pause", "partition", "one-way", "term")
 MENDS = ("restart", "resume", "heal")
+BLACKOUT = "blackout"
+"""All sites are killed at one moment and started again. It never comes by itself: who wants it does it."""
 _ANSWER_S = 2.0
 _LEAVE_S = 15.0
 _START_S = 60.0
@@ -125,8 +127,11 @@ class Campaign:
         self.faults[kind] += 1
         self._tell(f"{kind} {what}")
         if kind in BREAKS:
-            self.longest_gap_s = max(self.longest_gap_s, self.idle_s)
-            self._broke_at = time.monotonic()
+            self._broke()
+
+    def _broke(self) -> None:
+        self.longest_gap_s = max(self.longest_gap_s, self.idle_s)
+        self._broke_at = time.monotonic()
 
     def mend(self) -> None:
         """Everything."""
@@ -145,6 +150,16 @@ class Campaign:
         self.cluster.crash(name)
         self._down.append(name)
         return name
+
+    def _blackout(self) -> str:
+        """What was cut one way is not any more; a partition is still there."""
+        self.cluster.crash(*(name for name in self.cluster.names if name not in self._down))
+        self._broke()
+        self._down = list(self.cluster.names)
+        self._paused.clear()
+        self.cluster.restart(*self._down, timeout_s=_START_S)
+        self._down.clear()
+        return ",".join(self.cluster.names)
 
     def _term(self) -> str:
         name = self._victim()

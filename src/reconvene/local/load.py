@@ -8,7 +8,6 @@ At the end of its input it prints what it saw, a `Report`, and ends.
 """
 
 import asyncio
-import os
 import random
 import sys
 import time
@@ -23,12 +22,12 @@ from reconvene.client.group import Group
 from reconvene.client.site import Site
 from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.ids import Service
+from reconvene.local.client_fleet import DRAINED, first_line
 from reconvene.local.load_ledger import HEAD_BYTES, Ledger, Reading, head, is_fifo
 from reconvene.runtime.node import new_event_loop
 
-__all__ = ["DRAINED", "Client", "GroupChoice", "Job", "Report", "Stream", "Written", "main"]
+__all__ = ["Client", "GroupChoice", "Job", "Report", "Stream", "Written", "main"]
 
-DRAINED = b"drained\n"
 _TICK_S = 0.02
 _CATCH_UP_S = 1.0
 """Of writing that a stall held up, so much is made good."""
@@ -305,19 +304,11 @@ async def _main(job: Job) -> Report:
 
 
 def main() -> int:
-    job = msgspec.json.decode(_first_line(), type=Job)
+    job = msgspec.json.decode(first_line(), type=Job)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         report = runner.run(_main(job))
     sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
     return 0
-
-
-def _first_line() -> bytes:
-    """Byte by byte: what follows it is the loop's to read."""
-    line = bytearray()
-    while (byte := os.read(0, 1)) not in (b"", b"\n"):
-        line += byte
-    return bytes(line)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,20 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, field
 
 from reconvene.errors import Rejected
 from reconvene.local.campaign import BREAKS, Campaign
+from reconvene.local.client_fleet import ClientFleet
 from reconvene.local.cluster import LocalCluster
 from reconvene.local.layout import site_names
 from reconvene.local.load_fleet import Load, Outcome, places, wait_joined
 from reconvene.local.soak_judge import Counts, Verdict, count, judge
 from reconvene.local.soak_vitals import Life, Vitals
 
-__all__ = ["Part", "open_cluster", "run_part"]
+__all__ = ["KEPT", "TOGETHER_S", "Part", "Tell", "break_until", "open_cluster", "run_part"]
 
 Tell = Callable[[str], None]
 
@@ -27,8 +29,10 @@ _BREAK_S = 2.0
 _HURRY_S = 3.0
 """… and after so long it comes at once: starting a site takes a while."""
 _LOOK_S = 3.0
-_TOGETHER_S = 60.0
-_WITNESSES_KEPT = 20
+TOGETHER_S = 60.0
+"""For sites to start and to come together, on a machine that has other things to do."""
+KEPT = 20
+"""Findings of a part."""
 
 
 class Part(Struct, kw_only=True):
@@ -91,24 +95,28 @@ def run_part(
     spared = cluster.names[number % len(cluster.names)]
     vitals = Vitals()
     with cluster:
-        cluster.start(_TOGETHER_S)
+        cluster.start(TOGETHER_S)
         with Load.on(places(cluster), rate=rate, seed=seed, log=log) as load:
-            wait_joined(cluster, _TOGETHER_S)
+            wait_joined(cluster, TOGETHER_S)
             began = time.monotonic()
             campaign = Campaign(cluster, seed, spared=[spared], tell=tell)
-            _break(campaign, load, vitals, random.Random(f"soak/{seed}"), began + seconds)
+            break_until(campaign, load, vitals, random.Random(f"soak/{seed}"), began + seconds)
+            campaign.mend()
             load_s = time.monotonic() - began
-            cluster.wait_for(timeout_s=_TOGETHER_S)
+            cluster.wait_for(timeout_s=TOGETHER_S)
             load.quiet()
             vitals.look(cluster)
             tell("comes to rest")
-            trace = cluster.finish_trace(_TOGETHER_S)
+            trace = cluster.finish_trace(TOGETHER_S)
             clients = load.finish()
     tell("is judged")
     return _part(number, seed, load_s, spared, campaign, vitals, clients, count(trace), judge(trace), cluster)
 
 
-def _break(campaign: Campaign, load: Load, vitals: Vitals, chance: random.Random, until: float) -> None:
+def break_until(
+    campaign: Campaign, load: ClientFleet[Any], vitals: Vitals, chance: random.Random, until: float
+) -> None:
+    """One fault after the other; what is broken in the end stays so. Looks at clients and sites now and then."""
     look_at = 0.0
     while time.monotonic() < until:
         load.check()
@@ -119,7 +127,6 @@ def _break(campaign: Campaign, load: Load, vitals: Vitals, chance: random.Random
             look_at = time.monotonic() + _LOOK_S
         if campaign.idle_s < _HURRY_S:
             time.sleep(chance.uniform(*_GAP_S))
-    campaign.mend()
 
 
 def _part(
@@ -152,5 +159,5 @@ def _part(
         lives=vitals.longest(),
         cases={check.id: check.cases for check in verdict.checks},
         violations=verdict.violations,
-        findings=[*verdict.witnesses(), *clients.faults][:_WITNESSES_KEPT],
+        findings=[*verdict.witnesses(), *clients.faults][:KEPT],
     )

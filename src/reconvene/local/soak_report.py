@@ -2,16 +2,35 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from reconvene.local.campaign import BREAKS, MENDS
 from reconvene.local.soak_part import Part
 from reconvene.local.soak_vitals import WARM_S, Life
 
-__all__ = ["GROWTH", "GROWTH_BYTES", "complaints", "grown", "lines", "part_line"]
+__all__ = [
+    "GROWTH", "GROWTH_BYTES", "AnyPart", "complaints", "dropped_line", "fault_lines", "grown", "growth",
+    "lines", "memory_lines", "part_line",
+]  # fmt: skip
 
 GROWTH, GROWTH_BYTES = 0.10, 4 << 20
 """Memory is flat where a site that was warm has not grown by more than this share and this much."""
 _MIB = 1 << 20
+
+
+class AnyPart(Protocol):
+    """Of whichever soak."""
+
+    number: int
+    load_s: float
+    faults: dict[str, int]
+    longest_gap_s: float
+    dropped: dict[str, int]
+    spared: str
+    lives: list[Life]
+
+    @property
+    def breaks(self) -> int: ...
 
 
 def grown(life: Life) -> bool:
@@ -25,13 +44,17 @@ def complaints(parts: Sequence[Part], least_rate: float) -> list[str]:
     rate = sum(part.counts.messages for part in parts) / seconds
     if rate < least_rate:
         found.append(f"{rate:,.0f} messages a second, at least {least_rate:,.0f} expected")
-    found += [
+    return found + growth(parts)
+
+
+def growth(parts: Sequence[AnyPart]) -> list[str]:
+    """Sites whose memory grew."""
+    return [
         f"part {part.number}: site {life.site} grew from {_mib(life.warm_bytes)} to {_mib(life.last_bytes)}"
         for part in parts
         for life in part.lives
         if grown(life)
     ]
-    return found
 
 
 def part_line(part: Part) -> str:
@@ -54,18 +77,13 @@ def lines(parts: Sequence[Part]) -> Iterator[str]:
     yield f"messages        {messages:,}, {messages / seconds:,.0f} a second"
     yield f"deliveries      {deliveries:,} at sites, {deliveries / seconds:,.0f} a second"
     yield from _clients(parts)
-    yield from _faults(parts, seconds)
+    yield from fault_lines(parts, (*BREAKS, *MENDS))
     yield f"configurations  {sum(part.counts.configurations for part in parts):,}"
     events = sum(part.counts.rows for part in parts)
     cases = sum(sum(part.cases.values()) for part in parts)
     yield f"verified        {events:,} events, {cases:,} cases, {sum(part.violations for part in parts)} violations"
-    dropped: Counter[str] = Counter()
-    for part in parts:
-        dropped.update(part.dropped)
-    yield "not taken in    " + (
-        ", ".join(f"{name} {count:,}" for name, count in sorted(dropped.items())) or "nothing"
-    )
-    yield from _memory(parts)
+    yield dropped_line(parts)
+    yield from memory_lines(parts)
 
 
 def _clients(parts: Sequence[Part]) -> Iterator[str]:
@@ -79,19 +97,28 @@ def _clients(parts: Sequence[Part]) -> Iterator[str]:
     )
 
 
-def _faults(parts: Sequence[Part], seconds: float) -> Iterator[str]:
+def fault_lines(parts: Sequence[AnyPart], kinds: Sequence[str]) -> Iterator[str]:
     total: Counter[str] = Counter()
     for part in parts:
         total.update(part.faults)
-    each = ", ".join(f"{kind} {total[kind]}" for kind in (*BREAKS, *MENDS))
+    each = ", ".join(f"{kind} {total[kind]}" for kind in kinds)
+    seconds = sum(part.load_s for part in parts)
     breaks = sum(part.breaks for part in parts)
     longest = max(part.longest_gap_s for part in parts)
     yield f"faults          {total.total()}: {each}"
     yield f"                something broken every {seconds / max(1, breaks):.1f} s, {longest:.1f} s apart at most"
 
 
-def _memory(parts: Sequence[Part]) -> Iterator[str]:
-    yield f"memory          resident, in one life of a site: at the start, after {WARM_S:.0f} s, at the end"
+def dropped_line(parts: Sequence[AnyPart]) -> str:
+    dropped: Counter[str] = Counter()
+    for part in parts:
+        dropped.update(part.dropped)
+    each = ", ".join(f"{name} {count:,}" for name, count in sorted(dropped.items()))
+    return f"not taken in    {each or 'nothing'}"
+
+
+def memory_lines(parts: Sequence[AnyPart]) -> Iterator[str]:
+    yield f"memory          in one life of a site: at the start, after {WARM_S:.0f} s, at the end"
     for part in parts:
         for life in part.lives:
             mark = " (spared)" if life.site == part.spared else ""

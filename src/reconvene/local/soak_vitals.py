@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from reconvene.local.cluster import LocalCluster
 
-__all__ = ["WARM_S", "Life", "Vitals", "resident_bytes"]
+__all__ = ["WARM_S", "Life", "Vitals", "private_bytes"]
 
 WARM_S = 15.0
 """Work after which a site has made what it keeps: buffers, tables, the allocator's reserve."""
@@ -41,13 +41,14 @@ class Life(Struct, kw_only=True):
         return max(0.0, self.age_s - WARM_S)
 
 
-def resident_bytes(pid: int) -> int:
-    """0 where there is no such process any more."""
+def private_bytes(pid: int) -> int:
+    """Resident, without what is mapped of files, such as the store's, which the system takes back when it likes. 0
+    where there is no such process any more."""
     try:
         pages = Path(f"/proc/{pid}/statm").read_text().split()
     except OSError:
         return 0
-    return int(pages[1]) * os.sysconf("SC_PAGE_SIZE")
+    return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Vitals:
@@ -58,7 +59,7 @@ class Vitals:
     def look(self, cluster: LocalCluster) -> None:
         """At all that answer."""
         for status in cluster.statuses().values():
-            pid, resident = status["pid"], resident_bytes(status["pid"])
+            pid, resident = status["pid"], private_bytes(status["pid"])
             if not resident:
                 continue
             life = self.lives.setdefault(pid, Life(site=status["name"], pid=pid, born_bytes=resident))
