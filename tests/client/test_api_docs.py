@@ -1,4 +1,4 @@
-"""Every example of docs/api.md runs as it stands there, against a real site."""
+"""Every example of docs/api.md and docs/log-api.md runs as it stands there, against a real site."""
 
 import contextlib
 import os
@@ -17,7 +17,8 @@ from reconvene.runtime.keys import add_client_key
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs/api.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+LOG_PAGE = (ROOT / "docs/log-api.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE + LOG_PAGE, flags=re.DOTALL)
 TCP = "site-b.example:7100"
 
 
@@ -46,7 +47,7 @@ def free_tcp_port() -> int:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 9
+    assert len(EXAMPLES) >= 15
     assert TCP in PAGE
 
 

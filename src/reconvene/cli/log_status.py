@@ -46,7 +46,7 @@ def _table(views: list[SiteView], logs: dict[str, dict[str, Any] | None]) -> Tab
             table.add_row(Text(view.name, style="bold"), view.state, *["-"] * (len(_COLUMNS) + 2))
             continue
         green = int(log.get("green", 0))
-        red = int(log.get("red", 0)) + int(log.get("accepted", 0))
+        red = int(log.get("red", 0)) + int(log.get("unlogged", 0))
         phase = str(log.get("phase", "-")) if log.get("replica") else "no replica"
         table.add_row(
             Text(view.name, style="bold"),
