@@ -170,11 +170,9 @@ def judge(appends: Sequence[Append], index: Index) -> Judgement:
 def _kept(append: Append, messages: Sequence[tuple[int, int]], index: Index, found: Judgement) -> None:
     lost = [message for message in messages if message not in index.places]
     if lost:
-        found.find(
-            f"{_shown(append)}: {len(lost)} have a receipt and are not in the log, such as number {lost[0][1]}"
-        )
+        found.find(f"{_shown(append)}: {len(lost)} have a receipt and are not in the log, {lost[0][1]} is the first")
     for name, message in zip(append.ids, messages, strict=False):
-        if name and index.ids.get(name) != message:
+        if name and message in index.places and index.ids.get(name) != message:
             found.find(f"{_shown(append)}: number {message[1]} is {name} by its receipt; the log has another there")
             break
     if append.runs is None:
