@@ -27,6 +27,10 @@ class Ledger:
         self._appended: dict[str, bytes] = {}
         self.cases = 0
         """Green messages that were compared with what was appended."""
+        self.accepted = 0
+        """Messages of which a replica told that it accepted them …"""
+        self.ordered = 0
+        """… and of those, green at a replica in the end."""
         cluster.on_append(self._append)
 
     def _append(self, node: Node, first: int, messages: list[bytes]) -> None:
@@ -55,6 +59,8 @@ class Ledger:
             if holds(list(replicas)):
                 for name, replica in replicas.items():
                     found += [f"{name}: {message} is not green" for message in self._pending(replica.queue)]
+        accepted = {message for name in cluster.names for message in self._accepted(name)}
+        self.accepted, self.ordered = len(accepted), len(accepted.intersection(longest))
         return found
 
     def _replica(self, name: str) -> Replica | None:
@@ -105,10 +111,12 @@ class Ledger:
                 found.append(f"{name} has accepted {len(queue.accepted)} batches that it did not send")
         return found
 
+    def _accepted(self, name: str) -> list[str]:
+        return [row.msg for row in self._cluster.rows[name] if row.kind == "accept" and isinstance(row.msg, str)]
+
     def _lacking(self, has: dict[str, set[str]]) -> Iterable[str]:
         """What a replica told that it accepted is at everyone who is with it."""
         for author in has:
-            rows = self._cluster.rows[author]
-            accepted = [row.msg for row in rows if row.kind == "accept" and isinstance(row.msg, str)]
+            accepted = self._accepted(author)
             for name, there in has.items():
                 yield from (f"{name} lacks {m}, which {author} accepted" for m in accepted if m not in there)

@@ -30,6 +30,10 @@ class Outcome(Struct, kw_only=True):
     stack: str = "evs"
     events: int = 0
     messages: int = 0
+    accepted: int = 0
+    """By the log, where there is one …"""
+    ordered: int = 0
+    """… and of those, green at a replica in the end."""
     configurations: int = 0
     faults: int = 0
     cpu_s: float = 0.0
@@ -74,6 +78,7 @@ def run_seed(profile: str, seed: int) -> Outcome:
         if check.violations
     }
     if ledger is not None:
+        outcome.accepted, outcome.ordered = ledger.accepted, ledger.ordered
         outcome.cases[LEDGER] = ledger.cases
         if problems:
             outcome.violations[LEDGER] = problems

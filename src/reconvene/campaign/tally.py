@@ -32,6 +32,8 @@ class Tally:
         self.seeds = 0
         self.events = 0
         self.messages = 0
+        self.accepted = 0
+        self.ordered = 0
         self.configurations = 0
         self.faults = 0
         self.cpu_s = 0.0
@@ -47,6 +49,8 @@ class Tally:
         self.stack = outcome.stack
         self.events += outcome.events
         self.messages += outcome.messages
+        self.accepted += outcome.accepted
+        self.ordered += outcome.ordered
         self.configurations += outcome.configurations
         self.faults += outcome.faults
         self.cpu_s += outcome.cpu_s
@@ -75,12 +79,20 @@ class Tally:
         pairs = product(_WANTED[self.stack], self.kinds())
         return [pair for pair in pairs if not self.coverage[pair]]
 
+    def _ends(self) -> str:
+        left = self.accepted - self.ordered
+        return (
+            f"{self.accepted:,} messages accepted, {self.ordered:,} green in the end"
+            f" ({left:,} at replicas that were down or without a quorum then)"
+        )
+
     def lines(self) -> list[str]:
         """For people: the sums, what each check looked at, which fault met which step, and what failed."""
         kinds, steps = self.kinds(), STEPS[self.stack]
         out = [
             f"{self.seeds:,} seeds, {self.faults:,} faults, {self.configurations:,} configurations, "
             f"{self.messages:,} messages, {self.events:,} events, {self.cpu_s:,.0f} core-seconds",
+            *([self._ends()] if self.stack == "corel" else []),
             "",
             "cases by check",
         ]

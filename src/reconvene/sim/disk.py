@@ -33,7 +33,7 @@ class Disk:
 
     __slots__ = (
         "_busy_until", "_crashes", "_logged", "_loop", "_random", "_refused", "_refuses_until", "_synced", "_tables",
-        "durable",
+        "durable", "sync_ns",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +44,8 @@ class Disk:
         logged: Callable[[list[int]], None] | None = None,
     ) -> None:
         self.durable: dict[str, bytes] = {}
+        self.sync_ns = (LEAST_NS, MOST_NS)
+        """What a sync takes: anything between these."""
         self._tables = MemoryTables()
         self._loop = loop
         self._random = random
@@ -81,7 +83,7 @@ class Disk:
     def write(self, batch: list[Persist], ops: Sequence[Op] = (), log_token: int | None = None) -> None:
         """One transaction. Its tokens come back by `synced`, and `log_token` by `logged`, in this order."""
         start = max(self._loop.now, self._busy_until)
-        self._busy_until = start + self._random.randint(LEAST_NS, MOST_NS)
+        self._busy_until = start + self._random.randint(*self.sync_ns)
         self._loop.at(self._busy_until, self._complete, _Write(self._crashes, batch, ops, log_token))
 
     # -- faults
