@@ -67,8 +67,8 @@ def test_what_may_be_lost_is_named() -> None:
     assert (found.kept, found.absent, found.green, found.ordered) == (["a", "b"], [], 3, True)
     assert found.replicas["c"].accepted == 3
     assert found.replicas["d"].accepted == 0
-    assert any("from position 3 on" in sentence for sentence in found.words)
-    assert any("What d accepted after its message 0" in sentence for sentence in found.words)
+    assert any("from position 3 on" in sentence for sentence in found.may_lose)
+    assert any("What d accepted after its message 0" in sentence for sentence in found.may_lose)
     assert world.log("a").losses({"e"}).ordered, "c and d alone are none, but with e they were a majority"
     with pytest.raises(Rejected, match="none of them"):
         world.log("a").losses({"x"})
@@ -83,7 +83,7 @@ def test_nothing_ordered_is_lost_where_every_quorum_has_a_member_here() -> None:
     found = world.log("a").losses({"c", "d"})
     assert not found.ordered
     assert found.last_members == ["a", "b", "c", "d"]
-    assert found.words[0] == "Nothing that was ordered is lost: every quorum has a member here."
+    assert found.may_lose[0] == "Nothing that was ordered is lost: every quorum has a member here."
 
 
 def test_one_that_is_kept_and_may_be_further_on_has_to_be_here() -> None:

@@ -69,7 +69,7 @@ def test_replicas_that_are_lost_for_good() -> None:
             losses = of(a).losses(["b", "c"])
             assert (losses["lost"], losses["kept"], losses["green"]) == (["b", "c"], ["a"], 1)
             assert isinstance(losses["may_lose"], list)
-            assert len(losses["may_lose"]) == 3
+            assert len(losses["may_lose"]) >= 3
             of(a).force_lost(["b", "c"])
             assert await of(a).ordered(waiting) == 1
             assert of(a).status()["forced"] is True

@@ -104,8 +104,9 @@ def _give_up(target: Target, lost: list[str], yes: bool, as_json: bool) -> int:
 def _show_losses(lost: list[str], losses: dict[str, object]) -> None:
     out = console()
     out.print(f"What may be lost with {' '.join(lost)}:", markup=False)
-    for name, value in losses.items():
-        out.print(f"  {name.replace('_', ' ')}: {value}", markup=False)
+    sentences = losses.get("may_lose")
+    for sentence in sentences if isinstance(sentences, list) else []:
+        out.print(f"  {sentence}", markup=False)
 
 
 async def _losses(target: Target, lost: list[str]) -> dict[str, object]:

@@ -39,7 +39,7 @@ class Losses(Struct, frozen=True):
     """Messages that were ordered, and told so, may be lost."""
     replicas: dict[str, LostReplica]
     """Of each that is lost, what is known."""
-    words: list[str]
+    may_lose: list[str]
     """All of it for people to read, a sentence each."""
 
 
@@ -95,7 +95,7 @@ def losses(home: Home, here: Collection[str], lost: Collection[str]) -> Losses:
         last_members=list(members),
         ordered=ordered,
         replicas=known,
-        words=words,
+        may_lose=words,
     )
 
 

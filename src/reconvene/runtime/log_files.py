@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from reconvene.corel.check import check as check_log
 from reconvene.corel.load import exists
 from reconvene.corel.replica import Replica
 from reconvene.errors import Malformed, ReconveneError, Rejected, Unavailable
@@ -62,6 +63,7 @@ def check_site(directory: Path, progress: Callable[[int, int], None] | None = No
             return found
         try:
             found.problems += check(store, count)
+            found.problems += [f"the log: {problem}" for problem in check_log(store)]
             if not found.problems:
                 _take_up(store, found)
         finally:

@@ -2,10 +2,13 @@
 
 import os
 
+from reconvene.corel.check import check
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.load import create, exists
+from reconvene.corel.migrate import migrations
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas import ReplicaSet
+from reconvene.errors import Malformed, Unavailable
 from reconvene.runtime.config import Config
 from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Op, Reader, Tables
@@ -46,7 +49,20 @@ def first_ops(config: Config, tables: Reader) -> list[Op]:
     return create(os.urandom(_IDENTITY_BYTES), ReplicaSet.first(config.replicas, config.log.quorum))
 
 
-def load_replica(config: Config, tables: Reader, incarnation: int, frame_bytes: int) -> Replica:
-    """Raises Malformed, naming what is wrong with its storage, and Unavailable where that is too new."""
+def load_replica(config: Config, tables: Tables, incarnation: int, frame_bytes: int) -> Replica:
+    """Of an older program's storage makes this one's first.
+
+    Raises Malformed, naming what is wrong with its storage, and Unavailable where that is too new, or can't be
+    written.
+    """
+    try:
+        for ops in migrations(tables):
+            tables.write(ops)
+    except OSError as error:
+        raise Unavailable(f"{config.dir}: the log can't be brought to this version: {error}") from None
+    problems = check(tables, full=False)
+    if problems:
+        more = f", and {len(problems) - 1} more: see `reconvene log check`" if len(problems) > 1 else ""
+        raise Malformed(f"{problems[0]}{more}")
     limits = limits_of(config, frame_bytes)
     return Replica(config.name, config.names, incarnation, tables, limits, keeps=config.log.enabled)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import to_builtins
+
 from reconvene.corel.replica import Replica
 
 __all__ = ["Authors", "losses", "status"]
@@ -56,29 +58,6 @@ def status(replica: Replica, storage: str) -> dict[str, object]:
 
 
 def losses(replica: Replica, lost: Sequence[str]) -> dict[str, object]:
-    """What may be gone with these replicas: what they ordered or accepted after this one last heard of them."""
-    queue, home = replica.queue, replica.home
-    return {
-        "lost": sorted(lost),
-        "kept": [name for name in home.record.replicas.names() if name not in lost],
-        "green": queue.green,
-        "yellow": queue.yellow_messages,
-        "red": queue.red_messages,
-        "known": {
-            name: {
-                "green": home.greens.get(name, 0),
-                "last": queue.last.get(number, 0)
-                if (number := home.record.replicas.number_of(name)) is not None
-                else 0,
-            }
-            for name in sorted(lost)
-        },
-        "may_lose": [
-            f"what was ordered at {' and '.join(sorted(lost))} beyond position {queue.yellow_line}, if anything was",
-            *(
-                f"what {name} accepted after its message {queue.last.get(number, 0)}"
-                for name in sorted(lost)
-                if (number := home.record.replicas.number_of(name)) is not None
-            ),
-        ],
-    }
+    """What may be gone with these replicas. Raises Rejected where one is none."""
+    found: dict[str, object] = to_builtins(replica.losses(lost))
+    return found

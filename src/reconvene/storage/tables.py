@@ -49,7 +49,7 @@ class Inspectable(Reader, Protocol):
         """As `scan`, without a look at the values."""
 
 
-class Tables(Reader, Protocol):
+class Tables(Inspectable, Protocol):
     def write(self, ops: Sequence[Op]) -> None:
         """One transaction, one sync. Raises OSError where the disk refuses."""
 
