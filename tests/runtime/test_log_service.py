@@ -234,17 +234,22 @@ def damage(config: Config, key: bytes) -> None:
         transaction.put(key, stored[:-1] + bytes((stored[-1] ^ 1,)))
 
 
-def test_a_value_that_is_damaged_on_disk(monkeypatch: pytest.MonkeyPatch, log_lines: LogLines) -> None:
-    damaged: set[str] = set()
+@pytest.fixture
+def damaged(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Sites that can't read the first batch of a's any more."""
+    names: set[str] = set()
     get = LmdbStore.get
 
     def gets(store: LmdbStore, key: bytes | str) -> bytes | None:
-        if store.path.parent.name in damaged and key == body_key(BatchId(0, 1)):
+        if store.path.parent.name in names and key == body_key(BatchId(0, 1)):
             raise Malformed(f"the value of {body_key(BatchId(0, 1)).hex()} is corrupt: its checksum does not fit")
         return get(store, key)
 
     monkeypatch.setattr(LmdbStore, "get", gets)
+    return names
 
+
+def test_a_value_that_is_damaged_on_disk(damaged: set[str], log_lines: LogLines) -> None:
     async def scenario(directory: Path) -> None:
         told = configs(directory, "abc", batch_bytes=512)
         async with sites(*told) as engines:
@@ -266,6 +271,32 @@ def test_a_value_that_is_damaged_on_disk(monkeypatch: pytest.MonkeyPatch, log_li
             await until(lambda: of(b).green == 51)
             assert of(b).read(50, 1, 1)[0].messages == [b"next"]
             assert len(of(a).read(0, 100, 1 << 20)) > 1
+
+    with short_dir() as directory:
+        asyncio.run(scenario(directory))
+    assert len(log_lines.of("storage is damaged; nothing is accepted")) == 1
+
+
+def test_a_replica_that_can_not_read_what_others_need_leaves_them_alone(
+    damaged: set[str], log_lines: LogLines
+) -> None:
+    async def scenario(directory: Path) -> None:
+        told = configs(directory, "abc")
+        async with running(told[0]) as a:
+            await of(a).durable(first(of(a), [b"red"]))
+            await until(lambda: of(a).status()["red"] == 1)
+        async with running(told[0]) as a:
+            await until(lambda: of(a).status()["phase"] == "open")
+            damaged.add("a")
+            async with running(told[1]) as b, running(told[2]):
+                await until(in_primary(b, 2))
+                await of(b).ordered(first(of(b), [b"x"]))
+                await until(lambda: "is corrupt" in a.storage())
+                with pytest.raises(Unavailable, match="is corrupt"):
+                    of(a).append([b"y"])
+        damaged.clear()
+        async with sites(*told) as engines:
+            await until(lambda: all(of(engine).green == 2 for engine in engines))
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))
