@@ -313,6 +313,11 @@ def test_a_mistake_at_the_top(write: Write, old: str, new: str, says: str) -> No
             "log.max_bytes: expected at least red_bytes and snapshot_bytes together (2GiB), not 1GiB",
         ),
         ("log", "red_messages = 0", "log.red_messages: expected a whole number from 1 to 10000000, not 0"),
+        (
+            "limits",
+            'message_bytes = "64KiB"',
+            "limits.message_bytes: expected at least 256KiB where the log is enabled, not 64KiB: what replicas tell",
+        ),
         ("log", 'red_bytes = "1MiB"', "log.red_bytes: expected at least limits.message_bytes (16MiB), not 1MiB"),
         ("log", "batch_bytes = 100", "log.batch_bytes: expected 0 or 512 to 16777216, not 100"),
         ("log", 'batch_bytes = "17MiB"', "log.batch_bytes: expected a size such as"),

@@ -10,7 +10,7 @@ from reconvene.core.effects import Effects
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.core.groups.groups import Groups
 from reconvene.corel.replica import LogEffects, Replica
-from reconvene.errors import Malformed
+from reconvene.errors import Malformed, Rejected
 from reconvene.ids import Service
 
 __all__ = ["Stack", "Turn"]
@@ -32,8 +32,8 @@ class Stack:
         self.groups = groups
         self.replica = replica
         self.damage: str | None = None
-        """What the replica could not read of its own storage: it says nothing more, and neither should its site, so
-        that the others go on without it."""
+        """What the replica could not read of its own storage, or why the site never takes what it has to say: it says
+        nothing more, and neither should its site, so that the others go on without it."""
 
     def deadline(self) -> int:
         at, line = self.groups.deadline(), self.replica.deadline()
@@ -61,7 +61,7 @@ class Stack:
             return False
         try:
             return self._hand_over(now)
-        except Malformed as error:
+        except (Malformed, Rejected) as error:
             self.damage = str(error)
             return False
 

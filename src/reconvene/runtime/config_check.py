@@ -26,6 +26,7 @@ NAME_WORDS = "a name of up to 64 letters, digits, '.', '_' and '-', a letter or 
 LONGEST_SOCKET_PATH = 107
 """Bytes: what the system's address of a Unix socket has room for."""
 LEAST_FRAME = 512
+LEAST_MESSAGE = 256 << 10
 BEACONS_BEFORE_SUSPICION = 3
 
 _TYPES: dict[Kind, type] = {
@@ -176,6 +177,12 @@ class _Check:
         except Rejected as error:
             self.fail("log.quorum", str(error).removeprefix("quorum: "))
         largest = config.limits.message_bytes
+        if log.enabled and largest < LEAST_MESSAGE:
+            self.fail(
+                "limits.message_bytes",
+                f"expected at least {exact_size(LEAST_MESSAGE)} where the log is enabled, not {exact_size(largest)}: "
+                "what replicas tell each other has to fit one message",
+            )
         if 0 < log.batch_bytes < LEAST_FRAME:
             self.fail("log.batch_bytes", f"expected 0 or {LEAST_FRAME} to {largest}, not {log.batch_bytes}")
         if log.batch_bytes > largest:

@@ -160,7 +160,9 @@ class SiteMetrics(Collector):
         yield _one("log_own_messages", own.get("messages"))
         yield _one("log_own_bytes", own.get("bytes"))
         replicas = _table(log, "replicas")
-        lags: dict[tuple[str, ...], float] = {(name,): _number(_table(replicas, name).get("lag")) for name in replicas}
+        lags: dict[tuple[str, ...], float] = {
+            (name,): _number(_table(replicas, name).get("lag")) for name in replicas
+        }
         yield _family("log_lag_messages", ["replica"], lags)
 
 
