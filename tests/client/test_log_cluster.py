@@ -133,6 +133,28 @@ def test_a_client_that_fails_over_appends_once_and_reads_on() -> None:
     asyncio.run(main())
 
 
+def test_who_follows_is_told_when_the_site_is_closed() -> None:
+    async def scenario() -> None:
+        with short_dir() as directory:
+            (config,) = cluster(directory)
+            async with asyncio.timeout(30):
+                async with reconvene.open(config) as inside:
+                    site = inside
+                    following = asyncio.create_task(follow_to(inside.log, b"never"))
+                    runner = inside.log.run(Words())
+                    await runner.__aenter__()
+                    await (await inside.log.append(b"x")).ordered()
+                with pytest.raises(Unavailable, match="closed"):
+                    await following
+                with pytest.raises(Unavailable):
+                    await runner.applied(5)
+                with pytest.raises(Unavailable):
+                    await site.log.append(b"y")
+                await runner.__aexit__(None, None, None)
+
+    asyncio.run(scenario())
+
+
 def test_a_session_across_programs_and_sites() -> None:
     async def scenario() -> None:
         async with asyncio.timeout(60), three() as sites:

@@ -19,6 +19,7 @@ __all__ = ["COLORS_WAITING", "LocalLog", "listed"]
 COLORS_WAITING = 100_000
 """Changes of colour that wait unread, before who reads them is told that it is too slow."""
 _NOT_YET_S = 0.01
+_CLOSED = "the site was closed"
 
 
 class LocalLog:
@@ -31,6 +32,9 @@ class LocalLog:
         self._queue: deque[Flight] = deque()
         """Those for which the log has no room."""
         self._pump: asyncio.Task[None] | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
+        """Those who read, and wait for the log to grow."""
+        self._closed = False
 
     @property
     def name(self) -> str:
@@ -39,8 +43,12 @@ class LocalLog:
     def close(self) -> None:
         if self._pump is not None:
             self._pump.cancel()
+        self._closed = True
         for flight in self._queue:
-            flight.fail(Unavailable("the site was closed"))
+            flight.fail(Unavailable(_CLOSED))
+        for moved in self._waiting:
+            if not moved.done():
+                moved.set_exception(Unavailable(_CLOSED))
         self._places.close()
 
     # -- appending
@@ -77,7 +85,7 @@ class LocalLog:
             except ReconveneError as error:
                 flight.fail(error)
             else:
-                if self._port.room() < flight.count and len(self._queue) and not flight.landed.done():
+                if self._port.room() < flight.count and not flight.landed.done():
                     await asyncio.sleep(_NOT_YET_S)  # there is room, but not for this
                     continue
                 self._take(flight)
@@ -121,11 +129,15 @@ class LocalLog:
         )  # fmt: skip
 
     async def _moved(self) -> None:
+        if self._closed:
+            raise Unavailable(_CLOSED)
         moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         end = self._port.watch(lambda _: None if moved.done() else moved.set_result(None))
+        self._waiting.add(moved)
         try:
             await moved
         finally:
+            self._waiting.discard(moved)
             end()
 
     async def pending(self, messages: int) -> tuple[int, list[Entry]]:
