@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.transcripts.group import Group
+from tests.transcripts.log import Log
 from tests.transcripts.sites import Sites
 
 HERE = Path(__file__).parent
@@ -14,7 +15,7 @@ TRANSCRIPTS = sorted(HERE.rglob("*.txt"))
 
 def replay(text: str) -> str:
     """The transcript with what its commands print now."""
-    world: Group | Sites | None = None
+    world: Group | Sites | Log | None = None
     out: list[str] = []
     for block in text.strip().split("\n\n"):
         lines = block.splitlines()
@@ -26,10 +27,12 @@ def replay(text: str) -> str:
                 world = Group(arguments)
             elif name == "sites":
                 world = Sites(arguments)
+            elif name == "replicas":
+                world = Log(arguments)
             elif isinstance(world, Group):
                 printed += world.commands[name](arguments)
             else:
-                assert world is not None, "a transcript begins with members or sites"
+                assert world is not None, "a transcript begins with members, sites or replicas"
                 world.commands[name](arguments)
                 printed += world.lines
                 world.lines = []
