@@ -151,7 +151,7 @@ def test_a_replica_that_was_passed_gets_one_while_ordering_goes_on() -> None:
     world.agree("abc")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 106])
 def test_a_transfer_goes_on_after_crashes_and_partitions(seed: int) -> None:
     world = lagging(seed, "abcd")
     data = state(120 * PIECE_BYTES)

@@ -268,8 +268,10 @@ class Snapshots:
         self._send(Ask(least, *((-1, 0) if part is None else (part.position, part.checksum))))
 
     def _send(self, message: Ask | Offer | Fetch | Piece) -> None:
-        # Nothing of this needs a place in the order, nor should it make anything wait for one.
-        self.home.outgoing.append((Service.FIFO, bytes((SNAPSHOT,)) + msgpack.encode(message)))
+        # In the agreed order a question comes after what opened the configuration, at everyone; nothing else of this
+        # needs a place in the order, nor should it make anything wait for one.
+        service = Service.AGREED if isinstance(message, Ask) else Service.FIFO
+        self.home.outgoing.append((service, bytes((SNAPSHOT,)) + msgpack.encode(message)))
 
     def receive(self, sender: str, payload: bytes) -> None:
         """Raises Malformed."""
