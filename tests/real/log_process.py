@@ -19,8 +19,8 @@ from reconvene.runtime.node import new_event_loop, running
 __all__ = ["config_of"]
 
 QUICK = Timing(beacon_every_ns=20_000_000, suspect_base_ns=150_000_000, round_patience_ns=100_000_000)
-MESSAGES = 7
-GAP_S = 0.002
+MESSAGES = 5
+GAP_S = 0.01
 
 
 def config_of(directory: Path, names: str, name: str, ports: list[int], *, trace: bool = True) -> Config:
