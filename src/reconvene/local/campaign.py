@@ -24,7 +24,7 @@ BREAKS = ("kill", "pause", "partition", "one-way", "term")
 MENDS = ("restart", "resume", "heal")
 BLACKOUT = "blackout"
 """All sites are killed at one moment and started again. It never comes by itself: who wants it does it."""
-_ANSWER_S = 2.0
+_ANSWER_S = 15.0
 _LEAVE_S = 15.0
 _START_S = 60.0
 _POLL_S = 0.005

@@ -88,7 +88,10 @@ class ClientFleet(Generic[R]):
             except subprocess.TimeoutExpired:
                 raise Unavailable(f"a client process did not end in {_END_S:g} s: see {self.log}") from None
             except msgspec.MsgspecError as error:
-                raise Unavailable(f"a client process did not tell what it saw ({error}): see {self.log}") from None
+                raise Unavailable(
+                    f"a client process ended with {process.returncode}, and {len(told)} bytes of what it saw ({error}):"
+                    f" see {self.log}"
+                ) from None
         return found
 
     def _say(self, process: "subprocess.Popen[bytes]", line: bytes) -> None:

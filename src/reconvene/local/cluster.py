@@ -29,6 +29,8 @@ __all__ = ["LocalCluster", "SiteView"]
 
 _ORDERS = ("atop", "all-ack")
 _STOP_S = 15.0
+_BLOCK_S = 15.0
+"""For sites to hear with whom they can talk: on a busy machine one may stand still for seconds."""
 
 
 class SiteView(Struct, frozen=True):
@@ -346,7 +348,7 @@ class LocalCluster:
 
     def _block(self, names: Sequence[str]) -> None:
         faults = self._faults()
-        with self._fleet.lines() as lines:
+        with self._fleet.lines(_BLOCK_S) as lines:
             failed = lines.block({name: faults.blocked(name, self.names) for name in names})
         for name, why in failed.items():
             if self.state(name) != "down":

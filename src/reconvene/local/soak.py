@@ -42,6 +42,7 @@ P = TypeVar("P", Part, LogPart)
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     out = Path(options.out or ("out/soak-log" if options.log else "out/soak-real"))
+    options.rate = options.rate or (1500.0 if options.log else 2000.0)
     try:
         out.mkdir(parents=True, exist_ok=True)
         if options.fresh:
@@ -109,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=_positive, default=10.0, help="under load, in all parts together")
     parser.add_argument("--part", type=_positive, default=2.0, metavar="MINUTES", help="how long a part is")
     parser.add_argument("--sites", type=int, choices=range(3, 27), metavar="3-26", default=5)
-    parser.add_argument("--rate", type=_positive, default=2000.0, help="messages a second that clients try to send")
+    parser.add_argument(
+        "--rate", type=_positive, help="messages a second that clients try to write: 2000, or 1500 to the log"
+    )
     parser.add_argument("--least", type=float, default=1000.0, help="messages a second below which it fails")
     parser.add_argument("--seed", type=int, default=1, help="decides the faults and the messages")
     parser.add_argument("--out", help="where results are kept: out/soak-real, or out/soak-log")

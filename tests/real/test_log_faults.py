@@ -1,0 +1,140 @@
+"""Appends to the log of five real sites that are broken meanwhile: every receipt is kept, all logs are the same."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.real.arena import BUSY_S, QUIET_S
+
+from reconvene.local import LocalCluster
+from reconvene.local.campaign import leave
+from reconvene.local.load_fleet import places
+from reconvene.local.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
+from reconvene.local.soak_judge import Counts, count, judge
+from reconvene.trace.reader import read_run
+
+RATE = 500.0
+LONG_S = 3 * BUSY_S
+HALVES = (("a", "b"), ("c", "d", "e"))
+
+
+@dataclass(slots=True)
+class End:
+    counts: Counts
+    outcome: LogOutcome
+
+
+class LogArena:
+    def __init__(self, cluster: LocalCluster, load: LogLoad) -> None:
+        self.cluster = cluster
+        self.load = load
+
+    def pass_by(self, seconds: float) -> None:
+        """Time in which the clients work."""
+        self.load.check()
+        time.sleep(seconds)
+
+    def logs(self) -> dict[str, dict[str, Any]]:
+        """What each site says of its log."""
+        return {name: status["log"] for name, status in self.cluster.statuses().items()}
+
+    def orders_on(self, *names: str) -> None:
+        """Waits until the green line has moved at these."""
+        before = {name: self.logs()[name]["green"] for name in names}
+        deadline = time.monotonic() + BUSY_S
+        while not all(log["green"] > before[name] for name, log in self.logs().items() if name in before):
+            assert time.monotonic() < deadline, f"nothing was ordered: {self.logs()}"
+            time.sleep(0.05)
+
+    def finish(self) -> End:
+        """Everything was mended. Lets it come to rest, reads every log, and has receipts and trace judged."""
+        self.cluster.wait_for([self.cluster.names], LONG_S)
+        self.load.quiet()
+        green = wait_ordered(self.cluster, LONG_S)
+        logs, index = read_logs(self.cluster)
+        trace = self.cluster.finish_trace(LONG_S, QUIET_S)
+        outcome = LogOutcome(self.load.reports(), logs, index)
+        print(outcome.judgement, outcome.errors)
+        assert outcome.faults == []
+        assert outcome.entries == green
+        assert read_run(trace).settled
+        verdict = judge(trace)
+        assert verdict.ok, verdict.witnesses()
+        cases = verdict.cases("corel.")
+        assert cases
+        assert all(cases.values()), cases
+        return End(count(trace), outcome)
+
+
+@contextmanager
+def log_arena(seed: int) -> Iterator[LogArena]:
+    """Five sites in one configuration, with clients at work. The directory stays where the test fails."""
+    directory = Path(tempfile.mkdtemp(prefix="rv-log-", dir="/tmp"))
+    print(f"seed {seed}, in {directory}")
+    try:
+        with LocalCluster.create(directory / "c", 5) as cluster:
+            cluster.start(LONG_S)
+            with LogLoad.on(places(cluster), rate=RATE, seed=seed, log=directory / "load.log", processes=1) as load:
+                wait_appended(cluster, BUSY_S)
+                yield LogArena(cluster, load)
+    except BaseException as error:
+        error.add_note(f"seed {seed}; what it left is in {directory}")
+        raise
+    shutil.rmtree(directory)
+
+
+def test_killed_while_they_append() -> None:
+    with log_arena(1) as it:
+        cluster = it.cluster
+        it.pass_by(0.5)
+        cluster.crash("b", "d")
+        it.orders_on("a", "c", "e")
+        cluster.restart("b", "d", timeout_s=LONG_S)
+        it.pass_by(0.5)
+        leave(cluster, "c")
+        it.orders_on("a", "b", "d", "e")
+        cluster.crash("a", "b", "d", "e")  # nobody is left
+        cluster.restart(*cluster.names, timeout_s=LONG_S)
+        it.orders_on(*cluster.names)
+        it.pass_by(0.5)
+        end = it.finish()
+        assert end.counts.failures == 2 + 4
+        assert end.counts.leaves == 1
+        assert end.outcome.judgement.receipts > 500
+        assert end.outcome.judgement.placed > 200
+
+
+def test_both_halves_of_a_partition_append() -> None:
+    with log_arena(2) as it:
+        cluster = it.cluster
+        cluster.partition(HALVES)
+        cluster.wait_for(timeout_s=BUSY_S)
+        it.orders_on("c", "d", "e")
+        before = it.logs()
+        it.orders_on("c", "d", "e")
+        it.pass_by(1)
+        after = it.logs()
+        for name in "ab":
+            assert after[name]["green"] == before[name]["green"], "a minority orders nothing"
+            assert after[name]["own"]["messages"] > before[name]["own"]["messages"], "and goes on accepting"
+        # The majority becomes a minority, and an author of the old minority carries what it accepted to the new one.
+        cluster.partition([["a", "c"], ["b"], ["d", "e"]])
+        cluster.wait_for(timeout_s=BUSY_S)
+        it.pass_by(0.5)
+        cluster.partition([["a", "c", "d"], ["b", "e"]])
+        cluster.wait_for(timeout_s=BUSY_S)
+        it.orders_on("a", "c", "d")
+        cluster.crash("d")
+        cluster.pause("c")
+        it.pass_by(1)
+        cluster.resume("c")
+        cluster.restart("d", timeout_s=LONG_S)
+        cluster.heal()
+        end = it.finish()
+        assert end.counts.failures == 1
+        assert end.outcome.judgement.receipts > 500
