@@ -123,7 +123,11 @@ class Campaign:
         return kind
 
     def do(self, kind: str) -> None:
-        what = getattr(self, f"_{kind.replace('-', '_')}")()
+        try:
+            what = getattr(self, f"_{kind.replace('-', '_')}")()
+        except Unavailable:
+            self.check()  # a site that has ended is the better reason
+            raise
         self.faults[kind] += 1
         self._tell(f"{kind} {what}")
         if kind in BREAKS:

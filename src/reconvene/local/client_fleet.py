@@ -89,8 +89,8 @@ class ClientFleet(Generic[R]):
                 raise Unavailable(f"a client process did not end in {_END_S:g} s: see {self.log}") from None
             except msgspec.MsgspecError as error:
                 raise Unavailable(
-                    f"a client process ended with {process.returncode}, and {len(told)} bytes of what it saw ({error}):"
-                    f" see {self.log}"
+                    f"a client process ended with {process.returncode} and {len(told)} bytes of what it saw:"
+                    f" {error}; see {self.log}"
                 ) from None
         return found
 
