@@ -6,8 +6,8 @@ Bounded: what is not durable is bounded by the replica's limits, what is cached 
 from collections.abc import Iterable, Mapping
 
 from reconvene.corel.batch import BatchId, Heading, decode_heading
+from reconvene.corel.damage import Damaged
 from reconvene.corel.layout import body_key
-from reconvene.errors import Malformed
 from reconvene.storage.tables import Reader
 
 __all__ = ["Bodies"]
@@ -45,18 +45,18 @@ class Bodies:
             self._bytes -= len(cached.pop(oldest))
 
     def get(self, batch: BatchId) -> bytes:
-        """Raises Malformed where stable storage lacks it or holds something else."""
+        """Raises Damaged where stable storage lacks it or holds something else."""
         body = self._fresh.get(batch) or self._cached.get(batch)
         if body is None:
             body = self._tables.get(body_key(batch))
             if body is None:
-                raise Malformed(f"the log's storage lacks batch {batch.author}:{batch.first}")
+                raise Damaged(f"the log's storage lacks batch {batch.author}:{batch.first}")
         return body
 
     def heading(self, batch: BatchId) -> Heading:
         heading = decode_heading(self.get(batch))
         if heading.id != batch:
-            raise Malformed(f"the log's storage has {heading.id} in the place of {batch}")
+            raise Damaged(f"the log's storage has {heading.id} in the place of {batch}")
         return heading
 
     def forget(self, last: Mapping[int, int]) -> None:

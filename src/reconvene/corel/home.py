@@ -112,8 +112,9 @@ class Home:
 
     def _change(self, heading: Heading) -> ReplicaSet | None:
         """The set that the batch makes of the present one; None where it was made for another."""
+        body = self.queue.bodies.get(heading.id)
         try:
-            change = decode_change(messages_of(self.queue.bodies.get(heading.id))[0])
+            change = decode_change(messages_of(body)[0])
         except Malformed:
             return None  # the same bytes, and the same answer, at every replica
         return change.result if applies(change, self.record.replicas) else None
@@ -218,8 +219,9 @@ class Home:
         sets = [self.record.replicas]
         for entry in self.queue.pending():
             if entry.heading.kind is Kind.CHANGE:
+                body = self.queue.bodies.get(entry.heading.id)
                 try:
-                    change = decode_change(messages_of(self.queue.bodies.get(entry.heading.id))[0])
+                    change = decode_change(messages_of(body)[0])
                 except Malformed:
                     continue
                 if applies(change, sets[-1]):

@@ -17,6 +17,7 @@ from reconvene.corel.accepting import Accepting
 from reconvene.corel.barriers import Barriers
 from reconvene.corel.batch import BatchId, Heading, Kind, Timestamp, decode_heading
 from reconvene.corel.bodies import Bodies
+from reconvene.corel.damage import Damaged, Guarded
 from reconvene.corel.durable import Durable
 from reconvene.corel.events import Accepted, Color, LogEvent, Logged, PrimaryLost
 from reconvene.corel.feeding import Feeding
@@ -105,6 +106,7 @@ class Replica:
         Raises Malformed where that makes no sense, Unavailable where it was written by a newer program.
         """
         self.limits = limits or LogLimits()
+        tables = Guarded(tables)
         record, base = load_record(tables), load_base(tables)
         durable = Durable()
         bodies = Bodies(tables, self.limits.cache_bytes)
@@ -345,6 +347,8 @@ class Replica:
                     self.snapshots.receive(sender, payload)
                 elif kind in _HANDLED:
                     self._deliver_control(sender, kind, payload)
+            except Damaged:
+                raise
             except Malformed:
                 self.malformed += 1
 
@@ -473,7 +477,8 @@ class Replica:
         return None
 
     def unsent(self, payload: bytes) -> None:
-        """The site had no room for what `next_data` gave."""
+        """The site had no room for what `next_data` gave, and for the acknowledgement on it."""
+        self._told = -1
         heading = decode_heading(decode_data(payload).body)
         self._sent = BatchId(heading.author, heading.first - 1)
 
@@ -482,8 +487,12 @@ class Replica:
         ordering = self._ordering
         if ordering is None or not ordering.primary or ordering.logged == self._told:
             return None
-        self._told = ordering.logged
         return encode_ack(ordering.logged, self._durable_green)
+
+    def acknowledged(self) -> None:
+        """The site took what `next_ack` gave."""
+        if self._ordering is not None:
+            self._told = self._ordering.logged
 
     def synced(self, token: int) -> None:
         queue = self.queue

@@ -4,11 +4,14 @@ Inputs go to the parts; `flush` ends the turn. What the replica sends are messag
 kinds that groups leave to others.
 """
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
-from reconvene.core.effects import Effects
+from reconvene.core.effects import Effects, Event
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.core.groups.groups import Groups
+from reconvene.corel.damage import Damaged
 from reconvene.corel.replica import LogEffects, Replica
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import Service
@@ -44,16 +47,30 @@ class Stack:
         replica = self.replica
         replica.close_batches(time)
         effects, processes = self.groups.flush(now)
-        replica.take(effects.events)
+        self._take(effects.events)
         while self._speak(now):
             more, others = self.groups.flush(now, len(effects.events))
-            replica.take(more.events)
+            self._take(more.events)
             effects.persist += more.persist
             effects.events += more.events
             effects.datagrams += more.datagrams
             effects.unsent += more.unsent
             processes += others
         return Turn(effects, processes, replica.flush(now))
+
+    def logged(self, token: int) -> None:
+        """The log's write of this token is on stable storage."""
+        self._guarded(lambda: self.replica.synced(token))
+
+    def _take(self, events: list[Event]) -> None:
+        self._guarded(lambda: self.replica.take(events))
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        if self.damage is None:
+            try:
+                work()
+            except Damaged as error:
+                self.damage = str(error)
 
     def _speak(self, now: int) -> bool:
         """Hands the site what the replica has to say; tells whether that was anything."""
@@ -87,8 +104,8 @@ class Stack:
                 break
             spoken = True
         ack = replica.next_ack()
-        if ack is not None:
-            # First in, first out: it need not wait for its place in the order.
-            groups.submit_other(Service.FIFO, (ack,), now)
+        # First in, first out: it need not wait for its place in the order.
+        if ack is not None and groups.submit_other(Service.FIFO, (ack,), now):
+            replica.acknowledged()
             spoken = True
         return spoken

@@ -183,7 +183,7 @@ class SiteEngine:
 
     def _logged(self, tokens: list[int]) -> None:
         for token in tokens:
-            self._replica.synced(token)
+            self._stack.logged(token)
         self._notes.disk_takes()
         self._turn()
 

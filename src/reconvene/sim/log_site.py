@@ -97,7 +97,7 @@ class LogSite:
         self.stack.groups.synced(token, now)
 
     def logged(self, token: int, now: int) -> None:
-        self.replica.synced(token)
+        self.stack.logged(token)
 
     def tick(self, now: int) -> None:
         self.stack.groups.tick(now)
