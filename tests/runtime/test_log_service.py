@@ -171,6 +171,27 @@ def test_a_minority_accepts_until_its_limit_and_goes_on_when_it_has_room() -> No
         asyncio.run(scenario(directory))
 
 
+def test_a_log_that_reaches_its_limit_on_disk_takes_nothing_more(log_lines: LogLines) -> None:
+    async def fill(log: LogService) -> int:
+        for taken in range(200):
+            try:
+                await log.ordered(first(log, [bytes(1 << 19)]))
+            except Unavailable as error:
+                return taken if "log.max_bytes" in str(error) else 0
+        raise AssertionError("it has no limit")
+
+    async def scenario(directory: Path) -> None:
+        told = configs(directory, "a", max_bytes=40 << 20, red_bytes=16 << 20, snapshot_bytes=1 << 20)
+        async with sites(*told) as (engine,):
+            assert 70 < await fill(of(engine)) < 90
+            assert "log.max_bytes" in engine.storage()
+            assert of(engine).read(0, 1, 1)[0].messages == [bytes(1 << 19)]
+            assert sum("the log is full" in line for line in log_lines.lines) == 1
+
+    with short_dir() as directory:
+        asyncio.run(scenario(directory))
+
+
 def test_a_site_that_takes_no_part() -> None:
     async def scenario(directory: Path) -> None:
         a, b, c = configs(directory, "abc")

@@ -41,6 +41,8 @@ _FAREWELLS = 3
 _FAREWELL_GAP_S = 0.02
 """A leave is told more than once: datagrams get lost."""
 _GROUPS_SHOWN = 100
+_RESERVE_BYTES = 256 << 20
+"""Of storage beyond the log's limit: what others had accepted, truncation and the site's record need room still."""
 
 
 class SiteEngine:
@@ -72,6 +74,8 @@ class SiteEngine:
         self._tables: Tables
         """The log's: the store, or, where the site takes no part, in memory."""
         self._trace: SiteTrace | None = None
+        self._full = False
+        """The log has reached its limit, and takes nothing until some of it is truncated."""
 
     # -- start and stop
 
@@ -79,7 +83,7 @@ class SiteEngine:
         """Boots the site: a new incarnation is synced before anyone hears of it."""
         self._loop = asyncio.get_running_loop()
         config = self.config
-        self._store = LmdbStore(config.dir / "store", config.log.max_bytes)
+        self._store = LmdbStore(config.dir / "store", config.log.max_bytes + _RESERVE_BYTES)
         try:
             self._boot(monotonic_ns())
         except BaseException:
@@ -185,7 +189,14 @@ class SiteEngine:
         for token in tokens:
             self._stack.logged(token)
         self._notes.disk_takes()
+        self._look_for_room()
         self._turn()
+
+    def _look_for_room(self) -> None:
+        full = self._tables is self._store and self._store.used_bytes >= self.config.log.max_bytes
+        if full != self._full:
+            self._full = full
+            self._notes.full(full, self.config.log.max_bytes)
 
     def _write(self, log: LogEffects, persist: list[Persist]) -> None:
         """Everything that a turn wants on stable storage, as one transaction."""
@@ -270,7 +281,11 @@ class SiteEngine:
         if self._stopping:
             return f"site {self.config.name} is stopping"
         trouble = self._keeper.trouble
-        return None if trouble is None else f"site {self.config.name}: storage refuses: {trouble}"
+        if trouble is not None:
+            return f"site {self.config.name}: storage refuses: {trouble}"
+        if self._full:
+            return f"site {self.config.name}: the log has reached its limit, log.max_bytes"
+        return None
 
     # -- processes
 
@@ -304,7 +319,8 @@ class SiteEngine:
         return self._service if self.config.log.enabled else None
 
     def storage(self) -> str:
-        return self._keeper.trouble or self._service.damage or "ok"
+        full = "the log has reached log.max_bytes" if self._full else None
+        return self._keeper.trouble or self._service.damage or full or "ok"
 
     def health(self) -> str:
         if self._site.phase != "operational" or not self._groups.settled:

@@ -67,6 +67,10 @@ class SiteNotes:
             self._refusing = False
             event(self._log, logging.WARNING, "storage takes writes again")
 
+    def full(self, full: bool, limit: int) -> None:
+        what = "the log is full; nothing is accepted" if full else "the log has room again"
+        event(self._log, logging.ERROR if full else logging.WARNING, what, limit=limit)
+
     def damaged(self, why: str) -> None:
         event(self._log, logging.ERROR, "storage is damaged; nothing is accepted", why=why)
 

@@ -68,6 +68,13 @@ class LmdbStore:
             self._env.close()
             raise
 
+    @property
+    def used_bytes(self) -> int:
+        """What the values take, in whole pages; what was deleted is used again, and does not count."""
+        stat = self._env.stat()
+        pages: int = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
+        return pages * int(stat["psize"])
+
     # -- reading
 
     def get(self, key: bytes | str) -> bytes | None:
