@@ -263,6 +263,7 @@ class Replicas:
             self._say(conf, replica.name, Service.AGREED, data)
         if (ack := replica.next_ack()) is not None:
             self._say(conf, replica.name, Service.FIFO, ack)
+            replica.acknowledged()
         return len(conf.stream) > said
 
     def _say(self, conf: Conf, sender: str, service: Service, payload: bytes) -> None:
