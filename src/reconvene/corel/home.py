@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, msgpack
 
 from reconvene.corel.batch import Heading, Kind, Timestamp, messages_of
+from reconvene.corel.damage import Damaged
 from reconvene.corel.durable import Durable
 from reconvene.corel.events import Accepted, Green, LogEvent
 from reconvene.corel.layout import BASE, Base, Record, decode_place, green_key, position_of
@@ -176,18 +177,24 @@ class Home:
             yield waiting.heading
 
     def placed(self, start: int, end: int) -> Iterator[tuple[Heading, Timestamp, bool]]:
-        """Batches that are green or yellow here, from one position to before another: heading, timestamp, marked."""
+        """Batches that are green or yellow here, from one position to before another: heading, timestamp, marked.
+
+        Who asks may take its time: what was recent when it began may be on stable storage alone when it comes there.
+        """
         queue = self.queue
         recent = queue.recent
-        for key, value in self.tables.scan(green_key(start), green_key(min(end, recent.start))):
-            place = decode_place(value)
-            start = position_of(key) + place.count
-            yield queue.bodies.heading(place.id), place.timestamp, place.marked
-        for heading, place in recent.places(start):
-            if start >= end:
-                return
-            start += place.count
-            yield heading, place.timestamp, place.marked
+        while start < min(end, queue.green):
+            before = start
+            for key, value in self.tables.scan(green_key(start), green_key(min(end, recent.start))):
+                place = decode_place(value)
+                start = position_of(key) + place.count
+                yield queue.bodies.heading(place.id), place.timestamp, place.marked
+            while start < end and (found := recent.at(start)) is not None:
+                heading, place = found
+                start += place.count
+                yield heading, place.timestamp, place.marked
+            if start == before:
+                raise Damaged(f"the log's storage lacks what is green at {start}")
         for entry in queue.yellow:
             if start >= end:
                 return

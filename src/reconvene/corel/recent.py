@@ -1,6 +1,6 @@
 """The last green batches, by position: at least those that stable storage does not show as green yet."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from reconvene.corel.batch import Heading
@@ -50,10 +50,12 @@ class Recent:
         for index in range(self._holding(position), len(self._positions)):
             yield self._positions[index], self._headings[index]
 
-    def places(self, position: int) -> Iterator[tuple[Heading, Place]]:
-        """The same with what storage will hold of each."""
-        for index in range(self._holding(position), len(self._positions)):
-            yield self._headings[index], self._places[index]
+    def at(self, position: int) -> tuple[Heading, Place] | None:
+        """The batch that begins at this position, with what storage will hold of it; None: it is not here."""
+        at = bisect_left(self._positions, position)
+        if at == len(self._positions) or self._positions[at] != position:
+            return None
+        return self._headings[at], self._places[at]
 
     def _holding(self, position: int) -> int:
         at = max(bisect_right(self._positions, position) - 1, 0)
