@@ -193,7 +193,7 @@ class Line(Struct, array_like=True, frozen=True):
 def decode_line(stored: bytes) -> Line:
     try:
         return msgpack.decode(stored, type=Line)
-    except DecodeError as error:
+    except (DecodeError, ValueError) as error:
         raise Malformed(f"the log's green line: {error}") from None
 
 
@@ -207,12 +207,12 @@ def decode_record(stored: bytes) -> Record:
                 f"the log was written by a newer program: format {number}; this one knows up to {FORMAT}"
             )
         return msgpack.decode(stored, type=Record)
-    except DecodeError as error:
+    except (DecodeError, ValueError) as error:
         raise Malformed(f"the log's record: {error}") from None
 
 
 def decode_base(stored: bytes) -> Base:
     try:
         return msgpack.decode(stored, type=Base)
-    except DecodeError as error:
+    except (DecodeError, ValueError) as error:
         raise Malformed(f"the log's base: {error}") from None

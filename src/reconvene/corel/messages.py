@@ -31,6 +31,18 @@ _DATA = Layout(">BBQQ")
 _ACK = Layout(">BQQ")
 
 Number = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Author = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
+Count = Annotated[int, Meta(ge=1, lt=1 << 32)]
+Stamp = Annotated[tuple[Number, ...], Meta(min_length=1, max_length=8)]
+"""A timestamp of another's. All of these are what stable storage can hold."""
+
+
+class Id(NamedTuple):
+    """A BatchId of another's."""
+
+    author: Author
+    first: Number
+
 
 
 class Data(NamedTuple):
@@ -172,9 +184,12 @@ def decode(payload: bytes, form: type[M]) -> M:
     if decoder is None:
         decoder = _DECODERS[form] = msgpack.Decoder(form)
     try:
-        return decoder.decode(memoryview(payload)[1:])  # type: ignore[return-value]
-    except (DecodeError, RecursionError) as error:
+        message: M = decoder.decode(memoryview(payload)[1:])  # type: ignore[assignment]
+    except (DecodeError, ValueError, RecursionError) as error:
         raise Malformed(f"a message of the log: {error}") from None
+    if isinstance(message, State | Force):
+        check_replicas(message.replicas)
+    return message
 
 
 def encode_data(marked: bool, acknowledged: int, green: int, body: bytes) -> bytes:

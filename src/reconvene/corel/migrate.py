@@ -28,7 +28,7 @@ def version_of(tables: Reader) -> int | None:
         return None
     try:
         version = msgpack.decode(stored, type=dict[str, object]).get("format")
-    except DecodeError as error:
+    except (DecodeError, ValueError) as error:
         raise Malformed(f"the log's record: {error}") from None
     if not isinstance(version, int):
         raise Malformed(f"the log's record: its format is {version!r}")

@@ -277,7 +277,7 @@ class Snapshots:
         """Raises Malformed."""
         try:
             message = _MESSAGES.decode(memoryview(payload)[1:])
-        except (DecodeError, RecursionError) as error:
+        except (DecodeError, ValueError, RecursionError) as error:
             raise Malformed(f"a message about snapshots: {error}") from None
         if sender not in self._members:
             return
@@ -418,7 +418,7 @@ def decode_meta(stored: bytes) -> Meta:
                 f"a snapshot was written by a newer program: version {version}; this one knows up to {VERSION}"
             )
         return _META.decode(stored)
-    except (DecodeError, IndexError) as error:
+    except (DecodeError, ValueError, IndexError) as error:
         raise Malformed(f"what is known of a snapshot: {error}") from None
 
 
