@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -27,19 +28,21 @@ class ClientFleet(Generic[R]):
     """`quiet` ends their writing, `reports` ends them; leaving the `with` block kills them.
 
     A process reads its job, a line of JSON, from standard input. A second line ends its writing: it answers `DRAINED`
-    when nothing of what it wrote is open. At the end of its input it prints its report, and ends.
+    when nothing of what it wrote is open. At the end of its input it writes its report into the file that is its
+    argument, and ends.
     """
 
     def __init__(self, module: str, jobs: Sequence[Struct], log: Path, report: type[R], drain_s: float) -> None:
         """One process for each job; what they say to stderr is appended to `log`."""
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._scratch = TemporaryDirectory(prefix="reconvene-")
         self._report = report
         self._drain_s = drain_s
         self.log = log
         with log.open("ab") as said:
-            for job in jobs:
+            for number, job in enumerate(jobs):
                 process = subprocess.Popen(
-                    [sys.executable, "-m", module],
+                    [sys.executable, "-m", module, str(self._file(number))],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=said,
@@ -57,6 +60,7 @@ class ClientFleet(Generic[R]):
         for process in self._processes:
             process.kill()
             process.communicate()
+        self._scratch.cleanup()
 
     @property
     def pids(self) -> list[int]:
@@ -80,19 +84,20 @@ class ClientFleet(Generic[R]):
 
     def reports(self) -> list[R]:
         """Ends them, and gives what each saw."""
-        found = []
         for process in self._processes:
             try:
-                told, _ = process.communicate(timeout=_END_S)
-                found.append(msgspec.json.decode(told, type=self._report))
+                process.communicate(timeout=_END_S)
             except subprocess.TimeoutExpired:
                 raise Unavailable(f"a client process did not end in {_END_S:g} s: see {self.log}") from None
-            except msgspec.MsgspecError as error:
-                raise Unavailable(
-                    f"a client process ended with {process.returncode} and {len(told)} bytes of what it saw:"
-                    f" {error}; see {self.log}"
-                ) from None
-        return found
+            if process.returncode:
+                raise Unavailable(f"a client process ended with {process.returncode}: see {self.log}")
+        return [
+            msgspec.json.decode(self._file(number).read_bytes(), type=self._report)
+            for number in range(len(self._processes))
+        ]
+
+    def _file(self, number: int) -> Path:
+        return Path(self._scratch.name) / f"report-{number}"
 
     def _say(self, process: "subprocess.Popen[bytes]", line: bytes) -> None:
         assert process.stdin is not None, "it was made with a pipe"

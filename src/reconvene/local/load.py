@@ -1,10 +1,10 @@
 """Clients that write and read for as long as they are told to, and check what they read.
 
-    python -m reconvene.local.load < JOB
+    python -m reconvene.local.load REPORT < JOB
 
 A process of its own, so that sites have clients as in life. The first line of its standard input is a `Job`; a second
 line, whatever it says, ends the writing, and it answers with a line of its own when all that it wrote has come back.
-At the end of its input it prints what it saw, a `Report`, and ends.
+At the end of its input it writes what it saw, a `Report`, into the file REPORT, and ends.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
@@ -307,7 +308,7 @@ def main() -> int:
     job = msgspec.json.decode(first_line(), type=Job)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         report = runner.run(_main(job))
-    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+    Path(sys.argv[1]).write_bytes(msgspec.json.encode(report))
     return 0
 
 

@@ -1,6 +1,6 @@
 """Clients that append to the log and follow it for as long as they are told to, and keep what they were told.
 
-    python -m reconvene.local.log_load < JOB
+    python -m reconvene.local.log_load REPORT < JOB
 
 A process of its own, as `ClientFleet` has them. A client has three writers on one connection: one that appends single
 messages, many at a time; one that appends bursts; and one that names its messages itself, and appends them again
@@ -12,6 +12,7 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
@@ -244,7 +245,7 @@ def main() -> int:
     job = msgspec.json.decode(first_line(), type=LogJob)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         report = runner.run(_main(job))
-    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+    Path(sys.argv[1]).write_bytes(msgspec.json.encode(report))
     return 0
 
 

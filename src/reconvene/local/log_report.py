@@ -8,6 +8,9 @@ from reconvene.local.soak_report import dropped_line, fault_lines, growth, memor
 
 __all__ = ["complaints", "lines", "part_line"]
 
+_KEPT_BYTES = 64 << 20
+"""Of the log a site has up to 32 MiB in memory to read from, and what a partition left to be sent and ordered."""
+
 
 def complaints(parts: Sequence[LogPart], least_rate: float) -> list[str]:
     """What does not hold, one line each."""
@@ -15,7 +18,7 @@ def complaints(parts: Sequence[LogPart], least_rate: float) -> list[str]:
     rate = _sum(parts, "receipts") / sum(part.load_s for part in parts)
     if rate < least_rate:
         found.append(f"{rate:,.0f} receipts a second, at least {least_rate:,.0f} expected")
-    return found + growth(parts)
+    return found + growth(parts, _KEPT_BYTES)
 
 
 def part_line(part: LogPart) -> str:
@@ -55,7 +58,7 @@ def lines(parts: Sequence[LogPart]) -> Iterator[str]:
     cases = sum(sum(part.cases.values()) for part in parts)
     yield f"verified        {events:,} events, {cases:,} cases, {sum(part.violations for part in parts)} violations"
     yield dropped_line(parts)
-    yield from memory_lines(parts)
+    yield from memory_lines(parts, _KEPT_BYTES)
 
 
 def _sum(parts: Sequence[LogPart], name: str) -> int:

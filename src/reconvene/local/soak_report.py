@@ -33,8 +33,9 @@ class AnyPart(Protocol):
     def breaks(self) -> int: ...
 
 
-def grown(life: Life) -> bool:
-    return life.warm_bytes is not None and life.last_bytes > (1 + GROWTH) * life.warm_bytes + GROWTH_BYTES
+def grown(life: Life, spare: int = 0) -> bool:
+    """`spare`: bytes that it may fill besides."""
+    return life.warm_bytes is not None and life.last_bytes > (1 + GROWTH) * life.warm_bytes + GROWTH_BYTES + spare
 
 
 def complaints(parts: Sequence[Part], least_rate: float) -> list[str]:
@@ -47,13 +48,13 @@ def complaints(parts: Sequence[Part], least_rate: float) -> list[str]:
     return found + growth(parts)
 
 
-def growth(parts: Sequence[AnyPart]) -> list[str]:
+def growth(parts: Sequence[AnyPart], spare: int = 0) -> list[str]:
     """Sites whose memory grew."""
     return [
         f"part {part.number}: site {life.site} grew from {_mib(life.warm_bytes)} to {_mib(life.last_bytes)}"
         for part in parts
         for life in part.lives
-        if grown(life)
+        if grown(life, spare)
     ]
 
 
@@ -117,12 +118,12 @@ def dropped_line(parts: Sequence[AnyPart]) -> str:
     return f"not taken in    {each or 'nothing'}"
 
 
-def memory_lines(parts: Sequence[AnyPart]) -> Iterator[str]:
+def memory_lines(parts: Sequence[AnyPart], spare: int = 0) -> Iterator[str]:
     yield f"memory          in one life of a site: at the start, after {WARM_S:.0f} s, at the end"
     for part in parts:
         for life in part.lives:
             mark = " (spared)" if life.site == part.spared else ""
-            flag = " GREW" if grown(life) else ""
+            flag = " GREW" if grown(life, spare) else ""
             yield (
                 f"  part {part.number:>2} {life.site}  {life.age_s:>5.0f} s  {_mib(life.born_bytes):>10}"
                 f"  {_mib(life.warm_bytes):>10}  {_mib(life.last_bytes):>10}{mark}{flag}"
