@@ -129,6 +129,8 @@ def test_bad_input(shell: Shell, tmp_path: Path) -> None:
     assert "Missing command" in shell.refused()
     assert "expected messages" in shell.refused("append", *where)
     assert "not both" in shell.refused("append", "x", "-", *where)
+    assert "expected --session" in shell.refused("append", "x", "--number", 2, *where)
+    assert "--site a: expected --dir" in shell.refused("append", "x", "--node", "site.sock", "--site", "a")
     assert "either --dir DIR or --node ADDR" in shell.refused("append", "x")
     assert "--to 1: expected" in shell.refused("read", "--from", 3, "--to", 1, *where)
     assert "the log ends at" in shell.refused("read", "--from", 10**9, *where)
@@ -145,7 +147,7 @@ def test_bad_input(shell: Shell, tmp_path: Path) -> None:
     assert "there is no data.mdb" in shell.refused("check", tmp_path)
     assert "its site is running" in shell.refused("check", LocalCluster(shell.directory).layout.data("a"))
     assert "expected a copy" in shell.refused("restore", tmp_path / "none", tmp_path / "to")
-    assert "--site : expected one of a, b, c" in shell.refused("backup", tmp_path / "copy", *where)
+    assert "log backup: expected --site with one of a, b, c" in shell.refused("backup", tmp_path / "copy", *where)
     assert "No such file" in shell.refused("append", "x", "--node", tmp_path / "no.sock")
 
 

@@ -43,6 +43,8 @@ class Target:
     def __post_init__(self) -> None:
         if (self.directory is None) == (self.node is None):
             raise Malformed("expected either --dir DIR or --node ADDR")
+        if self.site is not None and self.directory is None:
+            raise Malformed(f"--site {self.site}: expected --dir DIR with it; --node ADDR names its site itself")
 
     def look(self) -> Look:
         """How to see how the sites are, again and again."""

@@ -46,7 +46,9 @@ def append_command(
     session: Annotated[
         str | None, typer.Option(metavar="NAME", help="A session of your own: a message is taken once …")
     ] = None,
-    number: Annotated[int, typer.Option(metavar="N", min=1, help="… the first one's number in it.")] = 1,
+    number: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="… the first one's number in it; default: 1.")
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(metavar="S", min=0.001, help="Give up after so many seconds without an answer.")
     ] = None,
@@ -57,10 +59,12 @@ def append_command(
         raise Malformed("log append: expected messages, or - for standard input's lines")
     if "-" in messages and len(messages) > 1:
         raise Malformed("log append: expected messages or -, not both")
+    if number is not None and session is None:
+        raise Malformed("--number: expected --session with it")
     target = Target(directory, node, key, tls, site)
     own = None if session is None else session.encode(errors="surrogateescape")
     taken = _Taken()
-    asyncio.run(_append(target, messages, taken, ordered, own, number, timeout, quiet=as_json))
+    asyncio.run(_append(target, messages, taken, ordered, own, number or 1, timeout, quiet=as_json))
     if as_json:
         print_json(
             {
@@ -93,7 +97,7 @@ async def _append(
             try:
                 await _append_piece(site.log, piece, taken, ordered, session, number + taken.count, timeout, quiet)
             except OutcomeUnknown as error:
-                taken.trouble = f"after {taken.count} messages: {error}"
+                taken.trouble = f"{taken.count} taken so far: {error}"
                 return
 
 
@@ -111,15 +115,20 @@ async def _append_piece(
     ids = receipts.ids
     taken.count += len(piece)
     taken.again += receipts.again
-    positions = list(await receipts.ordered(timeout)) if ordered else []
-    if quiet:
-        taken.ids += ids
-        taken.positions += positions
-    else:
-        for at, found in enumerate(ids):
-            shown = found or "taken before"
-            print(f"{shown} {positions[at]}" if ordered else shown)
-        sys.stdout.flush()
+    taken.ids += ids if quiet else ()
+    positions: list[int] = []
+    try:
+        if ordered:
+            positions = list(await receipts.ordered(timeout))
+    finally:
+        # Without positions where they did not come in time: it is durable all the same.
+        if quiet:
+            taken.positions += positions
+        else:
+            for at, found in enumerate(ids):
+                shown = found or "taken before"
+                print(f"{shown} {positions[at]}" if positions else shown)
+            sys.stdout.flush()
 
 
 async def _pieces(messages: list[str]) -> AsyncIterator[list[bytes]]:

@@ -56,5 +56,6 @@ def _data_of(directory: Path | None, site: str | None) -> Path:
     assert directory is not None, "one of both was given"
     cluster = LocalCluster(directory)
     if site not in cluster.names:
-        raise Malformed(f"--site {site or ''}: expected one of {', '.join(cluster.names)}")
+        given = "log backup" if site is None else f"--site {site}"
+        raise Malformed(f"{given}: expected --site with one of {', '.join(cluster.names)}")
     return cluster.layout.data(site)

@@ -9,6 +9,7 @@ import typer
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.cli.log_status import quorum_words
 from reconvene.errors import Malformed, Unavailable
 
 __all__ = ["parse_quorum", "replicas_command"]
@@ -55,7 +56,7 @@ def replicas_command(
         console().print(f"changed at position {done['position']}")
     for name, replica in dict(done["replicas"]).items():
         console().print(f"{name}  ordered {replica.get('green', '-')}, behind {replica.get('lag', '-')}")
-    console().print(f"quorum {done['quorum']}", markup=False)
+    console().print(f"quorum {quorum_words(done['quorum'])}", markup=False)
 
 
 async def _look(target: Target) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
 from reconvene.local import SiteView
 
-__all__ = ["status_command"]
+__all__ = ["quorum_words", "status_command"]
 
 _COLUMNS = ("primary", "ordered", "first", "yellow", "red", "behind")
 
@@ -29,7 +29,7 @@ def status_command(
     out.print(_table(views, logs))
     known = next((log for log in logs.values() if log is not None and log.get("replica")), None)
     if known is not None:
-        out.print(f"replicas {' '.join(known.get('replicas', ()))}, quorum {_quorum(known.get('quorum', {}))}")
+        out.print(f"replicas {' '.join(known.get('replicas', ()))}, quorum {quorum_words(known.get('quorum', {}))}")
 
 
 def _table(views: list[SiteView], logs: dict[str, dict[str, Any] | None]) -> Table:
@@ -63,7 +63,8 @@ def _table(views: list[SiteView], logs: dict[str, dict[str, Any] | None]) -> Tab
     return table
 
 
-def _quorum(quorum: dict[str, Any]) -> str:
+def quorum_words(quorum: dict[str, Any]) -> str:
+    """A quorum as people say it."""
     match quorum.get("kind"):
         case "weighted":
             weights = dict(quorum.get("weights", {}))

@@ -112,6 +112,8 @@ def _show(cluster: LocalCluster, views: list[SiteView], directory: Path) -> None
         f"reconvene watch --dir {directory}",
         f"reconvene listen --dir {directory} lobby            # and in another terminal:",
         f"reconvene send --dir {directory} lobby hello",
+        f"reconvene log append --dir {directory} hello    # durable, in one order with all others",
+        f"reconvene log read --dir {directory}",
         f"reconvene partition {first}{away} --dir {directory}",
         f"reconvene heal --dir {directory}",
         f"reconvene down --dir {directory}",

@@ -114,7 +114,10 @@ def _store_of(directory: Path) -> Path:
     for path in (directory / STORE, directory):
         if (path / "data.mdb").is_file():
             return path
-    raise Rejected(f"{directory}: expected a site's directory, or a copy of its storage: there is no data.mdb in it")
+    raise Rejected(
+        f"{directory}: expected a site's directory (`dir` in its file; DIR/sites/NAME/data of a local cluster), or a"
+        " copy of its storage: there is no data.mdb in it"
+    )
 
 
 @contextmanager
@@ -131,7 +134,7 @@ def _not_running(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise Unavailable(f"{directory}: its site is running: stop it first") from None
+            raise Unavailable(f"{directory}: its site is running: stop it first, or look at a copy of it") from None
         yield
     finally:
         os.close(file)
