@@ -34,7 +34,7 @@ def test_a_replica_is_added_and_another_removed() -> None:
                 b"before",
                 b"of the new one",
             ]
-            await of(b).change_replicas(remove="a")
+            assert await of(a).change_replicas(remove="a") == 3, "who removes itself is told so"
             await until(lambda: in_primary(b, 3)() and of(a).status()["replica"] is False)
             with pytest.raises(Rejected, match="site a keeps no replica of the log"):
                 of(a).append([b"x"])

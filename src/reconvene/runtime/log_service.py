@@ -82,6 +82,10 @@ class LogService:
         """What happened is durable, and recorded."""
         queue = self._replica.queue
         if queue.own != self._own:
+            # What became green before that is known, such as the very change that removed it.
+            for event in events:
+                if type(event) is Green and event.batch.author == self._own:
+                    self._receipts.green(event.batch, event.position)
             self._renumbered()
         receipts = self._receipts
         accepted = 0
