@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.request import urlopen
@@ -29,7 +29,7 @@ README = (ROOT / "README.md").read_text()
 SECTIONS: dict[str, str] = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL))
 PLAY = "/tmp/play"
 PORTS = ("7001", "7002", "7003", "7080")
-GOES_ON = re.compile(r"reconvene (listen|node(?!.*--check)) ")
+GOES_ON = re.compile(r"reconvene (listen|log follow|node(?!.*--check)) ")
 """Commands that run until they are told to end: they get a terminal of their own."""
 
 
@@ -88,7 +88,7 @@ def test_a_wrong_answer_is_caught(shown: list[str]) -> None:
 @contextmanager
 def going_on(arguments: list[str], directory: Path, until: str) -> Iterator[Callable[[], str]]:
     """Runs beside, from when it has printed `until`; gives what ends it as Ctrl-C does, and tells what it printed."""
-    output = directory / "printed"
+    output = directory / f"printed-{arguments[0]}"
     with output.open("w") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "reconvene", *arguments], cwd=directory, stdout=out, stderr=subprocess.STDOUT
@@ -131,16 +131,16 @@ def run_program(code: str, directory: Path) -> str:
         [sys.executable, "-W", "error", "-c", code],
         cwd=directory, env=os.environ, check=False, capture_output=True, text=True, timeout=30,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    # A site in the program warns where the machine has other things to do.
+    assert (done.returncode, done.stderr.replace("stood still\n", "")) == (0, ""), done.stderr
     return done.stdout
 
 
 def test_a_cluster_and_its_clients(capsys: pytest.CaptureFixture[str]) -> None:
     programs = [code for code in blocks(SECTIONS["In a program"], "python") if PLAY in code]
-    assert len(programs) == 2
-    first, listening, *rest = steps(SECTIONS["Try it"])
-    assert GOES_ON.match(listening.command)
-    assert len(rest) == 8
+    assert len(programs) == 4
+    first, *rest = steps(SECTIONS["Try it"])
+    assert len(rest) == 14
     with short_dir() as directory:
         place = directory / "play"
 
@@ -149,10 +149,17 @@ def test_a_cluster_and_its_clients(capsys: pytest.CaptureFixture[str]) -> None:
 
         try:
             check(Step(first.command, list(map(here, first.shown))), call(here(first.command), capsys))
-            with going_on(shlex.split(here(listening.command))[1:], directory, until="primary\n") as end:
+            with ExitStack() as terminals:
+                ends: list[tuple[Step, Callable[[], str]]] = []
                 for step in rest:
-                    check(step, call(here(step.command), capsys))
-                check(listening, end())
+                    if GOES_ON.match(step.command):
+                        arguments = shlex.split(here(step.command))[1:]
+                        ends.append((step, terminals.enter_context(going_on(arguments, directory, until="\n"))))
+                    else:
+                        check(step, call(here(step.command), capsys))
+                assert len(ends) == 2
+                for step, end in ends:
+                    check(step, end())
             for code in programs:
                 assert run_program(here(code), directory)
             check(Step("", ["a b c: ended"]), call(f"reconvene down --dir {place}", capsys))
@@ -201,7 +208,7 @@ def test_nothing_is_left_out() -> None:
     """The tests above and below run every block but the picture of the layers."""
     run = [steps(SECTIONS[title]) for title in ("Try it", "On servers", "Simulate")]
     assert sum(map(len, run)) == len(steps(README)) == README.count("\n$ ")
-    assert len(blocks(README, "python")) == 4
+    assert len(blocks(README, "python")) == 6
     assert len(blocks(README, "toml")) == 1
     assert [block.split()[0] for block in blocks(README) if not block.startswith("$ ")] == ["make", "cli"]
 
