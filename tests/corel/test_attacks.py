@@ -1,9 +1,16 @@
 """Ways in which the log could be broken, each tried."""
 
 import pytest
+from msgspec import msgpack
 from tests.corel.by_hand import Replicas
 
+from reconvene.core.effects import Delivered
 from reconvene.corel import feeding, plan, recent
+from reconvene.corel.batch import Heading, Kind, encode_batch
+from reconvene.corel.layout import decode_base
+from reconvene.corel.messages import CLAIMS, ECHO, FEED, FORCE, PRIORITY, RED, SNAPSHOT, STATE
+from reconvene.errors import Malformed
+from reconvene.ids import Service
 
 
 def test_a_follower_is_fed_in_order_while_its_feeder_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +35,55 @@ def test_a_follower_is_fed_in_order_while_its_feeder_goes_on(monkeypatch: pytest
     replicas.run()
     assert replicas.log("c").step == "log: follow"
     assert replicas.green("c") == [f"m{number}" for number in range(300)] == replicas.green("a")
+
+
+_TEXT = b"\xa1\xff"
+"""Of a length, but no UTF-8."""
+_BODY = encode_batch(Heading(Kind.DATA, 1, 1, 1, 1, 0), [b"x"])
+
+
+def _sets() -> list[object]:
+    """Replica sets that are none."""
+    names = [[0, "a"], [1, "b"], [2, "c"]]
+    return [
+        [0, 0, names, 3, {"kind": "none"}],
+        [0, 0, [], 3, {"kind": "majority"}],
+        [0, 0, names, 3, {"kind": "grid", "rows": [["a"], []]}],
+        [7, 7, [[0, "a"], [0, "a"]], 3, {"kind": "majority"}],
+    ]
+
+
+def _hostile() -> list[bytes]:
+    found = [bytes((kind, 0x92)) + _TEXT + b"\x01" for kind in (ECHO, FEED, STATE, FORCE)]
+    found.append(bytes((SNAPSHOT, 0x95, 4)) + _TEXT + b"\x01\x01\xc0")
+    for timestamp in ([-1], [1 << 63], [], [1] * 300):
+        item = [[1, 1], 1, timestamp, False, _BODY]
+        found.append(bytes((RED,)) + msgpack.encode([[item]]))
+        found.append(bytes((PRIORITY,)) + msgpack.encode([0, [item], True]))
+        found.append(bytes((CLAIMS,)) + msgpack.encode([[[[1, 1], timestamp]]]))
+    for replicas in _sets():
+        found.append(bytes((STATE,)) + msgpack.encode([True, b"", replicas, 1, 1, 0, 0, 0, {}, [], {}]))
+        found.append(bytes((FORCE,)) + msgpack.encode([replicas]))
+    return found
+
+
+@pytest.mark.parametrize("payload", _hostile(), ids=range(len(_hostile())))
+@pytest.mark.parametrize("opened", [False, True])
+def test_what_makes_no_sense_is_counted_and_does_no_harm(payload: bytes, opened: bool) -> None:
+    replicas = Replicas("abc")
+    conf = replicas.view(*"abc")
+    if opened:
+        replicas.run()
+    replica = replicas.log("a")
+    replica.take([Delivered(conf.name, 1, 1, Service.AGREED, 1, [payload], (conf.number, 1_000))])
+    replicas.run()
+    assert replica.malformed == 1
+    assert replica.primary
+
+
+def test_a_base_that_no_storage_can_hold_is_none() -> None:
+    sound = {"position": 3, "last_green": {0: 1}, "replicas": [0, 0, [[0, "a"]], 1, {"kind": "majority"}]}
+    assert decode_base(msgpack.encode(sound)).position == 3
+    for wrong in ({"position": -1}, {"last_green": {-1: 1}}, {"last_green": {1 << 16: 1}}, {"replicas": _sets()[0]}):
+        with pytest.raises(Malformed):
+            decode_base(msgpack.encode({**sound, **wrong}))

@@ -91,8 +91,12 @@ def entry(position: int, data: bytes) -> Entry:
 def test_states_pass_over_what_is_not_theirs_and_come_back_from_a_snapshot() -> None:
     for state in (MapState("x"), TallyState("x")):
         for position, data in enumerate(
-            (b"", b"\xff", b"text", b"\x93\xa5tally\xa1y\xa1k", b"\x93\xa3map\xa1y\xa1k")
-        ):
+            (
+                b"", b"\xff", b"text", b"\x93\xa5tally\xa1y\xa1k", b"\x93\xa3map\xa1y\xa1k",
+                b"\x93\xa3map\xa1\xff\xa1k", b"\x94\xa5tally\xa1\xff\xa1k\x01",
+                b"\x94\xa3map\xa1y\xa1k" + 5_000 * b"\x91" + b"\x90",
+            )
+        ):  # fmt: skip
             state.apply(entry(position, data))
         other = type(state)("x")
         other.restore(state.snapshot())

@@ -12,9 +12,9 @@ A batch's *body* is all of it, as it is stored and sent:
 from collections.abc import Sequence
 from enum import IntEnum
 from struct import Struct as Layout
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from msgspec import DecodeError, Struct, msgpack
+from msgspec import DecodeError, Meta, Struct, msgpack
 
 from reconvene.errors import Malformed
 
@@ -25,7 +25,10 @@ __all__ = [
 
 _LAYOUT = Layout(">BHQQIQI")
 
-Timestamp = tuple[int, ...]
+_MOST = 1 << 62
+Number = Annotated[int, Meta(ge=0, lt=_MOST)]
+
+Timestamp = tuple[Number, ...]
 """Of a batch: its delivery's, with its index in the frame. A message's own ends with its index in the batch."""
 
 
@@ -37,9 +40,9 @@ class Kind(IntEnum):
 
 
 class BatchId(NamedTuple):
-    author: int
+    author: Annotated[int, Meta(ge=0, lt=1 << 16)]
     """A replica's number in the log: never given to another one."""
-    first: int
+    first: Number
     """Counter of its first message among its author's, from 1, without gaps, across incarnations."""
 
 
@@ -97,7 +100,7 @@ def decode_heading(body: bytes) -> Heading:
     if len(body) < _LAYOUT.size:
         raise Malformed("a batch shorter than its heading")
     kind, author, incarnation, first, count, time, sources = _LAYOUT.unpack_from(body)
-    if count < 1 or first < 1 or kind not in _KINDS:
+    if count < 1 or not 1 <= first < _MOST - count or kind not in _KINDS:
         raise Malformed(f"a batch of kind {kind} with {count} messages from {first} on")
     return Heading(_KINDS[kind], author, incarnation, first, count, time, sources > 0)
 

@@ -18,11 +18,12 @@ The first byte tells the table. A colour changes by moving the small value.
 """
 
 from struct import Struct as Layout
+from typing import Annotated
 
-from msgspec import DecodeError, Struct, field, msgpack
+from msgspec import DecodeError, Meta, Struct, field, msgpack
 
-from reconvene.corel.batch import BatchId, Timestamp
-from reconvene.corel.replicas import ReplicaSet
+from reconvene.corel.batch import BatchId, Number, Timestamp
+from reconvene.corel.replicas import MAX_NUMBER, ReplicaSet, check_replicas
 from reconvene.errors import Malformed, Unavailable
 
 __all__ = [
@@ -49,6 +50,8 @@ LINE = b"\x0a"
 FOLDED = b"\x0b"
 VOIDS = b"\x0c"
 PIECES = b"\x0d"
+
+Author = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 
 _U64 = Layout(">Q")
 _PIECE = Layout(">QI")
@@ -170,8 +173,8 @@ class Record(Struct, kw_only=True):
 class Base(Struct, kw_only=True):
     """Everything green below `position`, folded together. Its bodies are gone."""
 
-    position: int = 0
-    last_green: dict[int, int] = field(default_factory=dict)
+    position: Number = 0
+    last_green: dict[Author, Number] = field(default_factory=dict)
     """By author: the counter of its last message below."""
     replicas: ReplicaSet
     time: int = 0
@@ -212,7 +215,10 @@ def decode_record(stored: bytes) -> Record:
 
 
 def decode_base(stored: bytes) -> Base:
+    """Raises Malformed, also where it comes from another replica and is nothing that storage could hold."""
     try:
-        return msgpack.decode(stored, type=Base)
-    except (DecodeError, ValueError) as error:
+        base = msgpack.decode(stored, type=Base)
+    except (DecodeError, ValueError, RecursionError) as error:
         raise Malformed(f"the log's base: {error}") from None
+    check_replicas(base.replicas)
+    return base

@@ -12,8 +12,9 @@ from typing import Annotated, NamedTuple, TypeVar
 
 from msgspec import DecodeError, Meta, Struct, msgpack
 
-from reconvene.corel.batch import BatchId, Timestamp
-from reconvene.corel.replicas import ReplicaSet
+from reconvene.corel.batch import BatchId, Number, Timestamp
+from reconvene.corel.layout import Author
+from reconvene.corel.replicas import ReplicaSet, check_replicas
 from reconvene.errors import Malformed
 
 __all__ = [
@@ -30,19 +31,9 @@ FEED, FOREIGN, FED = 30, 31, 32
 _DATA = Layout(">BBQQ")
 _ACK = Layout(">BQQ")
 
-Number = Annotated[int, Meta(ge=0, lt=1 << 62)]
-Author = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 Count = Annotated[int, Meta(ge=1, lt=1 << 32)]
-Stamp = Annotated[tuple[Number, ...], Meta(min_length=1, max_length=8)]
-"""A timestamp of another's. All of these are what stable storage can hold."""
-
-
-class Id(NamedTuple):
-    """A BatchId of another's."""
-
-    author: Author
-    first: Number
-
+Stamp = Annotated[Timestamp, Meta(min_length=1, max_length=8)]
+"""As far as stable storage can hold it."""
 
 
 class Data(NamedTuple):
@@ -64,7 +55,7 @@ class Stamped(Struct, array_like=True, frozen=True):
     """A marked red batch, and the timestamp under which its holder has it."""
 
     id: BatchId
-    timestamp: Timestamp
+    timestamp: Stamp
 
 
 class State(Struct, array_like=True, frozen=True):
@@ -82,10 +73,10 @@ class State(Struct, array_like=True, frozen=True):
     """The yellow line: how many are green or yellow."""
     base: Number
     """How many of the green ones are truncated."""
-    has: dict[int, int]
+    has: dict[Author, Number]
     """By author: the counter of its last message that the sender has."""
     marked: list[Stamped]
-    identities: dict[int, bytes]
+    identities: dict[Author, bytes]
 
 
 class Claims(Struct, array_like=True, frozen=True):
@@ -106,8 +97,8 @@ class Item(Struct, array_like=True, frozen=True):
     """A batch sent again with its original timestamp; without its body where everyone has it."""
 
     id: BatchId
-    count: int
-    timestamp: Timestamp
+    count: Count
+    timestamp: Stamp
     marked: bool
     body: bytes | None
 

@@ -20,7 +20,7 @@ from reconvene.quorum import Spec
 
 __all__ = [
     "MAJORITY", "MAX_NAME_BYTES", "MAX_NUMBER", "MAX_QUORUM_BYTES", "MAX_VERSION", "Change", "Replica", "ReplicaSet",
-    "applies", "decode_change", "decode_replicas", "encode_change", "encode_replicas",
+    "applies", "check_replicas", "decode_change", "decode_replicas", "encode_change", "encode_replicas",
 ]  # fmt: skip
 
 MAX_NAME_BYTES = 255
@@ -179,6 +179,14 @@ def decode_replicas(data: bytes) -> ReplicaSet:
     try:
         return _sound(_REPLICAS.decode(data))
     except (*_UNREADABLE, Rejected) as error:
+        raise Malformed(f"a replica set: {error}") from None
+
+
+def check_replicas(found: ReplicaSet) -> None:
+    """Of a set that came in something else. Raises Malformed."""
+    try:
+        _sound(found)
+    except Rejected as error:
         raise Malformed(f"a replica set: {error}") from None
 
 

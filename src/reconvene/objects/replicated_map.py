@@ -56,7 +56,7 @@ class MapState(StateMachine):
     def apply(self, entry: Entry) -> None:
         try:
             change = _command.decode(entry.data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, ValueError, RecursionError):
             return  # someone else's: what is not ours is passed over, never an error
         if change.map != self.name:
             return

@@ -47,7 +47,7 @@ class TallyState(StateMachine):
     def apply(self, entry: Entry) -> None:
         try:
             addition = _command.decode(entry.data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, ValueError, RecursionError):
             return  # someone else's
         if addition.tally == self.name:
             self.totals[addition.key] = self.totals.get(addition.key, 0) + addition.amount

@@ -128,7 +128,7 @@ def decode_subset(payload: bytes) -> tuple[frozenset[Process], bytes]:
         raise Malformed("a message to a subset that does not hold its names")
     try:
         return frozenset(_PROCESSES.decode(payload[start:end])), payload[end:]
-    except (DecodeError, RecursionError) as error:
+    except (DecodeError, ValueError, RecursionError) as error:
         raise Malformed(f"a message to a subset: {error}") from None
 
 
@@ -139,19 +139,19 @@ def encode(kind: int, content: Join | Leave | Tables) -> bytes:
 def decode_join(payload: bytes) -> Join:
     try:
         return _JOIN.decode(memoryview(payload)[1:])
-    except (DecodeError, RecursionError) as error:
+    except (DecodeError, ValueError, RecursionError) as error:
         raise Malformed(f"a join: {error}") from None
 
 
 def decode_leave(payload: bytes) -> Leave:
     try:
         return _LEAVE.decode(memoryview(payload)[1:])
-    except (DecodeError, RecursionError) as error:
+    except (DecodeError, ValueError, RecursionError) as error:
         raise Malformed(f"a leave: {error}") from None
 
 
 def decode_table(payload: bytes) -> Tables:
     try:
         return _TABLE.decode(memoryview(payload)[1:])
-    except (DecodeError, RecursionError) as error:
+    except (DecodeError, ValueError, RecursionError) as error:
         raise Malformed(f"a table: {error}") from None
