@@ -47,6 +47,8 @@ class Home:
         self.queue = queue
         self.durable = durable
         self.limits = limits
+        self.durable_green = queue.green
+        """The green line as stable storage has it."""
         self.events: list[LogEvent] = []
         self.outgoing: deque[tuple[Service, bytes]] = deque()
         """For the site to send in this configuration."""

@@ -15,53 +15,21 @@ from msgspec import Struct, msgpack
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event
 from reconvene.corel.accepting import Accepting
 from reconvene.corel.barriers import Barriers
-from reconvene.corel.batch import BatchId, Heading, Kind, Timestamp, decode_heading
+from reconvene.corel.batch import Heading, Kind
 from reconvene.corel.bodies import Bodies
-from reconvene.corel.damage import Damaged, Guarded
+from reconvene.corel.damage import Guarded
 from reconvene.corel.durable import Durable
-from reconvene.corel.events import Accepted, Color, LogEvent, Logged, PrimaryLost
-from reconvene.corel.feeding import Feeding
-from reconvene.corel.handler import Handler, Phase
+from reconvene.corel.events import Accepted, LogEvent
+from reconvene.corel.handler import Phase
 from reconvene.corel.home import Home
 from reconvene.corel.layout import LINE, RECORD, Line
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.load import fill, last_green, load_base, load_record, stored_green
 from reconvene.corel.losses import Losses, check_force, losses
 from reconvene.corel.messages import (
-    ACK,
-    BARRIER,
-    BASE,
-    CLAIMS,
-    COMMIT,
-    DATA,
-    ECHO,
-    FED,
-    FEED,
     FORCE,
-    PRIORITY,
-    READY,
-    RED,
-    SNAPSHOT,
-    STATE,
-    Barrier,
-    BaseSent,
-    Claims,
-    Commit,
-    Echo,
-    Fed,
-    Feed,
     Force,
-    Priority,
-    Ready,
-    Reds,
-    State,
-    decode,
-    decode_ack,
-    decode_data,
-    encode_ack,
-    encode_data,
 )
-from reconvene.corel.ordering import Ordering
 from reconvene.corel.queue import Queue
 from reconvene.corel.replicas import Change, ReplicaSet, encode_change
 from reconvene.corel.retries import Part
@@ -69,13 +37,13 @@ from reconvene.corel.sessions import check_session
 from reconvene.corel.snapshots import Snapshots
 from reconvene.corel.taking import LOOKED_BACK
 from reconvene.corel.truncation import Truncation
-from reconvene.errors import Malformed, Rejected, Unavailable
+from reconvene.corel.view import View
+from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.storage.tables import Op, Put, Reader
 
 __all__ = ["LogEffects", "Replica"]
 
-_NONE = BatchId(-1, 0)
 _MORE_AFTER_NS = 5_000_000
 """How long the next piece waits of what is done in pieces."""
 _LINE_AFTER_NS = 100_000_000
@@ -125,17 +93,9 @@ class Replica:
         self.snapshots = Snapshots(self.home)
         self._truncation = Truncation(self.home, self.limits)
         self._time = 0
-        self.malformed = 0
-        """Messages of the log that made no sense."""
-        self._handler = Handler(self.home, "", (), self._opened)
-        self._ordering: Ordering | None = None
-        self._feeding: dict[str, Feeding] = {}
-        self._sent = _NONE
-        """The last batch of its own that was sent in this configuration."""
-        self._told = 0
-        """What it acknowledged last."""
+        self._malformed = 0
+        self.view = self._view("", ())
         self._line_due: int | None = None
-        self._durable_green = queue.green
 
     # -- what others ask
 
@@ -154,16 +114,21 @@ class Replica:
 
     @property
     def phase(self) -> Phase:
-        return self._handler.phase
+        return self.view.handler.phase
 
     @property
     def primary(self) -> int:
         """The number of the primary component that it is in; 0: none."""
-        return 0 if self._ordering is None else self._ordering.primary
+        return self.view.primary
 
     @property
     def participants(self) -> tuple[str, ...]:
-        return self._handler.participants
+        return self.view.handler.participants
+
+    @property
+    def malformed(self) -> int:
+        """Messages of the log that made no sense."""
+        return self._malformed + self.view.malformed
 
     @property
     def step(self) -> str:
@@ -288,142 +253,22 @@ class Replica:
     def take(self, events: Sequence[Event]) -> None:
         for event in events:
             if type(event) is Delivered:
-                self._deliver(event)
+                self.view.deliver(event)
             elif type(event) is Changed:
                 if event.kind is ConfKind.REGULAR:
                     self._begin(event.conf, tuple(self.home.sites[ordinal] for ordinal in event.members))
                 elif event.kind is ConfKind.TRANSITIONAL:
-                    self._close()
-
-    def _close(self) -> None:
-        """The view changes: the primary component bit is FALSE, and what comes now is red."""
-        self._handler.stop()
-        self.home.outgoing.clear()
-        self.snapshots.close()
-        if self._ordering is not None:
-            self._lose(self._ordering)
-
-    def _lose(self, ordering: Ordering) -> None:
-        if ordering.primary:
-            self.home.tell(PrimaryLost(ordering.primary))
-            ordering.lose()
-            self.barriers.lose()
+                    self.view.close()
 
     def _begin(self, conf: str, members: tuple[str, ...]) -> None:
-        self._close()
-        self._ordering = None
-        self._feeding = {}
-        self._sent, self._told = _NONE, 0
+        self.view.close()
+        self._malformed += self.view.malformed
         self.home.set_changed = self.home.wants_renewal = False
-        self._handler = Handler(self.home, conf, members, self._opened)
-        self._handler.start()
+        self.view = self._view(conf, members)
+        self.view.handler.start()
 
-    def _opened(self, primary: int) -> None:
-        if self.home.enter():
-            self.accepting.recount()
-        self._ordering = Ordering(self.home, primary, self._handler.participants)
-        self._sent, self._told = _NONE, 0
-        plan = self._handler.plan
-        if plan is not None:
-            self._feeding = {
-                to: Feeding(self.home, to, self._handler.told_green(to))
-                for to, feeder in plan.feeders.items()
-                if feeder == self.name
-            }
-        self.snapshots.open(self._handler.participants)
-        if primary:
-            self.barriers.open(self._handler.participants)
-
-    def _deliver(self, event: Delivered) -> None:
-        sender = self.home.sites[event.sender]
-        for index, payload in enumerate(event.payloads):
-            kind = payload[0] if payload else 0
-            try:
-                if kind == DATA and event.timestamp is not None:
-                    self._deliver_data(sender, payload, (*event.timestamp, index))
-                elif kind == ACK:
-                    self._deliver_ack(sender, payload)
-                elif kind == SNAPSHOT:
-                    self.snapshots.receive(sender, payload)
-                elif kind in _HANDLED:
-                    self._deliver_control(sender, kind, payload)
-            except Damaged:
-                raise
-            except Malformed:
-                self.malformed += 1
-
-    def _deliver_data(self, sender: str, payload: bytes, timestamp: Timestamp) -> None:
-        data = decode_data(payload)
-        heading = decode_heading(data.body)
-        ordering = self._ordering
-        if self._handler.phase in (Phase.OUTSIDE, Phase.FOLLOW):
-            return
-        if sender not in self._handler.participants:
-            return
-        if ordering is not None:
-            ordering.acknowledged(sender, data.acknowledged)
-            ordering.deliver(heading, data.body, timestamp, data.marked)
-        elif self._handler.phase in (Phase.ATTEMPT, Phase.COMMIT):
-            # The configuration ended before it was open here: what was sent in it is red.
-            self._log_red(heading, data.body, timestamp, data.marked)
-        else:
-            raise Malformed(f"a batch {heading.id} before recovery")
-        self.home.greens[sender] = max(self.home.greens.get(sender, 0), data.green)
-
-    def _log_red(self, heading: Heading, body: bytes, timestamp: Timestamp, marked: bool) -> None:
-        if heading.first == self.queue.last.get(heading.author, 0) + 1:
-            self.queue.log(heading, body, timestamp, marked, Color.RED)
-            self.home.durable.after(lambda: self.home.tell(Logged(heading, timestamp)))
-
-    def _deliver_ack(self, sender: str, payload: bytes) -> None:
-        ack = decode_ack(payload)
-        if self._ordering is not None:
-            self._ordering.acknowledged(sender, ack.acknowledged)
-            self.home.greens[sender] = max(self.home.greens.get(sender, 0), ack.green)
-
-    def _deliver_control(self, sender: str, kind: int, payload: bytes) -> None:
-        message: _Control = decode(payload, _HANDLED[kind])
-        handler = self._handler
-        if isinstance(message, Force):
-            self._force(message)
-            return
-        if handler.stopped:
-            return
-        match message:
-            case State():
-                handler.receive_state(sender, message)
-            case Fed():
-                if sender in self._feeding:
-                    self._feeding[sender].answered()
-            case _ if handler.phase is Phase.OUTSIDE or sender not in handler.participants:
-                return
-            case Feed():
-                if handler.phase is Phase.FOLLOW:
-                    handler.receive_feed(sender, message)
-            case BaseSent():
-                handler.receive_base(sender, message)
-            case _ if handler.phase is Phase.FOLLOW:
-                return
-            case Priority():
-                handler.receive_priority(sender, message)
-            case Claims():
-                handler.receive_claims(sender, message)
-            case Reds():
-                handler.receive_reds(sender, message)
-            case Ready():
-                handler.receive_ready(sender, message)
-            case Commit():
-                handler.receive_commit(sender, message)
-            case Barrier():
-                self.barriers.receive(sender, message)
-            case Echo():
-                self.barriers.receive_echo(sender, message)
-
-    def _force(self, message: Force) -> None:
-        if self._handler.stopped or message.replicas.epoch <= self.home.record.replicas.epoch:
-            return
-        self.home.force(message.replicas)
-        self.home.durable.after(self.home.renew)
+    def _view(self, conf: str, members: tuple[str, ...]) -> View:
+        return View(self.home, self.barriers, self.snapshots, self.accepting.recount, conf, members)
 
     # -- turns
 
@@ -453,54 +298,15 @@ class Replica:
 
     def pump(self) -> None:
         """Fills `outgoing` with control messages and what is sent again."""
-        home = self.home
-        if home.set_changed and self.primary and self.name == self.participants[0]:
-            home.set_changed = False
-            home.renew()
-        self._handler.pump()
-        for feeding in self._feeding.values():
-            feeding.pump()
-
-    def next_data(self) -> bytes | None:
-        """The next batch of its own to be sent, with an acknowledgement on it; None: there is none."""
-        ordering = self._ordering
-        if ordering is None or self._handler.stopped:
-            return None
-        for waiting in self.queue.accepted:
-            if waiting.heading.id > self._sent:
-                if not waiting.durable:
-                    return None
-                self._sent = waiting.heading.id
-                self._told = ordering.logged
-                body = self.queue.bodies.get(waiting.heading.id)
-                return encode_data(waiting.marked, ordering.logged, self._durable_green, body)
-        return None
-
-    def unsent(self, payload: bytes) -> None:
-        """The site had no room for what `next_data` gave, and for the acknowledgement on it."""
-        self._told = -1
-        heading = decode_heading(decode_data(payload).body)
-        self._sent = BatchId(heading.author, heading.first - 1)
-
-    def next_ack(self) -> bytes | None:
-        """An acknowledgement of its own, where no batch goes out that it could ride on."""
-        ordering = self._ordering
-        if ordering is None or not ordering.primary or ordering.logged == self._told:
-            return None
-        return encode_ack(ordering.logged, self._durable_green)
-
-    def acknowledged(self) -> None:
-        """The site took what `next_ack` gave."""
-        if self._ordering is not None:
-            self._told = self._ordering.logged
+        self.view.pump()
 
     def synced(self, token: int) -> None:
         queue = self.queue
         for write in self.home.durable.synced(token):
             queue.bodies.synced(write.bodies)
-            self._durable_green = max(self._durable_green, write.green)
-            queue.recent.trim(self._durable_green)
-            self.home.taking.stored(self._durable_green)
+            self.home.durable_green = max(self.home.durable_green, write.green)
+            queue.recent.trim(self.home.durable_green)
+            self.home.taking.stored(self.home.durable_green)
             for then in write.thens:
                 then()
 
@@ -514,7 +320,7 @@ class Replica:
         if durable.wanted or (self._line_due is not None and now >= self._line_due):
             if durable.record_changed:
                 durable.ops.append(Put(RECORD, msgpack.encode(self.home.record)))
-            if queue.green != self._durable_green:
+            if queue.green != self.home.durable_green:
                 durable.ops.append(Put(LINE, msgpack.encode(Line(queue.green, queue.last_green, queue.green_size))))
                 durable.ops += self.home.taking.changes()
             token, ops = durable.begin(queue.bodies.take_unwritten(), queue.green)
@@ -528,8 +334,8 @@ class Replica:
         """What waits for nothing and takes its time: a piece of it each turn."""
         more = self.snapshots.step()
         # In recovery the base is what the state message told; and who is fed is fed from storage.
-        if self.phase is Phase.OPEN and not self._handler.stopped and not self._feeding:
-            more |= self._truncation.step(self._durable_green, self.snapshots.position, self._time)
+        if self.view.open and not self.view.feeding:
+            more |= self._truncation.step(self.home.durable_green, self.snapshots.position, self._time)
         if more:
             self._line_due = (
                 now + _MORE_AFTER_NS if self._line_due is None else min(self._line_due, now + _MORE_AFTER_NS)
@@ -539,20 +345,3 @@ class Replica:
         self.queue.invariants()
         record = self.home.record
         assert record.committed_here <= min(record.last_attempted_primary, record.last_committed_primary)
-
-
-_Control = State | Claims | BaseSent | Priority | Reds | Ready | Commit | Barrier | Echo | Force | Feed | Fed
-_HANDLED: dict[int, type[_Control]] = {
-    STATE: State,
-    CLAIMS: Claims,
-    BASE: BaseSent,
-    PRIORITY: Priority,
-    RED: Reds,
-    READY: Ready,
-    COMMIT: Commit,
-    BARRIER: Barrier,
-    ECHO: Echo,
-    FORCE: Force,
-    FEED: Feed,
-    FED: Fed,
-}

@@ -96,16 +96,16 @@ class Stack:
             replica.pump()
             spoken = True
         while len(outbox) < _AHEAD:
-            data = replica.next_data()
+            data = replica.view.next_data()
             if data is None:
                 break
             if not groups.submit_other(Service.AGREED, (data,), now):
-                replica.unsent(data)
+                replica.view.unsent(data)
                 break
             spoken = True
-        ack = replica.next_ack()
+        ack = replica.view.next_ack()
         # First in, first out: it need not wait for its place in the order.
         if ack is not None and groups.submit_other(Service.FIFO, (ack,), now):
-            replica.acknowledged()
+            replica.view.acknowledged()
             spoken = True
         return spoken
