@@ -201,9 +201,10 @@ class Log(Struct, frozen=True, kw_only=True):
     """Of messages that are stored, sent and ordered together; 0: what fits a frame. A larger message is a batch by
     itself."""
     retain_bytes: Annotated[int, Meta(ge=0, le=1 << 44)] = 0
-    """Ordered messages that are kept below the last snapshot, for replicas that lag; older ones go. 0: all."""
+    """Of ordered messages that are kept: beyond it the oldest go, if the newest snapshot covers them or there is no
+    snapshot, also where a replica lacks them. 0: no such limit."""
     retain_age_ns: Annotated[int, Meta(ge=0, le=LONGEST_NS)] = 0
-    """The same by age, since their authors accepted them. 0: however old they are."""
+    """The same by age, since their authors accepted them. 0: no such limit."""
     snapshot_bytes: Annotated[int, Meta(ge=1 << 16, le=1 << 40)] = 1 << 30
     """A larger snapshot of a state machine is refused."""
     sessions: Count = 10_000
