@@ -8,7 +8,8 @@ from reconvene.core.effects import Delivered
 from reconvene.corel import feeding, plan, recent
 from reconvene.corel.batch import Heading, Kind, encode_batch
 from reconvene.corel.layout import decode_base
-from reconvene.corel.messages import CLAIMS, ECHO, FEED, FORCE, PRIORITY, RED, SNAPSHOT, STATE
+from reconvene.corel.messages import CLAIMS, ECHO, FEED, FORCE, PRIORITY, RED, SNAPSHOT, STATE, Priority, Ready
+from reconvene.corel.recovery import Phase
 from reconvene.errors import Malformed
 from reconvene.ids import Service
 
@@ -35,6 +36,51 @@ def test_a_follower_is_fed_in_order_while_its_feeder_goes_on(monkeypatch: pytest
     replicas.run()
     assert replicas.log("c").step == "log: follow"
     assert replicas.green("c") == [f"m{number}" for number in range(300)] == replicas.green("a")
+
+
+def test_half_of_what_is_green_says_nothing_about_a_yellow_zone_from_before() -> None:
+    """x takes some of what abc made green, and is cut off before step 6. It meets y, which alone had committed to an
+    earlier primary component, and has other messages yellow in the same places: they may not become green there."""
+    replicas = Replicas("abcxy")
+    replicas.view(*"abcxy")
+    replicas.run()
+    replicas.view("c")
+    replicas.run()
+    replicas.append("c", *(letter * 20_000 for letter in "mno"))
+    replicas.view("x")
+    replicas.view("y")
+    replicas.run()
+    replicas.append("y", "p", "q")
+    replicas.view("a", "b")
+    replicas.run()
+    replicas.view(*"aby")
+    for _ in range(20):  # y hears that all attempt it; a and b do not
+        for name in "ab":
+            replicas.deliver_until(name, lambda said: isinstance(said.content, Ready))
+        replicas.run("y")
+    assert replicas.log("y").phase is Phase.COMMIT
+    replicas.view("y")
+    replicas.view(*"abc")
+    replicas.run()
+    replicas.view(*"abcx")
+    for _ in range(20):
+        replicas.run(*"abc")
+        replicas.deliver_until("x", lambda said: isinstance(said.content, Priority))
+    replicas.deliver("x", 1)
+    ordered = replicas.green("a")
+    assert 0 < len(replicas.green("x")) < len(ordered)
+    replicas.crash("x")
+    replicas.start("x")
+    replicas.view(*"abc")
+    replicas.view("x", "y")
+    replicas.run("x", "y")
+    assert replicas.green("x") == ordered[: len(replicas.green("x"))]
+    assert replicas.green("y") == []
+    assert replicas.yellow("y") == ["p", "q"]
+    replicas.append("y", "r")
+    replicas.view(*"bcxy")
+    replicas.run(*"bcxy")
+    assert replicas.green("x") == replicas.green("y") == replicas.green("b") == [*ordered, "r"]
 
 
 _TEXT = b"\xa1\xff"

@@ -6,6 +6,8 @@ order, a few messages at a time, as fast as it makes them durable, and is told h
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from reconvene.corel.batch import Heading, Timestamp
 from reconvene.corel.home import Home
 from reconvene.corel.messages import BASE, FEED, Feed, Item
@@ -30,7 +32,7 @@ class Feeding:
         self._source: Iterator[tuple[Heading, Timestamp, bool]] = iter(())
         if green <= home.queue.base.position:
             for message in home.base_messages():
-                home.send(BASE, message)
+                home.send(BASE, replace(message, primary=home.record.last_committed_primary))
             self._position = max(green, home.queue.base.position)
 
     def answered(self) -> None:
@@ -63,4 +65,4 @@ class Feeding:
         if not items and self._told == green:
             return None
         self._told = green
-        return Feed(self.to, start, items, green)
+        return Feed(self.to, start, items, green, self.home.record.last_committed_primary)

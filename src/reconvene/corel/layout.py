@@ -158,6 +158,9 @@ class Record(Struct, kw_only=True):
     commit_members: tuple[str, ...] = ()
     committed_here: int = 0
     """The last primary component that it committed to itself; others it knows from recovery."""
+    heard_primary: int = 0
+    """The last primary component known to whom it took green messages from. Until it knows of that itself, its green
+    line may be beyond what its yellow zone says."""
     replicas: ReplicaSet
     """As of the green line."""
     forced: bool = False

@@ -77,6 +77,8 @@ class State(Struct, array_like=True, frozen=True):
     """By author: the counter of its last message that the sender has."""
     marked: list[Stamped]
     identities: dict[Author, bytes]
+    heard_primary: Number = 0
+    """As `layout.Record` has it."""
 
 
 class Claims(Struct, array_like=True, frozen=True):
@@ -91,6 +93,8 @@ class BaseSent(Struct, array_like=True, frozen=True):
     base: bytes
     sessions: list[tuple[bytes, bytes]]
     last: bool
+    primary: Number = 0
+    """To a follower: the last primary component of which the sender knows."""
 
 
 class Item(Struct, array_like=True, frozen=True):
@@ -147,6 +151,8 @@ class Feed(Struct, array_like=True, frozen=True):
     position: Number
     items: list[Item]
     green: Number
+    primary: Number = 0
+    """The last primary component of which the sender knows."""
 
 
 class Fed(Struct, array_like=True, frozen=True):

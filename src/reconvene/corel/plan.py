@@ -68,6 +68,7 @@ def make_plan(states: Mapping[str, State]) -> Plan | None:
         return None
     number = {replica.name: replica.number for replica in newest.replicas}
     participants.sort(key=number.__getitem__)
+    participants = _compatible(participants, newest, keepers)
     followers = _followers(participants, newest, keepers)
     participants = [name for name in participants if name not in followers]
     feeders = {
@@ -107,6 +108,20 @@ def make_plan(states: Mapping[str, State]) -> Plan | None:
         senders=senders,
         marked=marked,
     )
+
+
+def _compatible(present: list[str], newest: ReplicaSet, states: Mapping[str, State]) -> list[str]:
+    """Those whose green lines say where the others' yellow zones are green: all, as a rule.
+
+    Who took green messages in a recovery that broke off before step 6, or beside the others, may have some from a
+    primary component that it does not know of. If nobody here does, they may stand where others have other ones
+    yellow, from before that component. A quorum has someone who knows of every component that ordered anything. In
+    any other case nothing is to be ordered here, and the one who has come furthest goes on by itself.
+    """
+    known = max(states[name].last_committed_primary for name in present)
+    if max(states[name].heard_primary for name in present) <= known or newest.quorum_holds(present):
+        return present
+    return [max(present, key=lambda name: states[name].green)]
 
 
 def _followers(present: list[str], newest: ReplicaSet, states: Mapping[str, State]) -> tuple[str, ...]:

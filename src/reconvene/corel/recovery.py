@@ -128,6 +128,7 @@ class Recovery:
             has=queue.last,
             marked=[Stamped(entry.heading.id, entry.timestamp) for entry in queue.marked()],
             identities=record.identities,
+            heard_primary=record.heard_primary,
         )
         self.home.send(STATE, state)
 
@@ -226,6 +227,7 @@ class Recovery:
         if base.position < queue.green or (base.position == queue.green and queue.green > 0):
             return
         further = base.position > queue.green
+        self._hear(message.primary if self.phase is Phase.FOLLOW else plan.max_committed)
         home.restore(base, sessions)
         if further:
             self.home.durable.after(lambda: home.tell(Restored(base.position)))
@@ -253,7 +255,17 @@ class Recovery:
         if position >= plan.green:
             self._zone.append((heading, item.body, item.timestamp, item.marked))
         else:
+            self._hear(plan.max_committed)
             self._append_green(heading, item, position)
+
+    def _hear(self, primary: int) -> None:
+        """What is green for one who knows of this primary component becomes green here, and until step 6 this replica
+        does not know of it. It says so for as long: its green line says nothing about its yellow zone then, nor about
+        that of others who know no more than it does."""
+        record = self.home.record
+        if primary > record.heard_primary:
+            record.heard_primary = primary
+            self.home.touch()
 
     def _append_green(self, heading: Heading, item: Item, position: int) -> None:
         home = self.home
@@ -288,6 +300,7 @@ class Recovery:
         plan, home = self._expect(Phase.FOLLOW, sender), self.home
         if message.to != home.name or sender != plan.feeders[home.name]:
             return
+        self._hear(message.primary)
         position = message.position
         for item in message.items:
             if position + item.count > home.queue.green:
