@@ -121,7 +121,9 @@ def test_status_and_replicas(shell: Shell) -> None:
     assert "weighted a=2 b=1 c=1" in shell.run("status")
     assert "majority" in shell.run("replicas", "--quorum", "majority")
     control = shell.json("read", "--control")["entries"]
-    assert [entry["kind"] for entry in control].count("change") == 2
+    changes = [entry["change"]["quorum"]["kind"] for entry in control if entry["kind"] == "change"]
+    assert changes == ["weighted", "majority"]
+    assert '[change] {"replicas":["a","b","c"],"quorum":{"kind":"majority"}}' in shell.run("read", "--control")
 
 
 def test_bad_input(shell: Shell, tmp_path: Path) -> None:

@@ -154,6 +154,9 @@ def _printer(form: Form, null: bool) -> Callable[[Entry], None]:
 def _line(entry: Entry) -> str:
     """Nothing that an entry holds may move the terminal's cursor."""
     text = entry.data.decode(errors="backslashreplace")
+    change = entry.change()
+    if change is not None:
+        text = msgspec.json.encode(change).decode()
     shown = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
     at = datetime.fromtimestamp(entry.time / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     kind = "" if entry.kind == "data" else f"[{entry.kind}] "
@@ -168,6 +171,9 @@ def _document(entry: Entry) -> dict[str, object]:
         "time": entry.time,
         "kind": entry.kind,
     }
+    change = entry.change()
+    if change is not None:
+        document["change"] = change
     try:
         document["data"] = entry.data.decode()
     except UnicodeDecodeError:

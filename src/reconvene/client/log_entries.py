@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
-from reconvene.errors import Rejected
+from reconvene.corel.replicas import decode_change
+from reconvene.errors import Malformed, Rejected
 from reconvene.ids import message_id
 
 __all__ = ["Color", "ColorChange", "Entry", "EntryBatch", "Positions", "SnapshotInfo", "Truncated", "batch_of"]
@@ -45,6 +46,16 @@ class Entry(Struct, frozen=True, gc=False):
     def id(self) -> str:
         """AUTHOR:INCARNATION:COUNTER, unique in the log; the same in traces."""
         return message_id(self.author, self.incarnation, self.counter)
+
+    def change(self) -> dict[str, object] | None:
+        """Of a change: the replicas' names and the quorum that it asks for. None of anything else."""
+        if self.kind != "change":
+            return None
+        try:
+            result = decode_change(self.data).result
+        except Malformed:
+            return None
+        return {"replicas": list(result.names()), "quorum": dict(result.quorum)}
 
 
 class EntryBatch(Struct, frozen=True):
