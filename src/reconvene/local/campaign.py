@@ -18,12 +18,16 @@ from reconvene.local.cluster import LocalCluster
 from reconvene.local.control import Line
 from reconvene.wire.clients import Block
 
-__all__ = ["BLACKOUT", "BREAKS", "MENDS", "Campaign", "cut", "leave"]
+__all__ = ["BLACKOUT", "BREAKS", "HARD", "ISOLATE", "MENDS", "Campaign", "cut", "leave"]
 
 BREAKS = ("kill", "pause", "partition", "one-way", "term")
 MENDS = ("restart", "resume", "heal")
 BLACKOUT = "blackout"
 """All sites are killed at one moment and started again. It never comes by itself: who wants it does it."""
+ISOLATE = "isolate"
+"""A partition of one site from all others, which can be made while another one starts."""
+HARD = ("kill", "partition", ISOLATE, BLACKOUT)
+"""Breaks that end a site without warning or cut the network in pieces."""
 _ANSWER_S = 15.0
 _LEAVE_S = 15.0
 _START_S = 60.0
@@ -61,21 +65,28 @@ class Campaign:
         *,
         kinds: Collection[str] = (*BREAKS, *MENDS),
         spared: Collection[str] = (),
+        isolating: bool = False,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """`spared` sites are paused and cut off like others, and never ended."""
+        """`spared` sites are paused and cut off like others, and never ended.
+
+        `isolating`: while a site starts, another one is isolated, and not only cut off one way.
+        """
         self.cluster = cluster
         self.faults: Counter[str] = Counter()
         self.longest_gap_s = 0.0
-        """Without anything being broken."""
+        """Without anything being broken …"""
+        self.longest_hard_gap_s = 0.0
+        """… and without one of `HARD`."""
         self._random = random.Random(f"campaign/{seed}")
         self._kinds = frozenset(kinds)
         self._spared = frozenset(spared)
+        self._isolating = isolating
         self._tell = tell
         self._down: list[str] = []
         self._paused: list[str] = []
         self._split = False
-        self._broke_at = time.monotonic()
+        self._broke_at = self._struck_at = time.monotonic()
 
     # -- what can be done now
 
@@ -83,6 +94,11 @@ class Campaign:
     def idle_s(self) -> float:
         """Since something was last broken."""
         return time.monotonic() - self._broke_at
+
+    @property
+    def hard_idle_s(self) -> float:
+        """Since the last of `HARD`."""
+        return time.monotonic() - self._struck_at
 
     def _up(self) -> list[str]:
         return [name for name in self.cluster.names if name not in self._down and name not in self._paused]
@@ -130,12 +146,19 @@ class Campaign:
             raise
         self.faults[kind] += 1
         self._tell(f"{kind} {what}")
-        if kind in BREAKS:
-            self._broke()
+        if kind in BREAKS or kind == ISOLATE:
+            self._broke(kind)
 
-    def _broke(self) -> None:
+    def strike(self) -> None:
+        """A kill, where one more site may be out of work; or a partition, also where there is one already."""
+        self.do(self._random.choice(["partition", *(kind for kind in self._possible() if kind == "kill")]))
+
+    def _broke(self, kind: str) -> None:
         self.longest_gap_s = max(self.longest_gap_s, self.idle_s)
         self._broke_at = time.monotonic()
+        if kind in HARD:
+            self.longest_hard_gap_s = max(self.longest_hard_gap_s, self.hard_idle_s)
+            self._struck_at = time.monotonic()
 
     def mend(self) -> None:
         """Everything."""
@@ -158,7 +181,7 @@ class Campaign:
     def _blackout(self) -> str:
         """What was cut one way is not any more; a partition is still there."""
         self.cluster.crash(*(name for name in self.cluster.names if name not in self._down))
-        self._broke()
+        self._broke(BLACKOUT)
         self._down = list(self.cluster.names)
         self._paused.clear()
         self.cluster.restart(*self._down, timeout_s=_START_S)
@@ -197,6 +220,13 @@ class Campaign:
         self._split = True
         return f"{','.join(deaf)} to {name}" if incoming else f"{name} to {','.join(deaf)}"
 
+    def _isolate(self) -> str:
+        name = self._victim(spare=False)
+        others = [other for other in self.cluster.names if other != name]
+        cut(self.cluster, name, others, others)
+        self._split = True
+        return name
+
     def _heal(self) -> str:
         self.cluster.heal()
         self._split = False
@@ -208,7 +238,9 @@ class Campaign:
         with ThreadPoolExecutor(1) as thread:
             start = thread.submit(self.cluster.restart, name, timeout_s=_START_S)
             while not wait([start], _POLL_S).done:
-                if self.idle_s > _PATIENCE_S and "one-way" in self._kinds and self._up():
+                if self._isolating and self.hard_idle_s > _PATIENCE_S and self._up():
+                    self.do(ISOLATE)
+                elif self.idle_s > _PATIENCE_S and "one-way" in self._kinds and self._up():
                     self.do("one-way")
             start.result()
         self._down.remove(name)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from reconvene.local.campaign import BLACKOUT, BREAKS, Campaign
+from reconvene.local.campaign import BLACKOUT, BREAKS, HARD, ISOLATE, Campaign
 from reconvene.local.cluster import LocalCluster
 from reconvene.local.load_fleet import places
 from reconvene.local.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
@@ -19,6 +19,8 @@ from reconvene.local.soak_vitals import Life, Vitals
 __all__ = ["LogPart", "log_cluster", "run_log_part"]
 
 _ORDERED_S = 90.0
+_HARD_S = 1.5
+"""After so long without a kill or a partition, there is one: starting a site takes seconds of the 5 s between two."""
 _BLACKOUT = (0.1, 0.4)
 """When in a part all sites are killed at once: this share of it. Early, so that lives are long after it."""
 
@@ -39,7 +41,9 @@ class LogPart(Struct, kw_only=True):
     """From when everything was mended to one green line everywhere."""
     faults: dict[str, int]
     longest_gap_s: float
-    """Without anything being broken."""
+    """Without anything being broken …"""
+    longest_hard_gap_s: float = 0.0
+    """… and without a kill or a partition."""
     dropped: dict[str, int]
     spared: str
     """The site that was ended only where all of them were."""
@@ -57,8 +61,12 @@ class LogPart(Struct, kw_only=True):
         return not self.violations and not self.findings
 
     @property
+    def hard(self) -> int:
+        return sum(self.faults.get(kind, 0) for kind in HARD)
+
+    @property
     def breaks(self) -> int:
-        return sum(self.faults.get(kind, 0) for kind in (*BREAKS, BLACKOUT))
+        return sum(self.faults.get(kind, 0) for kind in (*BREAKS, ISOLATE, BLACKOUT))
 
 
 def log_cluster(directory: Path, sites: int) -> LocalCluster:
@@ -81,10 +89,10 @@ def run_log_part(
         with LogLoad.on(places(cluster), rate=rate, seed=seed, log=log) as load:
             wait_appended(cluster, TOGETHER_S)
             began = time.monotonic()
-            campaign = Campaign(cluster, seed, spared=[spared], tell=tell)
-            break_until(campaign, load, vitals, chance, began + seconds * chance.uniform(*_BLACKOUT))
+            campaign = Campaign(cluster, seed, spared=[spared], isolating=True, tell=tell)
+            break_until(campaign, load, vitals, chance, began + seconds * chance.uniform(*_BLACKOUT), _HARD_S)
             campaign.do(BLACKOUT)
-            break_until(campaign, load, vitals, chance, began + seconds)
+            break_until(campaign, load, vitals, chance, began + seconds, _HARD_S)
             campaign.mend()
             load_s = time.monotonic() - began
             mended = time.monotonic()
@@ -128,6 +136,7 @@ def _part(
         rest_s=rest_s,
         faults=dict(campaign.faults),
         longest_gap_s=campaign.longest_gap_s,
+        longest_hard_gap_s=campaign.longest_hard_gap_s,
         dropped=vitals.refused(),
         spared=spared,
         lives=vitals.longest(),

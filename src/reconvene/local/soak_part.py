@@ -1,5 +1,6 @@
 """One part of a soak: a cluster under load, broken again and again, brought to rest, and judged."""
 
+import math
 import random
 import shutil
 import time
@@ -114,14 +115,25 @@ def run_part(
 
 
 def break_until(
-    campaign: Campaign, load: ClientFleet[Any], vitals: Vitals, chance: random.Random, until: float
+    campaign: Campaign,
+    load: ClientFleet[Any],
+    vitals: Vitals,
+    chance: random.Random,
+    until: float,
+    hard_s: float = math.inf,
 ) -> None:
-    """One fault after the other; what is broken in the end stays so. Looks at clients and sites now and then."""
+    """One fault after the other; what is broken in the end stays so. Looks at clients and sites now and then.
+
+    `hard_s`: after so long without a kill or a partition the next fault is one of these.
+    """
     look_at = 0.0
     while time.monotonic() < until:
         load.check()
         campaign.check()
-        campaign.step(breaking=campaign.idle_s > _BREAK_S)
+        if campaign.hard_idle_s > hard_s:
+            campaign.strike()
+        else:
+            campaign.step(breaking=campaign.idle_s > _BREAK_S)
         if time.monotonic() >= look_at:
             vitals.look(campaign.cluster)
             look_at = time.monotonic() + _LOOK_S
