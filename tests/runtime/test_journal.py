@@ -137,7 +137,7 @@ def test_a_trace_that_stopped_is_not_judged(tmp_path: Path) -> None:
     journal, _ = open_journal(tmp_path, 10)
     record(journal, 1, FIRST)
     journal.close()
-    with pytest.raises(Malformed, match=r"a\.jsonl: the trace of a stopped at its limit"):
+    with pytest.raises(Malformed, match=r"a\.jsonl: the trace of a is not whole; it was stopped: "):
         read_run(tmp_path)
 
 

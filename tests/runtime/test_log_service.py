@@ -21,6 +21,7 @@ from reconvene.runtime.log_service import LogService
 from reconvene.runtime.node import running
 from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.storage.tables import Op
+from reconvene.trace.reader import read_trace
 
 QUICK = Timing(beacon_every_ns=20_000_000, suspect_base_ns=200_000_000, round_patience_ns=100_000_000)
 
@@ -187,6 +188,21 @@ def test_a_log_that_reaches_its_limit_on_disk_takes_nothing_more(log_lines: LogL
             assert "log.max_bytes" in engine.storage()
             assert of(engine).read(0, 1, 1)[0].messages == [bytes(1 << 19)]
             assert sum("the log is full" in line for line in log_lines.lines) == 1
+
+    with short_dir() as directory:
+        asyncio.run(scenario(directory))
+
+
+def test_a_trace_that_begins_after_its_log_is_refused_by_its_readers() -> None:
+    async def scenario(directory: Path) -> None:
+        config = configs(directory, "a")[0]
+        async with sites(config) as (engine,):
+            await of(engine).ordered(first(of(engine), [b"before"]))
+        traced = replace(config, trace=replace(config.trace, dir=directory / "trace"))
+        async with sites(traced) as (engine,):
+            await of(engine).ordered(first(of(engine), [b"after"]))
+        with pytest.raises(Malformed, match="begun before it"):
+            read_trace(directory / "trace")
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))

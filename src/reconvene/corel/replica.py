@@ -143,6 +143,13 @@ class Replica:
         return home.keeps and self.queue.own is not None and not home.removed and self.name not in home.strangers
 
     @property
+    def begun(self) -> bool:
+        """Something was accepted, logged or attempted here."""
+        record, queue = self.home.record, self.queue
+        known = queue.green or queue.entries or queue.accepted
+        return bool(known or record.last_attempted_primary or record.last_committed_primary)
+
+    @property
     def settled(self) -> bool:
         """All that was decided is on stable storage, but for the green line."""
         return self.home.durable.idle and not self.accepting.pending

@@ -61,20 +61,21 @@ class Journal:
         data = b"".join(self._rows)
         self._rows.clear()
         if self.bytes + len(data) > self._max_bytes:
-            self._stop(f"it has reached its limit of {self._max_bytes} bytes")
+            self.stop(f"it has reached its limit of {self._max_bytes} bytes")
             return
         try:
             written = os.write(self._fd, data)
             if written < len(data):
                 os.ftruncate(self._fd, self.bytes)
-                self._stop("the disk is full")
+                self.stop("the disk is full")
                 return
         except OSError as error:
-            self._stop(str(error))
+            self.stop(str(error))
             return
         self.bytes += len(data)
 
-    def _stop(self, why: str) -> None:
+    def stop(self, why: str) -> None:
+        """For good: nothing more is recorded, and readers refuse it."""
         self.stopped = True
         # The mark outlives this process: its next incarnation must not go on after the hole.
         try:

@@ -58,6 +58,9 @@ class SiteTrace:
             recorder = Recorder(config.name, config.names, self.journal.append, past.next_n)
             self._log = LogRecorder(recorder, author)
             begun = LogPast() if past.incarnation == 0 else read_log_past(self.journal.path)
+            if past.incarnation == 0 and replica.begun:
+                # Rows come before writes: a log that has begun, without a trace, had one that was taken away.
+                self.journal.stop("the log had begun before it: without its start it can't be judged")
             if not past.ended:
                 recorder.resume(past.incarnation, past.conf)
                 self._log.catch_up(t, begun, replica)

@@ -86,15 +86,24 @@ def read_run(directory: Path) -> Run:
     for node in run.nodes:
         if not _is_file(node_file(directory, node)):
             raise Malformed(f"{node_file(directory, node)}: is missing or no file; {RUN_FILE} names node {node}")
-        if stopped_file(directory, node).exists():
+        mark = stopped_file(directory, node)
+        if mark.exists():
             # Others deliver what it sent after that: its own end, judged as an end, would accuse them.
             raise Malformed(
-                f"{node_file(directory, node)}: the trace of {node} stopped at its limit; expected all of it"
+                f"{node_file(directory, node)}: the trace of {node} is not whole; it was stopped: {_why(mark)}"
             )
     for file in sorted(directory.glob("*.jsonl")):
         if file.name.removesuffix(".jsonl") not in known:
             raise Malformed(f"{file}: belongs to no node; {RUN_FILE} names {', '.join(run.nodes)}")
     return run
+
+
+def _why(mark: Path) -> str:
+    """The first line of the mark that a stopped trace has."""
+    try:
+        return mark.read_text(errors="replace").partition("\n")[0][:200]
+    except OSError as error:
+        return str(error)
 
 
 def read_rows(directory: Path, node: str) -> list[Row]:

@@ -32,7 +32,7 @@ def node_file(directory: Path, node: str) -> Path:
 
 
 def stopped_file(directory: Path, node: str) -> Path:
-    """Exists where the node's trace stopped at its limit: it lacks what came after."""
+    """Exists where the node's trace was stopped, and says why: it lacks what came after."""
     return directory / f"{node}.stopped"
 
 
