@@ -9,7 +9,7 @@ from tests.paper.test_corel_view_changes import open_hands
 
 from reconvene.corel.events import Adopted, Attempted, Color, Green, Logged, Recolored
 from reconvene.corel.load import load_record
-from reconvene.corel.messages import Claims, Priority, Ready, Reds, State
+from reconvene.corel.messages import Claims, Commit, Priority, Ready, Reds, State
 
 
 def state_of(world: Replicas, conf: Conf, name: str) -> State:
@@ -260,6 +260,33 @@ def test_step_5_priority_messages_lie_ahead_of_all_others() -> None:
     world.view("q", "s")
     world.run()
     assert world.queue("q") == world.queue("s") == " | 1 | x"
+
+
+def test_step_5_the_order_of_the_yellow_zone_is_adopted() -> None:
+    """5: what a commit put behind older yellow messages stays there, though its timestamp is lower."""
+    world = together("pqrst")
+    world.view("t")
+    world.append("t", "x")
+    world.run()
+    world.view("p", "q", "r")
+    world.run()
+    world.held |= {"q", "r"}
+    world.append("p", "1")
+    world.run()
+    for name in "qr":
+        world.deliver(name, 1)
+    open_hands(world)
+    apart(world, "q", "r", "p")
+    conf = world.view("p", "q", "t")
+    world.held.add("q")
+    world.run()
+    world.deliver_until("q", lambda said: isinstance(said.content, Ready))
+    world.run()
+    assert [sender for sender, _ in world.said(conf, Commit)] == ["p", "t"]
+    open_hands(world)
+    world.view("p", "s")
+    world.run()
+    assert world.queue("p") == world.queue("s") == " | 1 x | "
 
 
 # -- step 6

@@ -1,0 +1,539 @@
+"""Bugs planted in the log: in the order rule, the phases of establishing, the steps of recovery, and restarts."""
+
+from typing import Any
+
+from msgspec.structs import replace
+from tests.mutants.corel_harness import log_ambushed, log_busy, log_lone, log_of_four
+from tests.mutants.harness import Mutant, planting
+
+from reconvene import quorum
+from reconvene.corel import recovery, replica
+from reconvene.corel.handler import Handler
+from reconvene.corel.ordering import Ordering
+from reconvene.corel.queue import Queue
+from reconvene.corel.recovery import Phase, Recovery
+from reconvene.corel.view import View
+
+__all__ = ["BY_HAND", "MUTANTS"]
+
+MUTANTS: list[Mutant] = []
+BY_HAND: list[Mutant] = []
+"""What has to catch these is a test of tests/paper."""
+plant = planting(MUTANTS)
+plant_by_hand = planting(BY_HAND)
+
+ORDER = {"corel.3.6", "corel.agreed"}
+"""Replicas do not agree on the order."""
+YELLOW = {*ORDER, "corel.yellow"}
+LIVE = {"corel.3.8", "ledger"}
+
+
+# -- Order Rule 1
+
+
+@plant(
+    "green-on-one-ack-too-few",
+    Ordering,
+    "_advance",
+    "a message is green once all members but one have acknowledged it",
+    YELLOW,
+    0,
+    log_ambushed,
+)
+def _(advance: Any) -> Any:
+    def mutated(self: Ordering) -> None:
+        slowest = min(self._acks, key=lambda name: self._acks[name])
+        kept = self._acks[slowest]
+        self._acks[slowest] = sorted(self._acks.values())[:2][-1]
+        advance(self)
+        self._acks[slowest] = kept
+
+    return mutated
+
+
+@plant(
+    "acknowledged-before-the-sync",
+    Ordering,
+    "deliver",
+    "a message is acknowledged when it is delivered, though it is not durable yet",
+    {*YELLOW, "corel.green"},
+    0,
+    log_ambushed,
+)
+def _(deliver: Any) -> Any:
+    def mutated(self: Ordering, *arguments: Any) -> None:
+        deliver(self, *arguments)
+        self.logged = self._delivered
+
+    return mutated
+
+
+@plant(
+    "stale-acks-counted",
+    Ordering,
+    "__init__",
+    "acknowledgements of the last primary component count in the next",
+    YELLOW,
+    0,
+    log_busy,
+)
+def _(init: Any) -> Any:
+    def mutated(self: Ordering, home: Any, primary: int, participants: tuple[str, ...]) -> None:
+        init(self, home, primary, participants)
+        before = home.__dict__.get("last_acks", {})
+        self._acks = {name: 0 if name == home.name else before.get(name, 0) for name in participants}
+        if primary:
+            home.last_acks = self._acks
+
+    return mutated
+
+
+@plant(
+    "primary-bit-kept-through-the-transitional-configuration",
+    Ordering,
+    "lose",
+    "what is delivered in the transitional configuration is yellow too, and may become green",
+    {*YELLOW, *LIVE, "corel.causal"},
+    5,
+    log_busy,
+)
+def _(lose: Any) -> Any:
+    return lambda self: None
+
+
+@plant(
+    "yellow-in-a-minority",
+    Ordering,
+    "deliver",
+    "messages outside of a primary component are logged yellow",
+    {*YELLOW, "invariant"},
+    7,
+    log_ambushed,
+)
+def _(deliver: Any) -> Any:
+    def mutated(self: Ordering, *arguments: Any) -> None:
+        kept, self.primary = self.primary, self.primary or 1
+        deliver(self, *arguments)
+        self.primary = kept
+
+    return mutated
+
+
+# -- establishing
+
+
+@plant(
+    "attempt-not-persisted",
+    Handler,
+    "_attempt",
+    "an attempt is sent, and its number is not written",
+    {*YELLOW, "evs.primary.uniqueness"},
+    13,
+    log_ambushed,
+)
+def _(attempt: Any) -> Any:
+    def mutated(self: Handler) -> None:
+        home = self.home
+        home.touch = lambda: None  # type: ignore[method-assign]
+        attempt(self)
+        del home.__dict__["touch"]
+
+    return mutated
+
+
+@plant(
+    "commits-on-its-own-attempt",
+    Handler,
+    "receive_ready",
+    "it commits without the others' attempts",
+    {*YELLOW, *LIVE, "evs.primary.uniqueness"},
+    17,
+    log_ambushed,
+)
+def _(receive_ready: Any) -> Any:
+    def mutated(self: Handler, sender: str, message: Any) -> None:
+        if self.phase is Phase.ATTEMPT and sender == self.home.name:
+            self._readys.update(dict.fromkeys(self.participants, message.primary))
+        receive_ready(self, sender, message)
+
+    return mutated
+
+
+@plant(
+    "commit-sent-before-the-sync",
+    Handler,
+    "_commit",
+    "the commit message does not wait for the write of what it says",
+    YELLOW,
+    0,
+    log_ambushed,
+)
+def _(commit: Any) -> Any:
+    def mutated(self: Handler, plan: Any) -> None:
+        self._after_sync = lambda then: then()  # type: ignore[method-assign]
+        commit(self, plan)
+        del self.__dict__["_after_sync"]
+
+    return mutated
+
+
+@plant(
+    "establishes-on-its-own-commit",
+    Handler,
+    "receive_commit",
+    "it makes all green without the others' commits",
+    YELLOW,
+    32,
+    log_ambushed,
+)
+def _(receive_commit: Any) -> Any:
+    def mutated(self: Handler, sender: str, message: Any) -> None:
+        if self.phase is Phase.COMMIT and sender == self.home.name:
+            self._commits.update(self.participants)
+        if self.phase is Phase.COMMIT:
+            receive_commit(self, sender, message)
+
+    return mutated
+
+
+@plant(
+    "red-before-yellow",
+    Queue,
+    "turn_yellow",
+    "at a commit what was yellow is put among the red by timestamp",
+    YELLOW,
+    21,
+    log_ambushed,
+)
+def _(turn_yellow: Any) -> Any:
+    def mutated(self: Queue) -> Any:
+        self.retreat(self.green)
+        return turn_yellow(self)
+
+    return mutated
+
+
+@plant(
+    "half-is-a-quorum",
+    quorum.Majority,
+    "holds",
+    "two of four sites may order",
+    {*YELLOW, "evs.primary.uniqueness", "evs.primary.continuity"},
+    10,
+    log_of_four,
+)
+def _(holds: Any) -> Any:
+    return lambda self, sites: 2 * len(self.sites.intersection(sites)) >= len(self.sites)
+
+
+# -- recovery
+
+
+@plant(
+    "green-line-from-the-minimum",
+    recovery,
+    "make_plan",
+    "step 3: the green line is the lowest of all",
+    {"ledger"},
+    0,
+    log_lone,
+)
+def _(make_plan: Any) -> Any:
+    def mutated(states: Any) -> Any:
+        plan = make_plan(states)
+        return plan and replace(plan, green=plan.start)
+
+    return mutated
+
+
+@plant(
+    "yellow-line-not-retreated",
+    Recovery,
+    "_agree",
+    "step 3: what is yellow at one representative alone stays yellow there",
+    {*YELLOW, *LIVE},
+    14,
+    log_ambushed,
+)
+def _(agree: Any) -> Any:
+    def mutated(self: Recovery, plan: Any) -> None:
+        agree(self, replace(plan, yellow=self.home.queue.yellow_line))
+
+    return mutated
+
+
+@plant(
+    "knows-what-it-attempted",
+    recovery,
+    "make_plan",
+    "step 3: who attempted a primary component counts as knowing of it",
+    YELLOW,
+    19,
+    log_ambushed,
+)
+def _(make_plan: Any) -> Any:
+    def mutated(states: Any) -> Any:
+        return make_plan(
+            {
+                name: replace(state, last_committed_primary=state.last_attempted_primary)
+                for name, state in states.items()
+            }
+        )
+
+    return mutated
+
+
+@plant(
+    "bodies-left-out",
+    recovery,
+    "make_plan",
+    "step 5: of a message that someone has only the header is sent",
+    LIVE,
+    0,
+    log_ambushed,
+)
+def _(make_plan: Any) -> Any:
+    def mutated(states: Any) -> Any:
+        plan = make_plan(states)
+        return plan and replace(plan, stable=plan.union)
+
+    return mutated
+
+
+@plant(
+    "adopted-in-two-steps",
+    Recovery,
+    "_adopt",
+    "step 6: the number is written first, the yellow zone with the next write",
+    YELLOW,
+    13,
+    log_ambushed,
+)
+def _(adopt: Any) -> Any:
+    def mutated(self: Recovery, plan: Any) -> None:
+        durable = self.home.durable
+        before = len(durable.ops)
+        adopt(self, plan)
+        later, durable.ops = durable.ops[before:], durable.ops[:before]
+        durable.after(lambda: durable.ops.extend(later))
+
+    return mutated
+
+
+@plant(
+    "retransmission-rule-ignored",
+    Recovery,
+    "_reds",
+    "step 7: everyone sends its part at once",
+    {"corel.causal", "corel.3.7"},
+    1,
+    log_ambushed,
+)
+def _(reds: Any) -> Any:
+    def mutated(self: Recovery) -> Any:
+        self._arrived.update(entry.heading.id for entry in self._walk)
+        return reds(self)
+
+    return mutated
+
+
+@plant(
+    "union-with-min",
+    recovery,
+    "make_plan",
+    "step 7: nobody waits for messages that not everyone has",
+    {*YELLOW, *LIVE, "corel.causal"},
+    17,
+    log_ambushed,
+)
+def _(make_plan: Any) -> Any:
+    def mutated(states: Any) -> Any:
+        plan = make_plan(states)
+        return plan and replace(plan, union=plan.stable)
+
+    return mutated
+
+
+@plant(
+    "lowest-timestamp-not-kept",
+    Recovery,
+    "_settle_claims",
+    "a message that was sent twice stays under the timestamp that each has",
+    {*ORDER, "ledger"},
+    21,
+    log_ambushed,
+)
+def _(settle_claims: Any) -> Any:
+    return lambda self, plan: self._begin_reds()
+
+
+# -- restarts
+
+
+@plant(
+    "yellow-forgotten-in-a-restart",
+    replica,
+    "fill",
+    "what was yellow is red after a restart",
+    {*YELLOW, "corel.3.2", "corel.green"},
+    11,
+    log_ambushed,
+)
+def _(fill: Any) -> Any:
+    def mutated(queue: Queue, bodies: Any, tables: Any) -> None:
+        fill(queue, bodies, tables)
+        queue.retreat(queue.green)
+
+    return mutated
+
+
+@plant(
+    "accepted-forgotten-in-a-restart",
+    Queue,
+    "load_accepted",
+    "what was accepted and not logged is forgotten",
+    {"corel.3.2", "corel.3.8", "ledger"},
+    0,
+    log_ambushed,
+)
+def _(load_accepted: Any) -> Any:
+    return lambda self, heading: None
+
+
+@plant(
+    "second-sending-not-marked",
+    Queue,
+    "load_accepted",
+    "what may have been sent before is sent as if it were new",
+    {*ORDER, "ledger"},
+    20,
+    log_ambushed,
+)
+def _(load_accepted: Any) -> Any:
+    def mutated(self: Queue, heading: Any) -> None:
+        load_accepted(self, heading)
+        self.accepted[-1].marked = False
+
+    return mutated
+
+
+@plant(
+    "counters-used-again",
+    Queue,
+    "next_counter",
+    "a message gets the counter after the last green one, though later ones wait",
+    {"corel.3.2", "ledger", "invariant"},
+    0,
+    log_ambushed,
+)
+def _(next_counter: Any) -> Any:
+    def mutated(self: Queue) -> int:
+        if self.accepted:
+            return next_counter(self)  # type: ignore[no-any-return]
+        return self.last_green.get(-1 if self.own is None else self.own, 0) + 1
+
+    return mutated
+
+
+@plant(
+    "accepted-in-recovery-not-sent",
+    View,
+    "_opened",
+    "what was accepted before the configuration was open is not sent in it",
+    LIVE,
+    0,
+    log_ambushed,
+)
+def _(opened: Any) -> Any:
+    def mutated(self: View, primary: int) -> None:
+        opened(self, primary)
+        if self.home.queue.accepted:
+            self._sent = self.home.queue.accepted[-1].heading.id
+
+    return mutated
+
+
+# -- too rare for random runs: one of the paper's sentences, tested by hand, does not hold
+
+
+@plant_by_hand(
+    "next-primary-without-max",
+    recovery,
+    "make_plan",
+    "the next number is one above the last commit, not one above the last attempt of anyone",
+    {"test_new_primary_is_one_above_the_last_attempt_of_anyone"},
+    0,
+)
+def _(make_plan: Any) -> Any:
+    def mutated(states: Any) -> Any:
+        plan = make_plan(states)
+        return plan and replace(plan, next_primary=plan.max_committed + 1)
+
+    return mutated
+
+
+@plant_by_hand(
+    "representatives-order-ignored",
+    Recovery,
+    "_adopt",
+    "step 5: the representative's yellow messages are put in the order of timestamps",
+    {"test_step_5_the_order_of_the_yellow_zone_is_adopted"},
+    0,
+)
+def _(adopt: Any) -> Any:
+    def mutated(self: Recovery, plan: Any) -> None:
+        self._zone.sort(key=lambda placed: placed[2])
+        adopt(self, plan)
+
+    return mutated
+
+
+@plant_by_hand(
+    "own-yellow-kept",
+    Queue,
+    "adopt",
+    "step 6: what was yellow and is not the representative's stays yellow, behind that",
+    {"test_step_6_yellow_that_was_not_sent_again_is_red"},
+    0,
+)
+def _(adopt: Any) -> Any:
+    def mutated(self: Queue, zone: Any) -> Any:
+        wanted = {heading.id for heading, _, _, _ in zone}
+        own = [
+            (entry.heading, None, entry.timestamp, entry.marked)
+            for entry in self.yellow
+            if entry.heading.id not in wanted
+        ]
+        return adopt(self, zone + own)
+
+    return mutated
+
+
+@plant_by_hand(
+    "last-committed-not-adopted",
+    Recovery,
+    "_adopt",
+    "step 6: Last_Committed_Primary stays what it was",
+    {"test_step_6_sets_last_committed_primary"},
+    0,
+)
+def _(adopt: Any) -> Any:
+    def mutated(self: Recovery, plan: Any) -> None:
+        record = self.home.record
+        kept = record.last_committed_primary
+        adopt(self, plan)
+        record.last_committed_primary = kept
+
+    return mutated
+
+
+@plant_by_hand(
+    "state-told-before-the-sync",
+    Recovery,
+    "start",
+    "a state message tells of what is not durable yet",
+    {"test_step_2_waits_for_all_state_messages"},
+    0,
+)
+def _(start: Any) -> Any:
+    return lambda self: self._send_state()

@@ -1,0 +1,31 @@
+"""The log's mutants as a table for docs/mutants.md: `python -m tests.mutants.corel_table`. With `--run`: what catches
+each now."""
+
+import sys
+
+from tests.mutants.corel import BY_HAND, MUTANTS
+from tests.mutants.corel_harness import catch_within
+from tests.mutants.harness import Mutant
+from tests.mutants.table import found_row
+
+__all__ = ["table"]
+
+
+def table() -> str:
+    rows = ["## The log", "| mutant | what it breaks | caught by | seen in |", "| --- | --- | --- | --- |"]
+    return "\n".join([*rows, *map(_row, MUTANTS), *map(_row, BY_HAND)]) + "\n"
+
+
+def _row(mutant: Mutant) -> str:
+    checks = ", ".join(f"`{check}`" for check in sorted(mutant.expected))
+    where = "tests/paper" if mutant in BY_HAND else f"{mutant.family.__name__} {mutant.seed}"
+    return f"| `{mutant.name}` | {mutant.breaks} | {checks} | {where} |"
+
+
+if __name__ == "__main__":
+    if "--run" in sys.argv:
+        for mutant in MUTANTS:
+            caught = catch_within(mutant)
+            print(found_row(mutant, *caught) if caught else f"{mutant.name:46} NOT CAUGHT", flush=True)
+    else:
+        print(table(), end="")

@@ -1,0 +1,57 @@
+"""Every bug planted in the log is caught by something that answers for what it breaks; without it the runs hold."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.mutants.all import MUTANTS as BELOW
+from tests.mutants.corel import BY_HAND, MUTANTS
+from tests.mutants.corel_harness import catch, catch_within
+from tests.mutants.corel_table import table
+from tests.mutants.harness import SEEDS, Family, Mutant
+from tests.mutants.table import found_row
+from tests.paper import test_corel_recovery, test_corel_view_changes
+
+RUNS = {f"{mutant.family.__name__}-{mutant.seed}": (mutant.family, mutant.seed) for mutant in MUTANTS}
+"""The runs that are known to catch a mutant."""
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "mutants.md"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_is_caught(mutant: Mutant) -> None:
+    caught = catch_within(mutant)
+    assert caught is not None, f"none of {SEEDS} runs shows {mutant.name} by {sorted(mutant.expected)}"
+    print(found_row(mutant, *caught))
+
+
+@pytest.mark.parametrize("mutant", BY_HAND, ids=lambda mutant: mutant.name)
+def test_is_caught_by_hand(mutant: Mutant) -> None:
+    (name,) = mutant.expected
+    module = test_corel_recovery if hasattr(test_corel_recovery, name) else test_corel_view_changes
+    sentence: Callable[[], None] = getattr(module, name)
+    with mutant.planted(), pytest.raises(AssertionError):
+        sentence()
+    sentence()
+
+
+@pytest.mark.parametrize(("family", "seed"), RUNS.values(), ids=RUNS)
+def test_nothing_is_caught_where_nothing_is_planted(family: Family, seed: int) -> None:
+    assert catch(family(seed)) == set()
+
+
+def test_a_mutant_is_gone_when_it_is_no_longer_planted() -> None:
+    for mutant in [*MUTANTS, *BY_HAND]:
+        original = getattr(mutant.owner, mutant.function)
+        with mutant.planted():
+            assert getattr(mutant.owner, mutant.function) is not original
+        assert getattr(mutant.owner, mutant.function) is original
+
+
+def test_names_are_unique() -> None:
+    names = [mutant.name for mutant in [*BELOW, *MUTANTS, *BY_HAND]]
+    assert len(set(names)) == len(names)
+
+
+def test_the_page_lists_them() -> None:
+    assert table() in PAGE.read_text(), "python -m tests.mutants.corel_table gives the page's table"
