@@ -43,6 +43,13 @@ def test_no_position_twice_also_within_a_batch() -> None:
     assert [(row.kind, row.pos) for row in rows] == [("green", 21), ("green", 22), ("snapshot", 40), ("green", 40)]
 
 
+def test_a_base_below_what_is_recorded_is_no_snapshot() -> None:
+    """The green line on stable storage may be behind the one that was told; others may have truncated more."""
+    rows: list[Row] = []
+    recorder(rows, green=23).events(5, [Restored(15), Green(BATCH, 21)])
+    assert [(row.kind, row.pos) for row in rows] == [("green", 23)]
+
+
 def restarted(cluster: Cluster, name: str) -> Replica:
     """As it would load what is durable now."""
     node = cluster.node(name)

@@ -126,10 +126,11 @@ class LogRecorder:
                 row.primary = primary
                 self._recorder.add(row)
             case Restored(position=position):
-                row = self._row(t, "snapshot")
-                row.pos = position
-                self._recorder.add(row)
-                self.green = max(self.green, position)
+                if position > self.green:  # else an earlier incarnation recorded all of it as green
+                    row = self._row(t, "snapshot")
+                    row.pos = position
+                    self._recorder.add(row)
+                    self.green = position
             case PrimaryLost() | BarrierPassed() | SnapshotKept():
                 pass  # no event of the contract
 
