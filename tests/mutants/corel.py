@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgspec.structs import replace
-from tests.mutants.corel_harness import log_ambushed, log_busy, log_lone, log_of_four
+from tests.mutants.corel_harness import log_aborted, log_ambushed, log_busy, log_lone, log_of_four
 from tests.mutants.harness import Mutant, planting
 
 from reconvene import quorum
@@ -301,6 +301,23 @@ def _(make_plan: Any) -> Any:
 
 
 @plant(
+    "representatives-order-ignored",
+    Recovery,
+    "_adopt",
+    "step 5: the representative's yellow messages are put in the order of timestamps",
+    YELLOW,
+    5,
+    log_aborted,
+)
+def _(adopt: Any) -> Any:
+    def mutated(self: Recovery, plan: Any) -> None:
+        self._zone.sort(key=lambda placed: placed[2])
+        adopt(self, plan)
+
+    return mutated
+
+
+@plant(
     "adopted-in-two-steps",
     Recovery,
     "_adopt",
@@ -468,22 +485,6 @@ def _(make_plan: Any) -> Any:
     def mutated(states: Any) -> Any:
         plan = make_plan(states)
         return plan and replace(plan, next_primary=plan.max_committed + 1)
-
-    return mutated
-
-
-@plant_by_hand(
-    "representatives-order-ignored",
-    Recovery,
-    "_adopt",
-    "step 5: the representative's yellow messages are put in the order of timestamps",
-    {"test_step_5_the_order_of_the_yellow_zone_is_adopted"},
-    0,
-)
-def _(adopt: Any) -> Any:
-    def mutated(self: Recovery, plan: Any) -> None:
-        self._zone.sort(key=lambda placed: placed[2])
-        adopt(self, plan)
 
     return mutated
 

@@ -19,7 +19,7 @@ from reconvene.sim.scenario import Load, Scenario
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
-__all__ = ["catch", "catch_within", "log_ambushed", "log_busy", "log_lone", "log_of_four"]
+__all__ = ["catch", "catch_within", "log_aborted", "log_ambushed", "log_busy", "log_lone", "log_of_four"]
 
 _CHECK_EVERY = 20
 _MOST_TURNS = 15_000
@@ -37,6 +37,27 @@ def log_ambushed(seed: int) -> Scenario:
     assert scenario.chaos is not None
     chaos = replace(scenario.chaos, faults=("crash", "partition", "sync"), mean_gap_ns=70_000_000, ambush=0.8)
     return replace(scenario, chaos=chaos, conditions=Conditions(), links={}, quorum=MAJORITY)
+
+
+def log_aborted(seed: int) -> Scenario:
+    """Four sites that part or crash whenever one of them has committed: zones are left yellow, in any order."""
+    scenario = random_scenario(seed, "log", 4)
+    assert scenario.chaos is not None
+    chaos = replace(
+        scenario.chaos,
+        faults=("partition", "crash"),
+        mean_gap_ns=30_000_000,
+        ambush=0.9,
+        ambush_steps=("log: commit",),
+    )
+    return replace(
+        scenario,
+        chaos=chaos,
+        conditions=Conditions(latency_ns=3_000_000, jitter_ns=3_000_000),
+        links={},
+        quorum=MAJORITY,
+        loads=(Load(scenario.nodes, None, 10.0, 10, 0, scenario.duration_ns),),
+    )
 
 
 def log_busy(seed: int) -> Scenario:
