@@ -139,7 +139,8 @@ class Log:
                 has = " ".join(f"{self.world.names[author]}:{last}" for author, last in sorted(state.has.items()))
                 what = (
                     f"tells its state: committed {state.last_committed_primary}, attempted"
-                    f" {state.last_attempted_primary}, green {state.green}, yellow {state.yellow}, has {has or 'nothing'}"
+                    f" {state.last_attempted_primary}, green {state.green}, yellow {state.yellow},"
+                    f" has {has or 'nothing'}"
                 )
             case Priority(items=items):
                 what = f"sends with priority {self._items(items)}"
