@@ -7,7 +7,7 @@ nothing. Positions of the last own batches are kept, for who asks late.
 import asyncio
 from bisect import bisect_right
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
 from reconvene.corel.batch import Heading
@@ -17,6 +17,8 @@ __all__ = ["Receipts"]
 
 _KEPT = 50_000
 """Own batches whose positions are known at once."""
+_LOOK_AT = 1_024
+"""That wait: from so many on, those that were given up are looked for; then again from twice as many as are left."""
 
 
 class Receipts:
@@ -34,6 +36,7 @@ class Receipts:
         self._order = count()
         self._until_durable: list[tuple[int, int, asyncio.Future[None]]] = []
         self._until_ordered: list[tuple[int, int, asyncio.Future[int]]] = []
+        self._look_at = _LOOK_AT
 
     @property
     def waiting(self) -> int:
@@ -45,6 +48,7 @@ class Receipts:
             future.set_result(None)
         else:
             heappush(self._until_durable, (counter, next(self._order), future))
+            self._forget_done()
         return future
 
     def when_ordered(self, counter: int) -> "asyncio.Future[int]":
@@ -52,6 +56,7 @@ class Receipts:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if counter > self.ordered:
             heappush(self._until_ordered, (counter, next(self._order), future))
+            self._forget_done()
         else:
             position = self.position(counter)
             if position is None:
@@ -59,6 +64,16 @@ class Receipts:
             else:
                 future.set_result(position)
         return future
+
+    def _forget_done(self) -> None:
+        """Those who stopped waiting: in a minority people give up, and ask again."""
+        if self.waiting < self._look_at:
+            return
+        self._until_durable = [found for found in self._until_durable if not found[2].done()]
+        self._until_ordered = [found for found in self._until_ordered if not found[2].done()]
+        heapify(self._until_durable)
+        heapify(self._until_ordered)
+        self._look_at = max(_LOOK_AT, 2 * self.waiting)
 
     def position(self, counter: int) -> int | None:
         """Of an own green message; None: it is not at hand."""

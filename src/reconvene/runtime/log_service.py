@@ -23,6 +23,7 @@ __all__ = ["LogService"]
 
 _BARRIERS = 100_000
 """That may wait at once."""
+_LOOK_AT = 1_024
 _REMEMBERED = 20_000
 """Messages before the green line among which own batches are looked for at the start, for who asks again."""
 
@@ -55,6 +56,10 @@ class LogService:
         self._asking: list[asyncio.Future[None]] = []
         """Barriers that the next turn asks for, all as one."""
         self._asked: dict[int, list[asyncio.Future[None]]] = {}
+        self._barriers = 0
+        """How many both hold."""
+        self._look_at = _LOOK_AT
+        """From so many on, those that nobody waits for any more are looked for."""
         self._roomless: list[asyncio.Future[None]] = []
         self._accepted = self._ordered = self._primaries = 0
 
@@ -117,7 +122,9 @@ class LogService:
         self._receipts = self._begin()
 
     def _passed(self, number: int) -> None:
-        for future in self._asked.pop(number, ()):
+        passed = self._asked.pop(number, [])
+        self._barriers -= len(passed)
+        for future in passed:
             if not future.done():
                 future.set_result(None)
 
@@ -137,6 +144,7 @@ class LogService:
                 future.exception()
         self._asking.clear()
         self._asked.clear()
+        self._barriers = 0
         self.let_in()
 
     # -- appending
@@ -279,12 +287,26 @@ class LogService:
         self._refuse_in_trouble()
         if not self._replica.is_replica:
             raise Rejected(f"site {self.name} keeps no replica of the log")
-        if len(self._asking) + sum(map(len, self._asked.values())) >= _BARRIERS:
+        if self._barriers >= self._look_at:
+            self._forget_barriers()
+        if self._barriers >= _BARRIERS:
             raise Unavailable(f"{_BARRIERS} barriers wait already")
+        self._barriers += 1
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asking.append(future)
         self._wake()
         return future
+
+    def _forget_barriers(self) -> None:
+        """Those that nobody waits for any more: in a minority none passes, and clients give up and ask again."""
+        self._asking = [future for future in self._asking if not future.done()]
+        for number, futures in list(self._asked.items()):
+            waiting = self._asked[number] = [future for future in futures if not future.done()]
+            if not waiting:
+                del self._asked[number]
+                self._replica.barriers.forget(number)
+        self._barriers = len(self._asking) + sum(map(len, self._asked.values()))
+        self._look_at = min(_BARRIERS, max(_LOOK_AT, 2 * self._barriers))
 
     def status(self) -> dict[str, object]:
         return status(self._replica, self.damage or self._trouble() or "ok")
