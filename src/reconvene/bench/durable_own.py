@@ -29,7 +29,8 @@ class Reconvene:
     synced = "synced at every member, and ordered"
     ways: Sequence[Way] = (
         Way(300, 100),
-        Way(150, 100),
+        Way(90, 100),
+        Way(900, 100),
         Way(1000, 1, "one append a call"),
     )
 
@@ -57,8 +58,6 @@ class Sites:
         begin = monotonic_ns() + int(WARM_UP_S * 1e9)
         over = begin + int(seconds * 1e9)
         each = max(1, way.outstanding // len(self._writers))
-        if way.batch > 1:
-            each = max(1, each // 10)  # requests of many: fewer of them keep everyone busy
         for load in self._writers:
             load.say(f"throughput {begin} {over} {size} {each} {way.batch}")
         deadline = monotonic() + WARM_UP_S + seconds + TURN_TIMEOUT_S
