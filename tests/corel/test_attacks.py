@@ -1,5 +1,7 @@
 """Ways in which the log could be broken, each tried."""
 
+from copy import deepcopy
+
 import pytest
 from msgspec import msgpack
 from tests.corel.by_hand import Replicas
@@ -12,6 +14,7 @@ from reconvene.corel.messages import CLAIMS, ECHO, FEED, FORCE, PRIORITY, RED, S
 from reconvene.corel.recovery import Phase
 from reconvene.errors import Malformed
 from reconvene.ids import Service
+from reconvene.runtime.log_files import as_another
 
 
 def test_a_follower_is_fed_in_order_while_its_feeder_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +84,35 @@ def test_half_of_what_is_green_says_nothing_about_a_yellow_zone_from_before() ->
     replicas.view(*"bcxy")
     replicas.run(*"bcxy")
     assert replicas.green("x") == replicas.green("y") == replicas.green("b") == [*ordered, "r"]
+
+
+def test_an_older_copy_of_a_replica_is_a_stranger_to_those_who_went_on() -> None:
+    """It would give its counters again, and take what others have under them for what it has."""
+    replicas = Replicas("abc")
+    replicas.view(*"abc")
+    replicas.run()
+    replicas.append("a", "1")
+    replicas.run()
+    copy = deepcopy(replicas.tables["a"])
+    replicas.append("a", "2", "3")
+    replicas.run()
+    replicas.crash("a")
+    replicas.view("b", "c")
+    replicas.run()
+    as_another(copy)
+    replicas.tables["a"] = copy
+    replicas.start("a")
+    replicas.view("a")
+    replicas.run()
+    replicas.append("a", "x", "y")
+    replicas.run()
+    replicas.view(*"abc")
+    replicas.run()
+    assert replicas.green("b") == replicas.green("c") == ["1", "2", "3"]
+    assert replicas.log("b").participants == ("b", "c")
+    assert replicas.log("a").phase is Phase.OUTSIDE
+    assert "x" not in replicas.green("a")
+    assert replicas.accepted("a")[-2:] == ["x", "y"]
 
 
 _TEXT = b"\xa1\xff"

@@ -9,19 +9,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 
 from reconvene.corel.check import check as check_log
+from reconvene.corel.layout import RECORD, decode_record
 from reconvene.corel.load import exists
 from reconvene.corel.replica import Replica
 from reconvene.errors import Malformed, ReconveneError, Rejected, Unavailable
 from reconvene.runtime.directory import OWNER_FILE
+from reconvene.runtime.log_start import IDENTITY_BYTES
 from reconvene.storage.backup import backup, restore
 from reconvene.storage.check import check
 from reconvene.storage.data_file import walk
 from reconvene.storage.lmdb_store import LmdbStore
+from reconvene.storage.tables import Put, Tables
 
-__all__ = ["STORE", "Checked", "backup_site", "check_site", "restore_site"]
+__all__ = ["STORE", "Checked", "as_another", "backup_site", "check_site", "restore_site"]
 
 STORE = "store"
 """Of a site's directory: where its storage is."""
@@ -98,7 +101,11 @@ def backup_site(directory: Path, to: Path) -> int:
 
 
 def restore_site(copy: Path, directory: Path) -> None:
-    """A site's directory from a copy. Raises Rejected where the directory has storage already."""
+    """A site's directory from a copy. Raises Rejected where the directory has storage already.
+
+    Its log is another storage from now on. Where others have known the one that was copied, it would deny what that
+    has acknowledged since, and give its counters again: so it comes to them as a stranger.
+    """
     if not copy.is_dir():
         raise Rejected(f"{copy}: expected a copy that `log backup` made")
     try:
@@ -106,7 +113,20 @@ def restore_site(copy: Path, directory: Path) -> None:
     except OSError as error:
         raise Unavailable(f"{directory}: can't be made: {error.strerror}") from None
     with _not_running(directory):
-        restore(_store_of(copy), directory / STORE)
+        restore(_store_of(copy), directory / STORE, as_another)
+
+
+def as_another(store: Tables) -> None:
+    """Gives the log that is in it another identity."""
+    stored = store.get(RECORD)
+    if stored is None:
+        return  # a site without the log
+    record = decode_record(stored)
+    before, record.identity = record.identity, os.urandom(IDENTITY_BYTES)
+    record.identities = {
+        number: record.identity if seen == before else seen for number, seen in record.identities.items()
+    }
+    store.write([Put(RECORD, msgpack.encode(record))])
 
 
 def _store_of(directory: Path) -> Path:

@@ -13,9 +13,9 @@ from reconvene.runtime.config import Config
 from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Op, Reader, Tables
 
-__all__ = ["first_ops", "limits_of", "load_replica", "tables_for"]
+__all__ = ["IDENTITY_BYTES", "first_ops", "limits_of", "load_replica", "tables_for"]
 
-_IDENTITY_BYTES = 8
+IDENTITY_BYTES = 8
 _FRAME_SPARE = 512
 """Of a frame, for what stands around a batch's messages."""
 _LEAST_BATCH = 256
@@ -46,7 +46,7 @@ def first_ops(config: Config, tables: Reader) -> list[Op]:
     """What is to be synced before the log's first start here; nothing at a later one."""
     if exists(tables):
         return []
-    return create(os.urandom(_IDENTITY_BYTES), ReplicaSet.first(config.replicas, config.log.quorum))
+    return create(os.urandom(IDENTITY_BYTES), ReplicaSet.first(config.replicas, config.log.quorum))
 
 
 def load_replica(config: Config, tables: Tables, incarnation: int, frame_bytes: int) -> Replica:

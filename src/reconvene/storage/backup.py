@@ -6,7 +6,7 @@ it, synced. What an unfinished one leaves has a name of its own, and is cleared 
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,8 +34,9 @@ def backup(store: LmdbStore, to: Path) -> None:
             raise Unavailable(f"{to}: the copy can't be written there: {error.strerror or error}") from None
 
 
-def restore(copy: Path, to: Path) -> None:
-    """A store at `to`, which must not be there yet or be an empty directory, from what `backup` made.
+def restore(copy: Path, to: Path, change: Callable[[LmdbStore], None] = lambda store: None) -> None:
+    """A store at `to`, which must not be there yet or be an empty directory, from what `backup` made, with a change
+    of the caller's: nobody sees it without.
 
     Raises Rejected where there is one already, Unavailable where the copy is of a newer program or the disk refuses,
     Malformed where any of its values is corrupt.
@@ -48,22 +49,23 @@ def restore(copy: Path, to: Path) -> None:
         except OSError as error:
             raise Unavailable(f"{to}: the copy can't be written there: {error.strerror or error}") from None
         try:
-            _look_through(unfinished)
+            _look_through(unfinished, change)
         except (Malformed, Unavailable) as error:
             # It is about the copy, which is elsewhere.
             raise type(error)(str(error).replace(str(unfinished), str(copy))) from None
 
 
-def _look_through(path: Path) -> None:
+def _look_through(path: Path, change: Callable[[LmdbStore], None]) -> None:
     """Opens it as the site will, which checks its format and migrates an older one, and reads all of it."""
     walk(path / _DATA)
     store = LmdbStore(path)
     try:
         problems = check(store)
+        if problems:
+            raise Malformed(problems[0])
+        change(store)
     finally:
         store.close()
-    if problems:
-        raise Malformed(problems[0])
     (path / "lock.mdb").unlink(missing_ok=True)
 
 
