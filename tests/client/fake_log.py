@@ -206,6 +206,9 @@ class FakeLog:
             shared.taken[shared.sources[at]] if at in shared.sources else at for at in range(start, start + count)
         ]
 
+    async def origin(self, position: int) -> int | None:
+        return self.counted(position, 1)[0]
+
     def pending(self, messages: int) -> list[PendingBatch]:
         return [PendingBatch(Color.RED, self.name, 1, first, 0, datas) for first, datas, _, _ in self.waiting]
 

@@ -17,6 +17,7 @@ from reconvene.corel.layout import LINE, body_key, decode_line
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.runtime.config import Config, Log, Timing
 from reconvene.runtime.engine import SiteEngine
+from reconvene.runtime.log_places import Places
 from reconvene.runtime.log_service import LogService
 from reconvene.runtime.node import running
 from reconvene.storage.lmdb_store import LmdbStore
@@ -203,6 +204,34 @@ def test_a_trace_that_begins_after_its_log_is_refused_by_its_readers() -> None:
             await of(engine).ordered(first(of(engine), [b"after"]))
         with pytest.raises(Malformed, match="begun before it"):
             read_trace(directory / "trace")
+
+    with short_dir() as directory:
+        asyncio.run(scenario(directory))
+
+
+def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
+    """Two sites took the same number of a session while they could not hear each other."""
+
+    async def scenario(directory: Path) -> None:
+        async with sites(*configs(directory, "abc")) as engines:
+            a, _, c = engines
+            a._block(frozenset({2}), frozenset({2}))
+            engines[1]._block(frozenset({2}), frozenset({2}))
+            await until(lambda: of(c).status()["primary"] == 0)
+            await of(a).durable(of(a).append([b"other", b"once"], b"session", 6).parts[0].first)
+            again = of(c).append([b"once"], b"session", 7).parts[0].first
+            await of(c).durable(again)
+            await until(lambda: of(a).green == 2)
+            for engine in engines[:2]:
+                engine._block(frozenset(), frozenset())
+            async with asyncio.timeout(20):
+                void = await of(c).ordered(again)
+            assert void == 2
+            assert of(c).counted(void, 1) == [1]
+            c._replica.home.taking._positions.clear()
+            assert of(c).counted(void, 1) == [None]
+            assert await of(c).origin(void) == 1
+            assert await Places(of(c)).find("c", again, 1, 0, retried=True) == [(1, 1)]
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))

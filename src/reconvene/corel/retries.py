@@ -16,7 +16,7 @@ from reconvene.corel.sessions import MOST_NUMBER, sound_sources
 
 __all__ = ["MOST_RUNS", "Part", "Pending", "Positions"]
 
-MOST_RUNS = 16_384
+MOST_RUNS = 65_536
 """Of all sessions together: the positions of so many runs of messages are kept."""
 
 

@@ -18,7 +18,7 @@ from reconvene.storage.tables import Clear, Op, Put, Reader
 
 __all__ = ["LOOKED_BACK", "Taking"]
 
-LOOKED_BACK = 1_024
+LOOKED_BACK = 4_096
 """Green batches whose positions are looked up again at a start."""
 
 
@@ -102,6 +102,21 @@ class Taking:
                         original = self._positions.find(source.session, source.number + index - source.start)
                         found[index] = None if original is None else original[0]
         return found
+
+    def session_of(self, heading: Heading, index: int) -> tuple[bytes, int] | None:
+        """Under which session's number a message of a batch was sent."""
+        for source in sound_sources(heading, self._bodies.get(heading.id)):
+            if source.start <= index < source.start + source.count:
+                return source.session, source.number + index - source.start
+        return None
+
+    def index_of(self, heading: Heading, session: bytes, number: int) -> int | None:
+        """Which message of a batch was sent under a session's number."""
+        if heading.sourced:
+            for source in sound_sources(heading, self._bodies.get(heading.id)):
+                if source.session == session and source.number <= number < source.number + source.count:
+                    return source.start + number - source.number
+        return None
 
     # -- retries
 

@@ -58,14 +58,22 @@ class Places:
     async def _find(self, author: str, first: int, count: int, since: int, retried: bool) -> Positions:
         own = author == self._port.name
         places = await (self._own(first, count, since) if own else self._seek(author, first, count, since))
-        return joined([place for found in places for place in self._counted(*found)]) if retried else places
+        if not retried:
+            return places
+        counted: Positions = []
+        for start, many in places:
+            counted += await self._counted(start, many)
+        return joined(counted)
 
-    def _counted(self, start: int, count: int) -> Positions:
+    async def _counted(self, start: int, count: int) -> Positions:
         """Of what is void: where the message counts that it repeats."""
         if start < self._port.base:
             return [(start, count)]
-        counted = self._port.counted(start, count)
-        return [(start + at if place is None else place, 1) for at, place in enumerate(counted)]
+        counted: Positions = []
+        for at, place in enumerate(self._port.counted(start, count), start):
+            where = place if place is not None else await self._port.origin(at)
+            counted.append((at if where is None else where, 1))
+        return counted
 
     # -- the site's own
 

@@ -100,7 +100,11 @@ class LogPort(Protocol):
 
     def counted(self, start: int, count: int) -> list[int | None]:
         """Of green messages, from `start` on: the position where each counts, which is an earlier one if it is void.
-        None: that is not known here any more."""
+        None: that is not at hand (`origin` looks for it)."""
+
+    async def origin(self, position: int) -> int | None:
+        """Of a green message that is void: the position of the one that it repeats, looked for in all that can be
+        read. None: it is truncated."""
 
     def pending(self, messages: int) -> list[PendingBatch]: ...
 

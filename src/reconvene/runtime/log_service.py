@@ -24,6 +24,8 @@ __all__ = ["LogService"]
 _BARRIERS = 100_000
 """That may wait at once."""
 _LOOK_AT = 1_024
+_BATCHES_AT_ONCE = 256
+"""Looked through before others have their turn."""
 _REMEMBERED = 20_000
 """Messages before the green line among which own batches are looked for at the start, for who asks again."""
 
@@ -244,6 +246,23 @@ class LogService:
         except Malformed as error:
             raise self._note_damage(error) from None
         return found[:count]
+
+    async def origin(self, position: int) -> int | None:
+        taking = self._replica.home.taking
+        try:
+            start, heading = next(self._replica.read(position))
+            wanted = taking.session_of(heading, position - start)
+            for read, (start, heading) in enumerate(self._replica.read(self.base)):
+                if start >= position or wanted is None:
+                    break
+                index = taking.index_of(heading, *wanted)
+                if index is not None:
+                    return start + index
+                if read % _BATCHES_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        except Malformed as error:
+            raise self._note_damage(error) from None
+        return None
 
     def _note_damage(self, error: Malformed) -> Unavailable:
         if self.damage is None:
