@@ -24,7 +24,7 @@ from reconvene.storage.tables import Put, Reader
 
 __all__ = ["Home"]
 
-_BASE_ROWS = 256
+_BASE_ROWS = 128
 """Client sessions in one message."""
 
 
