@@ -167,7 +167,7 @@ def test_a_cluster_whose_trace_stopped_ends_all_the_same(shell: Shell) -> None:
     (shell.directory / "trace/a.stopped").write_text("its limit\n")
     # Of a running cluster a copy is judged; the answer is about the trace that the caller knows.
     assert call("verify", shell.directory / "trace") == 2
-    assert f"{shell.directory}/trace/a.jsonl: the trace of a stopped" in shell.said()
+    assert f"{shell.directory}/trace/a.jsonl: the trace of a is not whole" in shell.said()
     assert "a: ended" in shell.run("down")
     assert shell.json("down")["settled"] is False
 
