@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from reconvene.corel.batch import BatchId, Heading, Kind, Source, encode_batch
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.queue import Queue
+from reconvene.corel.queue import Queue, Waiting
 from reconvene.errors import Rejected, Unavailable
 
 __all__ = ["Accepting"]
@@ -47,7 +47,8 @@ class Accepting:
         self.open_messages = 0
         """… and those that are not green yet, these included."""
         self.open_bytes = 0
-        self._waits = False
+        self._syncing: list[Waiting] = []
+        """What `close` made last, until it is on stable storage."""
         self.recount()
 
     def recount(self) -> None:
@@ -103,7 +104,7 @@ class Accepting:
 
     def close(self, time: int) -> list[Heading]:
         """Makes batches of what was appended, unless earlier ones are being synced. Gives them."""
-        if not self._runs or self._waits:
+        if not self._runs or self._syncing:
             return []
         if self._queue.own is None:
             self._drop()
@@ -114,7 +115,6 @@ class Accepting:
             kind, messages, sources, size = self._next()
             taken += size
             made.append(self._accept(kind, messages, sources, size, time))
-        self._waits = True
         return made
 
     def _drop(self) -> None:
@@ -168,7 +168,7 @@ class Accepting:
             kind, queue.own, self._incarnation, queue.next_counter(), len(messages), time, bool(sources)
         )
         body = encode_batch(heading, messages, sources)
-        queue.accept(heading, body)
+        self._syncing.append(queue.accept(heading, body))
         self.pending -= len(messages)
         self._pending_bytes -= size
         self._sizes[heading.id] = (len(messages), len(body))
@@ -177,11 +177,10 @@ class Accepting:
 
     def synced(self) -> None:
         """What `close` made last is on stable storage."""
-        self._waits = False
-        for waiting in reversed(self._queue.accepted):
-            if waiting.durable:
-                break
+        # These and no others: what got another number meanwhile is another batch, of a later write.
+        for waiting in self._syncing:
             waiting.durable = True
+        self._syncing = []
 
     def ordered(self, batch: BatchId) -> None:
         """A batch is green, the replica's own or another's."""

@@ -88,8 +88,6 @@ class Recovery:
         """Red batches of this replica that not everyone has, in order …"""
         self._walked = 0
         """… and how far it has come along them."""
-        self._near = False
-        """A follower that has caught up asks for another configuration, once."""
         self._arrived: set[BatchId] = set()
         """Red batches that someone sent again."""
 
@@ -184,11 +182,8 @@ class Recovery:
         while queue.green < plan.green and queue.yellow:
             self.home.green(*queue.advance())
         for entry in queue.retreat(plan.yellow):
-            self._recolor(entry, Color.RED)
-
-    def _recolor(self, entry: Entry, color: Color) -> None:
-        heading = entry.heading
-        self.home.durable.after(lambda: self.home.tell(Recolored(heading, color)))
+            event = Recolored(entry.heading, Color.RED)
+            self.home.durable.after(lambda event=event: self.home.tell(event))  # type: ignore[misc]
 
     # -- step 5: what the representative has green and yellow
 
@@ -306,11 +301,9 @@ class Recovery:
             if position + item.count > home.queue.green:
                 self._append_green(self._heading(item), item, position)
             position += item.count
-        near = message.green - home.queue.green < NEAR and not self._near
-        self._near = self._near or near
         green = home.queue.green
         self._after_sync(lambda: home.send(FED, Fed(green)))
-        if near:
+        if message.green - green < NEAR:
             self._after_sync(home.renew)
 
     # -- step 6
