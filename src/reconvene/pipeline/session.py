@@ -1,0 +1,112 @@
+"""Spark sessions: embedded in this process by default, any other Spark by its URL.
+
+Nothing here, nor anywhere in the pipeline, uses `sparkContext` or RDDs, so that all of it runs through Spark Connect.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconvene.errors import Malformed, Unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["DEFAULT_MASTER", "open_session"]
+
+DEFAULT_MASTER = "local[*,4]"
+"""All cores of this machine; a task that fails is tried four times, which a plain `local[*]` does not do."""
+
+_OLDEST_JAVA = 17
+
+_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.shuffle.partitions": "8",
+}
+"""Of every session, also one that is connected to."""
+
+_LOCAL_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.warehouse.dir": "spark-warehouse",
+}
+"""Of sessions whose driver is this process."""
+
+
+@contextmanager
+def open_session(
+    master: str | None = None, *, app: str = "reconvene", conf: Mapping[str, str] | None = None
+) -> Iterator["SparkSession"]:
+    """A session, stopped at the end. `master`: a Spark master's URL, or `sc://HOST:PORT` for Spark Connect.
+
+    Raises Unavailable, in one line that says what to do, where Spark or Java is missing or nobody answers.
+    """
+    session = _make(master or DEFAULT_MASTER, app, {**_CONF, **(conf or {})})
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _make(master: str, app: str, conf: Mapping[str, str]) -> "SparkSession":
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise Unavailable("Spark is not installed; install it with: pip install 'reconvene[spark]'") from None
+    # Executors have to find this package and its dependencies: the same interpreter, wherever the command was found.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(app)
+    remote = master.startswith("sc://")
+    if remote:
+        builder = builder.remote(master)
+    else:
+        if "://" not in master and not master.startswith(("local", "yarn")):
+            raise Malformed(
+                f"--master {master}: expected local[N], a URL such as spark://HOST:7077, or sc://HOST:15002"
+            )
+        _need_java()
+        builder = builder.master(master)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        _quiet()
+        for key, value in _LOCAL_CONF.items():
+            builder = builder.config(key, value)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise Unavailable(f"no Spark session at {master}: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def _need_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    advice = f"Spark needs Java {_OLDEST_JAVA} or later: apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
+    if java is None or not Path(java).exists():
+        raise Unavailable(f"no Java found{f' in JAVA_HOME={home}' if home else ''}; {advice}")
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    number = told.partition('version "')[2].partition(".")[0].partition('"')[0]
+    if not number.isdecimal() or int(number) < _OLDEST_JAVA:
+        raise Unavailable(f"{java} is not Java {_OLDEST_JAVA} or later; {advice}")
+
+
+def _quiet() -> None:
+    """Spark's chatter would drown the one line that matters. Its logging is set up before any session is."""
+    told = os.environ.get("RECONVENE_SPARK_LOG") or str(Path(__file__).with_name("log4j2.properties"))
+    option = f"-Dlog4j2.configurationFile=file:{told}"
+    options = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    if "log4j2.configurationFile" not in options:
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{options} {option}".strip()

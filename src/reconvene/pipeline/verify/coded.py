@@ -1,0 +1,86 @@
+"""Events with small integers for names: what every certificate reads.
+
+Names become codes that need no table of all names: a run, a configuration, a message, a view is a 64-bit hash of its
+name, a node its place among the run's sorted nodes. Two names that meet in one hash can only make a certificate fail,
+never pass: whatever fails is judged anew by names.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from reconvene.pipeline.traces import Traces
+
+__all__ = ["KINDS", "NOBODY", "SERVICES", "code_events", "code_name"]
+
+NOBODY = -1
+"""The code of a node that is not in the run's `nodes`."""
+
+KINDS = {
+    ("evs", "conf"): 0, ("evs", "hidden"): 1, ("evs", "send"): 2, ("evs", "deliver"): 3,
+    ("evs", "fail"): 4, ("evs", "stop"): 5,
+    ("corel", "accept"): 10, ("corel", "log"): 11, ("corel", "yellow"): 12, ("corel", "red"): 13,
+    ("corel", "green"): 14, ("corel", "attempt"): 15, ("corel", "commit"): 16, ("corel", "establish"): 17,
+    ("corel", "adopt"): 18, ("corel", "snapshot"): 19,
+    ("isis", "view"): 20, ("isis", "cast"): 21, ("isis", "deliver"): 22, ("isis", "stop"): 23,
+    ("isis", "establish"): 24,
+}  # fmt: skip
+"""By layer and kind. A configuration that is hidden is a kind of its own."""
+
+SERVICES = {"fifo": 0, "causal": 1, "agreed": 2, "safe": 3}
+
+
+def code_name(column: "Column") -> "Column":
+    return F.xxhash64(column)
+
+
+def code_events(traces: "Traces") -> "DataFrame":
+    """One row an event, of every layer: rid, node, place, n, inc, t, kind, conf, conf_kind, members, reg, msg, sender,
+    service, ts, pos, primary, group, label, view, dests. Codes as above; `members` and `label` stay names."""
+    events = traces.events
+    nodes = F.broadcast(_nodes(traces.runs))
+    senders = nodes.select(F.col("run"), F.col("node").alias("sender"), F.col("code").alias("sender_code"))
+    kind = _one_of(KINDS, F.col("layer"), F.when(_is_hidden(), F.lit("hidden")).otherwise(F.col("kind")))
+    service = F.coalesce(*(F.when(F.col("service") == name, F.lit(code)) for name, code in SERVICES.items()))
+    return (
+        events.join(nodes, ["run", "node"], "left")
+        .join(F.broadcast(senders), ["run", "sender"], "left")
+        .select(
+            code_name(F.col("run")).alias("rid"),
+            F.coalesce("code", F.lit(NOBODY)).cast("int").alias("node"),
+            "place",
+            "n",
+            F.col("inc").cast("int").alias("inc"),
+            "t",
+            kind.cast("byte").alias("kind"),
+            code_name(F.col("conf")).alias("conf"),
+            "conf_kind",
+            "members",
+            F.when(F.col("conf_kind") == "transitional", code_name(F.col("reg"))).alias("reg"),
+            F.when(F.col("msg").isNotNull(), code_name(F.col("msg"))).alias("msg"),
+            F.when(F.col("sender").isNotNull(), F.coalesce("sender_code", F.lit(NOBODY))).cast("int").alias("sender"),
+            service.cast("byte").alias("service"),
+            "ts",
+            "pos",
+            "primary",
+            F.when(F.col("group").isNotNull(), code_name(F.col("group"))).alias("group"),
+            "label",
+            "view",
+            "dests",
+        )
+    )
+
+
+def _is_hidden() -> "Column":
+    return (F.col("layer") == "evs") & (F.col("kind") == "conf") & (F.col("conf_kind") == "hidden")
+
+
+def _one_of(codes: dict[tuple[str, str], int], layer: "Column", kind: "Column") -> "Column":
+    return F.coalesce(*(F.when((layer == of) & (kind == name), F.lit(code)) for (of, name), code in codes.items()))
+
+
+def _nodes(runs: "DataFrame") -> "DataFrame":
+    return runs.select("run", F.posexplode(F.array_sort("nodes")).alias("code", "node"))

@@ -1,0 +1,59 @@
+"""The tables that checks give, whatever they check."""
+
+from pyspark.sql import types as T
+
+__all__ = ["CONCERNED", "CONFS", "ENDS", "FOUND", "VIOLATIONS"]
+
+FOUND = T.StructType([
+    T.StructField("rid", T.LongType(), False),
+    T.StructField("check", T.StringType(), False),
+    T.StructField("cases", T.LongType(), False),
+    T.StructField("suspects", T.LongType(), False),
+])  # fmt: skip
+"""What a certificate says of a run: how many cases the check has, and how many of them it does not prove right. No
+suspects: the check holds. Several rows of one run and check add up."""
+
+CONCERNED = T.StructType([
+    T.StructField("rid", T.LongType(), False),
+    T.StructField("check", T.StringType(), False),
+    T.StructField("msg", T.LongType(), True),
+    T.StructField("node", T.IntegerType(), True),
+    T.StructField("place", T.LongType(), True),
+])  # fmt: skip
+"""What the judge has to see of a run that is too large to be judged whole: all events of a message, or one event."""
+
+VIOLATIONS = T.StructType([
+    T.StructField("run", T.StringType(), False),
+    T.StructField("check", T.StringType(), False),
+    T.StructField("node", T.StringType(), False),
+    T.StructField("n", T.LongType(), False),
+    T.StructField("detail", T.StringType(), False),
+])  # fmt: skip
+"""One row a witness, the same for every check."""
+
+CONFS = T.StructType([
+    T.StructField("rid", T.LongType(), False),
+    T.StructField("conf", T.LongType(), False),
+    T.StructField("root", T.LongType(), False),
+    T.StructField("kind", T.StringType(), False),
+    T.StructField("members", T.ArrayType(T.IntegerType()), False),
+    T.StructField("groups", T.ArrayType(T.ArrayType(T.IntegerType())), False),
+    T.StructField("accountable", T.ArrayType(T.IntegerType()), False),
+    T.StructField("final", T.BooleanType(), False),
+])  # fmt: skip
+"""A configuration as its lowest entering describes it.
+
+root: its regular configuration. members: node codes; NOBODY, once each, for names that are no nodes of the run.
+groups: of each next configuration that two or more nodes went to directly from this one, those nodes.
+accountable: members that have to have delivered a safe message that was delivered here, in the root or in what
+followed it, since they neither failed there nor are excused. final: regular, and a node that is up ends in it, in a
+settled run."""
+
+ENDS = T.StructType([
+    T.StructField("rid", T.LongType(), False),
+    T.StructField("node", T.IntegerType(), False),
+    T.StructField("inc", T.IntegerType(), False),
+    T.StructField("place", T.LongType(), False),
+    T.StructField("root", T.LongType(), False),
+])  # fmt: skip
+"""Of each incarnation of a node, its last entering of a configuration: where in the file, and that one's root."""
