@@ -38,8 +38,8 @@ def code_name(column: "Column") -> "Column":
 
 
 def code_events(traces: "Traces") -> "DataFrame":
-    """One row an event, of every layer: rid, node, place, n, inc, t, kind, conf, conf_kind, members, reg, msg, sender,
-    service, ts, pos, primary, group, label, view, dests. Codes as above; `members` and `label` stay names."""
+    """One row an event, of every layer: rid, node, place, n, inc, t, kind, conf, conf_kind, members, reg, msg,
+    sender, service, ts, pos, primary, group, label, view, dests. `members`, `label` and `dests` stay names."""
     events = traces.events
     nodes = F.broadcast(_nodes(traces.runs))
     senders = nodes.select(F.col("run"), F.col("node").alias("sender"), F.col("code").alias("sender_code"))
