@@ -20,7 +20,7 @@ setup: ## make .venv with the pinned dependencies; nothing to do the second time
 	@scripts/setup
 
 test: setup ## run the tests (ARGS="-k name" chooses among them)
-	$(BIN)/python -m pytest -n $(WORKERS) tests $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup tests $(ARGS)
 	$(BIN)/python -m reconvene.campaign.soak --seeds 0-299 --profile chaos --jobs $(WORKERS) --out out/test --fresh --demand
 	$(BIN)/python -m reconvene.campaign.soak --seeds 0-299 --profile log --jobs $(WORKERS) --out out/test --fresh --demand
 

@@ -80,12 +80,20 @@ LAYERS = (
     # Clusters of real processes on this machine.
     Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client")),
     Layer("public", ("", "blocking"), uses=("words", "runtime", "client")),
+    # Pages for people, from plain data.
+    Layer("report", ("report.*",), uses=("words", "trace", "verify")),
+    # All that needs Spark.
+    Layer(
+        "pipeline",
+        ("pipeline.*", "pyspark_reconvene.*"),
+        uses=("words", "wire", "seal", "trace", "verify", "sim", "campaign", "client", "public", "report"),
+    ),
     Layer(
         "bench",
         ("bench.*",),
         uses=(
             *("words", "wire", "seal", "interface", "multicast", "membership", "evs", "order", "site", "groups"),
-            *("trace", "verify", "sim", "runtime", "client", "local", "public"),
+            *("trace", "verify", "sim", "runtime", "client", "local", "public", "pipeline"),
         ),
     ),
     Layer(
@@ -93,7 +101,7 @@ LAYERS = (
         ("cli.*", "__main__"),
         uses=(
             *("words", "interface", "seal", "trace", "verify", "sim", "campaign", "testing", "runtime", "client"),
-            *("local", "public", "bench"),
+            *("local", "public", "bench", "report", "pipeline"),
         ),
     ),
 )
