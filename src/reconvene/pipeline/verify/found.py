@@ -40,14 +40,17 @@ CONFS = T.StructType([
     T.StructField("groups", T.ArrayType(T.ArrayType(T.IntegerType())), False),
     T.StructField("accountable", T.ArrayType(T.IntegerType()), False),
     T.StructField("final", T.BooleanType(), False),
+    T.StructField("absent", T.ArrayType(T.IntegerType()), False),
 ])  # fmt: skip
 """A configuration as its lowest entering describes it.
 
+Where nobody entered it, as its first hidden report does; one that no such event tells of has no row.
+
 root: its regular configuration. members: node codes; NOBODY, once each, for names that are no nodes of the run.
-groups: of each next configuration that two or more nodes went to directly from this one, those nodes.
-accountable: members that have to have delivered a safe message that was delivered here, in the root or in what
-followed it, since they neither failed there nor are excused. final: regular, and a node that is up ends in it, in a
-settled run."""
+groups: of each next configuration that two or more nodes went to directly from this one, those nodes, each as often
+as it did. accountable: members that have to have delivered a safe message that was delivered here, in the root or in
+what followed it, since they neither failed there nor are excused. final: regular, and a node that is up ends in it,
+in a settled run. absent: members that never entered it."""
 
 ENDS = T.StructType([
     T.StructField("rid", T.LongType(), False),
