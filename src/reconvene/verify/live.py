@@ -4,7 +4,7 @@ from reconvene.verify.history import History, Stay
 from reconvene.verify.precedes import Precedes
 from reconvene.verify.report import Tallies, Tally
 
-__all__ = ["IDS", "check", "components"]
+__all__ = ["IDS", "check", "components", "final_configurations"]
 
 IDS = ("live.membership", "live.delivery")
 
@@ -60,17 +60,21 @@ def _names(h: History, members: tuple[int, ...] | list[int]) -> str:
     return ",".join(sorted(h.names[member] for member in members))
 
 
+def final_configurations(h: History) -> set[int]:
+    """The regular configurations that someone who is up ends in."""
+    ends = {stay.conf for component in components(h) for node in component if (stay := _ends_in(h, node))}
+    return {conf for conf in ends if h.confs[conf].kind == "regular"}
+
+
 def _all_delivered(h: History, tally: Tally) -> None:
     """Case: a message sent in a regular configuration that some node ends in, and a member of that. Violation: the
     member did not deliver it in that configuration."""
-    final = {stay.conf for component in components(h) for node in component if (stay := _ends_in(h, node))}
+    final = final_configurations(h)
     sent: dict[int, dict[int, int]] = {}
     for event in h.sends:
         if h.conf[event] in final:
             sent.setdefault(h.conf[event], {}).setdefault(h.msg[event], event)
     for conf, messages in sent.items():
-        if h.confs[conf].kind != "regular":
-            continue
         for member in h.confs[conf].members:
             tally.cases += len(messages)
             for message in sorted(messages.keys() - h.messages_in(member, conf)):

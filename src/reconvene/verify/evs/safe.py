@@ -5,7 +5,7 @@ from reconvene.verify.numbering import configuration_numbers
 from reconvene.verify.precedes import Precedes
 from reconvene.verify.report import Tallies, Tally
 
-__all__ = ["IDS", "check"]
+__all__ = ["IDS", "accountable", "check"]
 
 IDS = ("evs.7.1", "evs.7.2")
 
@@ -37,7 +37,7 @@ def _delivered_by_all(h: History, delivered: dict[int, dict[int, int]], tally: T
         for member in h.confs[conf].members:
             tally.cases += len(messages)
             lacking = messages.keys() - h.messages_of(member, regular)
-            if not lacking or _failed_in(h, member, regular) or _excused(h, member, regular):
+            if not lacking or not _is_accountable(h, member, regular):
                 continue
             for message in sorted(lacking):
                 event = messages[message]
@@ -46,6 +46,15 @@ def _delivered_by_all(h: History, delivered: dict[int, dict[int, int]], tally: T
                     f" in {h.conf_id(regular)} or what followed it"
                 )
                 tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+def accountable(h: History, conf: int) -> tuple[int, ...]:
+    """The members of this configuration that have to have delivered what was delivered in it as safe."""
+    return tuple(member for member in h.confs[conf].members if _is_accountable(h, member, h.root[conf]))
+
+
+def _is_accountable(h: History, member: int, regular: int) -> bool:
+    return not _failed_in(h, member, regular) and not _excused(h, member, regular)
 
 
 def _failed_in(h: History, member: int, regular: int) -> bool:
