@@ -1,0 +1,198 @@
+"""What a run's configurations tell, apart from its messages.
+
+The rows that tell of configurations and primary components are few, however many messages a run has. So one task
+takes all of one run's, and the local engine's own code judges them: exactly, since what depends on configurations
+alone is the same whether or not the messages are there. Given besides: the tables CONFS and ENDS, with which the
+certificates of messages are joined.
+
+A cycle among configurations alone is a suspect of every check that needs a rank of configurations.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from reconvene.pipeline.verify.coded import NOBODY, code_name
+from reconvene.pipeline.verify.found import CONFS, ENDS, FOUND
+from reconvene.pipeline.verify.histories import node_tables, read_rows, read_run
+from reconvene.verify import live, transis
+from reconvene.verify.engine import CHECKS
+from reconvene.verify.evs import changes, primary, safe, total
+from reconvene.verify.history import NONE, History
+from reconvene.verify.precedes import Precedes
+from reconvene.verify.report import Tallies
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from reconvene.pipeline.traces import Traces
+
+__all__ = ["EXACT", "SKELETON", "confs_of", "ends_of", "found_of", "is_bone", "skeletons"]
+
+_FAMILIES = (changes, primary, transis, live, total)
+
+EXACT = (
+    "evs.2.1",
+    "evs.2.3",
+    "evs.2.4",
+    "evs.primary.uniqueness",
+    "evs.primary.continuity",
+    "transis.self-inclusion",
+    "transis.same-order",
+    "transis.uniformity",
+    "live.membership",
+)
+"""The checks of which all cases are found here; of 2.3 and 2.4 all violations but the knots that messages tie."""
+
+_STRING, _INT, _LONG = T.StringType(), T.IntegerType(), T.LongType()
+_INTS = T.ArrayType(_INT)
+
+SKELETON = T.StructType([
+    T.StructField("run", _STRING, False),
+    T.StructField("found", T.ArrayType(T.StructType([
+        T.StructField("check", _STRING, False),
+        T.StructField("cases", _LONG, False),
+        T.StructField("suspects", _LONG, False),
+    ])), False),
+    T.StructField("confs", T.ArrayType(T.StructType([
+        T.StructField("conf", _STRING, False),
+        T.StructField("root", _STRING, False),
+        T.StructField("kind", _STRING, False),
+        T.StructField("members", _INTS, False),
+        T.StructField("groups", T.ArrayType(_INTS), False),
+        T.StructField("accountable", _INTS, False),
+        T.StructField("final", T.BooleanType(), False),
+        T.StructField("absent", _INTS, False),
+    ])), False),
+    T.StructField("ends", T.ArrayType(T.StructType([
+        T.StructField("node", _INT, False),
+        T.StructField("inc", _INT, False),
+        T.StructField("place", _LONG, False),
+        T.StructField("root", _STRING, False),
+    ])), False),
+])  # fmt: skip
+"""One row a run: what FOUND, CONFS and ENDS say of it, by names."""
+
+_ARROW_SKELETON = to_arrow_schema(SKELETON)
+
+
+def is_bone() -> "Column":
+    """Does a row of the table `events` tell of a configuration or a primary component?"""
+    layer, kind = F.col("layer"), F.col("kind")
+    return (
+        ((layer == "evs") & kind.isin("conf", "fail", "stop"))
+        | (kind == "establish")
+        | ((layer == "isis") & (kind == "view"))
+    )
+
+
+def skeletons(traces: "Traces") -> "DataFrame":
+    """SKELETON of every run, one run a task's step."""
+    bones = traces.events.where(is_bone())
+    return bones.groupBy("run").cogroup(traces.runs.groupBy("run")).applyInArrow(_skeleton, SKELETON)
+
+
+def found_of(skeletons: "DataFrame") -> "DataFrame":
+    rows = skeletons.select(_rid(), F.explode("found").alias("of")).select("rid", "of.*")
+    return rows.select(*FOUND.names)
+
+
+def confs_of(skeletons: "DataFrame") -> "DataFrame":
+    rows = skeletons.select(_rid(), F.explode("confs").alias("of")).select("rid", "of.*")
+    return rows.withColumns({name: code_name(F.col(name)) for name in ("conf", "root")}).select(*CONFS.names)
+
+
+def ends_of(skeletons: "DataFrame") -> "DataFrame":
+    rows = skeletons.select(_rid(), F.explode("ends").alias("of")).select("rid", "of.*")
+    return rows.withColumn("root", code_name(F.col("root"))).select(*ENDS.names)
+
+
+def _rid() -> "Column":
+    return code_name(F.col("run")).alias("rid")
+
+
+# -- in a task ----------------------------------------------------------------------------------------------------
+
+
+def _skeleton(bones: pa.Table, runs: pa.Table) -> pa.Table:
+    run = read_run(runs)
+    tables = node_tables(run, bones)
+    history = History.of(run, {node: read_rows(table) for node, table in tables.items()})
+    row = {
+        "run": run.run,
+        "found": list(_found(history)),
+        "confs": list(_confs(history)),
+        "ends": list(_ends(history, _places(tables))),
+    }
+    return pa.Table.from_pylist([row], schema=_ARROW_SKELETON)
+
+
+def _found(h: History) -> Iterator[dict[str, object]]:
+    tallies = Tallies(CHECKS)
+    precedes = Precedes(h)
+    for family in _FAMILIES:
+        family.check(h, precedes, tallies)
+    for check in EXACT:
+        tally = tallies[check]
+        yield {"check": check, "cases": tally.cases, "suspects": tally.violations}
+    # The configurations' part; the messages' part, and all cases of 6.1, are counted where messages are.
+    same = tallies["evs.6.2"]
+    yield {"check": "evs.6.2", "cases": same.cases, "suspects": same.violations}
+    yield {"check": "evs.6.1", "cases": 0, "suspects": tallies["evs.6.1"].violations}
+
+
+def _confs(h: History) -> Iterator[dict[str, object]]:
+    together = _together(h)
+    final = live.final_configurations(h) if h.run.settled else set()
+    for index, conf in enumerate(h.confs):
+        if conf.kind == "unknown":
+            continue
+        entered = {h.node[event] for event in conf.entered}
+        yield {
+            "conf": conf.id,
+            "root": h.conf_id(h.root[index]),
+            "kind": conf.kind,
+            "members": _codes(h, conf.members),
+            "groups": together.get(index, []),
+            "accountable": _codes(h, safe.accountable(h, index)),
+            "final": index in final,
+            "absent": _codes(h, tuple(member for member in conf.members if member not in entered)),
+        }
+
+
+def _codes(h: History, members: tuple[int, ...]) -> list[int]:
+    return [member if member < h.nodes else NOBODY for member in members]
+
+
+def _together(h: History) -> dict[int, list[list[int]]]:
+    """By configuration, who went on from it to the same next one, where these are two nodes or more."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for stays in h.stays:
+        for stay in stays:
+            if stay.next != NONE:
+                groups.setdefault((stay.conf, stay.next), []).append(stay.node)
+    found: dict[int, list[list[int]]] = {}
+    for (conf, _), nodes in groups.items():
+        if len(set(nodes)) > 1:
+            found.setdefault(conf, []).append(nodes)
+    return found
+
+
+def _places(tables: dict[str, pa.Table]) -> list[int]:
+    """Of each event of the history, its place in the file."""
+    return [
+        place
+        for node in sorted(tables)
+        for layer, place in zip(tables[node]["layer"].to_pylist(), tables[node]["place"].to_pylist(), strict=True)
+        if layer == "evs"
+    ]
+
+
+def _ends(h: History, places: list[int]) -> Iterator[dict[str, object]]:
+    last = {(stay.node, stay.inc): stay for stays in h.stays for stay in stays}
+    for (node, inc), stay in last.items():
+        yield {"node": node, "inc": inc, "place": places[stay.begin], "root": h.conf_id(h.root[stay.conf])}
