@@ -9,7 +9,7 @@ from typing import Any
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
 from reconvene.errors import Rejected, Unavailable
-from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, PendingBatch
+from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, LogHeading, PendingBatch
 
 __all__ = ["FakeLog", "Shared"]
 
@@ -199,6 +199,15 @@ class FakeLog:
             if messages <= 0 or size <= 0:
                 break
         return found
+
+    def headings(self, start: int, batches: int) -> list[LogHeading]:
+        return [
+            LogHeading(
+                batch.position, batch.author, 1, batch.first, batch.time, batch.kind, len(batch.messages),
+                [] if batch.kind is Kind.DATA else batch.messages, batch.void,
+            )
+            for batch in self.read(start, 1 << 30, 1 << 30)[:batches]
+        ]  # fmt: skip
 
     def counted(self, start: int, count: int) -> list[int | None]:
         shared = self.shared

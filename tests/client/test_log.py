@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 from tests.client.fake_engine import FakeEngine
 from tests.client.fake_log import FakeLog, Shared
@@ -12,7 +13,7 @@ from tests.client.raw import Raw
 
 import reconvene
 from reconvene import Color, Entry, Log, OutcomeUnknown, Rejected, Truncated, Unavailable
-from reconvene.client.log_entries import EntryBatch, Positions
+from reconvene.client.log_entries import EntryBatch, Positions, heading_of
 from reconvene.client.remote_log import RemoteLog
 from reconvene.runtime import client_log
 from reconvene.runtime.config import Clients
@@ -565,3 +566,32 @@ def test_a_wrong_answer_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None
             assert isinstance(log._link, RemoteLog)
 
     asyncio.run(scenario())
+
+
+def test_headings_tell_all_but_the_messages() -> None:
+    async def scenario() -> None:
+        async with connected() as (log, here):
+            await (await log.append_many([b"0", b"1", b"2"])).ordered()
+            here.fake.change(b"the replicas")
+            await (await log.append_many([b"4", b"5"], session=b"s", number=1)).ordered()
+            here.fake.shared.batches[-1] = msgspec.structs.replace(here.fake.shared.batches[-1], void=(1,))
+            (found,) = [some async for some in log.headings()]
+            assert [(one.position, one.end, one.author, one.first, one.kind) for one in found] == [
+                (0, 3, "a", 1, "data"),
+                (3, 4, "a", 4, "change"),
+                (4, 6, "a", 5, "data"),
+            ]
+            assert [(one.messages, one.void) for one in found] == [([], ()), ([b"the replicas"], ()), ([], (1,))]
+            (cut,) = [some async for some in log.headings(1, 4)]
+            assert [(one.position, one.first, one.count) for one in cut] == [(1, 2, 2), (3, 4, 1)]
+            assert [some async for some in log.headings(6)] == []
+            here.fake.truncate(2)
+            with pytest.raises(Truncated, match="begins at 2"):
+                [some async for some in log.headings(1)]
+
+    asyncio.run(scenario())
+
+
+def test_a_site_that_knows_no_bare_runs_is_understood() -> None:
+    full = heading_of(7, "a", 1, 8, 9, 0, [b"x", b"y"], (), 0)
+    assert full == heading_of(7, "a", 1, 8, 9, 0, [], (), 2)

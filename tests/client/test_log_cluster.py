@@ -203,6 +203,7 @@ def test_the_twin_without_asyncio() -> None:
             assert follow.position == 3
             assert [entry.data for entry in log.follow(stop=1)] == [b"0"]
             assert [len(batch) for batch in log.follow(stop=3).batches()] == [1, 2]
+            assert [(one.position, one.count) for some in log.headings() for one in some] == [(0, 1), (1, 2)]
             assert (log.barrier(10), log.pending(), log.status()["green"]) == (3, [], 3)
             seen: list[Color] = []
             watching = threading.Thread(target=lambda: seen.extend(one.color for one in log.colors(timeout=1)))

@@ -1,6 +1,6 @@
 """The log without asyncio: the twins of `client.log`, each call of which waits."""
 
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -9,7 +9,7 @@ from reconvene.client import log as asynchronous
 from reconvene.client import receipts
 from reconvene.client import runner as running
 from reconvene.client.group import Data
-from reconvene.client.log_entries import ColorChange, Entry, EntryBatch, Positions, SnapshotInfo
+from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch, Positions, SnapshotInfo
 from reconvene.client.state_machine import Failure, StateMachine
 from reconvene.errors import Unavailable
 from reconvene.wire.client_log import FETCH_MESSAGES
@@ -202,6 +202,11 @@ class Log:
     def read(self, start: int = 0, stop: int | None = None, *, control: bool = False) -> list[Entry]:
         return self._thread.run(self._log.read(start, stop, control=control))
 
+    def headings(self, start: int = 0, stop: int | None = None) -> Iterator[list[BatchHeading]]:
+        found = self._log.headings(start, stop)
+        while (some := self._thread.run(_next_some(found))) is not None:
+            yield some
+
     def pending(self, most: int = FETCH_MESSAGES) -> list[Entry]:
         return self._thread.run(self._log.pending(most))
 
@@ -253,3 +258,7 @@ class Log:
 
 async def _next(changes: AsyncGenerator[ColorChange, None]) -> ColorChange | None:
     return await anext(changes, None)
+
+
+async def _next_some(found: AsyncIterator[list[BatchHeading]]) -> list[BatchHeading] | None:
+    return await anext(found, None)

@@ -4,12 +4,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 
-from reconvene.client.log_entries import Entry, EntryBatch, Truncated
+from reconvene.client.log_entries import BatchHeading, Entry, EntryBatch, Truncated
 from reconvene.client.log_link import Chunk, LogLink
 from reconvene.errors import Rejected
 from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES
 
-__all__ = ["Follow", "check_position", "read"]
+__all__ = ["Follow", "check_position", "headings", "read"]
 
 
 class Follow:
@@ -137,6 +137,23 @@ async def read(link: LogLink, start: int, stop: int | None, control: bool) -> li
                 found += part.entries(control)
                 at = part.end
     return found
+
+
+async def headings(link: LogLink, start: int, stop: int | None) -> AsyncIterator[list[BatchHeading]]:
+    """What there is now from `start` on, and before `stop`. A batch that `start` cuts
+    begins there; the last one may go on beyond `stop`."""
+    at, end = start, stop
+    while end is None or at < end:
+        chunk = await link.headings(at, FETCH_MESSAGES)
+        if at < chunk.base:
+            raise Truncated(f"position {at} is not in the log any more: it begins at {chunk.base}", chunk.base)
+        if end is None:
+            end = chunk.green
+        found = [heading for heading in chunk.found if heading.position < end]
+        if not found:
+            return
+        yield found
+        at = found[-1].end
 
 
 def check_position(position: object, what: str) -> int:

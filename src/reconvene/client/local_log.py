@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from reconvene.client.flight import Flight, Landed, gathered
-from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of
-from reconvene.client.log_link import Chunk
+from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of, heading_of
+from reconvene.client.log_link import Chunk, Headings
 from reconvene.errors import OutcomeUnknown, ReconveneError, Unavailable
 from reconvene.runtime.client_log import last_own, parts_of, pending_of
 from reconvene.runtime.log_places import Places
@@ -125,6 +125,21 @@ class LocalLog:
                     batch.messages, batch.void,
                 )
                 for batch in batches
+            ],
+        )  # fmt: skip
+
+    async def headings(self, start: int, batches: int) -> Headings:
+        port = self._port
+        found = port.headings(start, batches) if port.base <= start < port.green else []
+        return Headings(
+            port.base,
+            port.green,
+            [
+                heading_of(
+                    one.position, one.author, one.incarnation, one.first, one.time, one.kind, one.messages, one.void,
+                    one.count,
+                )
+                for one in found
             ],
         )  # fmt: skip
 

@@ -5,13 +5,13 @@ be when the network has mended; everyone who reads reads the same entries at the
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 
 from reconvene.client import follow as following
 from reconvene.client.flight import Flight
 from reconvene.client.follow import Follow, check_position
 from reconvene.client.group import Data, as_bytes
-from reconvene.client.log_entries import ColorChange, Entry, SnapshotInfo
+from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, SnapshotInfo
 from reconvene.client.log_link import LogLink
 from reconvene.client.receipts import Receipt, Receipts, within
 from reconvene.client.runner import Runner
@@ -177,6 +177,17 @@ class Log:
         if stop is not None:
             check_position(stop, "stop")
         return await following.read(self._link, start, stop, bool(control))
+
+    def headings(self, start: int = 0, stop: int | None = None) -> AsyncIterator[list[BatchHeading]]:
+        """Of what is ordered now, from position `start` on and before `stop`: who wrote how many messages, and when;
+        all kinds of batches, and no application's messages. The last one may go on beyond `stop`.
+
+        For those to whom the order and the authors' clocks are enough. Raises Truncated as `read` does.
+        """
+        check_position(start, "start")
+        if stop is not None:
+            check_position(stop, "stop")
+        return following.headings(self._link, start, stop)
 
     async def pending(self, most: int = FETCH_MESSAGES) -> list[Entry]:
         """What the site has that is not ordered yet: first the yellow ones, then the red ones, in their present

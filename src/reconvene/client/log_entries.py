@@ -11,7 +11,18 @@ from reconvene.corel.replicas import decode_change
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import message_id
 
-__all__ = ["Color", "ColorChange", "Entry", "EntryBatch", "Positions", "SnapshotInfo", "Truncated", "batch_of"]
+__all__ = [
+    "BatchHeading",
+    "Color",
+    "ColorChange",
+    "Entry",
+    "EntryBatch",
+    "Positions",
+    "SnapshotInfo",
+    "Truncated",
+    "batch_of",
+    "heading_of",
+]
 
 
 class Truncated(Rejected):
@@ -113,9 +124,43 @@ def batch_of(
     position: int, author: str, incarnation: int, first: int, time: int, kind: int, messages: list[bytes],
     void: tuple[int, ...],
 ) -> EntryBatch:  # fmt: skip
-    return EntryBatch(
-        position, author, incarnation, first, time, messages, "data" if kind == Kind.DATA else "change", void
-    )
+    return EntryBatch(position, author, incarnation, first, time, messages, _kind_of(kind), void)
+
+
+def _kind_of(kind: int) -> str:
+    return "data" if kind == Kind.DATA else "change"
+
+
+class BatchHeading(Struct, frozen=True, gc=False):
+    """What there is to say of a batch beside an application's messages."""
+
+    position: int
+    author: str
+    incarnation: int
+    first: int
+    """The counter of its first message."""
+    count: int
+    time: int
+    kind: str
+    void: tuple[int, ...]
+    messages: list[bytes]
+    """Of a batch that is the log's own."""
+
+    @property
+    def end(self) -> int:
+        """The position after the last of its messages."""
+        return self.position + self.count
+
+
+def heading_of(
+    position: int, author: str, incarnation: int, first: int, time: int, kind: int, messages: list[bytes],
+    void: tuple[int, ...], count: int,
+) -> BatchHeading:  # fmt: skip
+    # A site of before 1.2 has sent the messages and no count.
+    return BatchHeading(
+        position, author, incarnation, first, count or len(messages), time, _kind_of(kind), void,
+        [] if kind == Kind.DATA else messages,
+    )  # fmt: skip
 
 
 class ColorChange(Struct, frozen=True):

@@ -6,9 +6,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from reconvene.client.flight import Flight
-from reconvene.client.log_entries import ColorChange, Entry, EntryBatch
+from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch
 
-__all__ = ["Chunk", "LogLink"]
+__all__ = ["Chunk", "Headings", "LogLink"]
 
 
 class Chunk(Struct, frozen=True):
@@ -17,6 +17,14 @@ class Chunk(Struct, frozen=True):
     base: int
     green: int
     batches: list[EntryBatch]
+
+
+class Headings(Struct, frozen=True):
+    """The same without the messages."""
+
+    base: int
+    green: int
+    found: list[BatchHeading]
 
 
 class LogLink(Protocol):
@@ -42,6 +50,9 @@ class LogLink(Protocol):
 
     async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
         """With `wait`: until there is something, however long; a lost connection is waited out."""
+
+    async def headings(self, start: int, batches: int) -> Headings:
+        """What is green now."""
 
     async def pending(self, messages: int) -> tuple[int, list[Entry]]:
         """The green line, and what is not green, in its present order."""

@@ -12,8 +12,8 @@ import msgspec
 from reconvene.client.channel import Channel
 from reconvene.client.flight import Flight, Landed, gathered
 from reconvene.client.local_log import COLORS_WAITING, listed
-from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of
-from reconvene.client.log_link import Chunk
+from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of, heading_of
+from reconvene.client.log_link import Chunk, Headings
 from reconvene.client.requests import Lost, Requests
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.wire import client_log as wire
@@ -180,6 +180,22 @@ class RemoteLog:
                 for run in said.runs
             ],
         )
+
+    async def headings(self, start: int, batches: int) -> Headings:
+        said: wire.Fetched = await self._ask_briefly(
+            lambda number: wire.Fetch(number, start, batches, wire.FETCH_BYTES, False, True)
+        )
+        return Headings(
+            said.base,
+            said.green,
+            [
+                heading_of(
+                    run.position, run.author, run.incarnation, run.first, run.time, run.kind, run.messages, run.void,
+                    run.count,
+                )
+                for run in said.runs
+            ],
+        )  # fmt: skip
 
     async def pending(self, messages: int) -> tuple[int, list[Entry]]:
         said = await self._ask_briefly(lambda number: wire.Pending(number, messages))

@@ -6,7 +6,7 @@ may have unanswered is bounded, and none of it outlives its connection.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -14,7 +14,7 @@ from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailab
 from reconvene.runtime.auth import Role
 from reconvene.runtime.client_output import ClientOutput
 from reconvene.runtime.log_places import Places
-from reconvene.runtime.log_port import Appended, LogBatch, LogPort, PendingBatch
+from reconvene.runtime.log_port import Appended, LogBatch, LogHeading, LogPort, PendingBatch
 from reconvene.wire import client_log as wire
 from reconvene.wire.clients import Told
 
@@ -272,13 +272,16 @@ class ClientLog:
 
     def _fetched(self, fetch: wire.Fetch) -> None:
         port = self._port
-        batches: list[LogBatch] = []
+        batches: Sequence[LogBatch | LogHeading] = []
         if port.base <= fetch.start < port.green:
-            batches = port.read(fetch.start, fetch.messages, fetch.size)
+            if fetch.bare:
+                batches = port.headings(fetch.start, fetch.messages)
+            else:
+                batches = port.read(fetch.start, fetch.messages, fetch.size)
         runs = [
             wire.Run(
                 batch.position, batch.author, batch.incarnation, batch.first, batch.time, batch.kind, batch.messages,
-                batch.void,
+                batch.void, batch.count if isinstance(batch, LogHeading) else 0,
             )
             for batch in batches
         ]  # fmt: skip

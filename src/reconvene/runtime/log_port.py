@@ -12,7 +12,7 @@ from msgspec import Struct
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
 
-__all__ = ["Appended", "AppendedPart", "LogBatch", "LogPort", "PendingBatch"]
+__all__ = ["Appended", "AppendedPart", "LogBatch", "LogHeading", "LogPort", "PendingBatch"]
 
 
 class LogBatch(Struct, frozen=True):
@@ -28,6 +28,21 @@ class LogBatch(Struct, frozen=True):
     messages: list[bytes]
     void: tuple[int, ...] = ()
     """Indices of messages that are a client's retries of earlier ones: they count for nothing."""
+
+
+class LogHeading(Struct, frozen=True):
+    """What there is to say of a `LogBatch` beside an application's messages."""
+
+    position: int
+    author: str
+    incarnation: int
+    first: int
+    time: int
+    kind: Kind
+    count: int
+    messages: list[bytes]
+    """The log's own; of an application's there are none here."""
+    void: tuple[int, ...] = ()
 
 
 class PendingBatch(Struct, frozen=True):
@@ -97,6 +112,9 @@ class LogPort(Protocol):
 
         Raises Rejected where `start` is truncated or beyond the green line.
         """
+
+    def headings(self, start: int, batches: int) -> list[LogHeading]:
+        """The same without the messages of applications: at most so many, and as many as take a moment to find."""
 
     def counted(self, start: int, count: int) -> list[int | None]:
         """Of green messages, from `start` on: the position where each counts, which is an earlier one if it is void.

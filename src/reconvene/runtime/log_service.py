@@ -15,7 +15,8 @@ from reconvene.corel.replicas import ReplicaSet
 from reconvene.corel.retries import Part
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.runtime.log_feed import Changed, Feed, Moved
-from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, PendingBatch
+from reconvene.runtime.log_headings import read_headings
+from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, LogHeading, PendingBatch
 from reconvene.runtime.log_receipts import Receipts
 from reconvene.runtime.log_status import losses, status
 
@@ -204,10 +205,7 @@ class LogService:
         return self._replica.queue.green
 
     def read(self, start: int, messages: int, size: int) -> list[LogBatch]:
-        if start < self.base:
-            raise Rejected(f"position {start} is truncated: the log begins at {self.base}")
-        if start > self.green:
-            raise Rejected(f"position {start} is beyond the green line, which is at {self.green}")
+        self._expect_readable(start)
         found: list[LogBatch] = []
         if start == self.green:
             return found
@@ -223,6 +221,12 @@ class LogService:
             raise self._note_damage(error) from None
         return found
 
+    def _expect_readable(self, start: int) -> None:
+        if start < self.base:
+            raise Rejected(f"position {start} is truncated: the log begins at {self.base}")
+        if start > self.green:
+            raise Rejected(f"position {start} is beyond the green line, which is at {self.green}")
+
     def _batch(self, position: int, heading: Heading, messages: list[bytes], cut: int) -> LogBatch:
         void = self._replica.voids(position, heading)
         return LogBatch(
@@ -235,6 +239,13 @@ class LogService:
             messages[cut:] if cut else messages,
             tuple(at - cut for at in void if at >= cut) if cut else void,
         )
+
+    def headings(self, start: int, batches: int) -> list[LogHeading]:
+        self._expect_readable(start)
+        try:
+            return read_headings(self._replica, self._author, start, batches) if start < self.green else []
+        except Malformed as error:
+            raise self._note_damage(error) from None
 
     def counted(self, start: int, count: int) -> list[int | None]:
         found: list[int | None] = []

@@ -61,6 +61,8 @@ class Fetch(Struct, array_like=True, tag=13):
     messages: Annotated[int, Meta(ge=1, le=FETCH_MESSAGES)]
     size: Annotated[int, Meta(ge=1, le=FETCH_BYTES)]
     wait: bool
+    bare: bool = False
+    """Without the messages of applications, from protocol 1.2 on: at most `messages` runs, whatever `size` is."""
 
 
 class Forget(Struct, array_like=True, tag=14):
@@ -187,6 +189,8 @@ class Run(Struct, array_like=True, gc=False):
     kind: Count
     messages: list[bytes]
     void: tuple[Count, ...] = ()
+    count: Count = 0
+    """Of messages that were left out, since a bare run was asked for."""
 
 
 class Fetched(Struct, array_like=True, tag=16, gc=False):

@@ -54,8 +54,8 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 1
-"""1 has the log."""
+MINOR = 2
+"""1 has the log, 2 its headings alone."""
 LOG_MINOR = 1
 """A site of a lower minor does not know what is asked about the log."""
 
