@@ -157,7 +157,7 @@ class Accepting:
                 run.number += at
                 break
             self._runs.popleft()
-            if kind is not Kind.DATA:
+            if kind in (Kind.CHANGE, Kind.COMMIT):
                 break  # a batch of its own
         return kind, messages, sources, size
 

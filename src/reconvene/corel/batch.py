@@ -37,6 +37,10 @@ class Kind(IntEnum):
     """An application's messages."""
     CHANGE = 1
     """One message: a change of the replicas or of the quorum (`replicas.Change`)."""
+    STAGED = 2
+    """An application's messages that nobody sees at their own place …"""
+    COMMIT = 3
+    """… but at that of the one message which names them (`commits.Commit`)."""
 
 
 class BatchId(NamedTuple):

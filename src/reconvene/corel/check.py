@@ -10,11 +10,13 @@ from zlib import crc32
 from msgspec import DecodeError, msgpack
 
 from reconvene.corel.batch import BatchId, Heading, decode_heading, messages_of
+from reconvene.corel.holds import decode_hold
 from reconvene.corel.layout import (
     ACCEPTED,
     BODIES,
     FOLDED,
     GREEN,
+    HOLDS,
     LINE,
     RED,
     SESSIONS,
@@ -191,6 +193,14 @@ class _Checker:
                 self._problem(f"what is void at {position}: {error}")
             if not base.position <= position < line.green:
                 self._problem(f"something is void at {position}, where no batch is")
+        for _, value in self._rows(HOLDS):
+            try:
+                hold = decode_hold(value)
+            except Malformed as error:
+                self._problem(str(error))
+                continue
+            if not base.position <= hold.position < line.green:
+                self._problem(f"a commit is noted at {hold.position}, where no batch is")
 
     def _snapshots(self, full: bool) -> None:
         for _, value in self._rows(SNAPSHOTS):

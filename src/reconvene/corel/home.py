@@ -9,6 +9,7 @@ from reconvene.corel.batch import Heading, Kind, Timestamp, messages_of
 from reconvene.corel.damage import Damaged
 from reconvene.corel.durable import Durable
 from reconvene.corel.events import Accepted, Green, LogEvent
+from reconvene.corel.holds import Holds
 from reconvene.corel.layout import BASE, Base, Record, decode_place, green_key, position_of
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.load import names_of
@@ -69,6 +70,7 @@ class Home:
         self.on_restored: Callable[[], None] = lambda: None
         """Told that another replica's base was taken."""
         self.taking = Taking(tables, queue.bodies, limits.sessions)
+        self.holds = Holds(tables)
 
     def tell(self, event: LogEvent) -> None:
         self.events.append(event)
@@ -97,9 +99,12 @@ class Home:
                 self.record.forced = False
                 self.set_changed = True
         body = self.queue.bodies.get(heading.id)
+        before = self.queue.green_size
         self.queue.green_size += len(body)
         if heading.sourced:
             self.durable.ops += self.taking.take(heading, body, position)
+        if heading.kind is Kind.COMMIT and not self.taking.voids(position, heading):
+            self.durable.ops += self.holds.take(heading, body, position, before)
         self.on_green(heading, position)
 
     def set_replicas(self, replicas: ReplicaSet) -> None:
@@ -213,7 +218,7 @@ class Home:
 
     def restore(self, base: Base, sessions: Sequence[Row]) -> None:
         """Takes another replica's base for its own. Raises Malformed, and changes nothing then."""
-        ops = self.taking.restore(sessions)
+        ops = [*self.taking.restore(sessions), *self.holds.restore()]
         self.queue.restore(base)
         self.durable.ops += (*ops, Put(BASE, msgpack.encode(base)))
         self.taking.pending.restart(self.waiting(), self.queue.bodies)

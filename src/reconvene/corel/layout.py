@@ -12,6 +12,7 @@
     VOIDS      position           of a green batch: which of its messages count for nothing
     SNAPSHOTS  position           what is known of an application's snapshot (`snapshots.Meta`)
     PIECES     position, index    a piece of it
+    HOLDS      lowest, position   a commit, under the lowest position that it names (`holds.Hold`)
     LINE                          the green line (`Line`)
 
 The first byte tells the table. A colour changes by moving the small value.
@@ -27,8 +28,8 @@ from reconvene.corel.replicas import MAX_NUMBER, ReplicaSet, check_replicas
 from reconvene.errors import Malformed, Unavailable
 
 __all__ = [
-    "ACCEPTED", "BASE", "BODIES", "FOLDED", "FORMAT", "GREEN", "LINE", "PIECES", "RECORD", "RED", "SESSIONS",
-    "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "accepted_key", "batch_of",
+    "ACCEPTED", "BASE", "BODIES", "FOLDED", "FORMAT", "GREEN", "HOLDS", "LINE", "PIECES", "RECORD", "RED",
+    "SESSIONS", "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "accepted_key", "batch_of",
     "body_key", "decode_base", "decode_line", "decode_place", "decode_record", "encode_place",
     "green_key", "piece_key", "position_of", "red_key", "session_key", "snapshot_key", "table_end", "timestamp_of",
     "void_key", "yellow_key",
@@ -50,6 +51,7 @@ LINE = b"\x0a"
 FOLDED = b"\x0b"
 VOIDS = b"\x0c"
 PIECES = b"\x0d"
+HOLDS = b"\x0e"
 
 Author = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 

@@ -21,7 +21,7 @@ class LogLimits:
     """Of bodies kept in memory though stable storage has them."""
     sessions: int = 10_000
     """Client sessions that are remembered: the one that is silent for longest is forgotten, and what it sends again
-    is taken again. Part of the log's meaning: the same at every replica."""
+    is taken again; and as many transactions, by themselves. Part of the log's meaning: the same at every replica."""
     snapshot_bytes: int = 256 << 20
     """Of a snapshot of an application's state machine: a larger one is rejected."""
     keep_bytes: int = 64 << 20
@@ -29,3 +29,5 @@ class LogLimits:
     retain_bytes: int | None = None
     retain_age_ns: int | None = None
     """Of green batches: what is beyond either goes, even where a replica still lacks it. None: no such limit."""
+    staged_age_ns: int = 3_600 * 10**9
+    """Staged messages of this age may go with what a snapshot covers: no commit is expected to name them any more."""

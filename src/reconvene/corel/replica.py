@@ -177,7 +177,9 @@ class Replica:
             raise Rejected(f"site {self.name} keeps no replica of the log")
         return self.accepting.append(messages, kind)
 
-    def append_once(self, messages: Sequence[bytes], session: bytes, number: int) -> list[Part]:
+    def append_once(
+        self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind = Kind.DATA
+    ) -> list[Part]:
         """The same under a client session, whose own number the first message has; the others follow. What is known
         here of the session, green or not, is not taken again. Gives what became of all of them, in order.
 
@@ -193,7 +195,7 @@ class Replica:
         accepting.check([message for part, some in zip(parts, chosen, strict=True) if part.new for message in some])
         for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
             if part.new:
-                first = accepting.append(some, Kind.DATA, session, part.number)
+                first = accepting.append(some, kind, session, part.number)
                 taking.pending.add(session, part.number, part.count, own, first)
                 parts[index] = Part(part.number, part.count, own, first, new=True)
         return parts
@@ -314,6 +316,7 @@ class Replica:
             self.home.durable_green = max(self.home.durable_green, write.green)
             queue.recent.trim(self.home.durable_green)
             self.home.taking.stored(self.home.durable_green)
+            self.home.holds.stored(self.home.durable_green)
             for then in write.thens:
                 then()
 

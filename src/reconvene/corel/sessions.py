@@ -6,13 +6,18 @@ the total order alone, and so the same at every replica at the same green line.
 
 Bounded: so many sessions, the one that is silent for longest is forgotten; so many gaps in a session's numbers, what
 is beyond the lowest is forgotten first. What is forgotten is taken again if it comes again.
+
+The session of a transaction's commits is another kind: of it the highest number is known, and with a number all lower
+ones are taken, whether they came or not. They are bounded by themselves: clients come and go, and one of a table that
+is written once a day must not be forgotten for them.
 """
 
 from collections.abc import Iterable, Iterator
 
 from msgspec import DecodeError, Struct, msgpack
 
-from reconvene.corel.batch import Heading, Source, sources_of
+from reconvene.corel.batch import Heading, Kind, Source, sources_of
+from reconvene.corel.commits import TRANSACTION
 from reconvene.corel.layout import session_key, table_end
 from reconvene.errors import Malformed, Rejected
 from reconvene.storage.tables import Clear, Op, Put, Reader
@@ -35,10 +40,16 @@ class Taken(Struct, array_like=True, gc=False):
     """Of its last message, void or not: no two sessions have the same."""
     ranges: list[tuple[int, int]]
     """(first, last) of the numbers that were taken, in order, with gaps between them."""
+    commit: int = -1
+    """Of a transaction: where its last commit stands that counts. -1: it is none."""
 
     def take(self, first: int, last: int) -> list[tuple[int, int]]:
         """Takes the numbers from `first` to `last`; gives those of them that had been taken, as ranges."""
         ranges = self.ranges
+        if self.commit >= 0:
+            highest = ranges[-1][1] if ranges else -1
+            self.ranges = [(0, max(highest, last))]
+            return [(first, min(last, highest))] if first <= highest else []
         if not ranges or first > ranges[-1][1] + 1:
             ranges.append((first, last))
             self._bound()
@@ -71,21 +82,31 @@ class Sessions:
         self._table = table
         self._most = most
         self._sessions: dict[bytes, Taken] = {}
-        """By last position, the lowest first."""
+        """By last position, the lowest first …"""
+        self._transactions: dict[bytes, Taken] = {}
+        """… and so are these."""
         self._changed: dict[bytes, None] = {}
         """Not stored yet."""
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        return len(self._sessions) + len(self._transactions)
 
     def highest(self, session: bytes) -> int:
         """The highest number that was taken; -1: none is known."""
-        taken = self._sessions.get(session)
+        taken = self._get(session)
         return -1 if taken is None else taken.ranges[-1][1]
 
     def has(self, session: bytes, number: int) -> bool:
-        taken = self._sessions.get(session)
+        taken = self._get(session)
         return taken is not None and taken.has(number)
+
+    def committed(self, session: bytes) -> tuple[int, int] | None:
+        """Of a transaction: the number and the position of its last commit that counts."""
+        taken = self._transactions.get(session)
+        return None if taken is None else (taken.ranges[-1][1], taken.commit)
+
+    def _get(self, session: bytes) -> Taken | None:
+        return self._sessions.get(session) or self._transactions.get(session)
 
     # -- the total order
 
@@ -93,23 +114,25 @@ class Sessions:
         """The batch is the next one in the order. Gives the indices of its void messages."""
         void: list[int] = []
         for source in sound_sources(heading, body):
-            void += self._take(source, position)
+            commits = heading.kind is Kind.COMMIT and source.session.startswith(TRANSACTION)
+            void += self._take(source, position, commits)
         return tuple(sorted(set(void)))
 
-    def _take(self, source: Source, position: int) -> Iterator[int]:
-        sessions, session = self._sessions, source.session
-        taken = sessions.pop(session, None)
-        if taken is None:
-            taken = Taken(0, [])
-            if len(sessions) >= self._most:
-                oldest = next(iter(sessions))
-                del sessions[oldest]
-                self._changed[oldest] = None
+    def _take(self, source: Source, position: int, commits: bool) -> Iterator[int]:
+        session, last = source.session, source.number + source.count - 1
+        taken = self._transactions.pop(session, None) or self._sessions.pop(session, None) or Taken(0, [])
         taken.position = position + source.start + source.count - 1
+        if commits and (not taken.ranges or last > taken.ranges[-1][1]):
+            taken.commit = taken.position
+        sessions = self._sessions if taken.commit < 0 else self._transactions
+        if len(sessions) >= self._most:
+            oldest = next(iter(sessions))
+            del sessions[oldest]
+            self._changed[oldest] = None
         sessions[session] = taken  # again the last
         self._changed[session] = None
-        for first, last in taken.take(source.number, source.number + source.count - 1):
-            for number in range(first, last + 1):
+        for first, end in taken.take(source.number, last):
+            for number in range(first, end + 1):
                 yield source.start + number - source.number
 
     # -- stable storage
@@ -117,12 +140,12 @@ class Sessions:
     def load(self, tables: Reader) -> None:
         """Raises Malformed."""
         rows = [(key[1:], value) for key, value in tables.scan(self._table, table_end(self._table))]
-        self._sessions = _decode(rows)
+        self._sessions, self._transactions = _decode(rows)
 
     def restore(self, rows: Iterable[Row]) -> list[Op]:
         """This is the table from now on; gives what makes it durable. Raises Malformed."""
         found = list(rows)
-        self._sessions = _decode(found)
+        self._sessions, self._transactions = _decode(found)
         self._changed.clear()
         return [
             Clear(self._table, table_end(self._table)),
@@ -131,15 +154,16 @@ class Sessions:
 
     def rows(self) -> Iterator[Row]:
         """All of it, to be sent; a later change does not show."""
-        return iter([(session, msgpack.encode(taken)) for session, taken in self._sessions.items()])
+        both = (*self._sessions.items(), *self._transactions.items())
+        return iter([(session, msgpack.encode(taken)) for session, taken in both])
 
     def changes(self) -> list[Op]:
         """What makes the changes since it was last asked durable."""
         changed, self._changed = self._changed, {}
-        sessions, table = self._sessions, self._table
+        found = ((session, self._get(session)) for session in changed)
         return [
-            Put(session_key(table, session), msgpack.encode(sessions[session]) if session in sessions else None)
-            for session in changed
+            Put(session_key(self._table, session), None if taken is None else msgpack.encode(taken))
+            for session, taken in found
         ]
 
 
@@ -169,7 +193,8 @@ def check_session(session: bytes, number: int) -> None:
         raise Rejected(f"a session's numbers are from 0 to {MOST_NUMBER}, not {number}")
 
 
-def _decode(rows: Iterable[Row]) -> dict[bytes, Taken]:
+def _decode(rows: Iterable[Row]) -> tuple[dict[bytes, Taken], dict[bytes, Taken]]:
+    """Sessions, and transactions."""
     found: list[tuple[bytes, Taken]] = []
     for session, value in rows:
         try:
@@ -180,7 +205,10 @@ def _decode(rows: Iterable[Row]) -> dict[bytes, Taken]:
             raise Malformed(f"a client session of the log: {session.hex()} with {taken}")
         found.append((session, taken))
     found.sort(key=lambda row: row[1].position)
-    return dict(found)
+    return (
+        {session: taken for session, taken in found if taken.commit < 0},
+        {session: taken for session, taken in found if taken.commit >= 0},
+    )
 
 
 def _sound(taken: Taken) -> bool:

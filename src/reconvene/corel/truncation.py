@@ -25,6 +25,8 @@ __all__ = ["Needs", "Truncation", "fold", "may_go"]
 _MESSAGES = 16_384
 _BATCHES = 256
 """That go in one turn, at most, but for one batch."""
+_LOOK_AGAIN_NS = 10**9
+"""Where what is staged keeps the rest."""
 
 
 class Needs(Struct, frozen=True):
@@ -85,6 +87,8 @@ class Truncation:
         self._retains = limits.retain_bytes is not None or limits.retain_age_ns is not None
         self._first: tuple[int, int | None] = (-1, None)
         """(position, author's clock) of the first batch above the base."""
+        self._held_until = 0
+        """What is staged stays till then: it need not be looked at before."""
 
     def step(self, durable: int, snapshot: int | None, now: int) -> bool:
         """Folds what may go, as much as one turn takes; tells whether there may be more.
@@ -94,6 +98,8 @@ class Truncation:
         base = home.queue.base
         if base.position >= durable or not (snapshot is not None or self._retains or self.asked > base.position):
             return False  # as is usual: it is asked every turn
+        if now < self._held_until and self.asked <= base.position:
+            return False
         needs = self._needs(base, durable, snapshot, now)
         if not self._wanted(needs, base.position + 1):
             return False
@@ -108,6 +114,8 @@ class Truncation:
             body = bodies.get(heading.id)
             base = fold(base, heading, body)
             home.durable.ops += home.taking.fold(heading, body, position)
+            if heading.kind is Kind.COMMIT:
+                home.durable.ops += home.holds.fold(body, position)
             batches.append((position, heading))
             if len(batches) == _BATCHES:
                 break
@@ -132,5 +140,26 @@ class Truncation:
 
     def _goes(self, needs: Needs, position: int, heading: Heading, gone: int) -> bool:
         end = position + heading.count
+        if end <= self.asked:
+            return True
         left = replace(needs, retained=needs.retained - gone)
-        return end <= self.asked or may_go(self._limits, left, end, heading.time)
+        if not may_go(self._limits, left, end, heading.time):
+            return False
+        if heading.kind is Kind.STAGED and not self._decided(left, end, heading.time):
+            self._held_until = needs.now + _LOOK_AGAIN_NS
+            return False
+        return True
+
+    def _decided(self, needs: Needs, end: int, time: int) -> bool:
+        """Whether staged messages before `end` may go: no commit will name them, and those that may have go too."""
+        limits, size = self._limits, self.home.queue.green_size
+        return _is_old(limits, needs, end, time) and all(
+            may_go(limits, left, hold.position + 1, hold.time) and _is_old(limits, left, hold.position + 1, hold.time)
+            for hold in self.home.holds.of(end)
+            for left in [replace(needs, retained=size - hold.size)]
+        )
+
+
+def _is_old(limits: LogLimits, needs: Needs, end: int, time: int) -> bool:
+    """Retention goes by its own limits; for what a snapshot covers there is one of its own."""
+    return may_go(limits, replace(needs, snapshot=None), end, time) or time < needs.now - limits.staged_age_ns
