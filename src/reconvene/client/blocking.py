@@ -28,7 +28,7 @@ from reconvene.ids import Service
 from reconvene.runtime.config import Config, Limits
 from reconvene.runtime.keys import ClientKey
 
-__all__ = ["Group", "Site", "connect", "open"]
+__all__ = ["Group", "LoopThread", "Site", "connect", "open"]
 
 T = TypeVar("T")
 
@@ -65,13 +65,17 @@ def connect(
 class Site:
     """As `reconvene.Site`; each call waits."""
 
-    def __init__(self, thread: "_Thread", site: asynchronous_site.Site) -> None:
+    def __init__(self, thread: "LoopThread", site: asynchronous_site.Site) -> None:
         self._thread = thread
         self._site = site
 
     @property
     def name(self) -> str:
         return self._site.name
+
+    @property
+    def connected(self) -> bool:
+        return self._site.connected
 
     @property
     def cluster(self) -> str:
@@ -108,7 +112,7 @@ class Site:
 class Group:
     """As `reconvene.Group`; each call waits. Several threads may read: each event goes to one of them."""
 
-    def __init__(self, thread: "_Thread", group: asynchronous.Group) -> None:
+    def __init__(self, thread: "LoopThread", group: asynchronous.Group) -> None:
         self._thread = thread
         self._group = group
         self._reading = threading.Lock()
@@ -210,7 +214,7 @@ class Group:
         return bool(self._drained)
 
 
-class _Thread:
+class LoopThread:
     """An event loop in the background."""
 
     def __init__(self) -> None:
@@ -288,7 +292,7 @@ async def _end_all() -> None:
 
 @contextmanager
 def _background(opening: Callable[[], AbstractAsyncContextManager[asynchronous_site.Site]]) -> Iterator[Site]:
-    thread = _Thread()
+    thread = LoopThread()
     try:
         ready: Future[asynchronous_site.Site] = Future()
         over = asyncio.Event()

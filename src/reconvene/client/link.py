@@ -49,6 +49,9 @@ class Link(Protocol):
         """None where the site takes no part in the log."""
 
     @property
+    def is_connected(self) -> bool: ...
+
+    @property
     def roll(self) -> Roll: ...
 
     @property

@@ -44,6 +44,8 @@ async def open(config: Config | str | Path) -> AsyncIterator[Site]:  # noqa: A00
 class LocalLink:
     """A Receiver to its engine."""
 
+    is_connected = True
+
     def __init__(self, engine: Engine, config: Config) -> None:
         self.inboxes = Inboxes(config.limits.inbox_bytes, config.limits.inbox_messages)
         self.roll = Roll(engine.names)

@@ -205,6 +205,10 @@ class RemoteLink:
         except TimeoutError:
             raise Unavailable(f"no connection in {self.timeout_s:g} s: {self._trouble or 'no answer'}") from None
 
+    @property
+    def is_connected(self) -> bool:
+        return self.channel is not None
+
     async def connected(self, patient: bool = False) -> Channel:
         until = None if patient else self._loop.time() + self.timeout_s
         while self.channel is None:

@@ -26,6 +26,11 @@ class Site:
         return self._link.name
 
     @property
+    def connected(self) -> bool:
+        """False while a client whose connection was lost looks for another."""
+        return self._link.is_connected
+
+    @property
     def cluster(self) -> str:
         return self._link.cluster
 
