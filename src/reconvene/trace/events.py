@@ -1,19 +1,24 @@
 """A trace's rows, as docs/traces.md describes them: one schema for simulator, real sites and checks."""
 
-from msgspec import UNSET, Struct, UnsetType
+from typing import Annotated
 
-__all__ = ["SCHEMA", "Row", "Run"]
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+__all__ = ["SCHEMA", "Int", "Row", "Run"]
 
 SCHEMA = 1
+
+Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+"""As every form of a trace can hold it: 64 bits, with a sign."""
 
 
 class Row(Struct, omit_defaults=True, kw_only=True, gc=False):
     """One event at one node. Fields that an event does not have are left out of the file."""
 
     node: str
-    inc: int
-    n: int
-    t: int
+    inc: Int
+    n: Int
+    t: Int
     layer: str
     kind: str
     conf: str | UnsetType = UNSET
@@ -23,13 +28,13 @@ class Row(Struct, omit_defaults=True, kw_only=True, gc=False):
     msg: str | UnsetType = UNSET
     sender: str | UnsetType = UNSET
     service: str | UnsetType = UNSET
-    ts: list[int] | UnsetType = UNSET
-    pos: int | UnsetType = UNSET
-    primary: int | UnsetType = UNSET
+    ts: list[Int] | UnsetType = UNSET
+    pos: Int | UnsetType = UNSET
+    primary: Int | UnsetType = UNSET
     group: str | UnsetType = UNSET
     label: str | UnsetType = UNSET
     dests: list[str] | UnsetType = UNSET
-    view: int | UnsetType = UNSET
+    view: Int | UnsetType = UNSET
 
 
 class Run(Struct, kw_only=True):
@@ -40,7 +45,7 @@ class Run(Struct, kw_only=True):
     nodes: list[str]
     stack: str
     order: str
-    seed: int
+    seed: Int
     settled: bool
     components: list[list[str]]
     down: list[str]

@@ -15,7 +15,18 @@ from reconvene.errors import Malformed
 from reconvene.trace.events import SCHEMA, Row, Run
 from reconvene.trace.writer import RUN_FILE, node_file, stopped_file
 
-__all__ = ["Trace", "check_row", "check_run", "read_rows", "read_run", "read_trace"]
+__all__ = [
+    "BadLine",
+    "Trace",
+    "check_row",
+    "check_run",
+    "decode_rows",
+    "find_start",
+    "read_rows",
+    "read_run",
+    "read_trace",
+    "whole_lines",
+]
 
 _ROWS = msgspec.json.Decoder(Row)
 _RUN = msgspec.json.Decoder(Run)
@@ -50,6 +61,15 @@ _FILTER = {
     "deliver": ("group", "label", "view", "msg", "sender", "service"),
     "stop": ("group", "label", "view"),
 }
+
+
+class BadLine(Malformed):
+    """What is wrong with one line, by its place among the lines that were looked at, from 0."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"line {line + 1}: {problem}")
+        self.line = line
+        self.problem = problem
 
 
 @dataclass(slots=True)
@@ -109,14 +129,35 @@ def _why(mark: Path) -> str:
 def read_rows(directory: Path, node: str) -> list[Row]:
     """One node's rows, in the order of its file."""
     path = node_file(directory, node)
-    rows = _decode(path, _read(path))
-    for line, row in enumerate(rows, 1):
+    try:
+        rows = decode_rows(whole_lines(_read(path)), node)
+        find_start(rows)
+    except BadLine as bad:
+        raise Malformed(f"{path}:{bad.line + 1}: {bad.problem}") from None
+    return rows
+
+
+def whole_lines(data: bytes) -> bytes:
+    """A file without its last line, where that was torn: it lacks its newline, and is no complete object."""
+    whole, newline, last = data.rpartition(b"\n")
+    if not last:
+        return data
+    try:
+        msgspec.json.decode(last)
+    except _NOT_JSON:
+        return whole + newline
+    return data
+
+
+def decode_rows(data: bytes, node: str) -> list[Row]:
+    """The rows of whole lines of a node's file. Raises `BadLine` where one is no event of that node."""
+    rows = _decode_lines(data)
+    for line, row in enumerate(rows):
         problem = check_row(row)
         if problem is None and row.node != node:
             problem = f"`node` is {row.node}; expected {node}"
         if problem is not None:
-            raise Malformed(f"{path}:{line}: {problem}")
-    _check_start(path, rows)
+            raise BadLine(line, problem)
     return rows
 
 
@@ -243,21 +284,8 @@ def _check_schema(path: Path, data: bytes) -> None:
         raise Malformed(f"{path}: `schema` is {schema!r}; expected {SCHEMA}")
 
 
-def _decode(path: Path, data: bytes) -> list[Row]:
-    whole, newline, last = data.rpartition(b"\n")
-    rows = _decode_lines(path, whole + newline)
-    if last:
-        # Without its newline, a line that is a complete object was written wholly; any other was torn.
-        try:
-            msgspec.json.decode(last)
-        except _NOT_JSON:
-            return rows
-        rows.append(_decode_line(path, len(rows) + 1, last))
-    return rows
-
-
-def _decode_lines(path: Path, data: bytes) -> list[Row]:
-    lines = data.count(b"\n")
+def _decode_lines(data: bytes) -> list[Row]:
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
     try:
         rows = _ROWS.decode_lines(data)
     except _NOT_JSON:
@@ -265,10 +293,10 @@ def _decode_lines(path: Path, data: bytes) -> list[Row]:
     if len(rows) == lines:
         return rows
     # Something is wrong (or blank): find the line.
-    return [_decode_line(path, number, line) for number, line in enumerate(data.split(b"\n")[:-1], 1)]
+    return [_decode_line(number, line) for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"))]
 
 
-def _decode_line(path: Path, number: int, line: bytes) -> Row:
+def _decode_line(number: int, line: bytes) -> Row:
     try:
         document = msgspec.json.decode(line)
         if isinstance(document, dict):
@@ -276,18 +304,21 @@ def _decode_line(path: Path, number: int, line: bytes) -> Row:
             document = {key: value for key, value in document.items() if value is not None}
         return msgspec.convert(document, Row)
     except _NOT_JSON as error:
-        raise Malformed(f"{path}:{number}: expected an event ({error})") from None
+        raise BadLine(number, f"expected an event ({error})") from None
 
 
-def _check_start(path: Path, rows: list[Row]) -> None:
-    """A node's trace starts where the node started: in a configuration that no other one leads to."""
-    for line, row in enumerate(rows, 1):
+def find_start(rows: list[Row]) -> int | None:
+    """Where the node started: in a configuration that no other one leads to. None: these rows do not tell yet.
+
+    Raises `BadLine` where it is not the first thing that happened.
+    """
+    for line, row in enumerate(rows):
         if row.layer != "evs" or row.conf_kind == "hidden":
             continue
         if row.kind != "conf" or row.conf_kind == "transitional":
             what = f"{row.conf_kind} configuration" if row.kind == "conf" else row.kind
-            raise Malformed(
-                f"{path}:{line}: the trace lacks its start: its first event is a {what};"
-                " expected a regular configuration"
+            raise BadLine(
+                line, f"the trace lacks its start: its first event is a {what}; expected a regular configuration"
             )
-        return
+        return line
+    return None
