@@ -8,7 +8,7 @@ from reconvene.runtime.log_port import LogHeading
 
 __all__ = ["read_headings"]
 
-_LOG_KINDS = frozenset({Kind.CHANGE})
+_LOG_KINDS = frozenset({Kind.CHANGE, Kind.COMMIT})
 """Batches whose messages are the log's own, and small."""
 _MOST_BYTES = 4 << 20
 """Of bodies that are looked at in one go: a heading stands at the beginning of its batch's body, which storage hands

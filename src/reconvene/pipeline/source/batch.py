@@ -1,0 +1,58 @@
+"""`spark.read.format("reconvene")`: what is in the log now, or between two positions."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from reconvene.client.log_entries import Color, Entry
+from reconvene.pipeline.source.clock import Clock, ClockState
+from reconvene.pipeline.source.options import parse_options
+from reconvene.pipeline.source.ranges import clock_at, first_position, last_position, make_plan, partitions_of
+from reconvene.pipeline.source.reading import LogPartition, check_schema, read_partition
+from reconvene.pipeline.source.replicas import Replicas
+from reconvene.pipeline.source.rows import Run, run_of
+
+__all__ = ["BatchReader"]
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        self._options = parse_options(given)
+        self._schema = schema
+        check_schema(self._options, schema)
+
+    def partitions(self) -> list[InputPartition]:
+        """Raises Unavailable where no replica answers, Rejected where the log does not have what is asked for."""
+        options = self._options
+        with Replicas(options.access) as replicas:
+            # First what is not ordered: what becomes ordered meanwhile is then in both, and left out of the former.
+            pending = replicas.pending() if options.tentative else {}
+            survey = replicas.survey()
+            start = first_position(options.start, survey, options.fail_on_data_loss)
+            stop = max(last_position(options.end, survey), start)
+            counters: dict[str, int] = {}
+            clock = clock_at(replicas, survey.base, start, counters)
+            plan = make_plan(replicas, options, start, stop, clock, counters=counters)
+            found: list[InputPartition] = list(partitions_of(options, plan, start))
+        if options.tentative:
+            runs = tuple(_tentative(pending.values(), counters, plan.clock))
+            found.append(LogPartition(len(found), (), runs))
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_partition(self._options, self._schema, partition, patient=False)
+
+
+def _tentative(pending: Iterable[list[Entry]], counters: Mapping[str, int], clock: ClockState) -> Iterator[Run]:
+    """Each message once, though several replicas have it, and none that one of them knows to be ordered."""
+    found: dict[str, Entry] = {}
+    for entries in pending:
+        for entry in entries:
+            known = found.get(entry.id)
+            if known is None or entry.color is Color.YELLOW:
+                found[entry.id] = entry
+    for entry in sorted(found.values(), key=lambda entry: entry.color is not Color.YELLOW):
+        if entry.counter > counters.get(entry.author, 0):
+            yield run_of(entry, Clock(*clock).see(entry.author, entry.time))

@@ -1,0 +1,91 @@
+"""What a task does: the rows of its pieces, from whichever replica has them."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from reconvene.client.blocking import LoopThread
+from reconvene.errors import Malformed
+from reconvene.pipeline.source.clock import Clock
+from reconvene.pipeline.source.decode import Decoder, check_fields
+from reconvene.pipeline.source.options import SourceOptions
+from reconvene.pipeline.source.plan import Piece
+from reconvene.pipeline.source.route import read_batches
+from reconvene.pipeline.source.rows import COLUMNS, Rows, Run, runs_of
+
+__all__ = ["LogPartition", "check_schema", "read_partition"]
+
+
+class LogPartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, index: int, pieces: tuple[Piece, ...], pending: tuple[Run, ...] = ()) -> None:
+        super().__init__(index)
+        self.index = index
+        self.pieces = pieces
+        self.pending = pending
+        """Messages that are not ordered: few, and with the driver already."""
+
+
+def check_schema(options: SourceOptions, schema: StructType) -> None:
+    """Raises Malformed where it is not the one that the options make."""
+    expected = {name: kind for name, kind in COLUMNS.items() if options.tentative or name != "color"}
+    own = {field.name: field.dataType.simpleString().upper() for field in schema.fields[: len(expected)]}
+    decoded = schema.fields[len(expected) :]
+    if list(own.items()) != list(expected.items()) or bool(decoded) != (options.decoding is not None):
+        raise Malformed(
+            "the columns are the source's own: leave out .schema(), choose columns with select(), and decode "
+            "payloads with the options format and schema"
+        )
+    if options.decoding is not None and options.decoding.into is None:
+        check_fields(decoded, list(COLUMNS))
+    elif options.decoding is not None:
+        check_fields(decoded, list(expected))
+        struct = decoded[0].dataType
+        check_fields(struct.fields if isinstance(struct, StructType) else [], [])
+
+
+def read_partition(
+    options: SourceOptions, schema: StructType, partition: InputPartition, *, patient: bool
+) -> Iterator[pa.RecordBatch]:
+    if not isinstance(partition, LogPartition):
+        return  # Spark's own, where there is nothing to read
+    thread = LoopThread()
+    try:
+        rows = Rows(to_arrow_schema(schema, timezone="UTC"), _decoder(options, schema))
+        yield from rows.batches(_runs(thread, options, partition, patient))
+    finally:
+        thread.close()
+
+
+def _decoder(options: SourceOptions, schema: StructType) -> Decoder | None:
+    decoding = options.decoding
+    if decoding is None:
+        return None
+    if decoding.into is None:
+        return Decoder(decoding, [field for field in schema.fields if field.name not in COLUMNS])
+    struct = schema[decoding.into].dataType
+    return Decoder(decoding, struct.fields if isinstance(struct, StructType) else [])
+
+
+def _runs(thread: LoopThread, options: SourceOptions, partition: LogPartition, patient: bool) -> Iterator[Run]:
+    for piece in partition.pieces:
+        clock = Clock(*piece.clock)
+        # Each begins at another replica, so that all of them have something to do.
+        for some in read_batches(
+            thread,
+            options.access,
+            piece.start,
+            piece.stop,
+            first=partition.index,
+            patient=patient,
+            fail_on_loss=options.fail_on_data_loss,
+        ):
+            for batch in some:
+                log_time = clock.see(batch.author, batch.time)
+                if batch.kind == "data":
+                    yield from runs_of(batch, log_time)
+    yield from partition.pending
