@@ -14,6 +14,10 @@ from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, LogHead
 __all__ = ["FakeLog", "Shared"]
 
 
+Waiting = tuple[int, list[bytes], bytes | None, int, Kind]
+"""(first, messages, session, number, kind)"""
+
+
 class Shared:
     """What all replicas agree on: the order, and what is in it of client sessions."""
 
@@ -43,8 +47,8 @@ class FakeLog:
         """(messages, session, number) of each call."""
         self.last = 0
         self.synced = 0
-        self.waiting: list[tuple[int, list[bytes], bytes | None, int]] = []
-        """(first, messages, session, number) of what has no position."""
+        self.waiting: list[Waiting] = []
+        """What has no position."""
         self.positions: dict[int, int] = {}
         self.until_durable: list[tuple[int, asyncio.Future[None]]] = []
         self.until_ordered: list[tuple[int, asyncio.Future[int]]] = []
@@ -69,8 +73,8 @@ class FakeLog:
 
     def order_all(self) -> None:
         waiting, self.waiting = self.waiting, []
-        for first, messages, session, number in waiting:
-            self._place(first, messages, session, number)
+        for each in waiting:
+            self._place(*each)
         for counter, future in self.until_ordered:
             if not future.done() and counter in self.positions:
                 future.set_result(self.positions[counter])
@@ -88,7 +92,7 @@ class FakeLog:
             if not waits.done():
                 waits.set_result(None)
 
-    def _place(self, first: int, messages: list[bytes], session: bytes | None, number: int) -> None:
+    def _place(self, first: int, messages: list[bytes], session: bytes | None, number: int, kind: Kind) -> None:
         shared = self.shared
         void = []
         for at in range(len(messages)):
@@ -98,9 +102,7 @@ class FakeLog:
                 if (session, number + at) in shared.taken:
                     void.append(at)
                 shared.taken.setdefault((session, number + at), shared.green + at)
-        shared.batches.append(
-            LogBatch(shared.green, self.name, 1, first, first * 1_000, Kind.DATA, messages, tuple(void))
-        )
+        shared.batches.append(LogBatch(shared.green, self.name, 1, first, first * 1_000, kind, messages, tuple(void)))
         shared.green += len(messages)
 
     def change(self, data: bytes = b"replicas") -> None:
@@ -112,8 +114,8 @@ class FakeLog:
     def truncate(self, position: int) -> None:
         self.shared.base = position
 
-    def tell(self, color: Color, waiting: Sequence[tuple[int, list[bytes], bytes | None, int]]) -> None:
-        changes = [(color, self.name, 1, first, len(messages)) for first, messages, _, _ in waiting]
+    def tell(self, color: Color, waiting: Sequence[Waiting]) -> None:
+        changes = [(color, self.name, 1, first, len(messages)) for first, messages, *_ in waiting]
         for changed in list(self.changed.values()):
             changed(changes)
 
@@ -127,7 +129,9 @@ class FakeLog:
     def green(self) -> int:
         return self.shared.green
 
-    def append(self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0) -> Appended:
+    def append(
+        self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0, kind: Kind = Kind.DATA
+    ) -> Appended:
         if self.trouble is not None:
             raise Unavailable(self.trouble)
         if max(map(len, messages)) > 1_000_000:
@@ -140,7 +144,7 @@ class FakeLog:
         first = self.last + 1 - taken
         rest = list(messages[taken:])
         if rest:
-            self.waiting.append((first + taken, rest, session, number + taken))
+            self.waiting.append((first + taken, rest, session, number + taken, kind))
             self.last += len(rest)
             asyncio.get_running_loop().call_soon(self.turn)
             self.tell(Color.RED, self.waiting[-1:])
@@ -149,11 +153,15 @@ class FakeLog:
             parts.append(AppendedPart(len(rest), self.name, first + taken, True))
         return Appended(1, tuple(parts))
 
+    def committed(self, session: bytes) -> tuple[int, int] | None:
+        found = [(number, at) for (name, number), at in self.shared.taken.items() if name == session]
+        return max(found, default=None)
+
     def _has(self, session: bytes, number: int) -> bool:
         return (session, number) in self.shared.taken
 
     def room(self) -> int:
-        return 0 if self.trouble else max(0, self.most - sum(len(messages) for _, messages, _, _ in self.waiting))
+        return 0 if self.trouble else max(0, self.most - sum(len(messages) for _, messages, *_ in self.waiting))
 
     async def wait_for_room(self) -> None:
         while not self.room():
@@ -219,7 +227,11 @@ class FakeLog:
         return self.counted(position, 1)[0]
 
     def pending(self, messages: int) -> list[PendingBatch]:
-        return [PendingBatch(Color.RED, self.name, 1, first, 0, datas) for first, datas, _, _ in self.waiting]
+        return [
+            PendingBatch(Color.RED, self.name, 1, first, 0, datas)
+            for first, datas, _, _, kind in self.waiting
+            if kind is Kind.DATA
+        ]
 
     def watch(self, moved: Callable[[int], None]) -> Callable[[], None]:
         key = next(self.keys)

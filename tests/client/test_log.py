@@ -148,9 +148,9 @@ def test_positions_that_do_not_follow_each_other() -> None:
         ):
             fake.order = False
             receipts = await site.log.append_many([b"1", b"2", b"3", b"4", b"5"])
-            (first, messages, session, number), fake.waiting = fake.waiting[0], []
+            (first, messages, session, number, kind), fake.waiting = fake.waiting[0], []
             for cut in ((0, 2), (2, 3), (3, 5)):
-                fake.waiting = [(first + cut[0], messages[cut[0] : cut[1]], session, number + cut[0])]
+                fake.waiting = [(first + cut[0], messages[cut[0] : cut[1]], session, number + cut[0], kind)]
                 fake.order_all()
                 other.append([b"other"])
                 other.order_all()

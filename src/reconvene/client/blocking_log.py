@@ -8,13 +8,16 @@ from reconvene.client import follow as following
 from reconvene.client import log as asynchronous
 from reconvene.client import receipts
 from reconvene.client import runner as running
+from reconvene.client import staging as stagings
 from reconvene.client.group import Data
 from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch, Positions, SnapshotInfo
+from reconvene.client.staging import Committed
 from reconvene.client.state_machine import Failure, StateMachine
+from reconvene.corel.commits import Range
 from reconvene.errors import Unavailable
 from reconvene.wire.client_log import FETCH_MESSAGES
 
-__all__ = ["Follow", "Log", "Receipt", "Receipts", "Runner", "Thread"]
+__all__ = ["Follow", "Log", "Receipt", "Receipts", "Runner", "Staging", "Thread"]
 
 T = TypeVar("T")
 
@@ -79,6 +82,8 @@ class Follow:
         self._follow = follow
         self._control = follow.control
         self._entries: Iterator[Entry] = iter(())
+        self._begun: EntryBatch | None = None
+        """What they come from."""
         self._position = follow.position
 
     @property
@@ -92,24 +97,27 @@ class Follow:
         """Until `stop`; with `timeout`, also until nothing comes for so many s."""
         while True:
             for entry in self._entries:
-                self._position = entry.position + 1
+                assert self._begun is not None, "it is where entries come from"
+                self._position = self._begun.passed(entry.position + 1)
                 yield entry
+            if self._begun is not None:
+                self._position, self._begun = self._begun.next, None
             batch = self._next(timeout)
             if batch is None:
                 return
-            self._entries = batch.entries(self._control)
+            self._begun, self._entries = batch, batch.entries(self._control)
 
     def batches(self, timeout: float | None = None) -> Iterator[EntryBatch]:
         """The same with many entries at a time."""
         while (batch := self._next(timeout)) is not None:
-            self._position = batch.end
+            self._position = batch.next
             yield batch
 
     def next_batch(self, timeout: float | None = None) -> EntryBatch | None:
         """None at the end. Raises TimeoutError where nothing comes in `timeout` s."""
         batch = self._thread.run(self._follow.next_batch(), timeout)
         if batch is not None:
-            self._position = batch.end
+            self._position = batch.next
         return batch
 
     def ready(self) -> bool:
@@ -124,6 +132,21 @@ class Follow:
             if self._thread.over:
                 return None
             raise
+
+
+class Staging:
+    """As `reconvene.client.staging.Staging`: use it from one thread."""
+
+    def __init__(self, thread: Thread, staging: stagings.Staging) -> None:
+        self._thread = thread
+        self._staging = staging
+
+    def put(self, payloads: Iterable[Data]) -> None:
+        """`payloads` is walked through first, in this thread; what goes on its way goes on after that."""
+        self._thread.run(self._staging.put(list(payloads)))
+
+    def ordered(self) -> Positions:
+        return self._thread.run(self._staging.ordered())
 
 
 class Runner:
@@ -195,6 +218,28 @@ class Log:
         """`payloads` is walked through first, in this thread, so it must have an end."""
         work = self._log.append_many(list(payloads), session=session, number=number, timeout=timeout)
         return Receipts(self._thread, self._thread.run(work))
+
+    def staging(self, timeout: float | None = None) -> Staging:
+        return Staging(self._thread, self._log.staging(timeout))
+
+    def commit(
+        self,
+        places: Iterable[Range],
+        *,
+        name: str | None = None,
+        version: int = 0,
+        index: Iterable[Range] = (),
+        previous: int | None = None,
+        timeout: float | None = None,
+    ) -> Committed:
+        return self._thread.run(
+            self._log.commit(
+                list(places), name=name, version=version, index=list(index), previous=previous, timeout=timeout
+            )
+        )
+
+    def committed(self, name: str) -> int | None:
+        return self._thread.run(self._log.committed(name))
 
     def follow(self, start: int = 0, *, stop: int | None = None, control: bool = False) -> Follow:
         return Follow(self._thread, self._log.follow(start, stop=stop, control=control))

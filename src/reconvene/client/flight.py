@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from reconvene.corel.batch import Kind
 from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.wire.client_log import Part
 
@@ -57,6 +58,7 @@ class Flight:
         "_ordering",
         "_waiting",
         "count",
+        "kind",
         "landed",
         "messages",
         "number",
@@ -66,13 +68,14 @@ class Flight:
         "size",
     )
 
-    def __init__(self, messages: list[bytes], session: bytes | None, number: int) -> None:
+    def __init__(self, messages: list[bytes], session: bytes | None, number: int, kind: Kind = Kind.DATA) -> None:
         self.messages = messages
         """None are kept once they have landed."""
         self.count = len(messages)
         self.size = sum(map(len, messages))
         self.session = session
         self.number = number
+        self.kind = kind
         self.sent = False
         """A site may have it."""
         self.retried = session is not None

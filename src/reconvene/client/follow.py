@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 
 from reconvene.client.log_entries import BatchHeading, Entry, EntryBatch, Truncated
 from reconvene.client.log_link import Chunk, LogLink
+from reconvene.client.transactions import Rows, commit_of
+from reconvene.corel.commits import Commit
 from reconvene.errors import Rejected
 from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES
 
@@ -28,16 +30,19 @@ class Follow:
         """The position after all that was fetched."""
         self._position = start
         self._batches: deque[EntryBatch] = deque()
+        self._rows: tuple[EntryBatch, Rows] | None = None
+        """A commit that it has come to, and what that makes visible."""
         self._entries: Iterator[Entry] = iter(())
-        self._begun: EntryBatch
+        self._begun: EntryBatch | None = None
         """What `_entries` go through …"""
-        self._end = start
-        """… and its end."""
+        self._at = start
+        """… and the position after the last of them that was read."""
         self._ahead: asyncio.Task[Chunk] | None = None
 
     @property
     def position(self) -> int:
-        """Where it goes on: all that is below it was read."""
+        """Where it goes on: all that is below it was read. Amid a transaction it is the commit's own: who goes on
+        there reads the transaction from its beginning."""
         return self._position
 
     def __aiter__(self) -> AsyncIterator[Entry]:
@@ -48,18 +53,21 @@ class Follow:
         while True:
             entry = next(self._entries, None)
             if entry is not None:
-                self._position = entry.position + 1
+                assert self._begun is not None, "it is where entries come from"
+                self._at = entry.position + 1
+                self._position = self._begun.passed(self._at)
                 return entry
-            self._position = max(self._position, self._end)
+            if self._begun is not None:
+                self._position, self._begun = self._begun.next, None
             batch = await self._next_batch()
             if batch is None:
                 raise StopAsyncIteration
-            self._begun, self._end = batch, batch.end
+            self._begun, self._at = batch, batch.position
             self._entries = batch.entries(self.control)
 
     async def batches(self) -> AsyncIterator[EntryBatch]:
         """The same with many entries at a time, for those in a hurry. Batches of changes come with `control` only;
-        what is void is among the messages, and `void` says which."""
+        what is void is among the messages, and `void` says which. `next` says where a reader goes on after it."""
         while True:
             batch = await self.next_batch()
             if batch is None:
@@ -70,28 +78,49 @@ class Follow:
         """The next of `batches`; None at the end. What is left of a batch that was begun entry by entry comes first.
         May be cancelled: nothing is lost."""
         while True:
-            if self._position < self._end:
-                self._batches.appendleft(self._begun.cut(self._position, None))
-                self._entries, self._end = iter(()), self._position
-            batch = await self._next_batch()
-            if batch is None:
-                return None
-            self._position = self._end = batch.end
-            if batch.kind == "data" or self.control:
+            batch = await self.next_of_any_kind()
+            if batch is None or batch.kind == "data" or self.control:
                 return batch
+
+    async def next_of_any_kind(self) -> EntryBatch | None:
+        """The same, with batches that hold nothing of the application's: for who has to know how far it is."""
+        begun, self._begun, self._entries = self._begun, None, iter(())
+        if begun is not None and self._at < begun.end:
+            batch: EntryBatch | None = begun.cut(self._at, None)
+        else:
+            if begun is not None:
+                self._position = begun.next
+            batch = await self._next_batch()
+        if batch is not None:
+            self._position = batch.next
+        return batch
 
     def ready(self) -> bool:
         """Whether the next read need not wait."""
-        return bool(self._batches) or self._position < self._end
+        if self._begun is not None and self._at < self._begun.end:
+            return True
+        return bool(self._batches) if self._rows is None else self._rows[1].ready()
 
     # -- chunks
 
     async def _next_batch(self) -> EntryBatch | None:
-        while not self._batches:
-            if self._stop is not None and self._next >= self._stop:
-                return None
-            self._take(await self._chunk())
-        return self._batches.popleft()
+        """Of what is staged the batch, as a change's; of a commit its rows, or itself where there are none."""
+        while True:
+            if self._rows is not None:
+                batch, rows = self._rows
+                some = await rows.next()
+                if some is None or not some.more:
+                    self._rows = None
+                return batch if some is None else some
+            while not self._batches:
+                if self._stop is not None and self._next >= self._stop:
+                    return None
+                self._take(await self._chunk())
+            batch = self._batches.popleft()
+            commit = None if self.control else commit_of(batch)
+            if commit is None:
+                return batch
+            self._rows = batch, Rows(self._link, batch.position, commit.ranges)
 
     async def _chunk(self) -> Chunk:
         if self._ahead is None:
@@ -134,8 +163,18 @@ async def read(link: LogLink, start: int, stop: int | None, control: bool) -> li
         for batch in chunk.batches:
             part = batch.cut(at, end)
             if part.messages:
+                commit = None if control else commit_of(part)
+                if commit is not None:
+                    found += await _rows(link, part.position, commit)
                 found += part.entries(control)
                 at = part.end
+    return found
+
+
+async def _rows(link: LogLink, position: int, commit: Commit) -> list[Entry]:
+    rows, found = Rows(link, position, commit.ranges), list[Entry]()
+    while (batch := await rows.next()) is not None:
+        found += batch.entries()
     return found
 
 

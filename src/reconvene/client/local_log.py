@@ -11,7 +11,8 @@ from reconvene.client.log_link import Chunk, Headings
 from reconvene.errors import OutcomeUnknown, ReconveneError, Unavailable
 from reconvene.runtime.client_log import last_own, parts_of, pending_of
 from reconvene.runtime.log_places import Places
-from reconvene.runtime.log_port import LogPort
+from reconvene.runtime.log_port import LogBatch, LogPort
+from reconvene.runtime.log_transactions import check_kind, collected
 from reconvene.wire.client_log import Part
 
 __all__ = ["COLORS_WAITING", "LocalLog", "listed"]
@@ -64,7 +65,8 @@ class LocalLog:
     def _take(self, flight: Flight) -> None:
         green = self._port.green
         try:
-            taken = self._port.append(flight.messages, flight.session, flight.number)
+            check_kind(flight.kind, flight.messages)
+            taken = self._port.append(flight.messages, flight.session, flight.number, flight.kind)
         except ReconveneError as error:
             flight.fail(error)
             return
@@ -115,10 +117,12 @@ class LocalLog:
         port = self._port
         while wait and port.base <= start and start >= port.green:
             await self._moved()
-        batches = port.read(start, messages, size) if port.base <= start < port.green else []
+        return self._chunk(port.read(start, messages, size) if port.base <= start < port.green else [])
+
+    def _chunk(self, batches: list[LogBatch]) -> Chunk:
         return Chunk(
-            port.base,
-            port.green,
+            self._port.base,
+            self._port.green,
             [
                 batch_of(
                     batch.position, batch.author, batch.incarnation, batch.first, batch.time, batch.kind,
@@ -127,6 +131,12 @@ class LocalLog:
                 for batch in batches
             ],
         )  # fmt: skip
+
+    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Chunk:
+        return self._chunk(collected(self._port, ranges, size))
+
+    async def last_commit(self, session: bytes) -> tuple[int, int] | None:
+        return self._port.committed(session)
 
     async def headings(self, start: int, batches: int) -> Headings:
         port = self._port

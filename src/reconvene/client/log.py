@@ -13,17 +13,19 @@ from reconvene.client.follow import Follow, check_position
 from reconvene.client.group import Data, as_bytes
 from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, SnapshotInfo
 from reconvene.client.log_link import LogLink
+from reconvene.client.pieces import FLIGHT_BYTES, FLIGHT_MESSAGES, pieces
 from reconvene.client.receipts import Receipt, Receipts, within
 from reconvene.client.runner import Runner
+from reconvene.client.staging import Committed, Staging, made_commit, still_there, told
 from reconvene.client.state_machine import StateMachine
+from reconvene.client.transactions import session_of
+from reconvene.corel.batch import Kind
+from reconvene.corel.commits import Range, encode_commit
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.wire.client_log import FETCH_MESSAGES
 
-__all__ = ["FLIGHT_BYTES", "FLIGHT_MESSAGES", "Log"]
+__all__ = ["Log"]
 
-FLIGHT_BYTES = 256 << 10
-FLIGHT_MESSAGES = 4_096
-"""What one request carries, but for one longer message."""
 _SESSION_BYTES = 64
 _NUMBERS = 1 << 62
 
@@ -87,7 +89,7 @@ class Log:
         """
         own = (None, 0) if session is None else _own_session(session, number)
         flights: list[Flight] = []
-        await within(timeout, self._fly_all(_cut(payloads), own, flights), "durable")
+        await within(timeout, self._fly_all(pieces(payloads), own, flights), "durable")
         return Receipts(flights, self._find)
 
     async def _fly_all(
@@ -139,9 +141,9 @@ class Log:
             self._number_of(flight)
             self._link.append(flight)
 
-    def _depart(self, messages: list[bytes], number: int | None = None) -> Flight:
+    def _depart(self, messages: list[bytes], number: int | None = None, kind: Kind = Kind.DATA) -> Flight:
         self._take_off()  # numbers are given in the order of departure
-        flight = Flight(messages, self._link.session, number or 0)
+        flight = Flight(messages, self._link.session, number or 0, kind)
         flight.retried = False
         if number is None:
             self._number_of(flight)
@@ -155,6 +157,49 @@ class Log:
 
     async def _find(self, flight: Flight) -> list[tuple[int, int]]:
         return await flight.ordered(self._link.find)
+
+    # -- transactions
+
+    def staging(self, timeout: float | None = None) -> Staging:
+        """For messages that nobody sees until a commit names them. timeout: s, for each step of it."""
+        return Staging(self._link, timeout)
+
+    async def commit(
+        self,
+        places: Iterable[Range],
+        *,
+        name: str | None = None,
+        version: int = 0,
+        index: Iterable[Range] = (),
+        previous: int | None = None,
+        timeout: float | None = None,
+    ) -> Committed:
+        """Makes staged messages visible, all at once, at the commit's place in the order, in the order of `places`:
+        (position, count) …, as `Staging.ordered` gives them. Returns when it is ordered.
+
+        name, version: of the transaction. Of a name the log takes each version once, and none that is lower than one
+        that it has: a program that does not know whether it has committed stages and commits again. Without a name
+        it is another transaction each time.
+        index: staged messages that belong to it and that nobody sees; previous: the commit before it. For writers.
+        Raises Truncated where what was staged is not in the log any more; further as `append`, and OutcomeUnknown
+        where it is not ordered within `timeout` s.
+        """
+        commit = made_commit(name, version, places, index, previous)
+        await still_there(self._link, commit)
+        data = encode_commit(commit)
+        if name is None:
+            flight = self._depart([data], kind=Kind.COMMIT)
+        else:
+            flight = Flight([data], session_of(name), version + 1, Kind.COMMIT)
+            self._link.append(flight)
+        await within(timeout, flight.arrived(), "durable")
+        ((position, _), *_) = await within(timeout, self._find(flight), "ordered")
+        return await within(timeout, told(self._link, data, position), "known")
+
+    async def committed(self, name: str) -> int | None:
+        """The highest version of a transaction that is committed, as far as this site knows. None: none is known."""
+        last = await self._link.last_commit(session_of(name))
+        return None if last is None else last[0] - 1
 
     # -- reading
 
@@ -274,20 +319,6 @@ async def _failure(error: ReconveneError, flights: list[Flight]) -> ReconveneErr
             break
         raised.taken += flight.count
     return raised
-
-
-def _cut(payloads: Iterable[Data]) -> Iterator[list[bytes]]:
-    piece: list[bytes] = []
-    size = 0
-    for data in payloads:
-        message = data if type(data) is bytes else as_bytes(data)
-        if piece and (size + len(message) > FLIGHT_BYTES or len(piece) == FLIGHT_MESSAGES):
-            yield piece
-            piece, size = [], 0
-        piece.append(message)
-        size += len(message)
-    if piece:
-        yield piece
 
 
 def _own_session(session: object, number: object) -> tuple[bytes, int]:

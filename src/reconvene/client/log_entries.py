@@ -6,6 +6,7 @@ from typing import overload
 from msgspec import Struct
 
 from reconvene.corel.batch import Kind
+from reconvene.corel.commits import decode_commit
 from reconvene.corel.events import Color
 from reconvene.corel.replicas import decode_change
 from reconvene.errors import Malformed, Rejected
@@ -51,7 +52,9 @@ class Entry(Struct, frozen=True, gc=False):
     color: Color = Color.GREEN
     kind: str = "data"
     """data | change: of the replicas or the quorum; its data is the log's own | void: a message of a client that the
-    log had already, and that counts for nothing"""
+    log had already, and that counts for nothing | staged, commit: a part of a transaction, as it stands in the log"""
+    commit: int | None = None
+    """Of a message that came with a transaction: the position of the commit, which is its place in the order."""
 
     @property
     def id(self) -> str:
@@ -68,6 +71,16 @@ class Entry(Struct, frozen=True, gc=False):
             return None
         return {"replicas": list(result.names()), "quorum": dict(result.quorum)}
 
+    def transaction(self) -> dict[str, object] | None:
+        """Of a commit: what it makes visible. None of anything else."""
+        if self.kind != "commit":
+            return None
+        try:
+            commit = decode_commit(self.data)
+        except Malformed:
+            return None
+        return {"name": commit.name, "version": commit.version, "rows": commit.rows, "ranges": len(commit.ranges)}
+
 
 class EntryBatch(Struct, frozen=True):
     """Messages of one author that follow each other in the log, with no object made for each."""
@@ -83,6 +96,10 @@ class EntryBatch(Struct, frozen=True):
     kind: str = "data"
     void: tuple[int, ...] = ()
     """Indices of those that count for nothing."""
+    commit: int | None = None
+    """They came with a transaction: the position of the commit, where they are read."""
+    more: bool = False
+    """The transaction goes on in the next batch."""
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -91,6 +108,17 @@ class EntryBatch(Struct, frozen=True):
     def end(self) -> int:
         """The position after the last."""
         return self.position + len(self.messages)
+
+    @property
+    def next(self) -> int:
+        """Where a reader goes on who has read it: a transaction is passed as a whole."""
+        return self.passed(self.end)
+
+    def passed(self, position: int) -> int:
+        """The same of one who has read what is below `position`."""
+        if self.commit is None:
+            return position
+        return self.commit if self.more or position < self.end else self.commit + 1
 
     def entries(self, control: bool = False) -> Iterator[Entry]:
         """One by one; with `control` also those that are not the application's."""
@@ -105,8 +133,9 @@ class EntryBatch(Struct, frozen=True):
             else:
                 continue
             yield Entry(
-                self.position + at, data, self.author, self.incarnation, self.first + at, self.time, Color.GREEN, kind
-            )
+                self.position + at, data, self.author, self.incarnation, self.first + at, self.time, Color.GREEN,
+                kind, self.commit,
+            )  # fmt: skip
 
     def cut(self, start: int, stop: int | None) -> "EntryBatch":
         """What of it is at `start` and after, and before `stop`."""
@@ -117,6 +146,7 @@ class EntryBatch(Struct, frozen=True):
         return EntryBatch(
             self.position + begin, self.author, self.incarnation, self.first + begin, self.time,
             self.messages[begin:end], self.kind, tuple(at - begin for at in self.void if begin <= at < end),
+            self.commit, self.more,
         )  # fmt: skip
 
 
@@ -128,7 +158,10 @@ def batch_of(
 
 
 def _kind_of(kind: int) -> str:
-    return "data" if kind == Kind.DATA else "change"
+    return _KINDS.get(kind, "change")
+
+
+_KINDS: dict[int, str] = {Kind.DATA: "data", Kind.CHANGE: "change", Kind.STAGED: "staged", Kind.COMMIT: "commit"}
 
 
 class BatchHeading(Struct, frozen=True, gc=False):

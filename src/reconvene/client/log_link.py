@@ -51,6 +51,13 @@ class LogLink(Protocol):
     async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
         """With `wait`: until there is something, however long; a lost connection is waited out."""
 
+    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Chunk:
+        """The messages of these ranges, at most MOST_COLLECTED, in their order: of as many, from the first on, as
+        about `size` bytes hold, and as can be read. A lost connection is waited out."""
+
+    async def last_commit(self, session: bytes) -> tuple[int, int] | None:
+        """(number, position) of a transaction's last commit, as far as the site knows."""
+
     async def headings(self, start: int, batches: int) -> Headings:
         """What is green now."""
 

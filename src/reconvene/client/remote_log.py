@@ -15,9 +15,10 @@ from reconvene.client.local_log import COLORS_WAITING, listed
 from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of, heading_of
 from reconvene.client.log_link import Chunk, Headings
 from reconvene.client.requests import Lost, Requests
+from reconvene.corel.batch import Kind
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.wire import client_log as wire
-from reconvene.wire.clients import LOG_MINOR
+from reconvene.wire.clients import LOG_MINOR, STAGING_MINOR
 
 __all__ = ["Connected", "RemoteLog"]
 
@@ -120,14 +121,16 @@ class RemoteLog:
             if flight.landed.done():
                 continue
             try:
-                _check_minor(channel)
+                _check_minor(channel, LOG_MINOR if flight.kind is Kind.DATA else STAGING_MINOR)
                 longest = max(map(len, flight.messages))
                 if longest > channel.welcome.message_bytes:
                     raise Rejected(f"message of {longest} bytes: at most {channel.welcome.message_bytes} are taken")
             except Rejected as error:
                 flight.give_up(error)
                 continue
-            struct = wire.Append(self._link.requests.number(), flight.messages, flight.session, flight.number)
+            struct = wire.Append(
+                self._link.requests.number(), flight.messages, flight.session, flight.number, flight.kind
+            )
             self._flying[struct.request] = flight
             flight.retried |= flight.sent
             flight.sent = True
@@ -170,16 +173,15 @@ class RemoteLog:
         said: wire.Fetched = await self._ask(
             lambda number: wire.Fetch(number, start, messages, size, wait), patient=wait
         )
-        return Chunk(
-            said.base,
-            said.green,
-            [
-                batch_of(
-                    run.position, run.author, run.incarnation, run.first, run.time, run.kind, run.messages, run.void
-                )
-                for run in said.runs
-            ],
-        )
+        return _chunk(said)
+
+    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Chunk:
+        wanted = list(ranges)
+        return _chunk(await self._ask(lambda number: wire.Collect(number, wanted, size), True, STAGING_MINOR))
+
+    async def last_commit(self, session: bytes) -> tuple[int, int] | None:
+        said = await self._ask_briefly(lambda number: wire.LastCommit(number, session), STAGING_MINOR)
+        return _converted(said, tuple[int, int] | None)  # type: ignore[arg-type]
 
     async def headings(self, start: int, batches: int) -> Headings:
         said: wire.Fetched = await self._ask_briefly(
@@ -275,19 +277,21 @@ class RemoteLog:
 
     # -- questions
 
-    async def _ask_briefly(self, make: Callable[[int], wire.LogRequest]) -> Any:
+    async def _ask_briefly(self, make: Callable[[int], wire.LogRequest], minor: int = LOG_MINOR) -> Any:
         """What a site answers at once."""
         try:
             async with asyncio.timeout(self._link.timeout_s):
-                return await self._ask(make)
+                return await self._ask(make, minor=minor)
         except TimeoutError:
             raise Unavailable(f"site {self.name} did not answer in {self._link.timeout_s:g} s") from None
 
-    async def _ask(self, make: Callable[[int], wire.LogRequest], patient: bool = False) -> Any:
+    async def _ask(
+        self, make: Callable[[int], wire.LogRequest], patient: bool = False, minor: int = LOG_MINOR
+    ) -> Any:
         """Asked again where the connection is lost; with `patient`, however long there is none."""
         while True:
             channel = await self._link.connected(patient)
-            _check_minor(channel)
+            _check_minor(channel, minor)
             struct = make(self._link.requests.number())
             answer = self._link.requests.add(channel, struct)
             try:
@@ -342,12 +346,24 @@ def _read(position: int, offset: int, size: int, number: int) -> wire.ReadSnapsh
     return wire.ReadSnapshot(number, position, offset, size)
 
 
-def _check_minor(channel: Channel) -> None:
+def _chunk(said: wire.Fetched) -> Chunk:
+    return Chunk(
+        said.base,
+        said.green,
+        [
+            batch_of(run.position, run.author, run.incarnation, run.first, run.time, run.kind, run.messages, run.void)
+            for run in said.runs
+        ],
+    )
+
+
+def _check_minor(channel: Channel, minor: int = LOG_MINOR) -> None:
     welcome = channel.welcome
-    if welcome.minor < LOG_MINOR:
+    if welcome.minor < minor:
+        what = "the log needs" if minor == LOG_MINOR else "transactions need"
         raise Rejected(
             f"{channel.address}: site {welcome.site} speaks version {welcome.major}.{welcome.minor} of the client "
-            f"protocol: the log needs {welcome.major}.{LOG_MINOR}"
+            f"protocol: {what} {welcome.major}.{minor}"
         )
 
 

@@ -47,6 +47,8 @@ class Runner:
         self._position = start
         self._last: dict[str, int] = {}
         """By author: the counter of its last message that was applied since the last restore."""
+        self._amid = False
+        """Some of a transaction's messages are applied, and some are not."""
         self._restores = 0
         self._unsaved = 0
         """Entries since the last snapshot."""
@@ -104,6 +106,8 @@ class Runner:
             restores = self._restores
             green, pending = await self._link.pending(FETCH_MESSAGES)
             await self.applied(green - 1)
+            while self._amid:
+                await self.applied(self._position)
             if restores == self._restores:
                 break
         view = self.machine.copy()
@@ -118,10 +122,10 @@ class Runner:
     # -- applying
 
     async def _run(self) -> None:
-        follow = self._log.follow(self._position, control=True)
+        follow = self._log.follow(self._position)
         while not self._closed:
             try:
-                batch = await follow.next_batch()
+                batch = await follow.next_of_any_kind()
                 assert batch is not None, "it has no end"
                 if not await self._apply(batch):
                     return
@@ -131,7 +135,7 @@ class Runner:
                 except ReconveneError as why:
                     self._stop(self._position, why)
                     return
-                follow = self._log.follow(self._position, control=True)
+                follow = self._log.follow(self._position)
             except ReconveneError as error:
                 self._stop(self._position, error)
                 return
@@ -141,23 +145,29 @@ class Runner:
         """False: the machine has stopped."""
         apply: Callable[..., None] = self.machine.apply
         until = monotonic() + _TURN_S
+        self._amid = batch.commit is not None
         for entry in batch.entries():
             try:
                 apply(entry)
             except Exception as error:
                 self._stop(entry.position, error)
                 return False
-            self._position = entry.position + 1
-            self._last[entry.author] = entry.counter
+            self._position = batch.passed(entry.position + 1)
+            self._applied(entry.author, entry.counter)
             self._unsaved += 1
             if monotonic() > until:
                 self._tell()
                 await asyncio.sleep(0)
                 until = monotonic() + _TURN_S
-        self._position = batch.end
-        self._last[batch.author] = batch.first + len(batch) - 1
+        self._position = batch.next
+        self._amid = batch.more
+        self._applied(batch.author, batch.first + len(batch) - 1)
         self._tell()
         return True
+
+    def _applied(self, author: str, counter: int) -> None:
+        """What was staged comes later than its author's messages after it."""
+        self._last[author] = max(counter, self._last.get(author, 0))
 
     def _tell(self) -> None:
         while self._waiting and self._waiting[0][0] < self._position:
@@ -213,6 +223,7 @@ class Runner:
             self._stop(position, error)
             raise Unavailable(f"the snapshot at position {position} can't be restored: {error!r}") from error
         self._position = position
+        self._amid = False
         self._last.clear()
         self._restores += 1
         self._unsaved = 0
@@ -221,6 +232,8 @@ class Runner:
     def _snapshot_if_due(self) -> None:
         if not self._every or self._unsaved < self._every or (self._saving and not self._saving.done()):
             return
+        if self._amid:
+            return  # a snapshot is of all below a position, and nothing above it
         self._unsaved = 0
         try:
             data = wrap(self.machine)

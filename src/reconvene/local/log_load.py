@@ -18,7 +18,8 @@ import msgspec
 from msgspec import Struct, field
 
 from reconvene.client.connecting import connect
-from reconvene.client.log import FLIGHT_BYTES, Log
+from reconvene.client.log import Log
+from reconvene.client.pieces import FLIGHT_BYTES
 from reconvene.client.receipts import Receipt, Receipts
 from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.local.client_fleet import DRAINED, first_line

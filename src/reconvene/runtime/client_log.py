@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
+from reconvene.corel.batch import Kind
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.runtime.auth import Role
 from reconvene.runtime.client_output import ClientOutput
 from reconvene.runtime.log_places import Places
 from reconvene.runtime.log_port import Appended, LogBatch, LogHeading, LogPort, PendingBatch
+from reconvene.runtime.log_transactions import check_kind, collected
 from reconvene.wire import client_log as wire
 from reconvene.wire.clients import Told
 
@@ -100,6 +102,10 @@ class ClientLog:
                 self._order(message)
             case wire.Fetch():
                 self._fetch(message)
+            case wire.Collect(request=request):
+                self._push(request, collected(self._port, message.ranges, message.size))
+            case wire.LastCommit(request=request, session=session):
+                self._tell(request, self._port.committed(session))
             case wire.Forget(request=request):
                 self._forget(request)
             case wire.Pending():
@@ -179,6 +185,7 @@ class ClientLog:
         if len(self._open) > WINDOW_REQUESTS or self._open_bytes > WINDOW_BYTES or append.request in self._open:
             raise _Overstepped(f"more than {WINDOW_REQUESTS} appends or {WINDOW_BYTES} bytes were sent unanswered")
         self._need(Role.APPEND, "append to the log")
+        check_kind(append.kind, append.messages)
         if len(append.messages) > self._red_messages:
             raise Rejected(f"{len(append.messages)} messages at once: at most log.red_messages, {self._red_messages}")
         if self._queue or self._port.room() < len(append.messages):
@@ -197,7 +204,7 @@ class ClientLog:
 
     def _take(self, append: wire.Append) -> tuple[Appended, int]:
         green = self._port.green
-        return self._port.append(append.messages, append.session, append.number), green
+        return self._port.append(append.messages, append.session, append.number, Kind(append.kind)), green
 
     async def _drain(self) -> None:
         """While the log has no room. Its end is the end of waiting."""
@@ -278,6 +285,9 @@ class ClientLog:
                 batches = port.headings(fetch.start, fetch.messages)
             else:
                 batches = port.read(fetch.start, fetch.messages, fetch.size)
+        self._push(fetch.request, batches)
+
+    def _push(self, request: int, batches: Sequence[LogBatch | LogHeading]) -> None:
         runs = [
             wire.Run(
                 batch.position, batch.author, batch.incarnation, batch.first, batch.time, batch.kind, batch.messages,
@@ -286,7 +296,7 @@ class ClientLog:
             for batch in batches
         ]  # fmt: skip
         size = sum(_RUN_BYTES + sum(map(len, run.messages)) + _MESSAGE_BYTES * len(run.messages) for run in runs)
-        self._out.push(wire.Fetched(fetch.request, port.base, port.green, runs), size)
+        self._out.push(wire.Fetched(request, self._port.base, self._port.green, runs), size)
 
     def _watch_colors(self, request: int) -> None:
         def changed(changes: "list[tuple[object, str, int, int, int]]") -> None:

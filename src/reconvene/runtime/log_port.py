@@ -89,12 +89,17 @@ class LogPort(Protocol):
     def green(self) -> int:
         """The green line: positions below it can be read."""
 
-    def append(self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0) -> Appended:
+    def append(
+        self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0, kind: Kind = Kind.DATA
+    ) -> Appended:
         """Takes all of them, or raises: Rejected (too large, keeps no replica), Unavailable (limit, disk, stopping).
 
         `session`, `number`: a client's own name and the number of its first message; the others follow. What the log
         has of a session already is not taken again.
         """
+
+    def committed(self, session: bytes) -> tuple[int, int] | None:
+        """Of a transaction: the number and the position of its last commit that is green here and counts."""
 
     def room(self) -> int:
         """How many messages `append` would take now."""
@@ -124,7 +129,8 @@ class LogPort(Protocol):
         """Of a green message that is void: the position of the one that it repeats, looked for in all that can be
         read. None: it is truncated."""
 
-    def pending(self, messages: int) -> list[PendingBatch]: ...
+    def pending(self, messages: int) -> list[PendingBatch]:
+        """Of applications, and not staged."""
 
     def watch(self, moved: Callable[[int], None]) -> Callable[[], None]:
         """`moved` is told the green line whenever it has moved, once a turn. What is returned ends it."""

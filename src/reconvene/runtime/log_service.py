@@ -7,7 +7,7 @@ Costs are paid by the batch and by the request: no message is looked at before s
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
-from reconvene.corel.batch import Heading, messages_of
+from reconvene.corel.batch import Heading, Kind, messages_of
 from reconvene.corel.events import Accepted, BarrierPassed, Color, Established, Green, LogEvent, Restored
 from reconvene.corel.layout import decode_place, green_key, position_of
 from reconvene.corel.replica import Replica
@@ -152,19 +152,24 @@ class LogService:
 
     # -- appending
 
-    def append(self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0) -> Appended:
+    def append(
+        self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0, kind: Kind = Kind.DATA
+    ) -> Appended:
         self._refuse_in_trouble()
         if session is None:
-            first = self._replica.append(messages)
+            first = self._replica.append(messages, kind)
             parts: tuple[AppendedPart, ...] = (AppendedPart(len(messages), self.name, first, True),)
         else:
-            parts = tuple(map(self._part, self._replica.append_once(messages, session, number)))
+            parts = tuple(map(self._part, self._replica.append_once(messages, session, number, kind)))
         self._wake()
         return Appended(self._incarnation, parts)
 
     def _part(self, part: Part) -> AppendedPart:
         author = "" if part.author is None else self._author(part.author)
         return AppendedPart(part.count, author, part.first, part.new, part.position)
+
+    def committed(self, session: bytes) -> tuple[int, int] | None:
+        return self._replica.home.taking.green.committed(session)
 
     def _refuse_in_trouble(self) -> None:
         why = self.damage or self._trouble()
@@ -288,6 +293,8 @@ class LogService:
             for color, heading in self._pending():
                 if messages <= 0:
                     break
+                if heading.kind is not Kind.DATA:
+                    continue
                 messages -= heading.count
                 body = queue.bodies.get(heading.id)
                 found.append(

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 __all__ = [
-    "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "SNAPSHOT_PIECE_BYTES", "Append", "Appended", "Barrier",
-    "ChangeReplicas",
-    "Colored", "Count", "Fetch", "Fetched", "ForceLost", "Forget", "LogAnswer", "LogRequest", "LogStatus",
-    "Losses", "Name", "Order", "Ordered", "Part", "Pending", "ReadSnapshot", "Run", "SaveSnapshot", "Snapshot",
-    "WatchColors",
+    "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append",
+    "Appended", "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "Fetch", "Fetched", "ForceLost",
+    "Forget", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered", "Part",
+    "Pending", "ReadSnapshot", "Run", "SaveSnapshot", "Snapshot", "WatchColors",
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
@@ -21,6 +20,8 @@ MOST_APPENDED = 1 << 16
 FETCH_BYTES = 512 << 10
 FETCH_MESSAGES = 8_192
 """The most that one Fetch, or Pending, gets."""
+MOST_COLLECTED = 256
+"""Ranges in one Collect."""
 SNAPSHOT_PIECE_BYTES = 256 << 10
 """A snapshot travels in pieces of at most so many bytes."""
 
@@ -38,6 +39,8 @@ class Append(Struct, array_like=True, tag=11, gc=False):
     """The client's name for a sequence of messages of its own …"""
     number: Count = 0
     """… and the first message's place in it: what the log has of a session is not taken again."""
+    kind: Annotated[int, Meta(ge=0, le=3)] = 0
+    """As `corel.batch.Kind` has it, from protocol 1.2 on; a change of the replicas is not appended."""
 
 
 class Order(Struct, array_like=True, tag=12):
@@ -143,9 +146,26 @@ class ForceLost(Struct, array_like=True, tag=24):
     lost: Annotated[list[Name], Meta(max_length=64)]
 
 
+class Collect(Struct, array_like=True, tag=25):
+    """Messages of several ranges, in their order. Answered by Fetched: of as many ranges, from the first on, as about
+    `size` bytes hold, and of the last of them perhaps the beginning; it ends before one that can't be read."""
+
+    request: Count
+    ranges: Annotated[list[tuple[Count, Annotated[int, Meta(ge=1)]]], Meta(min_length=1, max_length=MOST_COLLECTED)]
+    """(position, count) …"""
+    size: Annotated[int, Meta(ge=1, le=FETCH_BYTES)]
+
+
+class LastCommit(Struct, array_like=True, tag=26):
+    """Told, of a transaction: (number, position) of its last commit that is ordered here; nothing: there is none."""
+
+    request: Count
+    session: SessionId
+
+
 LogRequest = (
     Append | Order | Fetch | Forget | Pending | WatchColors | Barrier | LogStatus | Snapshot | ReadSnapshot
-    | SaveSnapshot | ChangeReplicas | Losses | ForceLost
+    | SaveSnapshot | ChangeReplicas | Losses | ForceLost | Collect | LastCommit
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "MOST_NAMED",
     "RECORD_BYTES",
     "SLACK_BYTES",
+    "STAGING_MINOR",
     "Arrived",
     "Block",
     "Blocked",
@@ -55,9 +56,11 @@ __all__ = [
 
 MAJOR = 1
 MINOR = 2
-"""1 has the log, 2 its headings alone."""
+"""1 has the log, 2 its headings alone, and transactions."""
 LOG_MINOR = 1
-"""A site of a lower minor does not know what is asked about the log."""
+"""A site of a lower minor does not know what is asked about the log …"""
+STAGING_MINOR = 2
+"""… and one of a lower one than this nothing of transactions: it would take what is staged for what is not."""
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: strangers get no more memory than this."""

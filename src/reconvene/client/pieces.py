@@ -1,0 +1,26 @@
+"""What is appended, cut into what one request carries."""
+
+from collections.abc import Iterable, Iterator
+
+from reconvene.client.group import Data, as_bytes
+
+__all__ = ["FLIGHT_BYTES", "FLIGHT_MESSAGES", "pieces"]
+
+FLIGHT_BYTES = 256 << 10
+FLIGHT_MESSAGES = 4_096
+"""What one request carries, but for one longer message."""
+
+
+def pieces(payloads: Iterable[Data]) -> Iterator[list[bytes]]:
+    """Lazily: no more is taken of it than is asked for."""
+    piece: list[bytes] = []
+    size = 0
+    for data in payloads:
+        message = data if type(data) is bytes else as_bytes(data)
+        if piece and (size + len(message) > FLIGHT_BYTES or len(piece) == FLIGHT_MESSAGES):
+            yield piece
+            piece, size = [], 0
+        piece.append(message)
+        size += len(message)
+    if piece:
+        yield piece

@@ -1,0 +1,114 @@
+"""Transactions as writers make them: messages that are staged, then one commit that makes all of them visible."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from reconvene.client.flight import Flight
+from reconvene.client.group import Data
+from reconvene.client.log_entries import Positions, Truncated
+from reconvene.client.log_link import LogLink
+from reconvene.client.pieces import pieces
+from reconvene.client.receipts import within
+from reconvene.corel.batch import Kind
+from reconvene.corel.commits import MOST_RANGES, Commit, Range
+from reconvene.errors import Rejected
+
+__all__ = ["Committed", "Staging", "made_commit", "still_there", "told"]
+
+_UNDER_WAY = 32
+"""Pieces whose places are not known: as much is unordered of one writer, whatever there is to write."""
+_NAME_LENGTH = 1_024
+_NUMBERS = 1 << 61
+
+
+class Committed(Struct, frozen=True):
+    """What became of a commit."""
+
+    position: int
+    """Where it stands. Of one that counts for nothing, where the one does before which it came too late, if that is
+    known; else where it stands all the same."""
+    again: bool
+    """It counts for nothing: the log has one of the same name and version, or of a later version."""
+
+
+class Staging:
+    """From `log.staging`: one writer's part of a transaction. Use it from one task."""
+
+    def __init__(self, link: LogLink, timeout: float | None) -> None:
+        self._link = link
+        self._timeout = timeout
+        self._flights: deque[Flight] = deque()
+        self._runs: list[tuple[int, int]] = []
+
+    async def put(self, payloads: Iterable[Data]) -> None:
+        """Appends messages that nobody sees yet, in their order. Returns when they are on their way, and all but the
+        last few megabytes are ordered. What is tried again after a lost connection may be in the log twice; one of
+        them is committed.
+
+        Raises OutcomeUnknown where for `timeout` s there is no room, or nothing is ordered; further as `append`.
+        """
+        for piece in pieces(payloads):
+            if not self._link.has_room():
+                await within(self._timeout, self._link.room(), "taken")
+            flight = Flight(piece, None, 0, Kind.STAGED)
+            self._link.append(flight)
+            self._flights.append(flight)
+            while len(self._flights) > _UNDER_WAY:
+                await self._settle()
+
+    async def ordered(self) -> Positions:
+        """Waits until all of them are ordered: where they are, for the commit."""
+        while self._flights:
+            await self._settle()
+        return Positions(self._runs)
+
+    async def _settle(self) -> None:
+        flight = self._flights[0]
+        await within(self._timeout, flight.arrived(), "durable")
+        for position, count in await within(self._timeout, flight.ordered(self._link.find), "ordered"):
+            if self._runs and sum(self._runs[-1]) == position:
+                self._runs[-1] = (self._runs[-1][0], self._runs[-1][1] + count)
+            else:
+                self._runs.append((position, count))
+        self._flights.popleft()
+
+
+def made_commit(
+    name: str | None, version: int, ranges: Iterable[Range], index: Iterable[Range], previous: int | None
+) -> Commit:
+    """Raises Rejected for what can't be one."""
+    if name is not None and not 0 < len(name) <= _NAME_LENGTH:
+        raise Rejected(f"name: of a transaction, 1 to {_NAME_LENGTH} letters expected")
+    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < _NUMBERS:
+        raise Rejected(f"version: a number from 0 on expected, not {version!r}")
+    commit = Commit(name or "", version, list(ranges), list(index), previous)
+    named = max(len(commit.ranges), len(commit.index))
+    if named > MOST_RANGES:
+        raise Rejected(
+            f"a transaction of {named} ranges of staged messages: at most {MOST_RANGES}; write less at once"
+        )
+    return commit
+
+
+async def still_there(link: LogLink, commit: Commit) -> None:
+    """Raises Truncated where the site has lost some of what is to be committed."""
+    lowest = commit.lowest
+    if lowest is None:
+        return
+    base = (await link.fetch(lowest, 1, 1, False)).base
+    if lowest < base:
+        raise Truncated(
+            f"staged messages are not in the log any more: they begin at {lowest}, the log at {base}; "
+            "the transaction took longer than the log keeps them",
+            base,
+        )
+
+
+async def told(link: LogLink, data: bytes, position: int) -> Committed:
+    """What became of a commit that was found at `position`: it counts if it is what stands there."""
+    chunk = await link.fetch(position, 1, 1, True)
+    here = [batch for batch in chunk.batches if batch.position == position]
+    counts = not here or (here[0].messages[0] == data and 0 not in here[0].void)
+    return Committed(position, not counts)

@@ -1,0 +1,56 @@
+"""Transactions as a site offers them: what may be appended as a part of one, and the messages that a commit names."""
+
+from collections.abc import Sequence
+
+from reconvene.corel.batch import Kind
+from reconvene.corel.commits import decode_commit
+from reconvene.errors import Malformed, Rejected
+from reconvene.runtime.log_port import LogBatch, LogPort
+
+__all__ = ["check_kind", "collected"]
+
+_BATCH_BYTES = 64
+"""What a batch counts for beside its messages."""
+
+
+def check_kind(kind: int, messages: Sequence[bytes]) -> None:
+    """Raises Rejected for what no client may append, and for a commit that says nothing."""
+    if kind == Kind.CHANGE:
+        raise Rejected("a change of the replicas is asked for, not appended")
+    if kind == Kind.COMMIT:
+        if len(messages) != 1:
+            raise Rejected(f"{len(messages)} commits at once: one expected")
+        try:
+            decode_commit(messages[0])
+        except Malformed as error:
+            raise Rejected(str(error)) from None
+
+
+def collected(port: LogPort, ranges: Sequence[tuple[int, int]], size: int) -> list[LogBatch]:
+    """The messages of these ranges, in their order, from the first on, as many as take about `size` bytes; up to the
+    first range that is truncated, or not green here yet."""
+    found: list[LogBatch] = []
+    for position, count in ranges:
+        end = position + count
+        while position < end:
+            if size <= 0 or not port.base <= position < port.green:
+                return found
+            batches = port.read(position, end - position, size)
+            if not batches:
+                return found
+            for batch in batches:
+                part = _before(batch, end)
+                found.append(part)
+                position += len(part.messages)
+                size -= _BATCH_BYTES + sum(map(len, part.messages))
+    return found
+
+
+def _before(batch: LogBatch, end: int) -> LogBatch:
+    most = end - batch.position
+    if len(batch.messages) <= most:
+        return batch
+    return LogBatch(
+        batch.position, batch.author, batch.incarnation, batch.first, batch.time, batch.kind, batch.messages[:most],
+        tuple(at for at in batch.void if at < most),
+    )  # fmt: skip
