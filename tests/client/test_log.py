@@ -595,3 +595,16 @@ def test_headings_tell_all_but_the_messages() -> None:
 def test_a_site_that_knows_no_bare_runs_is_understood() -> None:
     full = heading_of(7, "a", 1, 8, 9, 0, [b"x", b"y"], (), 0)
     assert full == heading_of(7, "a", 1, 8, 9, 0, [], (), 2)
+
+
+def test_a_stop_cuts_off_whole_batches_too() -> None:
+    async def scenario() -> None:
+        async with connected() as (log, here):
+            for at in range(4):
+                await (await log.append_many([b"%d %d" % (at, of) for of in range(5)])).ordered()
+            for stop in range(21):
+                expected = [b"%d %d" % divmod(at, 5) for at in range(stop)]
+                assert [entry.data async for entry in log.follow(stop=stop)] == expected
+                assert [entry.data for entry in await log.read(0, stop)] == expected
+
+    asyncio.run(scenario())

@@ -140,7 +140,7 @@ class EntryBatch(Struct, frozen=True):
     def cut(self, start: int, stop: int | None) -> "EntryBatch":
         """What of it is at `start` and after, and before `stop`."""
         begin = max(0, start - self.position)
-        end = len(self.messages) if stop is None else min(len(self.messages), stop - self.position)
+        end = len(self.messages) if stop is None else max(0, min(len(self.messages), stop - self.position))
         if begin == 0 and end == len(self.messages):
             return self
         return EntryBatch(
@@ -192,7 +192,7 @@ def heading_of(
     # A site of before 1.2 has sent the messages and no count.
     return BatchHeading(
         position, author, incarnation, first, count or len(messages), time, _kind_of(kind), void,
-        [] if kind == Kind.DATA else messages,
+        [] if kind in (Kind.DATA, Kind.STAGED) else messages,
     )  # fmt: skip
 
 
