@@ -599,7 +599,7 @@ def test_a_site_that_knows_no_bare_runs_is_understood() -> None:
 
 def test_a_stop_cuts_off_whole_batches_too() -> None:
     async def scenario() -> None:
-        async with connected() as (log, here):
+        async with connected() as (log, _):
             for at in range(4):
                 await (await log.append_many([b"%d %d" % (at, of) for of in range(5)])).ordered()
             for stop in range(21):
