@@ -64,13 +64,17 @@ def test_a_refusal_is_one_line() -> None:
     assert "`schema` is 2; expected 1" in err
 
 
-@pytest.mark.parametrize(
-    "options", [["--engine", "spark"], ["--master", "local[2]"], ["--html", "x.html"], ["--engine", "abacus"]]
-)
-def test_what_this_version_lacks_is_refused(options: list[str]) -> None:
+@pytest.mark.parametrize("options", [["--master", "local[2]"], ["--engine", "abacus"]])
+def test_an_engine_has_to_be_one_that_there_is(options: list[str]) -> None:
     code, out, err = run(GOLDEN / "good" / "pair", *options)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
+
+
+def test_a_directory_of_traces_stands_for_all_of_them() -> None:
+    code, out, err = run(GOLDEN / "good", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["runs"] == len(list((GOLDEN / "good").iterdir()))
 
 
 def test_witnesses_are_the_ten_lowest_by_run_node_and_n() -> None:

@@ -1,6 +1,7 @@
 """reconvene verify: checks traces against every property."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,32 +10,40 @@ from rich.console import Console
 from rich.table import Table
 
 from reconvene.cli._output import DONE, VIOLATED, print_json, refuse
-from reconvene.errors import Malformed
+from reconvene.errors import Malformed, Unavailable
 from reconvene.local import steady
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
+from reconvene.verify.load import load_histories
 from reconvene.verify.report import CheckResult, Report
 
 __all__ = ["verify_command"]
 
 
 def verify_command(
-    traces: Annotated[list[Path], typer.Argument(metavar="TRACE", help="Trace directories.")],
-    engine: Annotated[str, typer.Option(help="local: in this process; spark: not in this version.")] = "local",
-    master: Annotated[str | None, typer.Option(help="Spark master's URL, for --engine spark.")] = None,
+    traces: Annotated[
+        list[str], typer.Argument(metavar="TRACE", help="Trace directories, Parquet forms, or directories of these.")
+    ],
+    engine: Annotated[str, typer.Option(help="local: in this process; spark: on Spark.")] = "local",
+    master: Annotated[
+        str | None,
+        typer.Option(
+            help="Spark master's URL, or sc://HOST:PORT, for --engine spark; else all cores of this machine."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
 ) -> None:
     """Check traces against every property; exit 1 where one is violated, with witnesses."""
     if engine not in ("local", "spark"):
         refuse(f"--engine {engine}: expected local or spark", as_json)
-    if engine == "spark" or master is not None:
-        refuse("--engine spark and --master need the Spark engine, which this version does not have", as_json)
+    if master is not None and engine != "spark":
+        refuse(f"--master {master}: expected --engine spark with it", as_json)
     if html is not None:
         refuse("--html: reports in HTML are not available in this version", as_json)
     try:
-        report = verify(_histories(traces))
-    except Malformed as error:
+        report = _on_spark(traces, master) if engine == "spark" else verify(_histories(traces))
+    except (Malformed, Unavailable) as error:
         refuse(str(error), as_json)
     if as_json:
         print_json(report)
@@ -43,15 +52,52 @@ def verify_command(
     raise typer.Exit(DONE if report.ok else VIOLATED)
 
 
-def _histories(traces: list[Path]) -> Iterator[History]:
+def _histories(traces: list[str]) -> Iterator[History]:
     for trace in traces:
-        with steady(trace) as still:
-            try:
-                history = History.load(still)
-            except Malformed as error:
-                # Of a running cluster a copy is read, which is gone when anyone looks for it.
-                raise Malformed(str(error).replace(str(still), str(trace))) from None
-        yield history
+        with _still(trace) as still:
+            yield from load_histories(Path(still))
+
+
+@contextmanager
+def _still(trace: str) -> Iterator[str]:
+    """The trace as it is at this moment, and refusals that name it as it was given."""
+    if "://" in trace:
+        yield trace  # somewhere that Spark can read; a cluster that runs is on this machine
+        return
+    with steady(Path(trace)) as path:
+        still = str(path)
+        try:
+            yield still
+        except Malformed as error:
+            # Of a running cluster a copy is read, which is gone when anyone looks for it.
+            raise Malformed(str(error).replace(still, trace)) from None
+
+
+def _on_spark(traces: list[str], master: str | None) -> Report:
+    # Only who asks for it needs Spark to be installed; and it is `open_session` that says how, where it is not.
+    from reconvene.pipeline.session import open_session
+
+    with ExitStack() as open_, _progress() as tell:
+        paths = [open_.enter_context(_still(trace)) for trace in traces]
+        tell("starting Spark")
+        spark = open_.enter_context(open_session(master))
+        from reconvene.pipeline.traces import read_traces
+        from reconvene.pipeline.verify.engine import verify_traces
+
+        tell("reading")
+        with read_traces(spark, paths) as found:
+            return verify_traces(spark, found, tell=tell)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Hears what is being done, and shows it on a terminal for as long as it lasts."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: None
+        return
+    with console.status("") as status:
+        yield lambda text: status.update(f"{text} …")
 
 
 def _show(report: Report) -> None:

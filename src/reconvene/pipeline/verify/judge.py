@@ -91,7 +91,7 @@ def _verdicts(run: Run, tables: dict[str, pa.Table]) -> list[CheckResult]:
 
 
 def _of_an_excerpt(found: dict[str, Any], verdict: CheckResult, named: list[Witness]) -> CheckResult:
-    """What the certificate counted, or the excerpt if that is more; the excerpt's witnesses, or else what is named."""
+    """As the certificate counted, or the excerpt if that is more; with the excerpt's witnesses, or else the named."""
     shows = verdict.violations > 0 and verdict.id not in _OF_THE_WHOLE
     return CheckResult(
         id=verdict.id,
@@ -102,7 +102,7 @@ def _of_an_excerpt(found: dict[str, Any], verdict: CheckResult, named: list[Witn
 
 
 def _named(run: Run, check: str, tables: dict[str, pa.Table], rows: int) -> list[Witness]:
-    """The lowest events that the certificates name for a check: where the excerpt alone does not show what is wrong."""
+    """The lowest events that certificates name for a check, where the excerpt does not show what is wrong."""
     why = f"not proven right, and the run, of {rows} rows, is too large to be judged whole"
     found: list[Witness] = []
     for node, table in tables.items():

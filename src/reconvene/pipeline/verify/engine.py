@@ -1,0 +1,169 @@
+"""Runs every check over traces on Spark: certificates first, and the judge where they prove nothing.
+
+Given: traces as `read_traces` reads them. Promised: the local engine's report, to the letter, of all runs in which
+nothing is wrong, and of all others but those that are too large to be judged whole. Nothing is collected that grows
+with the number of events or runs.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from reconvene.pipeline.refusals import plain_errors
+from reconvene.pipeline.schema import RUNS
+from reconvene.pipeline.verify import corel, evs, vs
+from reconvene.pipeline.verify.coded import code_events, code_name
+from reconvene.pipeline.verify.excerpts import excerpts
+from reconvene.pipeline.verify.found import CONCERNED, FOUND
+from reconvene.pipeline.verify.judge import JUDGED_ROWS, judge_excerpts, judge_runs, violations_of
+from reconvene.pipeline.verify.skeleton import confs_of, ends_of, found_of, skeletons
+from reconvene.trace.events import SCHEMA
+from reconvene.verify.engine import CHECKS
+from reconvene.verify.report import WITNESSES, CheckResult, Report, Witness
+
+if TYPE_CHECKING:
+    from reconvene.pipeline.traces import Traces
+
+__all__ = ["certify_traces", "verify_traces"]
+
+_FAMILIES = (evs, corel, vs)
+_EVERY_ROW = "evs.1.2"
+"""The check that has a case for every row."""
+
+Tell = Callable[[str], None]
+
+
+def certify_traces(traces: "Traces") -> DataFrame:
+    """FOUND, by every certificate, one row of a run and check: what is proven right of each, and what is not."""
+    return _certify(traces, skeletons(traces))
+
+
+def verify_traces(
+    spark: SparkSession, traces: "Traces", *, judged_rows: int = JUDGED_ROWS, tell: Tell = lambda text: None
+) -> Report:
+    """Checks every run and adds up what was found. May raise Unavailable.
+
+    A run of more than `judged_rows` rows is judged by an excerpt. `tell` hears what is being done.
+    """
+    with plain_errors():
+        return _Verification(traces, judged_rows, tell).run()
+
+
+def _certify(traces: "Traces", shapes: DataFrame) -> DataFrame:
+    coded, confs, ends = code_events(traces), confs_of(shapes), ends_of(shapes)
+    found = [family.certify(coded, confs, ends, traces.runs) for family in _FAMILIES]
+    return (
+        _union([found_of(shapes), *found], FOUND)
+        .groupBy("rid", "check")
+        .agg(F.sum("cases").alias("cases"), F.sum("suspects").alias("suspects"))
+    )
+
+
+def _union(tables: Iterable[DataFrame], schema: StructType) -> DataFrame:
+    return reduce(DataFrame.union, (table.select(*schema.names) for table in tables))
+
+
+class _Verification:
+    """One pass of all checks over traces. Tables that are used more than once are kept until it ends."""
+
+    def __init__(self, traces: "Traces", judged_rows: int, tell: Tell) -> None:
+        self.traces = traces
+        self.judged_rows = judged_rows
+        self.tell = tell
+        self.kept: list[DataFrame] = []
+
+    def run(self) -> Report:
+        try:
+            return self._run()
+        finally:
+            for table in self.kept:
+                table.unpersist()
+
+    def _keep(self, table: DataFrame) -> DataFrame:
+        self.kept.append(table.persist())
+        return table
+
+    def _run(self) -> Report:
+        self.tell("reading configurations")
+        shapes = self._keep(skeletons(self.traces))
+        runs = shapes.count()
+        self.tell("proving")
+        found = self._keep(_certify(self.traces, shapes))
+        totals = _totals(found.withColumn("violations", F.col("suspects")))
+        if not any(violations for _, violations in totals.values()):
+            return _report(runs, totals, {})
+        judged = self._keep(self._judge(found, shapes))
+        totals = _totals(_instead(found, judged))
+        return _report(runs, totals, _lowest(violations_of(judged)))
+
+    def _judge(self, found: DataFrame, shapes: DataFrame) -> DataFrame:
+        """JUDGED of all runs that have a suspect."""
+        suspect = F.col("suspects") > 0
+        of = F.struct("check", "cases", "suspects")
+        suspects = (
+            found.groupBy("rid")
+            .agg(
+                F.sum(F.when(F.col("check") == _EVERY_ROW, F.col("cases"))).alias("rows"),
+                F.collect_list(F.when(suspect, of)).alias("found"),
+            )
+            .where(F.size("found") > 0)
+        )
+        runs = self._keep(self.traces.runs.withColumn("rid", code_name(F.col("run"))).join(suspects, "rid"))
+        is_large = F.col("rows") > self.judged_rows
+        (row,) = runs.agg(F.count("*").alias("all"), F.count(F.when(is_large, 1)).alias("large")).collect()
+        self.tell(f"judging {row['all']} runs")
+        small, large = runs.where(~is_large), runs.where(is_large)
+        judged = judge_runs(self._events_of(small), small.select(*RUNS.names))
+        if row.large:
+            concerned = self._concerned(large, shapes)
+            judged = judged.union(judge_excerpts(excerpts(self._events_of(large), large, concerned), large))
+        return judged
+
+    def _events_of(self, runs: DataFrame) -> DataFrame:
+        return self.traces.events.join(runs.select("run"), "run", "left_semi")
+
+    def _concerned(self, runs: DataFrame, shapes: DataFrame) -> DataFrame:
+        rids = runs.select("rid")
+        tables = (code_events(self.traces), confs_of(shapes), ends_of(shapes))
+        coded, confs, ends = (table.join(F.broadcast(rids), "rid", "left_semi") for table in tables)
+        return _union(
+            (family.concerned(coded, confs, ends, runs.select(*RUNS.names)) for family in _FAMILIES), CONCERNED
+        )
+
+
+def _instead(found: DataFrame, judged: DataFrame) -> DataFrame:
+    """What is judged of a run and check takes the place of what a certificate found."""
+    verdicts = judged.select(code_name(F.col("run")).alias("rid"), "check", "cases", "violations")
+    proven = found.join(verdicts.select("rid", "check"), ["rid", "check"], "left_anti")
+    return proven.select("rid", "check", "cases", F.lit(0).alias("violations")).unionByName(verdicts)
+
+
+def _totals(found: DataFrame) -> dict[str, tuple[int, int]]:
+    """By check: cases and violations of all runs."""
+    sums = found.groupBy("check").agg(F.sum("cases").alias("cases"), F.sum("violations").alias("violations"))
+    return {row.check: (row.cases, row.violations) for row in sums.collect()}
+
+
+def _lowest(violations: DataFrame) -> dict[str, list[Witness]]:
+    """By check: the ten lowest witnesses of all runs."""
+    order = Window.partitionBy("check").orderBy("run", "node", "n", "detail")
+    lowest = violations.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= WITNESSES)
+    found: dict[str, list[Witness]] = {}
+    for row in lowest.collect():
+        found.setdefault(row.check, []).append(Witness(row.run, row.node, row.n, row.detail))
+    return {check: sorted(witnesses) for check, witnesses in found.items()}
+
+
+def _report(runs: int, totals: dict[str, tuple[int, int]], witnesses: dict[str, list[Witness]]) -> Report:
+    results = [
+        CheckResult(id=check, cases=cases, violations=violations, witnesses=witnesses.get(check, []))
+        for check in CHECKS
+        for cases, violations in (totals.get(check, (0, 0)),)
+    ]
+    events, _ = totals.get(_EVERY_ROW, (0, 0))
+    ok = not any(result.violations for result in results)
+    return Report(ok=ok, schema=SCHEMA, engine="spark", runs=runs, events=events, checks=results)

@@ -1,0 +1,60 @@
+"""Of runs that are too large to be judged whole: the rows that the judge has to see.
+
+All rows that are not about messages, which are few; and of the others those that the certificates name, the lowest
+first, so many for each check that an excerpt stays small whatever is wrong.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from reconvene.pipeline.verify.coded import code_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["NAMED", "excerpts"]
+
+NAMED = 500
+"""Messages and events that count, of those that are named for one check in one run."""
+
+
+def excerpts(events: "DataFrame", runs: "DataFrame", concerned: "DataFrame") -> "DataFrame":
+    """The rows of these runs' excerpts, with `checks`, those that name each. `concerned` is CONCERNED of them."""
+    named = _by_name(_lowest(concerned), runs)
+    messages = (
+        named.where(F.col("msg").isNotNull())
+        .groupBy("run", F.col("msg").alias("code"))
+        .agg(F.collect_set("check").alias("of_message"))
+    )
+    rows = (
+        named.where(F.col("place").isNotNull())
+        .groupBy("run", "node", "place")
+        .agg(F.collect_set("check").alias("of_row"))
+    )
+    nothing = F.array().cast("array<string>")
+    checks = F.array_union(F.coalesce("of_message", nothing), F.coalesce("of_row", nothing))
+    return (
+        events.withColumn("code", F.when(F.col("msg").isNotNull(), code_name(F.col("msg"))))
+        .join(F.broadcast(messages), ["run", "code"], "left")
+        .join(F.broadcast(rows), ["run", "node", "place"], "left")
+        .where(F.col("msg").isNull() | F.col("of_message").isNotNull() | F.col("of_row").isNotNull())
+        .select(*events.columns, checks.alias("checks"))
+    )
+
+
+def _lowest(concerned: "DataFrame") -> "DataFrame":
+    order = Window.partitionBy("rid", "check").orderBy("place", "node", "msg")
+    return concerned.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= NAMED)
+
+
+def _by_name(concerned: "DataFrame", runs: "DataFrame") -> "DataFrame":
+    """With `run` and `node` as names."""
+    nodes = runs.select("rid", F.posexplode(F.array_sort("nodes")).alias("node", "name"))
+    names = runs.select("rid", "run")
+    return (
+        concerned.join(F.broadcast(names), "rid")
+        .join(F.broadcast(nodes), ["rid", "node"], "left")
+        .select("run", "check", "msg", F.col("name").alias("node"), "place")
+    )

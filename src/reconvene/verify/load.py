@@ -1,0 +1,46 @@
+"""Histories from wherever traces are: a trace directory, the Parquet form, or a directory of either."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from reconvene.errors import Malformed
+from reconvene.trace.parquet import read_parquet_runs
+from reconvene.trace.parquet_form import RUNS_DIR, is_parquet
+from reconvene.trace.writer import RUN_FILE
+from reconvene.verify.history import History
+from reconvene.verify.quorums import quorum_of
+
+__all__ = ["load_histories"]
+
+
+def load_histories(path: Path) -> Iterator[History]:
+    """Each run by itself, made when it is asked for. May raise Malformed; and Unavailable, where Parquet can't be
+    read here."""
+    for place in _places(path):
+        if is_parquet(place):
+            for run, rows in read_parquet_runs(place):
+                history = History.of(run, rows)
+                _need_quorum(history, f"{place / RUNS_DIR}: run {run.run}")
+                yield history
+        else:
+            yield History.load(place)
+
+
+def _places(path: Path) -> list[Path]:
+    if not path.is_dir() or _is_trace(path):
+        return [path]
+    # Where it holds none, reading it tells what is wrong.
+    return sorted(inside for inside in path.iterdir() if inside.is_dir() and _is_trace(inside)) or [path]
+
+
+def _is_trace(directory: Path) -> bool:
+    return (directory / RUN_FILE).exists() or is_parquet(directory)
+
+
+def _need_quorum(history: History, where: str) -> None:
+    """Whether a settled log is all green depends on who is a quorum."""
+    if history.log.rows and history.run.settled:
+        try:
+            quorum_of(history.run)
+        except Malformed as error:
+            raise Malformed(f"{where}: {error}") from None
