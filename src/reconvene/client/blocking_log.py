@@ -252,6 +252,11 @@ class Log:
         while (some := self._thread.run(_next_some(found))) is not None:
             yield some
 
+    def staged(self, commit: int, ranges: Iterable[tuple[int, int]]) -> Iterator[EntryBatch]:
+        found = self._log.staged(commit, ranges)
+        while (batch := self._thread.run(_next_some(found))) is not None:
+            yield batch
+
     def pending(self, most: int = FETCH_MESSAGES) -> list[Entry]:
         return self._thread.run(self._log.pending(most))
 
@@ -305,5 +310,5 @@ async def _next(changes: AsyncGenerator[ColorChange, None]) -> ColorChange | Non
     return await anext(changes, None)
 
 
-async def _next_some(found: AsyncIterator[list[BatchHeading]]) -> list[BatchHeading] | None:
+async def _next_some(found: AsyncIterator[T]) -> T | None:
     return await anext(found, None)

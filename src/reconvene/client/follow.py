@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+from msgspec.structs import replace
 
 from reconvene.client.log_entries import BatchHeading, Entry, EntryBatch, Truncated
 from reconvene.client.log_link import Chunk, LogLink
@@ -11,7 +13,7 @@ from reconvene.corel.commits import Commit
 from reconvene.errors import Rejected
 from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES
 
-__all__ = ["Follow", "check_position", "headings", "read"]
+__all__ = ["Follow", "check_position", "headings", "read", "staged"]
 
 
 class Follow:
@@ -21,8 +23,10 @@ class Follow:
     position, at the same or another site, since positions are the same everywhere.
     """
 
-    def __init__(self, link: LogLink, start: int, stop: int | None, control: bool) -> None:
+    def __init__(self, link: LogLink, start: int, stop: int | None, control: bool, skip: int = 0) -> None:
         self._link = link
+        self._skip = (start, skip)
+        """Of a transaction that is committed there: how many messages were read before."""
         self._stop = stop
         self.control = control
         """Whether what is not the application's is shown."""
@@ -83,7 +87,8 @@ class Follow:
                 return batch
 
     async def next_of_any_kind(self) -> EntryBatch | None:
-        """The same, with batches that hold nothing of the application's: for who has to know how far it is."""
+        """The same, with batches that hold nothing of the application's: for who has to know how far it is. A commit
+        comes itself, with `more`, and then its messages; what is staged also at its own place."""
         begun, self._begun, self._entries = self._begun, None, iter(())
         if begun is not None and self._at < begun.end:
             batch: EntryBatch | None = begun.cut(self._at, None)
@@ -104,7 +109,7 @@ class Follow:
     # -- chunks
 
     async def _next_batch(self) -> EntryBatch | None:
-        """Of what is staged the batch, as a change's; of a commit its rows, or itself where there are none."""
+        """A commit with what it makes visible after it; where that turns out to be nothing, the commit again."""
         while True:
             if self._rows is not None:
                 batch, rows = self._rows
@@ -120,7 +125,11 @@ class Follow:
             commit = None if self.control else commit_of(batch)
             if commit is None:
                 return batch
-            self._rows = batch, Rows(self._link, batch.position, commit.ranges)
+            if commit.ranges:
+                skip = self._skip[1] if batch.position == self._skip[0] else 0
+                self._rows = batch, Rows(self._link, batch.position, commit.ranges, skip)
+                return replace(batch, commit=batch.position, more=True)
+            return batch
 
     async def _chunk(self) -> Chunk:
         if self._ahead is None:
@@ -193,6 +202,12 @@ async def headings(link: LogLink, start: int, stop: int | None) -> AsyncIterator
             return
         yield found
         at = found[-1].end
+
+
+async def staged(link: LogLink, commit: int, ranges: Iterable[tuple[int, int]]) -> AsyncIterator[EntryBatch]:
+    rows = Rows(link, commit, ranges)
+    while (batch := await rows.next()) is not None:
+        yield batch
 
 
 def check_position(position: object, what: str) -> int:

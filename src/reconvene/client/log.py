@@ -11,7 +11,7 @@ from reconvene.client import follow as following
 from reconvene.client.flight import Flight
 from reconvene.client.follow import Follow, check_position
 from reconvene.client.group import Data, as_bytes
-from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, SnapshotInfo
+from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch, SnapshotInfo
 from reconvene.client.log_link import LogLink
 from reconvene.client.pieces import FLIGHT_BYTES, FLIGHT_MESSAGES, pieces
 from reconvene.client.receipts import Receipt, Receipts, within
@@ -203,15 +203,18 @@ class Log:
 
     # -- reading
 
-    def follow(self, start: int = 0, *, stop: int | None = None, control: bool = False) -> Follow:
+    def follow(self, start: int = 0, *, stop: int | None = None, control: bool = False, skip: int = 0) -> Follow:
         """Entries in order, from position `start` on, as they are ordered; before `stop`, where it is given.
 
-        control: also what is not the application's: changes of the replicas, and what is void.
+        control: also what is not the application's: changes of the replicas, what is void, and transactions as they
+        stand in the log.
+        skip: of a transaction that is committed at `start`: so many messages were read before.
         """
         check_position(start, "start")
+        check_position(skip, "skip")
         if stop is not None:
             check_position(stop, "stop")
-        return Follow(self._link, start, stop, bool(control))
+        return Follow(self._link, start, stop, bool(control), skip)
 
     async def read(self, start: int = 0, stop: int | None = None, *, control: bool = False) -> list[Entry]:
         """What is ordered now, from position `start` on and before `stop`, all at once.
@@ -233,6 +236,11 @@ class Log:
         if stop is not None:
             check_position(stop, "stop")
         return following.headings(self._link, start, stop)
+
+    def staged(self, commit: int, ranges: Iterable[tuple[int, int]]) -> AsyncIterator[EntryBatch]:
+        """Messages that the commit at position `commit` makes visible: of its ranges, (position, count) …, those that
+        are given here. For those who read a transaction in parts; `follow` reads all of it where it belongs."""
+        return following.staged(self._link, check_position(commit, "commit"), ranges)
 
     async def pending(self, most: int = FETCH_MESSAGES) -> list[Entry]:
         """What the site has that is not ordered yet: first the yellow ones, then the red ones, in their present
