@@ -16,10 +16,11 @@ from reconvene.sim.node import Node
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
 from reconvene.sim.scenario import Load, Scenario
+from reconvene.trace.events import Row, Run
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
-__all__ = ["catch", "catch_within", "log_aborted", "log_ambushed", "log_busy", "log_lone", "log_of_four"]
+__all__ = ["catch", "catch_within", "log_aborted", "log_ambushed", "log_busy", "log_lone", "log_of_four", "record"]
 
 _CHECK_EVERY = 20
 _MOST_TURNS = 15_000
@@ -108,8 +109,8 @@ def _counting(most: int) -> Callable[[Node], None]:
     return turned
 
 
-def catch(scenario: Scenario) -> set[str]:
-    """Runs the scenario with whatever is planted, and gives what found fault with it."""
+def record(scenario: Scenario) -> tuple[set[str], Run, dict[str, list[Row]]]:
+    """Runs the scenario with whatever is planted: what found fault with it, the checks apart, and its trace."""
     runner = Runner(scenario, check_every=_CHECK_EVERY)
     cluster = runner.cluster
     ledger = Ledger(cluster)
@@ -131,8 +132,13 @@ def catch(scenario: Scenario) -> set[str]:
     # What was recorded until an exception is judged too, as a run that was cut short.
     result = runner._result()
     meta = replace(result.meta, settled=settled and result.settled)
-    found.update(verify([History.of(meta, result.rows)]).violated())
-    return found
+    return found, meta, result.rows
+
+
+def catch(scenario: Scenario) -> set[str]:
+    """Runs the scenario with whatever is planted, and gives what found fault with it."""
+    found, meta, rows = record(scenario)
+    return found.union(verify([History.of(meta, rows)]).violated())
 
 
 def catch_within(mutant: Mutant, seeds: int = SEEDS) -> tuple[int, set[str]] | None:

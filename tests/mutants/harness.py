@@ -22,10 +22,11 @@ from reconvene.sim.node import Node, SiteLike
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
 from reconvene.sim.scenario import Scenario
+from reconvene.trace.events import Row, Run
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
-__all__ = ["SEEDS", "Family", "Mutant", "Plant", "catch", "catch_within", "planting"]
+__all__ = ["SEEDS", "Family", "Mutant", "Plant", "catch", "catch_within", "planting", "record"]
 
 SEEDS = 50
 """Random scenarios that a mutant may survive before it counts as not caught."""
@@ -162,8 +163,8 @@ class _WatchedSite(Site):
             self._watch_.found.add("invariant")
 
 
-def catch(scenario: Scenario) -> set[str]:
-    """Runs the scenario with whatever is planted, and gives what found fault with it."""
+def record(scenario: Scenario) -> tuple[set[str], Run, dict[str, list[Row]]]:
+    """Runs the scenario with whatever is planted: what found fault with it, the checks apart, and its trace."""
     watch = _Watch(len(scenario.nodes))
     runner = Runner(scenario, check_every=_CHECK_EVERY, core=watch)
     runner.cluster.on_events(watch.events)
@@ -179,8 +180,13 @@ def catch(scenario: Scenario) -> set[str]:
     # What was recorded until an exception is judged too, as a run that was cut short.
     result = runner._result()
     meta = replace(result.meta, settled=settled and result.settled)
-    watch.found.update(verify([History.of(meta, result.rows)]).violated())
-    return watch.found
+    return watch.found, meta, result.rows
+
+
+def catch(scenario: Scenario) -> set[str]:
+    """Runs the scenario with whatever is planted, and gives what found fault with it."""
+    found, meta, rows = record(scenario)
+    return found.union(verify([History.of(meta, rows)]).violated())
 
 
 def catch_within(mutant: Mutant, seeds: int = SEEDS) -> tuple[int, set[str]] | None:
