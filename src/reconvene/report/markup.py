@@ -2,7 +2,7 @@
 
 from html import escape
 
-__all__ = ["Child", "Markup", "join", "tag"]
+__all__ = ["Child", "Markup", "Value", "join", "tag"]
 
 
 class Markup(str):
@@ -11,13 +11,13 @@ class Markup(str):
     __slots__ = ()
 
 
-type_of_value = str | int | float | bool | None
+Value = str | int | float | bool | None
 Child = str | Markup | None
 
 _VOID = frozenset({"meta", "link", "br", "hr", "input", "img"})
 
 
-def tag(name: str, *children: Child, **attributes: type_of_value) -> Markup:
+def tag(name: str, /, *children: Child, **attributes: Value) -> Markup:
     """An element. `class_` is the attribute class, `stroke_width` stroke-width; None leaves an attribute out."""
     parts = [f"<{name}"]
     for key, value in attributes.items():

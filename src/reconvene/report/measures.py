@@ -9,8 +9,8 @@ from msgspec import Struct, field
 __all__ = [
     "BUCKETS",
     "CURVE",
+    "MOST_BANDS",
     "MOST_CHANGES",
-    "MOST_FAULTS",
     "MOST_RUNS",
     "MOST_SITES",
     "Analysis",
@@ -36,8 +36,8 @@ MOST_SITES = 100
 """Sites, and senders, in a table."""
 MOST_RUNS = 100
 MOST_CHANGES = 200
-MOST_FAULTS = 500
-"""Faults, and bands of configurations, of the one run whose story is told."""
+MOST_BANDS = 2_000
+"""Configurations and faults of the sites of the one run whose story is told."""
 
 CURVE = (
     *(step / 20 for step in range(20)),
@@ -140,6 +140,7 @@ class Minority(Struct, kw_only=True, frozen=True):
     """Messages that an author accepted while it was in no primary component."""
 
     author: str
+    """Empty: all together."""
     accepted: int
     """All that it accepted."""
     waited: int

@@ -88,6 +88,8 @@ class Moment:
     openings: dict[str, Row] = field(default_factory=dict)
     """Each node's last configuration, or its end, before the first of these events."""
     marks: list[Mark] = field(default_factory=list)
+    at_issue: list[str] = field(default_factory=list)
+    """Messages that the witness is about."""
     left_out: int = 0
     """Events of this stretch that are not shown."""
 
@@ -140,6 +142,7 @@ def around(source: EventSource, node: str, n: int, detail: str = "", layer: str 
     low, high = min(placed.row.t for placed in beside), max(placed.row.t for placed in beside)
     kept = _unique([focus, *named, *interest])
     moment = _fill(source, layer, near, (low, high), kept, spread=False)
+    moment.at_issue = messages
     moment.marks = [Mark(node, n, detail), *(Mark(placed.row.node, placed.row.n) for placed in named)]
     return moment
 

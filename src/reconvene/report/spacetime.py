@@ -23,6 +23,8 @@ _HALF = 9.0
 """Half of a band's width."""
 _GUTTER = 292.0
 """Room for what is said of the violation."""
+_LINE = 42
+"""Characters of it in a line."""
 _LABELLED = 36
 """With more messages than that, only those at issue have their ids written beside them."""
 
@@ -50,18 +52,16 @@ class _Diagram:
         count = len(moment.nodes)
         self.apart = max(64.0, min(150.0, 640.0 / max(count, 1)))
         self.columns = {node: _LEFT + 40 + self.apart * index for index, node in enumerate(moment.nodes)}
-        self.right = _LEFT + 40 + self.apart * (count - 1) + max(104.0, self.apart * 0.7)
+        self.right = _LEFT + 40 + self.apart * (count - 1) + max(118.0, self.apart * 0.7)
         said = any(mark.detail for mark in moment.marks)
         self.width = self.right + (_GUTTER if said else 0.0)
-        self.foot = _TOP + self.layout.height + 26
+        said_lines = sum(len(wrap(mark.detail, _LINE)) + 3 for mark in moment.marks if mark.detail)
+        self.foot = max(_TOP + self.layout.height + 26, 44 + 15.0 * said_lines)
         self.messages: dict[str, int] = {}
         for placed in moment.events:
             if placed.row.msg:
                 self.messages.setdefault(placed.row.msg, len(self.messages))
-        marked = {(mark.node, mark.n) for mark in moment.marks}
-        self.at_issue = {
-            placed.row.msg for placed in moment.events if (placed.row.node, placed.row.n) in marked and placed.row.msg
-        }
+        self.at_issue = set(moment.at_issue)
 
     def y(self, key: Key) -> float:
         return _TOP + self.layout.places[key]
@@ -246,7 +246,7 @@ class _Diagram:
             if not mark.detail:
                 drawn.append(tag("circle", tag("title", f"{mark.node}#{mark.n}"), cx=x, cy=y, r=9, class_="named"))
                 continue
-            lines = wrap(mark.detail, 43)
+            lines = wrap(mark.detail, _LINE)
             height = 15.0 * len(lines) + 34
             top = max(free, min(y - 22, self.foot - height))
             free = top + height + 10
