@@ -6,8 +6,9 @@ with the number of events or runs.
 """
 
 from collections.abc import Callable, Iterable
-from functools import reduce
-from typing import TYPE_CHECKING
+from functools import cached_property, reduce
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -28,7 +29,7 @@ from reconvene.verify.report import WITNESSES, CheckResult, Report, Witness
 if TYPE_CHECKING:
     from reconvene.pipeline.traces import Traces
 
-__all__ = ["certify_traces", "verify_traces"]
+__all__ = ["Verification", "certify_traces", "verify_traces"]
 
 _FAMILIES = (evs, corel, vs)
 _EVERY_ROW = "evs.1.2"
@@ -49,8 +50,8 @@ def verify_traces(
 
     A run of more than `judged_rows` rows is judged by an excerpt. `tell` hears what is being done.
     """
-    with plain_errors():
-        return _Verification(traces, judged_rows, tell).run()
+    with plain_errors(), Verification(traces, judged_rows, tell) as verification:
+        return verification.report()
 
 
 def _certify(traces: "Traces", shapes: DataFrame) -> DataFrame:
@@ -67,68 +68,79 @@ def _union(tables: Iterable[DataFrame], schema: StructType) -> DataFrame:
     return reduce(DataFrame.union, (table.select(*schema.names) for table in tables))
 
 
-class _Verification:
-    """One pass of all checks over traces. Tables that are used more than once are kept until it ends."""
+class Verification:
+    """All checks over traces, step by step. Tables that are used more than once are kept until it is closed."""
 
-    def __init__(self, traces: "Traces", judged_rows: int, tell: Tell) -> None:
+    def __init__(self, traces: "Traces", judged_rows: int = JUDGED_ROWS, tell: Tell = lambda text: None) -> None:
         self.traces = traces
-        self.judged_rows = judged_rows
-        self.tell = tell
-        self.kept: list[DataFrame] = []
+        self._judged_rows = judged_rows
+        self._tell = tell
+        self._kept: list[DataFrame] = []
 
-    def run(self) -> Report:
-        try:
-            return self._run()
-        finally:
-            for table in self.kept:
-                table.unpersist()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for table in self._kept:
+            table.unpersist()
 
     def _keep(self, table: DataFrame) -> DataFrame:
-        self.kept.append(table.persist())
+        self._kept.append(table.persist())
         return table
 
-    def _run(self) -> Report:
-        self.tell("reading configurations")
-        shapes = self._keep(skeletons(self.traces))
-        runs = shapes.count()
-        self.tell("proving")
-        found = self._keep(_certify(self.traces, shapes))
-        totals = _totals(found.withColumn("violations", F.col("suspects")))
-        if not any(violations for _, violations in totals.values()):
-            return _report(runs, totals, {})
-        judged = self._keep(self._judge(found, shapes))
-        totals = _totals(_instead(found, judged))
-        return _report(runs, totals, _lowest(violations_of(judged)))
+    @cached_property
+    def shapes(self) -> DataFrame:
+        """SKELETON of every run."""
+        return self._keep(skeletons(self.traces))
 
-    def _judge(self, found: DataFrame, shapes: DataFrame) -> DataFrame:
-        """JUDGED of all runs that have a suspect."""
-        suspect = F.col("suspects") > 0
+    @cached_property
+    def found(self) -> DataFrame:
+        """FOUND, one row of a run and check."""
+        return self._keep(_certify(self.traces, self.shapes))
+
+    @cached_property
+    def judged(self) -> DataFrame:
+        """JUDGED, of every run that has a suspect: all checks, or, of one that is too large, the suspect ones."""
+        return self._keep(self._judge())
+
+    def report(self) -> Report:
+        self._tell("reading configurations")
+        runs = self.shapes.count()
+        self._tell("proving")
+        totals = _totals(self.found.withColumn("violations", F.col("suspects")))
+        if not any(suspects for _, suspects in totals.values()):
+            return _report(runs, totals, {})
+        return _report(runs, _totals(_instead(self.found, self.judged)), _lowest(violations_of(self.judged)))
+
+    def _judge(self) -> DataFrame:
         of = F.struct("check", "cases", "suspects")
         suspects = (
-            found.groupBy("rid")
+            self.found.groupBy("rid")
             .agg(
                 F.sum(F.when(F.col("check") == _EVERY_ROW, F.col("cases"))).alias("rows"),
-                F.collect_list(F.when(suspect, of)).alias("found"),
+                F.collect_list(F.when(F.col("suspects") > 0, of)).alias("found"),
             )
             .where(F.size("found") > 0)
         )
         runs = self._keep(self.traces.runs.withColumn("rid", code_name(F.col("run"))).join(suspects, "rid"))
-        is_large = F.col("rows") > self.judged_rows
+        is_large = F.col("rows") > self._judged_rows
         (row,) = runs.agg(F.count("*").alias("all"), F.count(F.when(is_large, 1)).alias("large")).collect()
-        self.tell(f"judging {row['all']} runs")
+        self._tell(f"judging {row['all']} runs")
         small, large = runs.where(~is_large), runs.where(is_large)
         judged = judge_runs(self._events_of(small), small.select(*RUNS.names))
-        if row.large:
-            concerned = self._concerned(large, shapes)
-            judged = judged.union(judge_excerpts(excerpts(self._events_of(large), large, concerned), large))
+        if row["large"]:
+            rows = excerpts(self._events_of(large), large, self._concerned(large))
+            judged = judged.union(judge_excerpts(rows, large))
         return judged
 
     def _events_of(self, runs: DataFrame) -> DataFrame:
         return self.traces.events.join(runs.select("run"), "run", "left_semi")
 
-    def _concerned(self, runs: DataFrame, shapes: DataFrame) -> DataFrame:
+    def _concerned(self, runs: DataFrame) -> DataFrame:
         rids = runs.select("rid")
-        tables = (code_events(self.traces), confs_of(shapes), ends_of(shapes))
+        tables = (code_events(self.traces), confs_of(self.shapes), ends_of(self.shapes))
         coded, confs, ends = (table.join(F.broadcast(rids), "rid", "left_semi") for table in tables)
         return _union(
             (family.concerned(coded, confs, ends, runs.select(*RUNS.names)) for family in _FAMILIES), CONCERNED

@@ -1,0 +1,68 @@
+"""Both engines say the same: of golden traces, of planted bugs, of ideal runs that were broken at random."""
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec import structs
+from pyspark.sql import SparkSession
+from tests.mutants import corel_harness, harness
+from tests.mutants.all import MUTANTS
+from tests.mutants.corel import MUTANTS as LOG_MUTANTS
+from tests.pipeline.told import Told, broken, golden, tell
+
+from reconvene.pipeline.traces import Traces
+from reconvene.pipeline.verify.engine import Verification, verify_traces
+from reconvene.verify.engine import verify
+from reconvene.verify.history import History
+from reconvene.verify.report import Report
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+GRAPHS = {"evs.1.1", "evs.2.3", "evs.2.4", "evs.6.1", "evs.6.2", "vs.L1", "vs.L2"}
+"""Proven by clocks, among other things: those of traces that are made by hand prove nothing."""
+
+
+def planted() -> Iterator[Told]:
+    """Of every planted bug, the trace of the run that is known to show it."""
+    for mutants, record in ((MUTANTS, harness.record), (LOG_MUTANTS, corel_harness.record)):
+        for mutant in mutants:
+            with mutant.planted():
+                _, run, rows = record(mutant.family(mutant.seed))
+            yield structs.replace(run, run=f"planted/{mutant.name}"), rows
+
+
+@pytest.fixture(scope="module")
+def told() -> list[Told]:
+    return [*golden(), *planted(), *broken(range(20))]
+
+
+@pytest.fixture(scope="module")
+def traces(spark: SparkSession, told: list[Told]) -> Traces:
+    return tell(spark, told)
+
+
+@pytest.fixture(scope="module")
+def local(told: list[Told]) -> dict[str, Report]:
+    return {run.run: verify([History.of(run, rows)]) for run, rows in told}
+
+
+def test_the_reports_are_the_same(spark: SparkSession, traces: Traces, told: list[Told]) -> None:
+    expected = verify(History.of(run, rows) for run, rows in told)
+    report = verify_traces(spark, traces)
+    assert report.engine == "spark"
+    assert structs.replace(report, engine="local") == expected
+
+
+def test_of_runs_too_large_to_be_judged_whole_the_same_checks_fail(traces: Traces, local: dict[str, Report]) -> None:
+    with Verification(traces, judged_rows=0) as verification:
+        judged = {(row.run, row.check): row for row in verification.judged.collect()}
+    for run, report in local.items():
+        for check in report.checks:
+            verdict = judged.get((run, check.id))
+            if check.violations:
+                assert verdict is not None, (run, check.id)
+                assert verdict.violations > 0
+                shown = {(witness.node, witness.n) for witness in verdict.witnesses}
+                assert check.violations > 10 or shown & {(w.node, w.n) for w in check.witnesses}, (run, check.id)
+            elif verdict is not None:
+                assert check.id in GRAPHS, (run, check.id)
