@@ -110,26 +110,23 @@ class Follow:
 
     async def _next_batch(self) -> EntryBatch | None:
         """A commit with what it makes visible after it; where that turns out to be nothing, the commit again."""
-        while True:
-            if self._rows is not None:
-                batch, rows = self._rows
-                some = await rows.next()
-                if some is None or not some.more:
-                    self._rows = None
-                return batch if some is None else some
-            while not self._batches:
-                if self._stop is not None and self._next >= self._stop:
-                    return None
-                self._take(await self._chunk())
-            batch = self._batches.popleft()
-            commit = None if self.control else commit_of(batch)
-            if commit is None:
-                return batch
-            if commit.ranges:
-                skip = self._skip[1] if batch.position == self._skip[0] else 0
-                self._rows = batch, Rows(self._link, batch.position, commit.ranges, skip)
-                return replace(batch, commit=batch.position, more=True)
+        if self._rows is not None:
+            batch, rows = self._rows
+            some = await rows.next()
+            if some is None or not some.more:
+                self._rows = None
+            return batch if some is None else some
+        while not self._batches:
+            if self._stop is not None and self._next >= self._stop:
+                return None
+            self._take(await self._chunk())
+        batch = self._batches.popleft()
+        commit = None if self.control else commit_of(batch)
+        if commit is None or not commit.ranges:
             return batch
+        skip = self._skip[1] if batch.position == self._skip[0] else 0
+        self._rows = batch, Rows(self._link, batch.position, commit.ranges, skip)
+        return replace(batch, commit=batch.position, more=True)
 
     async def _chunk(self) -> Chunk:
         if self._ahead is None:

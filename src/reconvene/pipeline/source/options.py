@@ -8,7 +8,16 @@ from msgspec import Struct
 from reconvene.client.addresses import parse_addresses
 from reconvene.errors import Malformed, Rejected
 
-__all__ = ["EARLIEST", "LATEST", "Access", "Decoding", "SourceOptions", "parse_access", "parse_options"]
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "Access",
+    "Decoding",
+    "SourceOptions",
+    "named_options",
+    "parse_access",
+    "parse_options",
+]
 
 EARLIEST = "earliest"
 LATEST = "latest"
@@ -65,7 +74,7 @@ _READING = (
 
 def parse_options(given: Mapping[str, str], *, stream: bool | None = False) -> SourceOptions:
     """Names are the same in any case. `stream`: None where it is not known whether it is one. Raises Malformed."""
-    told = _named(given, (*_ACCESS, *_READING))
+    told = named_options(given, (*_ACCESS, *_READING))
     options = SourceOptions(
         access=parse_access(told),
         start=_position(told, "startingPosition", (EARLIEST, LATEST), EARLIEST),
@@ -100,8 +109,8 @@ def parse_access(told: Mapping[str, str]) -> Access:
     return Access(addresses, told.get("keyFile"), told.get("keyName"), _tls(told.get("tls")), _seconds(told))
 
 
-def _named(given: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]:
-    """Under the names as this page spells them."""
+def named_options(given: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]:
+    """Under the names as `known` spells them, whatever case they are given in. Raises Malformed for others."""
     spelt = {name.lower(): name for name in known}
     for name in given:
         if name.lower() not in spelt:

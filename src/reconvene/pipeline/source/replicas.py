@@ -50,13 +50,15 @@ class Survey(Struct, frozen=True):
         return self.standings[0].cluster
 
 
-async def open_site(stack: AsyncExitStack, access: Access, address: str) -> Site:
-    """Raises Rejected, also where the site keeps no replica: what it has may be old, or was given up."""
+async def open_site(stack: AsyncExitStack, access: Access, address: str | Sequence[str]) -> Site:
+    """At that address, or the first of several that answers. Raises Rejected, also where the site keeps no replica:
+    what it has may be old, or was given up."""
     site = await stack.enter_async_context(
         connect(address, key=_key_file(access), key_name=access.key_name, tls=access.tls, timeout=access.timeout_s)
     )
     if (await site.log.status()).get("replica") is not True:
-        raise Rejected(f"{address}: site {site.name} keeps no replica of the log")
+        where = address if isinstance(address, str) else address[0]
+        raise Rejected(f"{where}: site {site.name} keeps no replica of the log")
     return site
 
 

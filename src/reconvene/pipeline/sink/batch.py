@@ -1,0 +1,31 @@
+"""`df.write.format("reconvene").mode("append")`: once per transaction, where it has a name."""
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from reconvene.pipeline.sink.committing import commit, staged_of
+from reconvene.pipeline.sink.options import parse_options
+from reconvene.pipeline.sink.staged import stage
+
+__all__ = ["BatchWriter"]
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Made by the driver, and copied to the tasks."""
+
+    def __init__(self, given: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
+        self._options = options = parse_options(given, schema, overwrite, stream=False)
+        self._name = None if options.version is None else f"spark application {options.application}"
+        self._version = options.version or 0
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return stage(self._options, iterator, self._name, self._version)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        commit(self._options, staged_of(messages), self._name, self._version)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """What was staged is never seen."""

@@ -1,0 +1,60 @@
+"""The driver's part of a write: one commit that makes all rows visible."""
+
+import logging
+from collections.abc import Sequence
+from time import monotonic
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from reconvene.client.staging import Committed
+from reconvene.errors import OutcomeUnknown, Unavailable
+from reconvene.pipeline.sink.options import SinkOptions
+from reconvene.pipeline.sink.staged import Staged
+from reconvene.pipeline.sink.target import Target
+
+__all__ = ["commit", "staged_of"]
+
+_log = logging.getLogger("reconvene.pipeline")
+
+_ATTEMPTS = 3
+"""Of a commit that may be repeated, each at another replica, within the time that is given."""
+
+
+def staged_of(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
+    """By partition: the order of the rows in the log."""
+    found = [message for message in messages if isinstance(message, Staged)]
+    return sorted(found, key=lambda message: message.partition)
+
+
+def commit(options: SinkOptions, staged: Sequence[Staged], name: str | None, version: int) -> None:
+    """Returns when the rows are visible to every reader, by this commit or by an earlier one of the same version.
+
+    Raises OutcomeUnknown where that is not known in time: with a name, whoever writes it again writes it once.
+    """
+    if any(message.done for message in staged):
+        _log.info("%s %d: the log has it; nothing was written", name, version)
+        return
+    places = [place for message in staged for place in message.places]
+    if not places and name is None:
+        return
+    rows = sum(message.rows for message in staged)
+    committed = _commit(options, places, name, version)
+    if committed.again:
+        _log.info("%s %d: the log has it; %d rows that were staged again stay unseen", name, version, rows)
+    else:
+        _log.info("%s %d: %d rows are committed at %d", name, version, rows, committed.position)
+
+
+def _commit(options: SinkOptions, places: list[tuple[int, int]], name: str | None, version: int) -> Committed:
+    timeout_s = options.access.timeout_s
+    end = monotonic() + timeout_s
+    attempts = _ATTEMPTS if name is not None else 1
+    for attempt in range(attempts):
+        try:
+            with Target(options.access, attempt) as target:
+                return target.log.commit(places, name=name, version=version, timeout=timeout_s / attempts)
+        except (OutcomeUnknown, Unavailable) as error:
+            if attempt + 1 == attempts or monotonic() > end:
+                raise
+            _log.warning("commit of %s %d is tried again: %s", name, version, error)
+    raise AssertionError("the last attempt returns or raises")
