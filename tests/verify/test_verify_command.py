@@ -77,6 +77,16 @@ def test_a_directory_of_traces_stands_for_all_of_them() -> None:
     assert json.loads(out)["runs"] == len(list((GOLDEN / "good").iterdir()))
 
 
+def test_a_report_in_html_names_the_violation(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    code, _, err = run(GOLDEN / "bad" / "evs.6.1--two-orders", "--html", page)
+    assert (code, err) == (1, "")
+    assert "to.order" in page.read_text()
+    code, _, err = run(GOLDEN / "good" / "pair", "--html", tmp_path / "nowhere" / "report.html")
+    assert code == 2
+    assert err.count("\n") == 1
+
+
 def test_witnesses_are_the_ten_lowest_by_run_node_and_n() -> None:
     meta, rows = random_run(3, steps=60)
     for mine in rows.values():

@@ -12,8 +12,9 @@ from rich.table import Table
 from reconvene.cli._output import DONE, VIOLATED, print_json, refuse
 from reconvene.errors import Malformed, Unavailable
 from reconvene.local import steady
+from reconvene.report.verify_page import write_verify_report
+from reconvene.report.witness_diagrams import diagrams_of_traces
 from reconvene.verify.engine import verify
-from reconvene.verify.history import History
 from reconvene.verify.load import load_histories
 from reconvene.verify.report import CheckResult, Report
 
@@ -39,10 +40,8 @@ def verify_command(
         refuse(f"--engine {engine}: expected local or spark", as_json)
     if master is not None and engine != "spark":
         refuse(f"--master {master}: expected --engine spark with it", as_json)
-    if html is not None:
-        refuse("--html: reports in HTML are not available in this version", as_json)
     try:
-        report = _on_spark(traces, master) if engine == "spark" else verify(_histories(traces))
+        report = _on_spark(traces, master, html) if engine == "spark" else _here(traces, html)
     except (Malformed, Unavailable) as error:
         refuse(str(error), as_json)
     if as_json:
@@ -52,10 +51,13 @@ def verify_command(
     raise typer.Exit(DONE if report.ok else VIOLATED)
 
 
-def _histories(traces: list[str]) -> Iterator[History]:
-    for trace in traces:
-        with _still(trace) as still:
-            yield from load_histories(Path(still))
+def _here(traces: list[str], html: Path | None) -> Report:
+    with ExitStack() as still:
+        paths = [Path(still.enter_context(_still(trace))) for trace in traces]
+        report = verify(history for path in paths for history in load_histories(path))
+        if html is not None:
+            write_verify_report(html, report, diagrams_of_traces(report, paths))
+    return report
 
 
 @contextmanager
@@ -73,20 +75,25 @@ def _still(trace: str) -> Iterator[str]:
             raise Malformed(str(error).replace(still, trace)) from None
 
 
-def _on_spark(traces: list[str], master: str | None) -> Report:
+def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Report:
     # Only who asks for it needs Spark to be installed; and it is `open_session` that says how, where it is not.
     from reconvene.pipeline.session import open_session
 
-    with ExitStack() as open_, _progress() as tell:
-        paths = [open_.enter_context(_still(trace)) for trace in traces]
+    with ExitStack() as still, _progress() as tell:
+        paths = [still.enter_context(_still(trace)) for trace in traces]
         tell("starting Spark")
-        spark = open_.enter_context(open_session(master))
+        spark = still.enter_context(open_session(master))
+        from reconvene.pipeline.analyze.moments import diagrams_of_tables
         from reconvene.pipeline.traces import read_traces
         from reconvene.pipeline.verify.engine import verify_traces
 
         tell("reading")
         with read_traces(spark, paths) as found:
-            return verify_traces(spark, found, tell=tell)
+            report = verify_traces(spark, found, tell=tell)
+            if html is not None:
+                tell("drawing")
+                write_verify_report(html, report, diagrams_of_tables(report, found))
+    return report
 
 
 @contextmanager

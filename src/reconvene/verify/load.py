@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconvene.errors import Malformed
+from reconvene.trace.finding import find_traces
 from reconvene.trace.parquet import read_parquet_runs
 from reconvene.trace.parquet_form import RUNS_DIR, is_parquet
-from reconvene.trace.writer import RUN_FILE
 from reconvene.verify.history import History
 from reconvene.verify.quorums import quorum_of
 
@@ -16,7 +16,7 @@ __all__ = ["load_histories"]
 def load_histories(path: Path) -> Iterator[History]:
     """Each run by itself, made when it is asked for. May raise Malformed; and Unavailable, where Parquet can't be
     read here."""
-    for place in _places(path):
+    for place in find_traces(path):
         if is_parquet(place):
             for run, rows in read_parquet_runs(place):
                 history = History.of(run, rows)
@@ -24,17 +24,6 @@ def load_histories(path: Path) -> Iterator[History]:
                 yield history
         else:
             yield History.load(place)
-
-
-def _places(path: Path) -> list[Path]:
-    if not path.is_dir() or _is_trace(path):
-        return [path]
-    # Where it holds none, reading it tells what is wrong.
-    return sorted(inside for inside in path.iterdir() if inside.is_dir() and _is_trace(inside)) or [path]
-
-
-def _is_trace(directory: Path) -> bool:
-    return (directory / RUN_FILE).exists() or is_parquet(directory)
 
 
 def _need_quorum(history: History, where: str) -> None:
