@@ -14,7 +14,7 @@ from reconvene.pipeline.source.reading import LogPartition, check_schema, read_p
 from reconvene.pipeline.source.replicas import Replicas
 from reconvene.pipeline.source.rows import Run, run_of
 
-__all__ = ["BatchReader"]
+__all__ = ["BatchReader", "tentative_runs"]
 
 
 class BatchReader(DataSourceReader):
@@ -37,7 +37,7 @@ class BatchReader(DataSourceReader):
             plan = make_plan(replicas, options, start, stop, clock, counters=counters)
             found: list[InputPartition] = list(partitions_of(options, plan, start))
         if options.tentative:
-            runs = tuple(_tentative(pending.values(), counters, plan.clock))
+            runs = tuple(tentative_runs(pending.values(), counters, plan.clock))
             found.append(LogPartition(len(found), (), runs))
         return found
 
@@ -45,7 +45,7 @@ class BatchReader(DataSourceReader):
         return read_partition(self._options, self._schema, partition, patient=False)
 
 
-def _tentative(pending: Iterable[list[Entry]], counters: Mapping[str, int], clock: ClockState) -> Iterator[Run]:
+def tentative_runs(pending: Iterable[list[Entry]], counters: Mapping[str, int], clock: ClockState) -> Iterator[Run]:
     """Each message once, though several replicas have it, and none that one of them knows to be ordered."""
     found: dict[str, Entry] = {}
     for entries in pending:

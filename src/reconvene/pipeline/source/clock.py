@@ -11,7 +11,8 @@ at most `BOUND_NS`, and what its author is ahead by from then on is its *shift*,
 - another author's last batch has about the same time: then it was the cluster that was silent, and both are right.
 
 While an author writes on and nobody else does, its shift wears off as fast as its own clock runs: a site that works
-alone every day is not behind for ever because of its nights.
+alone by day is not further behind after every night. Not faster: the log's time, once it is ahead, can't be taken
+back, and so it is never ahead by more than such an author has worked alone.
 """
 
 from collections.abc import Iterable

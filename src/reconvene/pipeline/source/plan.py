@@ -1,17 +1,19 @@
 """A range of positions, cut into pieces that tasks read: from headings alone.
 
-Each piece begins with the state of the log's clock there, so that whoever reads it knows every row's `log_time`
-without what comes before it.
+A piece of the log begins with the state of the log's clock there, so that whoever reads it knows every row's
+`log_time` without what comes before it. What a transaction has staged is passed over where it stands, and is a piece
+by itself where it was committed, at the log's time of that place: all of it is in the plan, or none.
 """
 
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from reconvene.client.log_entries import BatchHeading
+from reconvene.client.log_entries import BatchHeading, EntryBatch
+from reconvene.client.transactions import commit_of
 from reconvene.pipeline.source.clock import Clock, ClockState
 
-__all__ = ["MOST_PARTITIONS", "Piece", "Plan", "Planner", "share"]
+__all__ = ["MOST_PARTITIONS", "Piece", "Plan", "Planner", "Shown", "share"]
 
 MOST_PARTITIONS = 10_000
 _GAP = 2_048
@@ -32,8 +34,22 @@ class Piece(Struct, frozen=True):
         return self.stop - self.start
 
 
+class Shown(Struct, frozen=True):
+    """Some of what a commit makes visible."""
+
+    commit: int
+    """The commit's position."""
+    ranges: tuple[tuple[int, int], ...]
+    """(position, count) …"""
+    log_time: int
+
+    @property
+    def rows(self) -> int:
+        return sum(count for _, count in self.ranges)
+
+
 class Plan(Struct, frozen=True):
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece | Shown, ...]
     end: int
     clock: ClockState
     """At `end`."""
@@ -42,8 +58,8 @@ class Plan(Struct, frozen=True):
 class Planner:
     """Is shown headings in order, from the one that holds `start` on, and makes pieces of them.
 
-    rows_per_piece: a piece is no longer, unless that made more than `MOST_PARTITIONS`. most_rows: the plan ends where
-    it has so many.
+    rows_per_piece: a piece is no longer, unless that made more than `MOST_PARTITIONS`. most_rows: the plan ends
+    before it has more, but for a commit that has more by itself, since nobody may see half of it.
     """
 
     def __init__(
@@ -51,40 +67,46 @@ class Planner:
     ) -> None:
         self.end = start
         """The plan's, so far."""
+        self.full = stop <= start
+        """Whether nothing more is taken."""
         self._stop = stop
         self._clock = clock
         self._rows_per_piece = max(rows_per_piece, -(-(stop - start) // MOST_PARTITIONS))
-        self._left = stop - start if most_rows is None else most_rows
-        self._pieces: list[Piece] = []
+        self._most_rows = most_rows
+        self._rows = 0
+        self._pieces: list[Piece | Shown] = []
         self._begun: tuple[int, ClockState] | None = None
         """Where the piece begins that is not finished, and the clock there."""
         self._rows_end = start
         """The end of the last batch with rows."""
 
-    @property
-    def full(self) -> bool:
-        """Whether nothing more can be taken."""
-        return self.end >= self._stop or self._left <= 0
-
     def see(self, heading: BatchHeading) -> None:
-        if self.full:
+        ranges = _shown(heading)
+        if self.full or (ranges and not self._has_room(sum(count for _, count in ranges))):
+            self.full = True
             return
         if heading.position > self.end:  # what is between was truncated, by the user's leave
             self._finish()
-        end = min(heading.end, self._stop)
+        self.end = min(heading.end, self._stop)
         if heading.kind == "data":
-            end = min(end, heading.position + self._left)
-            self._rows(heading.position, end)
-        self._clock.see(heading.author, heading.time)
-        self.end = end
-        if end - self._rows_end >= _GAP:
+            if self._most_rows is not None:
+                self.end = min(self.end, heading.position + self._most_rows - self._rows)
+            self._take(heading.position, self.end)
+        log_time = self._clock.see(heading.author, heading.time)
+        if ranges:
+            self._show(heading.position, ranges, log_time)
+        if self.end - self._rows_end >= _GAP:
             self._finish()
+        self.full = self.end >= self._stop or not self._has_room(1)
 
     def plan(self) -> Plan:
         self._finish()
         return Plan(tuple(self._pieces), self.end, self._clock.state)
 
-    def _rows(self, start: int, end: int) -> None:
+    def _has_room(self, rows: int) -> bool:
+        return self._most_rows is None or self._rows == 0 or self._rows + rows <= self._most_rows
+
+    def _take(self, start: int, end: int) -> None:
         if self._begun is None:
             self._begun = (start, self._clock.state)
         while end - self._begun[0] > self._rows_per_piece:
@@ -92,8 +114,13 @@ class Planner:
             cut = max(self._begun[0] + self._rows_per_piece, start)
             self._pieces.append(Piece(self._begun[0], cut, self._begun[1]))
             self._begun = (cut, self._clock.state)
-        self._left -= end - start
+        self._rows += end - start
         self._rows_end = end
+
+    def _show(self, commit: int, ranges: Iterable[tuple[int, int]], log_time: int) -> None:
+        for some in _cut(ranges, self._rows_per_piece):
+            self._pieces.append(Shown(commit, some, log_time))
+            self._rows += self._pieces[-1].rows
 
     def _finish(self) -> None:
         if self._begun is not None:
@@ -102,9 +129,9 @@ class Planner:
             self._begun = None
 
 
-def share(pieces: Iterable[Piece], rows: int) -> Iterator[tuple[Piece, ...]]:
+def share(pieces: Iterable[Piece | Shown], rows: int) -> Iterator[tuple[Piece | Shown, ...]]:
     """Pieces that one task reads, at most so many rows together where that can be."""
-    together: list[Piece] = []
+    together: list[Piece | Shown] = []
     many = 0
     for piece in pieces:
         if together and many + piece.rows > rows:
@@ -114,3 +141,32 @@ def share(pieces: Iterable[Piece], rows: int) -> Iterator[tuple[Piece, ...]]:
         many += piece.rows
     if together:
         yield tuple(together)
+
+
+def _shown(heading: BatchHeading) -> list[tuple[int, int]]:
+    """What it makes visible, if it is a commit."""
+    if heading.kind != "commit":
+        return []
+    commit = commit_of(
+        EntryBatch(
+            heading.position, heading.author, heading.incarnation, heading.first, heading.time, heading.messages,
+            heading.kind, heading.void,
+        )
+    )  # fmt: skip
+    return [] if commit is None else list(commit.ranges)
+
+
+def _cut(ranges: Iterable[tuple[int, int]], rows: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """The same ranges in their order, in groups of at most so many rows."""
+    group: list[tuple[int, int]] = []
+    left = rows
+    for position, count in ranges:
+        while count:
+            some = min(count, left)
+            group.append((position, some))
+            position, count, left = position + some, count - some, left - some
+            if not left:
+                yield tuple(group)
+                group, left = [], rows
+    if group:
+        yield tuple(group)

@@ -10,7 +10,7 @@ from reconvene.pipeline.source.options import EARLIEST, LATEST, SourceOptions
 from reconvene.pipeline.source.plan import Plan, Planner, share
 from reconvene.pipeline.source.reading import LogPartition
 from reconvene.pipeline.source.replicas import Replicas, Survey
-from reconvene.pipeline.source.route import Lost, read_headings
+from reconvene.pipeline.source.route import How, Lost, read_headings
 
 __all__ = ["clock_at", "first_position", "last_position", "make_plan", "partitions_of"]
 
@@ -92,9 +92,8 @@ def _rows_per_partition(options: SourceOptions, start: int, stop: int) -> int:
 
 
 def _headings(replicas: Replicas, start: int, stop: int, fail_on_loss: bool, patient: bool) -> Iterator[BatchHeading]:
-    for some in read_headings(
-        replicas.thread, replicas.access, start, stop, patient=patient, fail_on_loss=fail_on_loss
-    ):
+    how = How(patient=patient, fail_on_loss=fail_on_loss)
+    for some in read_headings(replicas.thread, replicas.access, start, stop, how):
         yield from some
 
 

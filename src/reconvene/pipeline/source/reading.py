@@ -12,9 +12,10 @@ from reconvene.errors import Malformed
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.decode import Decoder, check_fields
 from reconvene.pipeline.source.options import SourceOptions
-from reconvene.pipeline.source.plan import Piece
-from reconvene.pipeline.source.route import read_batches
+from reconvene.pipeline.source.plan import Piece, Shown
+from reconvene.pipeline.source.route import How, read_batches
 from reconvene.pipeline.source.rows import COLUMNS, Rows, Run, runs_of
+from reconvene.pipeline.source.staged import read_shown
 
 __all__ = ["LogPartition", "check_schema", "read_partition"]
 
@@ -22,7 +23,7 @@ __all__ = ["LogPartition", "check_schema", "read_partition"]
 class LogPartition(InputPartition):
     """What one task reads."""
 
-    def __init__(self, index: int, pieces: tuple[Piece, ...], pending: tuple[Run, ...] = ()) -> None:
+    def __init__(self, index: int, pieces: tuple[Piece | Shown, ...], pending: tuple[Run, ...] = ()) -> None:
         super().__init__(index)
         self.index = index
         self.pieces = pieces
@@ -73,17 +74,14 @@ def _decoder(options: SourceOptions, schema: StructType) -> Decoder | None:
 
 def _runs(thread: LoopThread, options: SourceOptions, partition: LogPartition, patient: bool) -> Iterator[Run]:
     for piece in partition.pieces:
-        clock = Clock(*piece.clock)
         # Each begins at another replica, so that all of them have something to do.
-        for some in read_batches(
-            thread,
-            options.access,
-            piece.start,
-            piece.stop,
-            first=partition.index,
-            patient=patient,
-            fail_on_loss=options.fail_on_data_loss,
-        ):
+        how = How(first=partition.index, patient=patient, fail_on_loss=options.fail_on_data_loss)
+        if isinstance(piece, Shown):
+            for batch in read_shown(thread, options.access, piece, how):
+                yield from runs_of(batch, piece.log_time)
+            continue
+        clock = Clock(*piece.clock)
+        for some in read_batches(thread, options.access, piece.start, piece.stop, how):
             for batch in some:
                 log_time = clock.see(batch.author, batch.time)
                 if batch.kind == "data":

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Generic, Protocol, TypeVar
 
+from msgspec import Struct
+
 from reconvene.client.blocking import LoopThread
 from reconvene.client.log import Log
 from reconvene.client.log_entries import BatchHeading, EntryBatch, Truncated
@@ -19,7 +21,7 @@ from reconvene.errors import Malformed, ReconveneError, Rejected, Unavailable
 from reconvene.pipeline.source.options import Access
 from reconvene.pipeline.source.replicas import open_site
 
-__all__ = ["Lost", "Route", "read_batches", "read_headings"]
+__all__ = ["How", "Lost", "Route", "read_batches", "read_headings"]
 
 _log = logging.getLogger("reconvene.source")
 
@@ -47,6 +49,18 @@ class Lost(Rejected):
         self.base = base
 
 
+class How(Struct, frozen=True):
+    """How a range is read."""
+
+    first: int = 0
+    """Which of the addresses is asked first."""
+    patient: bool = False
+    """It waits for a replica for as long as it takes; else it raises Unavailable where there is no progress for the
+    time that `access` gives."""
+    fail_on_loss: bool = True
+    """False: what was truncated is left out, with a warning; else it raises Lost."""
+
+
 class Placed(Protocol):
     @property
     def end(self) -> int: ...
@@ -57,21 +71,15 @@ Opening = Callable[[Log, int, int], AsyncIterator[list[P]]]
 
 
 class Route(Generic[P]):
-    """`opening` gives what a log has from a position on and before another; it may end early, or wait.
+    """`opening` gives what a log has from a position on and before another; it may end early, or wait."""
 
-    first: which of the addresses is asked first. patient: it waits for a replica for as long as it takes; else it
-    raises Unavailable where there is no progress for the time that `access` gives.
-    """
-
-    def __init__(
-        self, access: Access, start: int, stop: int, opening: Opening[P], *, first: int = 0, patient: bool = False
-    ) -> None:
+    def __init__(self, access: Access, start: int, stop: int, opening: Opening[P], how: How) -> None:
         self.position = start
         self._stop = stop
         self._access = access
         self._opening = opening
-        self._patient = patient
-        self._next = first
+        self._patient = how.patient
+        self._next = how.first
         """Which address is asked next."""
         self._stack = AsyncExitStack()
         self._site: Site | None = None
@@ -155,32 +163,16 @@ class Route(Generic[P]):
         await asyncio.sleep(min(longest, first * 2.0 ** min(self._asked // len(addresses), 10)))
 
 
-def read_batches(
-    thread: LoopThread,
-    access: Access,
-    start: int,
-    stop: int,
-    *,
-    first: int = 0,
-    patient: bool = False,
-    fail_on_loss: bool = True,
-) -> Iterator[list[EntryBatch]]:
-    """All kinds of batches, cut to the range. Where `fail_on_loss` is off, what was truncated is left out, with a
-    warning."""
-    return _walk(thread, Route(access, start, stop, _batches, first=first, patient=patient), fail_on_loss)
+def read_batches(thread: LoopThread, access: Access, start: int, stop: int, how: How) -> Iterator[list[EntryBatch]]:
+    """All kinds of batches, cut to the range."""
+    return _walk(thread, Route(access, start, stop, _batches, how), how.fail_on_loss)
 
 
 def read_headings(
-    thread: LoopThread,
-    access: Access,
-    start: int,
-    stop: int,
-    *,
-    patient: bool = False,
-    fail_on_loss: bool = True,
+    thread: LoopThread, access: Access, start: int, stop: int, how: How
 ) -> Iterator[list[BatchHeading]]:
     """The first is cut at `start`; the last may go on beyond `stop`."""
-    return _walk(thread, Route(access, start, stop, _headings, patient=patient), fail_on_loss)
+    return _walk(thread, Route(access, start, stop, _headings, how), how.fail_on_loss)
 
 
 def _walk(thread: LoopThread, route: Route[P], fail_on_loss: bool) -> Iterator[list[P]]:
