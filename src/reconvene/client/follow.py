@@ -23,10 +23,8 @@ class Follow:
     position, at the same or another site, since positions are the same everywhere.
     """
 
-    def __init__(self, link: LogLink, start: int, stop: int | None, control: bool, skip: int = 0) -> None:
+    def __init__(self, link: LogLink, start: int, stop: int | None, control: bool) -> None:
         self._link = link
-        self._skip = (start, skip)
-        """Of a transaction that is committed there: how many messages were read before."""
         self._stop = stop
         self.control = control
         """Whether what is not the application's is shown."""
@@ -124,8 +122,7 @@ class Follow:
         commit = None if self.control else commit_of(batch)
         if commit is None or not commit.ranges:
             return batch
-        skip = self._skip[1] if batch.position == self._skip[0] else 0
-        self._rows = batch, Rows(self._link, batch.position, commit.ranges, skip)
+        self._rows = batch, Rows(self._link, batch.position, commit.ranges)
         return replace(batch, commit=batch.position, more=True)
 
     async def _chunk(self) -> Chunk:

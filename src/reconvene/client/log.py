@@ -203,18 +203,16 @@ class Log:
 
     # -- reading
 
-    def follow(self, start: int = 0, *, stop: int | None = None, control: bool = False, skip: int = 0) -> Follow:
+    def follow(self, start: int = 0, *, stop: int | None = None, control: bool = False) -> Follow:
         """Entries in order, from position `start` on, as they are ordered; before `stop`, where it is given.
 
         control: also what is not the application's: changes of the replicas, what is void, and transactions as they
         stand in the log.
-        skip: of a transaction that is committed at `start`: so many messages were read before.
         """
         check_position(start, "start")
-        check_position(skip, "skip")
         if stop is not None:
             check_position(stop, "stop")
-        return Follow(self._link, start, stop, bool(control), skip)
+        return Follow(self._link, start, stop, bool(control))
 
     async def read(self, start: int = 0, stop: int | None = None, *, control: bool = False) -> list[Entry]:
         """What is ordered now, from position `start` on and before `stop`, all at once.

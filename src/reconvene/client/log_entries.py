@@ -100,8 +100,6 @@ class EntryBatch(Struct, frozen=True):
     """They came with a transaction: the position of the commit, where they are read."""
     more: bool = False
     """The transaction goes on in the next batch."""
-    within: int = 0
-    """How many of the messages that the commit names are passed with this batch: `skip` of `follow`."""
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -148,7 +146,7 @@ class EntryBatch(Struct, frozen=True):
         return EntryBatch(
             self.position + begin, self.author, self.incarnation, self.first + begin, self.time,
             self.messages[begin:end], self.kind, tuple(at - begin for at in self.void if begin <= at < end),
-            self.commit, self.more, self.within,
+            self.commit, self.more,
         )  # fmt: skip
 
 

@@ -44,13 +44,10 @@ class Rows:
     A read that is cancelled loses nothing. Any site can be asked: positions are the same everywhere.
     """
 
-    def __init__(self, link: LogLink, position: int, ranges: Iterable[Range], skip: int = 0) -> None:
-        """skip: how many of the messages are not wanted, from the first on."""
+    def __init__(self, link: LogLink, position: int, ranges: Iterable[Range]) -> None:
         self._link = link
         self._position = position
         self._left = deque(ranges)
-        self._within = 0
-        self._pass(skip)
         self._ready: deque[EntryBatch] = deque()
         self._ahead: asyncio.Task[Chunk] | None = None
 
@@ -102,17 +99,12 @@ class Rows:
             position, count = self._left[0]
             if batch.position != position or len(batch) > count:
                 raise Malformed(f"the site gave messages from {batch.position} on, not those from {position} on")
-            self._pass(len(batch))
             if batch.kind == "staged":  # anything else is seen at its own place
-                self._ready.append(replace(batch, within=self._within))
-
-    def _pass(self, messages: int) -> None:
-        self._within += messages
-        while messages and self._left:
-            position, count = self._left.popleft()
-            if count > messages:
-                self._left.appendleft((position + messages, count - messages))
-            messages -= min(count, messages)
+                self._ready.append(batch)
+            if len(batch) == count:
+                self._left.popleft()
+            else:
+                self._left[0] = (position + len(batch), count - len(batch))
 
 
 def _heed(task: "asyncio.Task[Chunk]") -> None:
