@@ -55,8 +55,8 @@ def test_what_was_staged_is_seen_at_its_commits_place() -> None:
             # What repeats it, or comes too late, counts for nothing.
             for version in (7, 3):
                 assert (await log.commit([(1, 1)], name="table", version=version)).again is (version == 7)
-            assert await log.committed("table") == 7
-            assert await log.committed("another") is None
+            assert await log.last_commit("table") == (7, 5)
+            assert await log.last_commit("another") is None
             assert here.fake.appends[1] == (3, None, 0), "who stages needs no session"
 
     asyncio.run(scenario())
@@ -243,12 +243,12 @@ def test_a_site_inside_the_program_and_the_blocking_twin() -> None:
             assert await sites.sites[2].log.barrier(10) == 7
             for site in sites.sites:
                 assert seen([entry async for entry in site.log.follow(stop=7)]) == EXPECTED
-                assert await site.log.committed("table") == 7
+                assert await site.log.last_commit("table") == (7, 5)
             await asyncio.to_thread(read_without_asyncio, sites.socket("b"))
             # A lower version counts for nothing, whoever takes it.
             assert (await sites.sites[1].log.commit([(1, 1)], name="table", version=3)).again
             assert (await sites.sites[1].log.commit([(1, 1)], name="table", version=7)).again
-            assert (await sites.sites[2].log.committed("table")) == 7
+            assert (await sites.sites[2].log.last_commit("table")) == (7, 5)
 
     def read_without_asyncio(socket: str) -> None:
         with blocking.connect(socket) as site:
@@ -258,7 +258,7 @@ def test_a_site_inside_the_program_and_the_blocking_twin() -> None:
             staging = site.log.staging(timeout=10)
             staging.put([b"1", b"2"])
             again = site.log.commit(staging.ordered().runs, name="other", timeout=10)
-            assert (again.again, site.log.committed("other")) == (False, 0)
+            assert (again.again, site.log.last_commit("other")) == (False, (0, again.position))
             assert [batch.next for batch in site.log.follow(5, stop=again.position + 1).batches()][-1] == (
                 again.position + 1
             )

@@ -238,8 +238,8 @@ class Log:
             )
         )
 
-    def committed(self, name: str) -> int | None:
-        return self._thread.run(self._log.committed(name))
+    def last_commit(self, name: str) -> tuple[int, int] | None:
+        return self._thread.run(self._log.last_commit(name))
 
     def follow(self, start: int = 0, *, stop: int | None = None, control: bool = False) -> Follow:
         return Follow(self._thread, self._log.follow(start, stop=stop, control=control))

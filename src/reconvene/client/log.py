@@ -196,10 +196,11 @@ class Log:
         ((position, _), *_) = await within(timeout, self._find(flight), "ordered")
         return await within(timeout, told(self._link, data, position), "known")
 
-    async def committed(self, name: str) -> int | None:
-        """The highest version of a transaction that is committed, as far as this site knows. None: none is known."""
+    async def last_commit(self, name: str) -> tuple[int, int] | None:
+        """(version, position) of a transaction's last commit that counts, as far as this site knows; after a
+        `barrier`, of all. None: none is known."""
         last = await self._link.last_commit(session_of(name))
-        return None if last is None else last[0] - 1
+        return None if last is None else (last[0] - 1, last[1])
 
     # -- reading
 

@@ -1,4 +1,4 @@
-"""`df.write.format("reconvene").mode("append")`: once per transaction, where it has a name."""
+"""`df.write.format("reconvene").mode("append")`: once per transaction that has a name, or per row that has an id."""
 
 from collections.abc import Iterator, Mapping
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from reconvene.pipeline.sink.committing import commit, staged_of
+from reconvene.pipeline.sink.committing import commit, commit_rows, staged_of
 from reconvene.pipeline.sink.options import parse_options
 from reconvene.pipeline.sink.staged import stage
 
@@ -20,12 +20,16 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options = parse_options(given, schema, overwrite, stream=False)
         self._name = None if options.version is None else f"spark application {options.application}"
         self._version = options.version or 0
+        self._rows_of = None if options.id_column is None else f"spark rows {options.application}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return stage(self._options, iterator, self._name, self._version)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        commit(self._options, staged_of(messages), self._name, self._version)
+        if self._rows_of is None:
+            commit(self._options, staged_of(messages), self._name, self._version)
+        else:
+            commit_rows(self._options, staged_of(messages), self._rows_of)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """What was staged is never seen."""

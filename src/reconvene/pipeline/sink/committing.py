@@ -8,11 +8,12 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from reconvene.client.staging import Committed
 from reconvene.errors import OutcomeUnknown, Unavailable
+from reconvene.pipeline.sink.identities import commit_new
 from reconvene.pipeline.sink.options import SinkOptions
 from reconvene.pipeline.sink.staged import Staged
 from reconvene.pipeline.sink.target import Target
 
-__all__ = ["commit", "staged_of"]
+__all__ = ["commit", "commit_rows", "staged_of"]
 
 _log = logging.getLogger("reconvene.pipeline")
 
@@ -43,6 +44,23 @@ def commit(options: SinkOptions, staged: Sequence[Staged], name: str | None, ver
         _log.info("%s %d: the log has it; %d rows that were staged again stay unseen", name, version, rows)
     else:
         _log.info("%s %d: %d rows are committed at %d", name, version, rows, committed.position)
+
+
+def commit_rows(options: SinkOptions, staged: Sequence[Staged], name: str) -> None:
+    """The same of those rows whose ids are not in the log under this name."""
+    written = [message for message in staged if message.rows]
+    if not written:
+        return
+    for attempt in range(_ATTEMPTS):
+        try:
+            with Target(options.access, attempt) as target:
+                new, rows = commit_new(target.log, written, name, options.access.timeout_s / _ATTEMPTS)
+            _log.info("%s: %d of %d rows are new", name, new, rows)
+            return
+        except (OutcomeUnknown, Unavailable) as error:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+            _log.warning("commit of %s is tried again: %s", name, error)
 
 
 def _commit(options: SinkOptions, places: list[tuple[int, int]], name: str | None, version: int) -> Committed:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from msgspec import Struct
-from pyspark.sql.types import BinaryType, StringType, StructType
+from pyspark.sql.types import AtomicType, BinaryType, StringType, StructType
 
 from reconvene.errors import Malformed
 from reconvene.pipeline.source.options import Access, named_options, parse_access
@@ -113,4 +113,6 @@ def _id_column(told: Mapping[str, str], schema: StructType) -> str | None:
     column = told.get("idColumn")
     if column is not None and column not in schema.fieldNames():
         raise Malformed(f"idColumn {column}: no such column; expected one of {', '.join(schema.fieldNames())}")
+    if column is not None and not isinstance(schema[column].dataType, AtomicType):
+        raise Malformed(f"idColumn {column}: expected a single value, not {schema[column].dataType.simpleString()}")
     return column

@@ -1,13 +1,15 @@
 """A task's part of a write: its rows, staged in the log. Nobody sees them until the driver commits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from reconvene.client.blocking_log import Log
+from reconvene.pipeline.sink.digests import IDS_TOGETHER, digests_of
 from reconvene.pipeline.sink.options import SinkOptions
 from reconvene.pipeline.sink.payloads import payloads_of
 from reconvene.pipeline.sink.target import Target
@@ -50,15 +52,33 @@ def stage(
             for _ in batches:  # whoever sends them expects them to be read
                 pass
             return Staged(partition, query, done=True)
-        staging = target.log.staging(options.access.timeout_s)
-        rows = first.num_rows
-        staging.put(payloads_of(first, options))
-        for batch in batches:
-            rows += batch.num_rows
-            staging.put(payloads_of(batch, options))
-        return Staged(partition, query, rows, list(staging.ordered().runs))
+        rows, places, index = _stage(target.log, options, chain([first], batches))
+    return Staged(partition, query, rows, places, index)
 
 
 def _has(log: Log, name: str, version: int) -> bool:
-    last = log.committed(name)
-    return last is not None and last >= version
+    last = log.last_commit(name)
+    return last is not None and last[0] >= version
+
+
+def _stage(
+    log: Log, options: SinkOptions, batches: Iterable[pa.RecordBatch]
+) -> tuple[int, list[tuple[int, int]], list[tuple[int, int]]]:
+    """(how many rows, where they are, where their index is)"""
+    staging, index = log.staging(options.access.timeout_s), log.staging(options.access.timeout_s)
+    digests: list[bytes] = []
+    rows = 0
+    for batch in batches:
+        rows += batch.num_rows
+        staging.put(payloads_of(batch, options))
+        if options.id_column is not None:
+            digests += digests_of(batch, options.id_column)
+            whole = len(digests) - len(digests) % IDS_TOGETHER
+            index.put(_joined(digests[:whole]))
+            del digests[:whole]
+    index.put(_joined(digests))
+    return rows, list(staging.ordered().runs), list(index.ordered().runs)
+
+
+def _joined(digests: list[bytes]) -> list[bytes]:
+    return [b"".join(digests[at : at + IDS_TOGETHER]) for at in range(0, len(digests), IDS_TOGETHER)]
