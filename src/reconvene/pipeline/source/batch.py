@@ -29,7 +29,7 @@ class BatchReader(DataSourceReader):
         with Replicas(options.access) as replicas:
             # First what is not ordered: what becomes ordered meanwhile is then in both, and left out of the former.
             pending = replicas.pending() if options.tentative else {}
-            survey = replicas.survey()
+            survey = replicas.survey(settled=True)
             start = first_position(options.start, survey, options.fail_on_data_loss)
             stop = max(last_position(options.end, survey), start)
             counters: dict[str, int] = {}

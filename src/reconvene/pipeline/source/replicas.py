@@ -1,6 +1,7 @@
 """The replicas as the driver sees them: who answers, and what each has of the log."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,6 +19,9 @@ __all__ = ["Replica", "Replicas", "Standing", "Survey", "open_site"]
 
 _GRACE_S = 0.5
 """For the others, once one has answered: a stream need not wait at every trigger for one that is dead."""
+_SETTLE_S = 3.0
+"""For a component that orders to form: it takes a fraction of a second, on machines that are not too busy."""
+_SETTLE_POLL_S = 0.05
 
 
 class Standing(Struct, frozen=True):
@@ -29,6 +33,8 @@ class Standing(Struct, frozen=True):
     green: int
     pending: int
     """How many messages it has that are not ordered."""
+    primary: bool = True
+    """Whether it is in a component that orders: else others may have more of the log."""
 
 
 class Survey(Struct, frozen=True):
@@ -99,7 +105,9 @@ class Replica:
         site = await self.site()
         said = await site.log.status()
         pending = _number(said, "yellow") + _number(said, "red") + _number(said, "unlogged")
-        return Standing(site.name, site.cluster, _number(said, "base"), _number(said, "green"), pending)
+        return Standing(
+            site.name, site.cluster, _number(said, "base"), _number(said, "green"), pending, bool(said.get("primary"))
+        )
 
     async def close(self) -> None:
         stack, self._stack, self._site = self._stack, AsyncExitStack(), None
@@ -129,9 +137,17 @@ class Replicas:
         for replica in self._replicas:
             await replica.close()
 
-    def survey(self) -> Survey:
-        """Raises Unavailable where no replica answers in time, Rejected where all that answer refuse."""
-        return self.thread.run(self._survey())
+    def survey(self, *, settled: bool = False) -> Survey:
+        """Raises Unavailable where no replica answers in time, Rejected where all that answer refuse.
+
+        settled: sites that have just started, or part or meet, have a moment to find out how far the log goes.
+        """
+        end = time.monotonic() + min(_SETTLE_S, self.access.timeout_s)
+        while True:
+            survey = self.thread.run(self._survey())
+            if not settled or any(one.primary for one in survey.standings) or time.monotonic() > end:
+                return survey
+            time.sleep(_SETTLE_POLL_S)
 
     async def _survey(self) -> Survey:
         tasks = [asyncio.ensure_future(replica.standing()) for replica in self._replicas]

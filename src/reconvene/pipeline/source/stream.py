@@ -64,7 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._until = self._insist(lambda: self._all().survey().green)
+        self._until = self._insist(lambda: self._all().survey(settled=True).green)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """`start` itself where there is nothing new, or nobody answers. Raises Rejected where it can't go on."""
@@ -81,10 +81,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _next(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         time.sleep(max(0.0, self._asked_at + _POLL_S - time.monotonic()))
-        survey = self._all().survey()
+        offset = decode_offset(start)
+        survey = self._all().survey(settled=offset is None)
         self._asked_at = time.monotonic()
         self._latest = survey.green
-        offset = decode_offset(start)
         since = self._begin(survey) if offset is None else offset.mark
         if offset is not None:
             offset.check(survey.cluster)
