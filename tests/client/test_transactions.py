@@ -296,6 +296,33 @@ def test_two_commits_of_a_version_on_two_sides_of_a_partition() -> None:
     asyncio.run(scenario())
 
 
+def test_what_a_lost_site_has_not_ordered_is_staged_again() -> None:
+    async def scenario() -> None:
+        shared = Shared()
+        first, second = FakeLog("a", shared), FakeLog("b", shared)
+        async with (
+            asyncio.timeout(30),
+            place(first) as here,
+            place(second) as there,
+            reconvene.connect([here.serves.unix, there.serves.unix]) as site,
+        ):
+            first.order = False
+            staging = site.log.staging(timeout=10)
+            await staging.put([b"x", b"y"])
+            ordering = asyncio.create_task(staging.ordered())
+            while not first.waiting or first.synced < 2:
+                await asyncio.sleep(0.005)
+            await asyncio.sleep(0.05)
+            here.abort()
+            places = await ordering
+            assert places.runs == ((0, 2),)
+            first.order_all()  # it comes back after all: what it has is never named
+            await site.log.commit(places.runs)
+            assert [(entry.data, entry.author) for entry in await site.log.read()] == [(b"x", "b"), (b"y", "b")]
+
+    asyncio.run(scenario())
+
+
 def test_a_commit_is_tried_again_at_another_site() -> None:
     async def scenario() -> None:
         shared = Shared()

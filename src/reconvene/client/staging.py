@@ -1,5 +1,6 @@
 """Transactions as writers make them: messages that are staged, then one commit that makes all of them visible."""
 
+import asyncio
 from collections import deque
 from collections.abc import Iterable
 
@@ -11,14 +12,17 @@ from reconvene.client.log_entries import Positions, Truncated
 from reconvene.client.log_link import LogLink
 from reconvene.client.pieces import pieces
 from reconvene.client.receipts import within
+from reconvene.client.transactions import heed
 from reconvene.corel.batch import Kind
 from reconvene.corel.commits import MOST_RANGES, Commit, Range
-from reconvene.errors import Rejected
+from reconvene.errors import ReconveneError, Rejected
 
 __all__ = ["Committed", "Staging", "made_commit", "still_there", "told"]
 
 _UNDER_WAY = 32
-"""Pieces whose places are not known: as much is unordered of one writer, whatever there is to write."""
+"""Pieces whose places are not known: as much is unordered of one writer, and kept, whatever there is to write."""
+_STALL_S = 1.0
+"""Without an answer, for another look at where the connection is."""
 _NAME_LENGTH = 1_024
 _NUMBERS = 1 << 61
 
@@ -39,40 +43,63 @@ class Staging:
     def __init__(self, link: LogLink, timeout: float | None) -> None:
         self._link = link
         self._timeout = timeout
-        self._flights: deque[Flight] = deque()
+        self._under_way: deque[tuple[list[bytes], Flight]] = deque()
         self._runs: list[tuple[int, int]] = []
 
     async def put(self, payloads: Iterable[Data]) -> None:
         """Appends messages that nobody sees yet, in their order. Returns when they are on their way, and all but the
-        last few megabytes are ordered. What is tried again after a lost connection may be in the log twice; one of
-        them is committed.
+        last few megabytes are ordered. What a lost site may have is appended again at the next one: it may be in the
+        log twice, and one of the two is committed.
 
         Raises OutcomeUnknown where for `timeout` s there is no room, or nothing is ordered; further as `append`.
         """
         for piece in pieces(payloads):
             if not self._link.has_room():
                 await within(self._timeout, self._link.room(), "taken")
-            flight = Flight(piece, None, 0, Kind.STAGED)
-            self._link.append(flight)
-            self._flights.append(flight)
-            while len(self._flights) > _UNDER_WAY:
+            self._under_way.append((piece, self._send(piece)))
+            while len(self._under_way) > _UNDER_WAY:
                 await self._settle()
 
     async def ordered(self) -> Positions:
         """Waits until all of them are ordered: where they are, for the commit."""
-        while self._flights:
+        while self._under_way:
             await self._settle()
         return Positions(self._runs)
 
+    def _send(self, piece: list[bytes]) -> Flight:
+        flight = Flight(piece, None, 0, Kind.STAGED)
+        self._link.append(flight)
+        return flight
+
     async def _settle(self) -> None:
-        flight = self._flights[0]
-        await within(self._timeout, flight.arrived(), "durable")
-        for position, count in await within(self._timeout, flight.ordered(self._link.find), "ordered"):
+        for position, count in await within(self._timeout, self._places(), "ordered"):
             if self._runs and sum(self._runs[-1]) == position:
                 self._runs[-1] = (self._runs[-1][0], self._runs[-1][1] + count)
             else:
                 self._runs.append((position, count))
-        self._flights.popleft()
+        self._under_way.popleft()
+
+    async def _places(self) -> list[tuple[int, int]]:
+        """Of the oldest piece that is under way."""
+        while True:
+            piece, flight = self._under_way[0]
+            landed = await flight.arrived()
+            finding = asyncio.ensure_future(flight.ordered(self._link.find))
+            finding.add_done_callback(heed)
+            try:
+                done, _ = await asyncio.wait([finding], timeout=_STALL_S)
+            finally:
+                finding.cancel()
+            error = finding.exception() if done else None
+            if done and error is None:
+                return finding.result()
+            if error is not None and not isinstance(error, ReconveneError):
+                raise error
+            # Where it landed may be down, or cut off, for long; whoever has the connection now may not be.
+            if done or any(part.author != self._link.name for part in landed.parts):
+                self._under_way[0] = piece, self._send(piece)
+                if done:
+                    await asyncio.sleep(_STALL_S)
 
 
 def made_commit(

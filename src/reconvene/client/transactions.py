@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 from hashlib import blake2b
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,7 +14,7 @@ from reconvene.corel.commits import TRANSACTION, Commit, Range, decode_commit
 from reconvene.errors import Malformed
 from reconvene.wire.client_log import FETCH_BYTES, MOST_COLLECTED
 
-__all__ = ["Rows", "commit_of", "session_of"]
+__all__ = ["Rows", "commit_of", "heed", "session_of"]
 
 _NAME_BYTES = 32
 
@@ -91,7 +92,7 @@ class Rows:
     def _ask(self) -> "asyncio.Task[Chunk]":
         ranges = [self._left[at] for at in range(min(len(self._left), MOST_COLLECTED))]
         asked = asyncio.ensure_future(self._link.collect(ranges, FETCH_BYTES))
-        asked.add_done_callback(_heed)
+        asked.add_done_callback(heed)
         return asked
 
     def _take(self, batches: list[EntryBatch]) -> None:
@@ -107,7 +108,7 @@ class Rows:
                 self._left[0] = (position + len(batch), count - len(batch))
 
 
-def _heed(task: "asyncio.Task[Chunk]") -> None:
+def heed(task: "asyncio.Future[Any]") -> None:
     """Nobody may read on: then its error is nobody's."""
     if not task.cancelled():
         task.exception()

@@ -1,6 +1,6 @@
 """`df.write.format("reconvene").mode("append")`: once per transaction that has a name, or per row that has an id."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -25,11 +25,11 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return stage(self._options, iterator, self._name, self._version)
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._rows_of is None:
             commit(self._options, staged_of(messages), self._name, self._version)
         else:
             commit_rows(self._options, staged_of(messages), self._rows_of)
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """What was staged is never seen."""

@@ -1,6 +1,6 @@
 """`df.writeStream.format("reconvene")`: each batch of the query once, however often Spark writes and commits it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -33,12 +33,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
             raise Unavailable(f"Spark does not tell the task its query and batch ({_QUERY}, {_BATCH})")
         return stage(self._options, iterator, _name(query), int(batch), query)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         staged = staged_of(messages)
         if staged:
             commit(self._options, staged, _name(staged[0].query), batchId)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """What was staged is never seen, unless it was committed: then it stays."""
 
 
