@@ -205,11 +205,14 @@ class Log(Struct, frozen=True, kw_only=True):
     snapshot, also where a replica lacks them. 0: no such limit."""
     retain_age_ns: Annotated[int, Meta(ge=0, le=LONGEST_NS)] = 0
     """The same by age, since their authors accepted them. 0: no such limit."""
+    staged_age_ns: Annotated[int, Meta(ge=0, le=LONGEST_NS)] = 3_600 * 10**9
+    """Messages of a transaction that is not committed are kept so long though a snapshot covers them: more than a
+    transaction takes."""
     snapshot_bytes: Annotated[int, Meta(ge=1 << 16, le=1 << 40)] = 1 << 30
     """A larger snapshot of a state machine is refused."""
     sessions: Count = 10_000
     """Client sessions that are remembered, so that an append that is tried again is taken once; beyond it the one
-    that was used least recently is forgotten. The same at every site."""
+    that was used least recently is forgotten. As many transactions are, by themselves. The same at every site."""
 
 
 class Logging(Struct, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ def limits_of(config: Config, frame_bytes: int) -> LogLimits:
         snapshot_bytes=log.snapshot_bytes,
         retain_bytes=log.retain_bytes or None,
         retain_age_ns=log.retain_age_ns or None,
+        staged_age_ns=log.staged_age_ns,
     )
 
 
