@@ -1,0 +1,168 @@
+"""reconvene pipeline: the log into tables, kept in step by Structured Streaming."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from reconvene.cli._output import print_json
+from reconvene.errors import Malformed
+from reconvene.local import LocalCluster
+from reconvene.units import parse_duration
+
+if TYPE_CHECKING:
+    from reconvene.pipeline.export import Export
+
+__all__ = ["pipeline_app"]
+
+pipeline_app = typer.Typer(
+    help="The log into tables, through Spark.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+Directory = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="A local cluster's directory.")]
+Nodes = Annotated[
+    str | None,
+    typer.Option("--node", metavar="ADDR,…", help="Replicas: host:port or a Unix socket's path, one or more."),
+]
+KeyFile = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="A file with a client key.")]
+Start = Annotated[str, typer.Option(metavar="N", help="Where a new one begins: earliest, latest or a position.")]
+Once = Annotated[bool, typer.Option("--once", help="End where the log ends now.")]
+Every = Annotated[str, typer.Option(metavar="TIME", help="How often to look for what is new: 500ms, 5s.")]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master's URL; without it Spark runs here.")]
+PayloadFormat = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="json or msgpack: decode payloads into columns.")
+]
+PayloadSchema = Annotated[
+    str | None, typer.Option("--schema", metavar="DDL", help='The columns: "voter string, choice string".')
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document at the end.")]
+
+_LOOK_S = 0.5
+
+
+@pipeline_app.command("export")
+def export_command(
+    to: Annotated[Path, typer.Option(metavar="DIR", help="Where the table goes, and the checkpoint.")],
+    directory: Directory = None,
+    node: Nodes = None,
+    key: KeyFile = None,
+    start: Start = "earliest",
+    once: Once = False,
+    every: Every = "5s",
+    payload_format: PayloadFormat = None,
+    payload_schema: PayloadSchema = None,
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep a Parquet table in step with the log: killed and started again it neither loses nor repeats a row."""
+    options = _options(directory, node, key, start, payload_format, payload_schema)
+    pause = _trigger(every)
+    from reconvene.pipeline.export import export_log, hold
+    from reconvene.pipeline.session import open_session
+
+    console = Console(stderr=True)
+    with hold(to), open_session(master) as spark:
+        export = export_log(spark, options, to, once=once, every=pause)
+        _watch(export, once, lambda: _show_progress(console, export))
+        told = export.progress()
+    rows = 0 if told is None else told.rows
+    if as_json:
+        print_json({"to": str(to / "log"), "rows": rows, "position": None if told is None else told.position})
+    else:
+        print(f"{rows:,} rows exported to {to / 'log'}")
+
+
+@pipeline_app.command("tally")
+def tally_command(
+    window: Annotated[
+        str, typer.Option(metavar="TIME", help="The windows' length, as Spark writes it: 1 minute.")
+    ] = ("1 minute"),
+    by: Annotated[
+        list[str] | None, typer.Option("--by", metavar="COLUMN", help="Count by this as well; may be repeated.")
+    ] = None,
+    directory: Directory = None,
+    node: Nodes = None,
+    key: KeyFile = None,
+    start: Start = "earliest",
+    once: Once = False,
+    every: Every = "5s",
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where to go on from, next time; without it from the start.")
+    ] = None,
+    payload_format: PayloadFormat = None,
+    payload_schema: PayloadSchema = None,
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count messages by window of the log's time, live: also those of a minority that rejoins hours late."""
+    options = _options(directory, node, key, start, payload_format, payload_schema)
+    pause = _trigger(every)
+    counts: dict[tuple[str, str], int] = {}
+
+    def tell(rows: list[tuple[str, str, int]]) -> None:
+        for begin, what, count in rows:
+            counts[begin, what] = count
+            if not as_json:
+                print(f"{begin}  {what + '  ' if what else ''}{count:,}", flush=True)
+
+    from reconvene.pipeline.session import open_session
+    from reconvene.pipeline.tally import follow_tally
+
+    keys = tuple(by or ())
+    with TemporaryDirectory() as forgotten, open_session(master) as spark:
+        place = checkpoint or Path(forgotten)
+        tally = follow_tally(spark, options, window, keys, tell, checkpoint=place, once=once, every=pause)
+        _watch(tally, once, lambda: None)
+    if as_json:
+        print_json([
+            {"window_start": begin, "key": what, "count": count} for (begin, what), count in sorted(counts.items())
+        ])  # fmt: skip
+
+
+def _options(
+    directory: Path | None, node: str | None, key: Path | None, start: str, payload_format: str | None,
+    payload_schema: str | None,
+) -> dict[str, str]:  # fmt: skip
+    """The source's. Those that it does not like it refuses itself."""
+    if (directory is None) == (node is None):
+        raise Malformed("expected either --dir DIR or --node ADDR,…")
+    addresses = str(node) if directory is None else ",".join(LocalCluster(directory).addresses.values())
+    told = {
+        "addresses": addresses,
+        "keyFile": None if key is None else str(key),
+        "startingPosition": start,
+        "format": payload_format,
+        "schema": payload_schema,
+    }
+    options = {name: value for name, value in told.items() if value is not None}
+    from reconvene.pipeline.source.options import parse_options
+
+    parse_options(options, stream=True)
+    return options
+
+
+def _trigger(every: str) -> str:
+    """As Spark writes it."""
+    return f"{parse_duration(every) // 1_000_000} milliseconds"
+
+
+def _watch(export: "Export", once: bool, look: Callable[[], None]) -> None:
+    """Until it is over, or whoever is at the keyboard has enough: then what is done is done."""
+    try:
+        while not export.wait(_LOOK_S):
+            look()
+    except KeyboardInterrupt:
+        if once:
+            raise
+    finally:
+        export.stop()
+
+
+def _show_progress(console: Console, export: "Export") -> None:
+    told = export.progress()
+    if told is not None and console.is_terminal:
+        line = f"position {told.position:,}, {told.rows:,} rows, {told.rows_per_s:,.0f} a second"
+        console.print(line, end="\r", markup=False)
