@@ -12,6 +12,7 @@ from typing import Protocol
 from zlib import crc32
 
 from reconvene.errors import Malformed
+from reconvene.report.words import describe
 from reconvene.trace.events import Row
 
 __all__ = [
@@ -90,6 +91,8 @@ class Moment:
     marks: list[Mark] = field(default_factory=list)
     at_issue: list[str] = field(default_factory=list)
     """Messages that the witness is about."""
+    violation: bool = False
+    """Is it drawn for a violation?"""
     left_out: int = 0
     """Events of this stretch that are not shown."""
 
@@ -127,7 +130,7 @@ class EventSource(Protocol):
 
 
 def around(source: EventSource, node: str, n: int, detail: str = "", layer: str | None = None) -> Moment:
-    """Around event n of a node. `detail`, a witness's, names others that belong into the picture."""
+    """Around event n of a node. `detail`, where a witness has it, names others that belong into the picture."""
     found = source.named([(node, n)])
     if not found:
         raise Malformed(f"{source.run}: no event {n} of node {node}")
@@ -143,7 +146,9 @@ def around(source: EventSource, node: str, n: int, detail: str = "", layer: str 
     kept = _unique([focus, *named, *interest])
     moment = _fill(source, layer, near, (low, high), kept, spread=False)
     moment.at_issue = messages
-    moment.marks = [Mark(node, n, detail), *(Mark(placed.row.node, placed.row.n) for placed in named)]
+    moment.violation = bool(detail)
+    said = detail or describe(focus.row)
+    moment.marks = [Mark(node, n, said), *(Mark(placed.row.node, placed.row.n) for placed in named)]
     return moment
 
 

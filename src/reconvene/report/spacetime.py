@@ -10,8 +10,8 @@ from reconvene.report.moment import CAUSES, Moment, Placed
 from reconvene.report.spacetime_bands import Band, bands_of, shades_of
 from reconvene.report.spacetime_key import draw_key
 from reconvene.report.spacetime_layout import Key, Layout, cause_of, lay_out
-from reconvene.report.spacetime_words import describe, wrap
 from reconvene.report.styles import DIAGRAM_STYLE
+from reconvene.report.words import describe, wrap
 
 __all__ = ["diagram", "diagram_file"]
 

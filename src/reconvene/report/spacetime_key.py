@@ -58,7 +58,8 @@ def _entries(moment: Moment, bands: set[str], hatch: str) -> list[tuple[str, Sig
     if any(row.inc > 1 and row.conf_kind == "regular" and row.members == [row.node] for row in rows):
         entries.append(("restart", lambda x, y: tag("path", d=f"M{x} {y - 6}l5.5 9.5h-11z", class_="restart")))
     if any(mark.detail for mark in moment.marks):
-        entries.append(("violation", lambda x, y: tag("circle", cx=x, cy=y, r=7, class_="offence")))
+        name = "violation" if moment.violation else "the event in question"
+        entries.append((name, lambda x, y: tag("circle", cx=x, cy=y, r=7, class_="offence")))
     if any(not mark.detail for mark in moment.marks):
         entries.append(("named by its witness", lambda x, y: tag("circle", cx=x, cy=y, r=7, class_="named")))
     return entries

@@ -1,16 +1,26 @@
 """Diagrams for a verdict: around the first witnesses of each violated check, as many as a page can bear."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from reconvene.errors import Malformed
 from reconvene.report.moment import EventSource, Moment, around
 from reconvene.report.trace_source import TraceSource, layer_of_check
-from reconvene.trace.reader import read_run, read_trace
+from reconvene.trace.parquet import list_runs, read_parquet_runs
+from reconvene.trace.parquet_form import is_parquet
+from reconvene.trace.reader import Trace, read_run, read_trace
+from reconvene.trace.writer import RUN_FILE
 from reconvene.verify.report import Report, Witness
 
-__all__ = ["MOST_DIAGRAMS", "OF_A_CHECK", "WitnessDiagram", "diagrams_of_traces", "draw_witnesses"]
+__all__ = [
+    "MOST_DIAGRAMS",
+    "OF_A_CHECK",
+    "WitnessDiagram",
+    "diagrams_of_traces",
+    "draw_witnesses",
+    "runs_with_diagrams",
+]
 
 MOST_DIAGRAMS = 12
 OF_A_CHECK = 2
@@ -24,42 +34,56 @@ class WitnessDiagram:
     moment: Moment
 
 
-def draw_witnesses(report: Report, source_of: Callable[[str], EventSource | None]) -> list[WitnessDiagram]:
-    """Of the first witness of each violated check, then of the second. `source_of` a run's name: its events.
-
-    A witness whose run or event can't be found gets no diagram."""
-    found: list[WitnessDiagram] = []
-    for place in range(OF_A_CHECK):
-        for check in report.checks:
-            if place >= len(check.witnesses) or len(found) >= MOST_DIAGRAMS:
-                continue
-            witness = check.witnesses[place]
-            source = source_of(witness.run)
-            if source is None:
-                continue
-            try:
-                moment = around(source, witness.node, witness.n, witness.detail, layer_of_check(check.id))
-            except Malformed:
-                continue
-            found.append(WitnessDiagram(check.id, witness, moment))
-    return found
+def runs_with_diagrams(report: Report) -> list[str]:
+    """The runs whose events are needed."""
+    return sorted({witness.run for _, witness in _chosen(report)})
 
 
-def diagrams_of_traces(report: Report, directories: Sequence[Path]) -> list[WitnessDiagram]:
-    """The same from the trace directories that were judged. Only those of runs with witnesses are read again."""
-    needed = {witness.run for check in report.checks for witness in check.witnesses[:OF_A_CHECK]}
-    places: Mapping[str, Path] = {}
-    if needed:
-        places = {read_run(directory).run: directory for directory in directories}
-    sources: dict[str, TraceSource] = {}
+def draw_witnesses(report: Report, sources: Iterable[EventSource]) -> list[WitnessDiagram]:
+    """`sources`: the events of runs, each looked at once. A witness whose event is not found gets no diagram."""
+    chosen = _chosen(report)
+    found: dict[tuple[str, Witness], WitnessDiagram] = {}
+    for source in sources:
+        for check, witness in chosen:
+            if witness.run == source.run:
+                try:
+                    moment = around(source, witness.node, witness.n, witness.detail, layer_of_check(check))
+                except Malformed:
+                    continue
+                found[check, witness] = WitnessDiagram(check, witness, moment)
+    return [found[key] for key in chosen if key in found]
 
-    def source_of(run: str) -> TraceSource | None:
-        if run not in places:
-            return None
-        if run not in sources:
-            # One run in memory at a time: traces may be large, and witnesses come in the order of runs.
-            sources.clear()
-            sources[run] = TraceSource(read_trace(places[run]))
-        return sources[run]
 
-    return draw_witnesses(report, source_of)
+def diagrams_of_traces(report: Report, paths: Sequence[Path]) -> list[WitnessDiagram]:
+    """The same from the traces that were judged, in whichever form. Only runs that are needed are kept in memory,
+    one at a time."""
+    needed = set(runs_with_diagrams(report))
+    return draw_witnesses(report, _sources(paths, needed)) if needed else []
+
+
+def _chosen(report: Report) -> list[tuple[str, Witness]]:
+    """The first witness of each violated check, then the second."""
+    chosen = [
+        (check.id, check.witnesses[place])
+        for place in range(OF_A_CHECK)
+        for check in report.checks
+        if place < len(check.witnesses)
+    ]
+    return chosen[:MOST_DIAGRAMS]
+
+
+def _sources(paths: Sequence[Path], needed: set[str]) -> Iterator[TraceSource]:
+    for place in (place for path in paths for place in _places(path)):
+        if is_parquet(place):
+            for name in sorted(needed & {each.run.run for each in list_runs(place)}):
+                for run, rows in read_parquet_runs(place, name):
+                    yield TraceSource(Trace(run, rows))
+        elif read_run(place).run in needed:
+            yield TraceSource(read_trace(place))
+
+
+def _places(path: Path) -> list[Path]:
+    """A trace, or the traces in a directory of them."""
+    if not path.is_dir() or (path / RUN_FILE).exists() or is_parquet(path):
+        return [path]
+    return sorted(inside for inside in path.iterdir() if (inside / RUN_FILE).exists() or is_parquet(inside))

@@ -19,13 +19,17 @@ TURNS = table(bucket=LONG, red=LONG, yellow=LONG, green=LONG)
 _COLOURS = ("red", "yellow", "green")
 
 
-def turns(events: "DataFrame", start: int, width: int) -> "DataFrame":
-    """By how much the number of each colour changes in each bucket, of the events of one run: `TURNS`."""
+def turns(events: "DataFrame", start: int, width: int, snapshots: bool) -> "DataFrame":
+    """By how much the number of each colour changes in each bucket, of the events of one run: `TURNS`.
+
+    `snapshots`: are there any?"""
     rows = of_kind(events, "corel", "log", "yellow", "red", "green").select(
         "node", "msg", "place", "t", F.when(F.col("kind") == "log", F.lit("red")).otherwise(F.col("kind")).alias("to")
     )
     life = Window.partitionBy("node", "msg").orderBy("place")
-    turned = rows.unionByName(_covered(events, rows)).withColumn("was", F.lag("to").over(life))
+    if snapshots:
+        rows = rows.unionByName(_covered(events, rows))
+    turned = rows.withColumn("was", F.lag("to").over(life))
     return (
         turned.withColumn("bucket", F.expr(f"(t - {start}) div {width}"))
         .groupBy("bucket")

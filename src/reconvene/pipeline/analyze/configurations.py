@@ -30,30 +30,20 @@ CHANGES = table(
 
 def changes(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
     """One row a change: `CHANGES`. `began` is since the run's first event; `runs`: `OF_RUNS`."""
-    entered = _entered(events)
-    delivered = (
-        of_kind(events, "evs", "deliver")
-        .groupBy("run", "node", "conf")
-        .agg(F.min("t").alias("first"), F.max("t").alias("last"))
-    )
-    after = delivered.select("run", "node", "conf", "first")
-    before = delivered.select("run", "node", F.col("conf").alias("reg"), F.col("last").alias("last_regular"))
-    between = delivered.select("run", "node", F.col("conf").alias("by"), F.col("last").alias("last_between"))
-    last = F.greatest("last_regular", "last_between")
+    entered = (F.col("conf_kind") == "regular") & (F.col("kind_before") == "transitional")
     return (
-        entered.join(after, ["run", "node", "conf"], "left")
-        .join(before, ["run", "node", "reg"], "left")
-        .join(between, ["run", "node", "by"], "left")
+        _way(events)
+        .where(entered)
         .groupBy("run", "conf")
         .agg(
             F.min("members").alias("members"),
-            F.count_distinct("node").alias("entered"),
+            F.count(F.lit(1)).alias("entered"),
             F.count_distinct("reg").alias("merged"),
             F.min("left").alias("since"),
-            F.max("t").alias("until"),
-            F.max(F.col("first") - last).alias("silence"),
+            F.max("at").alias("until"),
+            F.max(F.col("first") - F.col("last")).alias("silence"),
         )
-        .join(runs.select("run", F.col("first").alias("start")), "run")
+        .join(F.broadcast(runs.select("run", F.col("first").alias("start"))), "run")
         .withColumn("began", F.col("since") - F.col("start"))
         .withColumn("took", F.col("until") - F.col("since"))
         .to(CHANGES)
@@ -65,18 +55,26 @@ def change_spread(found: "DataFrame", exact: bool) -> "DataFrame":
     return found.agg(*spread(F.col("took"), exact)).to(table(**SPREAD))
 
 
-def _entered(events: "DataFrame") -> "DataFrame":
-    """Each node's enterings of regular configurations from transitional ones, and when it left the old one."""
-    way = Window.partitionBy("run", "node").orderBy("place")
+def _way(events: "DataFrame") -> "DataFrame":
+    """Each node's way through configurations, a row for each: when it entered and left it, from which one it came,
+    its first delivery there, and the last one before."""
+    enters = F.col("kind") == "conf"
+    shown = F.coalesce(F.col("conf_kind") != "hidden", F.lit(True))
+    told = F.min_by(F.struct("conf_kind", "members", "reg", "t", "place"), F.when(enters, F.col("place")))
+    delivered = F.when(~enters, F.col("t"))
+    path = Window.partitionBy("run", "node").orderBy("told.place")
     return (
-        of_kind(events, "evs", "conf")
-        .where(F.col("conf_kind") != "hidden")
+        of_kind(events, "evs", "conf", "deliver")
+        .where(shown)
+        .groupBy("run", "node", "conf")
+        .agg(told.alias("told"), F.min(delivered).alias("first"), F.max(delivered).alias("latest"))
+        .where(F.col("told").isNotNull())
         .select(
-            *("run", "node", "conf", "conf_kind", "members", "t"),
-            F.lag("conf_kind").over(way).alias("kind_before"),
-            F.lag("conf").over(way).alias("by"),
-            F.lag("reg").over(way).alias("reg"),
-            F.lag("t").over(way).alias("left"),
+            *("run", "node", "conf", "told.conf_kind", "told.members", "first"),
+            F.col("told.t").alias("at"),
+            F.lag("told.conf_kind").over(path).alias("kind_before"),
+            F.lag("told.reg").over(path).alias("reg"),
+            F.lag("told.t").over(path).alias("left"),
+            F.greatest(F.lag("latest").over(path), F.lag("latest", 2).over(path)).alias("last"),
         )
-        .where((F.col("conf_kind") == "regular") & (F.col("kind_before") == "transitional"))
     )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COUNTS", "OF_EVERYTHING", "OF_RUNS", "OF_SITES", "counts_by_site", "of_everything", "of_runs", "of_sites"]
 
-_SUMS = ("events", "sends", "deliveries", "fails", "stops", "accepts", "greens", "incarnations")
+_SUMS = ("events", "sends", "deliveries", "fails", "stops", "accepts", "greens", "snapshots", "incarnations")
 _CLOCKS = ("first", "last", "first_delivery", "last_delivery")
 COUNTS = table(run=STRING, node=STRING, **dict.fromkeys((*_SUMS, *_CLOCKS), LONG))
 OF_RUNS = table(run=STRING, **dict.fromkeys((*_SUMS, *_CLOCKS, "length"), LONG))
@@ -29,6 +29,7 @@ def counts_by_site(events: "DataFrame") -> "DataFrame":
         "stops": _is("evs", "stop"),
         "accepts": _is("corel", "accept"),
         "greens": _is("corel", "green"),
+        "snapshots": _is("corel", "snapshot"),
     }
     return (
         events.groupBy("run", "node")

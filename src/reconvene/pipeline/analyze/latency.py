@@ -52,7 +52,9 @@ def latency_by(found: "DataFrame", exact: bool) -> "DataFrame":
 
     def jain(name: str) -> "Column":
         squares = F.sum(F.pow(name, F.lit(2.0))).over(alike)
-        return F.try_divide(F.pow(F.sum(name).over(alike), F.lit(2.0)), F.count(F.lit(1)).over(alike) * squares)
+        index = F.try_divide(F.pow(F.sum(name).over(alike), F.lit(2.0)), F.count(F.lit(1)).over(alike) * squares)
+        # Of what no clock can have measured it says nothing.
+        return F.when(F.min(name).over(alike) >= 0, index)
 
     return (
         found.groupingSets([("service",), ("service", "site"), ("sender",)], "service", "site", "sender")

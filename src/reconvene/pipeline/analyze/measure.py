@@ -61,13 +61,13 @@ class _Measures:
             raise Malformed(f"--run {run}: the traces have no such run")
         # Small tables that several measures begin with; the events are read once for each of them.
         counts = counts_by_site(self.events).persist()
-        by_run = of_runs(counts).persist()
+        by_run = of_runs(counts)
         buckets = in_buckets(self.events, by_run).persist()
         changed = changes(self.events, by_run).persist()
         try:
             return self._collect(counts, by_run, buckets, changed, names, meta)
         finally:
-            for table in (changed, buckets, by_run, counts):
+            for table in (changed, buckets, counts):
                 table.unpersist()
 
     def _collect(
@@ -220,9 +220,7 @@ class _Measures:
             ],
         )
 
-    def _story(
-        self, by_run: "DataFrame", buckets: "DataFrame", changed: "DataFrame", meta: "Row"
-    ) -> Story | None:
+    def _story(self, by_run: "DataFrame", buckets: "DataFrame", changed: "DataFrame", meta: "Row") -> Story | None:
         line = by_run.where(F.col("run") == meta["run"]).first()
         if line is None:
             return None

@@ -45,7 +45,7 @@ def tell_story(
         bands=_bands(way, start, run["last"]),
         faults=_faults(way, start),
         changes=list(changes),
-        colours=_colours(turns(mine, start, width), width) if run["accepts"] or run["greens"] else [],
+        colours=_colours(mine, run, width) if run["accepts"] or run["greens"] else [],
     )
 
 
@@ -85,9 +85,10 @@ def _faults(way: "Sequence[Row]", start: int) -> list[Fault]:
     return sorted(faults, key=lambda fault: (fault.at, fault.site))
 
 
-def _colours(turned: "DataFrame", width: int) -> list[ColourPoint]:
+def _colours(events: "DataFrame", run: "Row", width: int) -> list[ColourPoint]:
     points = []
     red = yellow = green = 0
+    turned = turns(events, run["first"], width, snapshots=run["snapshots"] > 0)
     for row in turned.orderBy("bucket").collect():
         red, yellow, green = red + row["red"], yellow + row["yellow"], green + row["green"]
         points.append(ColourPoint(at=(row["bucket"] + 1) * width, red=red, yellow=yellow, green=green))
