@@ -6,99 +6,101 @@ in a spell's last round is delivered by those who go on together: its fifo and c
 configuration, the others in the transitional one.
 """
 
-from typing import TYPE_CHECKING
+import numpy as np
+import pyarrow as pa
 
-from pyspark.sql import functions as F
+from reconvene.pipeline.generate.events import Events, Section
+from reconvene.pipeline.generate.plan import Numbers, Plan, Turns
 
-from reconvene.pipeline.generate.plan import Plan, by_section
+__all__ = ["evs_events", "evs_plan"]
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["evs_stride", "make_evs"]
-
-ALONE, JOINING, ENTER, SEND, DELIVER, DELIVER_LAST, LEAVE, DELIVER_LATE = range(8)
+_SERVICES = pa.array(["fifo", "causal", "agreed", "safe"])
+FIFO, CAUSAL, AGREED, SAFE = range(4)
 
 
-def evs_stride(nodes: int, pack: int) -> int:
-    return pack * (1 + 2 * nodes) + 4
+def evs_plan(events: int, runs: int, nodes: int, changes: int, pack: int) -> Plan:
+    spells = changes + 1
+    most = nodes // 2 + 1
+    whole = nodes * pack * (1 + nodes)
+    parted = pack * (nodes + most**2 + (nodes - most) ** 2)
+    rows = whole * ((spells + 1) // 2) + parted * (spells // 2)
+    return Plan(runs, nodes, spells, max(2, round(events / runs / rows)), pack, stride=pack * (1 + 2 * nodes) + 4)
 
 
-def make_evs(spark: "SparkSession", plan: Plan, rows: int) -> "DataFrame":
-    """The events, as `finish` takes them."""
-    last, final = f"round = {plan.rounds - 1}", f"spell = {plan.spells - 1}"
-    frame = plan.node_rounds(spark, rows)
-    frame = frame.withColumns({
-        "loose": F.expr("size div 2"),
-        "members_here": F.expr(f"if(round = 0, {plan.members('spell', 'part')}, null)"),
-        "members_with": F.expr(f"if({last} and not {final}, {plan.members('with_spell', 'with_part')}, null)"),
-    })  # fmt: skip
-    frame = by_section(frame, {
-        "alone": "if(turn = 0, 1, 0)",
-        "joining": "if(turn = 0, 1, 0)",
-        "enter": "if(round = 0, 1, 0)",
-        "send": f"{plan.pack}",
-        "deliver": f"if(round > 0, size * {plan.pack}, 0)",
-        "deliver last": f"if({last}, if({final}, size, loose) * {plan.pack}, 0)",
-        "leave": f"if({last} and not {final}, 1, 0)",
-        "deliver late": f"if({last} and not {final}, (size - loose) * {plan.pack}, 0)",
-    })  # fmt: skip
-    frame = _with_messages(frame, plan)
-    together = f"{plan.part('with_spell', 'sender_number')} = with_part"
-    frame = frame.where(f"section not in ({DELIVER_LAST}, {DELIVER_LATE}) or {final} or {together}")
-    delivered = f"section in ({DELIVER}, {DELIVER_LAST}, {DELIVER_LATE})"
-    return frame.select(
-        "run", "node", "turn", "k",
-        F.expr(plan.clock(f"section >= {DELIVER}")).alias("t"),
-        F.lit("evs").alias("layer"),
-        F.expr(
-            f"case when {delivered} then 'deliver' when section = {SEND} then 'send' else 'conf' end"
-        ).alias("kind"),
-        F.expr(
-            f"case section when {ALONE} then cast(node_number + 1 as string)"
-            f" when {JOINING} then concat(node_number + 1, '+', number)"
-            f" when {LEAVE} then leaving when {DELIVER_LATE} then leaving else conf end"
-        ).alias("conf"),
-        F.expr(
-            f"case when section in ({JOINING}, {LEAVE}) then 'transitional'"
-            f" when section in ({ALONE}, {ENTER}) then 'regular' end"
-        ).alias("conf_kind"),
-        F.expr(
-            f"case when section in ({ALONE}, {JOINING}) then array(node)"
-            f" when section = {ENTER} then members_here when section = {LEAVE} then members_with end"
-        ).alias("members"),
-        F.expr(
-            f"case section when {JOINING} then cast(node_number + 1 as string) when {LEAVE} then conf end"
-        ).alias("reg"),
-        F.expr("concat(sender, ':1:', counter)").alias("msg"),
-        F.expr(f"if({delivered}, sender, null)").alias("sender"),
-        F.expr(
-            "case when slot < loose then if((slot + sent_round div size) % 2 = 0, 'fifo', 'causal')"
-            " when slot >= loose then if((slot + sent_round div size) % 3 = 0, 'safe', 'agreed') end"
-        ).alias("service"),
-        F.expr(
-            f"if({delivered} and slot >= loose, array(number, 0L, sent_round * size + slot, at), null)"
-        ).alias("ts"),
+def evs_events(plan: Plan, turns: Turns) -> pa.RecordBatch:
+    events = Events(plan, turns)
+    events.put_entering()
+    _put_sends(events)
+    loose = turns.size // 2
+    before = events.section(np.where(turns.round > 0, turns.size * plan.pack, 0))
+    _put_deliveries(events, before, before.d // plan.pack, turns.round - 1)
+    frames = np.where(turns.leaves, loose, turns.size)
+    last = events.section(np.where(turns.is_last, frames * plan.pack, 0))
+    _put_deliveries(events, last, last.d // plan.pack, turns.round)
+    events.put_leaving()
+    late = events.section(np.where(turns.leaves, (turns.size - loose) * plan.pack, 0))
+    _put_deliveries(events, late, late.d // plan.pack + loose[late.turn], turns.round, transitional=True)
+    return events.batch()
+
+
+def _put_sends(events: Events) -> None:
+    plan, turns = events.plan, events.turns
+    sends = events.section(np.full(len(turns.turn), plan.pack))
+    at = sends.turn
+    slot = (turns.index[at] + turns.round[at]) % turns.size[at]
+    events.put(
+        sends, "evs", "send", False,
+        conf=events.conf(sends),
+        msg=events.message(turns.node[at], _counter(events, sends, turns.round)),
+        service=_SERVICES.take(pa.array(_service(turns, sends, slot, turns.round))),
     )  # fmt: skip
 
 
-def _with_messages(frame: "DataFrame", plan: Plan) -> "DataFrame":
-    """With the message that an event is about, if it is: sent_round, slot (its frame's place in the order of that
-    round), at (its place in the frame), sender_number, sender, counter."""
-    return (
-        frame.withColumns({
-            "sent_round": F.expr(f"if(section = {DELIVER}, round - 1, round)"),
-            "at": F.expr(f"d % {plan.pack}"),
-            "frame": F.expr(f"if(section = {DELIVER_LATE}, loose, 0) + d div {plan.pack}"),
-        })
-        .withColumn("slot", F.expr(
-            f"case when section = {SEND} then (index + round) % size"
-            f" when section in ({DELIVER}, {DELIVER_LAST}) and frame < loose then (frame + node_number) % loose"
-            f" when section in ({DELIVER}, {DELIVER_LAST}, {DELIVER_LATE}) then frame end"
-        ))
-        .withColumn("sender_number", F.expr(f"pmod(pmod(slot - sent_round, size) + offset, {plan.nodes})"))
-        .withColumns({
-            "sender": F.expr(plan.node_name("sender_number")),
-            "counter": F.expr(plan.counter("spell", "sent_round", "at")),
-        })
+def _put_deliveries(
+    events: Events, section: Section, frame: Numbers, sent: Numbers, transitional: bool = False
+) -> None:
+    """Of a round, by turn. frame: the place of a delivery's frame among those that the node delivers."""
+    plan, turns = events.plan, events.turns
+    if not len(section.turn):
+        return
+    at = section.turn
+    loose = turns.size[at] // 2
+    slot = np.where(frame < loose, (frame + turns.node[at]) % np.maximum(loose, 1), frame)
+    sender = plan.node_at(turns.spell[at], turns.part[at], (slot - sent[at]) % turns.size[at])
+    # What is sent in the last round before a change reaches only those who go on together.
+    reaches = plan.part(turns.with_spell[at], sender) == turns.with_part[at]
+    there = ~turns.leaves[at] | (sent[at] < turns.round[at]) | reaches
+    section, slot, sender, loose, at = section.only(there), slot[there], sender[there], loose[there], at[there]
+    service = _service(turns, section, slot, sent)
+    ordered = pa.array(slot < loose)
+    stamps = events.stamps(
+        turns.number[at], np.zeros_like(slot), sent[at] * turns.size[at] + slot, section.d % plan.pack
+    )
+    events.put(
+        section, "evs", "deliver", True,
+        conf=events.transitional(section) if transitional else events.conf(section),
+        msg=events.message(sender, _counter(events, section, sent)),
+        sender=events.name(sender),
+        service=_SERVICES.take(pa.array(service)),
+        ts=_null_where(ordered, stamps),
     )  # fmt: skip
+
+
+def _null_where(mask: pa.Array, values: pa.Array) -> pa.Array:
+    places = np.where(np.asarray(mask), -1, np.arange(len(values)))
+    return values.take(pa.array(places, mask=places < 0))
+
+
+def _counter(events: Events, section: Section, sent: Numbers) -> Numbers:
+    """The message's place among its sender's."""
+    plan, turns, at = events.plan, events.turns, section.turn
+    return (turns.spell[at] * plan.rounds + sent[at]) * plan.pack + section.d % plan.pack
+
+
+def _service(turns: Turns, section: Section, slot: Numbers, sent: Numbers) -> Numbers:
+    """Of the frame in that place of its round's order."""
+    size = turns.size[section.turn]
+    turning = slot + sent[section.turn] // size
+    return np.where(
+        slot < size // 2, np.where(turning % 2 == 0, FIFO, CAUSAL), np.where(turning % 3 == 0, SAFE, AGREED)
+    )

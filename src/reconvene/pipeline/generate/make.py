@@ -1,14 +1,17 @@
 """Makes traces of a given size."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from reconvene.errors import Malformed
-from reconvene.pipeline.generate.evs import evs_stride, make_evs
-from reconvene.pipeline.generate.plan import Plan
+from reconvene.pipeline.generate.evs import evs_events, evs_plan
+from reconvene.pipeline.generate.log import log_events, log_plan
+from reconvene.pipeline.generate.plan import Plan, Turns
 from reconvene.pipeline.schema import EVENTS, RUNS
 from reconvene.pipeline.traces import Traces
 from reconvene.trace.events import SCHEMA
@@ -18,13 +21,25 @@ if TYPE_CHECKING:
 
 __all__ = ["STACKS", "generate", "write_traces"]
 
-STACKS = ("evs",)
+_ROWS_IN_A_TASK = 400_000
+_ROWS_AT_ONCE = 40_000
+
+_Planner = Callable[[int, int, int, int, int], Plan]
+_Maker = Callable[[Plan, Turns], pa.RecordBatch]
+
+STACKS: dict[str, tuple[_Planner, _Maker]] = {"evs": (evs_plan, evs_events), "corel": (log_plan, log_events)}
 
 
 def generate(
-    spark: "SparkSession", events: int, *, runs: int = 1, nodes: int = 5, stack: str = "evs", changes: int = 0,
+    spark: "SparkSession",
+    events: int,
+    *,
+    runs: int = 1,
+    nodes: int = 5,
+    stack: str = "evs",
+    changes: int = 0,
     pack: int = 4,
-) -> Traces:  # fmt: skip
+) -> Traces:
     """Traces of about so many events in all, which keep every promise.
 
     changes: how often the configuration changes in each run; by turns the network parts and merges.
@@ -34,35 +49,30 @@ def generate(
         raise Malformed(f"stack is {stack!r}; expected one of {', '.join(STACKS)}")
     if min(events, runs, nodes, pack) < 1 or changes < 0:
         raise Malformed("expected one or more events, runs, nodes and messages in a pack, and 0 or more changes")
-    plan = _plan(events, runs, nodes, changes, pack)
-    made = make_evs(spark, plan, events)
-    return Traces(runs=_runs(spark, plan, stack), events=_finish(made, plan))
+    planner, maker = STACKS[stack]
+    plan = planner(events, runs, nodes, changes, pack)
+    turns = plan.runs * plan.nodes * plan.turns
+    ids = spark.range(0, turns, 1, max(1, min(turns, events // _ROWS_IN_A_TASK)))
+    return Traces(runs=_runs(spark, plan, stack), events=ids.mapInArrow(_making(plan, maker), EVENTS))
 
 
-def _plan(events: int, runs: int, nodes: int, changes: int, pack: int) -> Plan:
-    spells = changes + 1
-    most = nodes // 2 + 1
-    whole = nodes * pack * (1 + nodes)
-    parted = pack * (nodes + most**2 + (nodes - most) ** 2)
-    rows = whole * ((spells + 1) // 2) + parted * (spells // 2)
-    return Plan(runs, nodes, spells, max(2, round(events / runs / rows)), pack, evs_stride(nodes, pack))
+def _making(plan: Plan, maker: _Maker) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    at_once = max(1, _ROWS_AT_ONCE // plan.stride)
 
+    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids = batch.column(0).to_numpy()
+            for begin in range(0, len(ids), at_once):
+                yield maker(plan, Turns(plan, ids[begin : begin + at_once]))
 
-def _finish(made: "DataFrame", plan: Plan) -> "DataFrame":
-    """The table `events`, of rows that say what happened, when and where (run, node, t, turn, k)."""
-    place = F.expr(f"turn * {plan.stride}L + k")
-    known = {"place": place, "n": place, "inc": F.lit(1), **{name: F.col(name) for name in made.columns}}
-    return made.select(
-        *(known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in EVENTS.fields)
-    )
+    return make
 
 
 def _runs(spark: "SparkSession", plan: Plan, stack: str) -> "DataFrame":
-    names = [plan.name(node) for node in range(plan.nodes)]
     known = {
         "schema": F.lit(SCHEMA),
         "run": F.expr("concat('made-', lpad(cast(id as string), 6, '0'))"),
-        "nodes": F.array(*map(F.lit, names)),
+        "nodes": F.array(*map(F.lit, plan.names())),
         "stack": F.lit("corel" if stack == "corel" else "evs"),
         "order": F.lit("atop"),
         "seed": F.col("id"),

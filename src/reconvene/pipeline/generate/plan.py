@@ -1,4 +1,4 @@
-"""What a made run looks like: how many nodes, configurations and rounds; as numbers, and as SQL over a node's rounds.
+"""What a made run looks like: how many nodes, configurations and rounds, and who is with whom when.
 
 A run is cut into *spells* of equally many *rounds*. In spells 0, 2, 4, … all nodes are one configuration; in those
 between, the network is parted: a majority and the rest, other nodes each time. In a round each node originates a
@@ -9,22 +9,16 @@ itself, wherever it is made.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+__all__ = ["MAJORITY", "REST", "WHOLE", "Flags", "Numbers", "Plan", "Turns"]
 
-    from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["MAJORITY", "REST", "WHOLE", "Plan", "by_section"]
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 WHOLE, MAJORITY, REST = 0, 1, 2
 """Parts of the network: all of it; or, where it is parted, one of the two."""
-
-_ROUND_NS = 10_000_000
-_ROWS_IN_A_TASK = 400_000
 
 
 @dataclass(frozen=True)
@@ -36,133 +30,95 @@ class Plan:
     """Of each spell, or of each of its stages."""
     pack: int
     stride: int
-    """More events than any node has in a round."""
+    """At least as many events as any node has in a round."""
     stages: int = 1
     """A spell's stages have equally many rounds. Only in the last one messages are originated; those before it bring
     home what others did in the spell before."""
-
-    # -- in Python
 
     @property
     def majority(self) -> int:
         return self.nodes // 2 + 1
 
+    @property
+    def turns(self) -> int:
+        """Of one node: a turn is a round of a stage of a spell."""
+        return self.spells * self.stages * self.rounds
+
     def name(self, node: int) -> str:
-        return f"n{node:0{self._digits}}"
+        return f"n{node:0{max(2, len(str(self.nodes - 1)))}}"
+
+    def names(self) -> list[str]:
+        return [self.name(node) for node in range(self.nodes)]
+
+    def run_name(self, run: int) -> str:
+        return f"made-{run:06}"
+
+    def nodes_of(self, spell: int, part: int) -> list[int]:
+        shift = 0 if part == WHOLE else spell // 2
+        first = self.majority if part == REST else 0
+        return sorted((first + index - shift) % self.nodes for index in range(self.size_of(part)))
+
+    def size_of(self, part: int) -> int:
+        return (self.nodes, self.majority, self.nodes - self.majority)[part]
 
     def components(self) -> list[list[str]]:
         """Who is connected at the end."""
-        if self.spells % 2:
-            return [[self.name(node) for node in range(self.nodes)]]
-        shift = (self.spells - 1) // 2
-        parts: list[list[str]] = [[], []]
-        for node in range(self.nodes):
-            parts[(node + shift) % self.nodes >= self.majority].append(self.name(node))
-        return [part for part in parts if part]
+        parts = (WHOLE,) if self.spells % 2 else (MAJORITY, REST)
+        every = [[self.name(node) for node in self.nodes_of(self.spells - 1, part)] for part in parts]
+        return [part for part in every if part]
 
-    @property
-    def _digits(self) -> int:
-        return max(2, len(str(self.nodes - 1)))
+    # -- of many at once
 
-    # -- in SQL, of expressions
-
-    def node_name(self, node: str) -> str:
-        return f"concat('n', lpad(cast({node} as string), {self._digits}, '0'))"
-
-    def part(self, spell: str, node: str) -> str:
+    def part(self, spell: Numbers, node: Numbers) -> Numbers:
         """Which part of the network the node is in."""
-        return f"if(({spell}) % 2 = 0, {WHOLE}, if({self._rank(spell, node)} < {self.majority}, {MAJORITY}, {REST}))"
+        parted = np.where(self._rank(spell, node) < self.majority, MAJORITY, REST)
+        return np.where(spell % 2 == 0, WHOLE, parted)
 
-    def index(self, spell: str, node: str) -> str:
-        """The node's place among those of its part."""
+    def index(self, spell: Numbers, node: Numbers) -> Numbers:
+        """The node's place in its part."""
         rank = self._rank(spell, node)
-        return f"if(({spell}) % 2 = 0, {node}, if({rank} < {self.majority}, {rank}, {rank} - {self.majority}))"
+        return np.where(spell % 2 == 0, node, np.where(rank < self.majority, rank, rank - self.majority))
 
-    def _rank(self, spell: str, node: str) -> str:
-        """Where the network is parted: other nodes each time are the first ones, who are the majority."""
-        return f"pmod({node} + ({spell}) div 2, {self.nodes})"
+    def node_at(self, spell: Numbers, part: Numbers, index: Numbers) -> Numbers:
+        """The node that has this place in this part."""
+        parted = (index + np.where(part == REST, self.majority, 0) - spell // 2) % self.nodes
+        return np.where(part == WHOLE, index, parted)
 
-    def offset(self, spell: str, part: str) -> str:
-        """What has to be added to a place in a part, modulo the number of nodes, for the node that has it."""
-        return f"if({part} = {WHOLE}, 0L, if({part} = {REST}, {self.majority}L, 0L) - ({spell}) div 2)"
+    def size(self, part: Numbers) -> Numbers:
+        return np.array([self.size_of(each) for each in (WHOLE, MAJORITY, REST)])[part]
 
-    def size(self, part: str) -> str:
-        rest = self.nodes - self.majority
-        return f"(case {part} when {WHOLE} then {self.nodes} when {MAJORITY} then {self.majority} else {rest} end)"
-
-    def number(self, spell: str, part: str) -> str:
+    def number(self, spell: Numbers, part: Numbers) -> Numbers:
         """Of the configuration that a part has in a spell. Those below are of the nodes when they start, alone."""
-        return f"({self.nodes + 1} + 3L * ({spell}) + {part})"
+        return self.nodes + 1 + 3 * spell + part
 
-    def members(self, spell: str, part: str) -> str:
-        """The names of a part's nodes."""
-        nodes = f"filter(sequence(0L, {self.nodes - 1}L), x -> {self.part(spell, 'x')} = {part})"
-        return f"transform({nodes}, x -> {self.node_name('x')})"
-
-    def counter(self, spell: str, round_: str, index: str) -> str:
-        """The place of a message among its sender's."""
-        return f"((({spell}) * {self.rounds} + {round_}) * {self.pack} + {index})"
-
-    # -- in Spark
-
-    def node_rounds(self, spark: "SparkSession", rows: int) -> "DataFrame":
-        """One row for each round of each node, in the order of runs, nodes and rounds: where and when it is (run,
-        node, node_number, turn, spell, stage, round, t), what the node's configuration is then (part, index, size,
-        number, conf, leaving: the transitional one after it), and which part of it the node goes on with from the
-        spell (with_spell, with_part). `rows`: how many events will be made of them in all."""
-        turns = self.spells * self.stages * self.rounds
-        count = self.runs * self.nodes * turns
-        frame = spark.range(0, count, 1, max(2, min(count, rows // _ROWS_IN_A_TASK)))
-        jitter = f"pmod(hash(node_number, turn), {_ROUND_NS // 8})"
-        return (
-            frame.select(
-                F.expr(f"id div {self.nodes * turns}").alias("run_number"),
-                F.expr(f"(id div {turns}) % {self.nodes}").alias("node_number"),
-                F.expr(f"id % {turns}").alias("turn"),
-                F.expr(f"(id % {turns}) div {self.stages * self.rounds}").alias("spell"),
-                F.expr(f"((id % {turns}) div {self.rounds}) % {self.stages}").alias("stage"),
-                F.expr(f"id % {self.rounds}").alias("round"),
-            )
-            .withColumns({
-                "run": F.expr("concat('made-', lpad(cast(run_number as string), 6, '0'))"),
-                "node": F.expr(self.node_name("node_number")),
-                "t": F.expr(f"turn * {_ROUND_NS} + {jitter} + node_number * {_ROUND_NS // 8} div {self.nodes}"),
-                "part": F.expr(self.part("spell", "node_number")),
-                "index": F.expr(self.index("spell", "node_number")),
-                "next_part": F.expr(self.part("spell + 1", "node_number")),
-                "with_spell": F.expr("if(spell % 2 = 1, spell, spell + 1)"),
-            })
-            .withColumns({
-                "size": F.expr(self.size("part")),
-                "offset": F.expr(self.offset("spell", "part")),
-                "number": F.expr(self.number("spell", "part")),
-                "next_number": F.expr(self.number("spell + 1", "next_part")),
-                "with_part": F.expr("if(spell % 2 = 1, part, next_part)"),
-            })
-            .withColumns({
-                "conf": F.expr("cast(number as string)"),
-                "leaving": F.expr("concat(number, '+', next_number)"),
-            })
-        )  # fmt: skip
-
-    def clock(self, late: str) -> str:
-        """A time that grows with the turn, from its first half to its second, if `late`, and there with k. What is
-        originated in one half is taken in in a later one, at every node."""
-        return f"t + k * {max(1, _ROUND_NS // (4 * self.stride))} + if({late}, {_ROUND_NS // 2}, 0)"
+    def _rank(self, spell: Numbers, node: Numbers) -> Numbers:
+        """Where the network is parted: other nodes each time are the first ones, who are the majority."""
+        return (node + spell // 2) % self.nodes
 
 
-def by_section(frame: "DataFrame", sections: "Mapping[str, str]") -> "DataFrame":
-    """A row for each event of a node's round: `section`, `d` (its place in that) and `k` (its place in the round).
+class Turns:
+    """Some turns of nodes, each known by a number: by run, then by node, then in their order."""
 
-    Given the sections that a round has, in their order, each with an expression for how many events it has. A section
-    is known by its number in that order.
-    """
-    ends = ["0L"]
-    for count in sections.values():
-        ends.append(f"{ends[-1]} + cast({count} as bigint)")
-    frame = frame.withColumns({f"end_{place}": F.expr(end) for place, end in enumerate(ends)})
-    last = f"end_{len(sections)}"
-    frame = frame.where(f"{last} > 0").withColumn("k", F.expr(f"explode(sequence(0L, {last} - 1))"))
-    which = " ".join(f"when k < end_{place + 1} then {place}" for place in range(len(sections)))
-    since = " ".join(f"when k < end_{place + 1} then k - end_{place}" for place in range(len(sections)))
-    return frame.withColumns({"section": F.expr(f"case {which} end"), "d": F.expr(f"case {since} end")})
+    def __init__(self, plan: Plan, ids: Numbers) -> None:
+        self.run = ids // (plan.nodes * plan.turns)
+        self.node = ids // plan.turns % plan.nodes
+        self.turn = ids % plan.turns
+        self.spell = self.turn // (plan.stages * plan.rounds)
+        self.stage = self.turn // plan.rounds % plan.stages
+        self.round = ids % plan.rounds
+        self.part = plan.part(self.spell, self.node)
+        self.index = plan.index(self.spell, self.node)
+        self.size = plan.size(self.part)
+        self.number = plan.number(self.spell, self.part)
+        """Of the node's configuration …"""
+        self.next_number = plan.number(self.spell + 1, plan.part(self.spell + 1, self.node))
+        """… and of the one after it."""
+        self.with_spell = self.spell | 1
+        """Whom a node goes on with from a spell: those of its part in that one, of the spell and the next, in which
+        the network is parted."""
+        self.with_part = plan.part(self.with_spell, self.node)
+        self.starts = self.turn == 0
+        self.enters = self.turn % (plan.stages * plan.rounds) == 0
+        self.originates = self.stage == plan.stages - 1
+        self.is_last = self.originates & (self.round == plan.rounds - 1)
+        self.leaves = self.is_last & (self.spell < plan.spells - 1)
