@@ -6,7 +6,7 @@ from reconvene.verify.log_history import ESTABLISH, NEVER
 from reconvene.verify.quorums import quorum_of
 from reconvene.verify.report import Tally
 
-__all__ = ["all_green"]
+__all__ = ["all_green", "may_order"]
 
 
 def all_green(h: History, tally: Tally) -> None:
@@ -16,7 +16,7 @@ def all_green(h: History, tally: Tally) -> None:
         return
     log = h.log
     for component in components(h):
-        if not _may_order(h, component):
+        if not may_order(h, component):
             continue
         lowest: dict[int, tuple[int, int]] = {}
         for node in component:
@@ -35,7 +35,7 @@ def all_green(h: History, tally: Tally) -> None:
                     tally.violate(h.run.run, h.names[where], log.replicas[where].n[place], detail)
 
 
-def _may_order(h: History, component: list[int]) -> bool:
+def may_order(h: History, component: list[int]) -> bool:
     """Do they hold a quorum? With dynamic voting: did one of them last establish a primary component of just them?"""
     names = frozenset(h.names[node] for node in component)
     quorum = quorum_of(h.run)

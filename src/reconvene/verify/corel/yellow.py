@@ -31,7 +31,7 @@ from reconvene.verify.log_history import (
 )
 from reconvene.verify.report import Tally
 
-__all__ = ["known"]
+__all__ = ["Knowledge", "due_of", "early_events", "knowledge_of", "known"]
 
 _Marked = tuple[int, int, int]
 """The number of a primary component in which a message was made green, and where: node and place."""
@@ -76,7 +76,7 @@ def _made_green(log: LogHistory) -> dict[int, _Marked]:
 
 
 @dataclass(slots=True)
-class _Knowledge:
+class Knowledge:
     """What a node knows of primary components."""
 
     numbers: list[int] = field(default_factory=list)
@@ -91,8 +91,8 @@ class _Knowledge:
     """The same, but leaving the configuration does not end it."""
 
 
-def _knowledge(replica: Replica) -> _Knowledge:
-    found = _Knowledge()
+def knowledge_of(replica: Replica) -> Knowledge:
+    found = Knowledge()
     highest: int | None = None
     for place, kind in enumerate(replica.kind):
         if kind not in _PHASES:
@@ -116,7 +116,7 @@ def _knowledge(replica: Replica) -> _Knowledge:
     return found
 
 
-def _due(replica: Replica, knows: _Knowledge, primary: int, members: frozenset[str]) -> tuple[int, int] | None:
+def due_of(replica: Replica, knows: Knowledge, primary: int, members: frozenset[str]) -> tuple[int, int] | None:
     """Where the node comes to know of this primary component, and where it must show; None if it does not know.
 
     It knows from its first commit, establish or adopt event of this number or a higher one. A member whose first one
@@ -146,12 +146,12 @@ def _judge(
     red at any time after; or among the messages that became yellow at the node in a primary component that it
     committed to, one that has a higher position or none became so before this one."""
     log = h.log
-    knows = _knowledge(replica)
+    knows = knowledge_of(replica)
     wrong: dict[int, tuple[int, str]] = {}
     told: set[int] = set()
     reddened = {message: place for place, message in enumerate(replica.msg) if replica.kind[place] == RED}
     for primary, messages in by_primary.items():
-        due = _due(replica, knows, primary, log.members[primary])
+        due = due_of(replica, knows, primary, log.members[primary])
         if due is None:
             continue
         place, end = due
@@ -195,8 +195,8 @@ def _overtaken(log: LogHistory, replica: Replica, marked: dict[int, _Marked]) ->
 
 def _judge_events(h: History, replica: Replica, tally: Tally) -> None:
     """Violation: a yellow event whose message the node does not have; a red one whose message is not yellow there;
-    one that comes too early, see `_early`."""
-    problems = _early(replica)
+    one that comes too early, see `early_events`."""
+    problems = early_events(replica)
     yellow: set[int] = set()
     for place, kind in enumerate(replica.kind):
         if kind not in (YELLOW, GREEN, RED):
@@ -216,7 +216,7 @@ def _judge_events(h: History, replica: Replica, tally: Tally) -> None:
         tally.violate(h.run.run, replica.name, replica.n[place], detail)
 
 
-def _early(replica: Replica) -> dict[int, str]:
+def early_events(replica: Replica) -> dict[int, str]:
     """Yellow or green events between an attempt and its commit, and green ones between a commit and its establish;
     by place, with what is wrong.
 

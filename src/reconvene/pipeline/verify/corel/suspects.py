@@ -1,0 +1,35 @@
+"""Which checks of the log a row is a suspect of, as the bits of one integer: nearly always none."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from reconvene.verify.corel import IDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["EVERY", "NONE", "any_of", "has_bit", "suspect"]
+
+_BITS = {check: 1 << bit for bit, check in enumerate(IDS)}
+
+NONE = 0
+EVERY = sum(_BITS.values())
+
+
+def suspect(condition: "Column", *checks: str) -> "Column":
+    """Of these checks (of all, where none is named) if the condition holds; a null does not hold."""
+    bits = sum(_BITS[check] for check in checks) if checks else EVERY
+    return F.when(condition, F.lit(bits)).otherwise(F.lit(NONE))
+
+
+def any_of(*bits: "Column") -> "Column":
+    """Of every check that one of these is a suspect of."""
+    found = F.lit(NONE)
+    for these in bits:
+        found = found.bitwiseOR(these)
+    return found
+
+
+def has_bit(bits: "Column", check: str) -> "Column":
+    return bits.bitwiseAND(F.lit(_BITS[check])) != 0
