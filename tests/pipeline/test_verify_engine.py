@@ -10,11 +10,9 @@ from tests.mutants.all import MUTANTS
 from tests.mutants.corel import MUTANTS as LOG_MUTANTS
 from tests.pipeline.told import Told, broken, golden, tell
 
-from reconvene.pipeline.traces import Traces
 from reconvene.pipeline.verify.engine import Verification, verify_traces
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
-from reconvene.verify.report import Report
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -37,32 +35,35 @@ def told() -> list[Told]:
 
 
 @pytest.fixture(scope="module")
-def traces(spark: SparkSession, told: list[Told]) -> Traces:
-    return tell(spark, told)
+def verification(spark: SparkSession, told: list[Told]) -> Iterator[Verification]:
+    with Verification(tell(spark, told)) as verification:
+        yield verification
 
 
-@pytest.fixture(scope="module")
-def local(told: list[Told]) -> dict[str, Report]:
-    return {run.run: verify([History.of(run, rows)]) for run, rows in told}
-
-
-def test_the_reports_are_the_same(spark: SparkSession, traces: Traces, told: list[Told]) -> None:
+def test_the_reports_are_the_same(verification: Verification, told: list[Told]) -> None:
     expected = verify(History.of(run, rows) for run, rows in told)
-    report = verify_traces(spark, traces)
+    report = verification.report()
     assert report.engine == "spark"
     assert structs.replace(report, engine="local") == expected
 
 
-def test_of_runs_too_large_to_be_judged_whole_the_same_checks_fail(traces: Traces, local: dict[str, Report]) -> None:
-    with Verification(traces, judged_rows=0) as verification:
-        judged = {(row.run, row.check): row for row in verification.judged.collect()}
-    for run, report in local.items():
-        for check in report.checks:
-            verdict = judged.get((run, check.id))
+def test_of_runs_too_large_to_be_judged_whole_the_same_checks_fail(
+    verification: Verification, told: list[Told]
+) -> None:
+    judged = {(row.run, row.check): row for row in verification.judge(0).collect()}
+    for run, rows in told:
+        for check in verify([History.of(run, rows)]).checks:
+            verdict = judged.get((run.run, check.id))
             if check.violations:
-                assert verdict is not None, (run, check.id)
+                assert verdict is not None, (run.run, check.id)
                 assert verdict.violations > 0
                 shown = {(witness.node, witness.n) for witness in verdict.witnesses}
-                assert check.violations > 10 or shown & {(w.node, w.n) for w in check.witnesses}, (run, check.id)
+                assert check.violations > 10 or shown & {(w.node, w.n) for w in check.witnesses}, (run.run, check.id)
             elif verdict is not None:
-                assert check.id in GRAPHS, (run, check.id)
+                assert check.id in GRAPHS, (run.run, check.id)
+
+
+def test_nothing_at_all_holds(spark: SparkSession) -> None:
+    run = structs.replace(next(golden())[0], run="nothing")
+    report = verify_traces(spark, tell(spark, [(run, {})]))
+    assert structs.replace(report, engine="local") == verify([History.of(run, {})])

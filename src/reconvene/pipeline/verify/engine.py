@@ -50,8 +50,8 @@ def verify_traces(
 
     A run of more than `judged_rows` rows is judged by an excerpt. `tell` hears what is being done.
     """
-    with plain_errors(), Verification(traces, judged_rows, tell) as verification:
-        return verification.report()
+    with plain_errors(), Verification(traces, tell) as verification:
+        return verification.report(judged_rows)
 
 
 def _certify(traces: "Traces", shapes: DataFrame) -> DataFrame:
@@ -71,9 +71,8 @@ def _union(tables: Iterable[DataFrame], schema: StructType) -> DataFrame:
 class Verification:
     """All checks over traces, step by step. Tables that are used more than once are kept until it is closed."""
 
-    def __init__(self, traces: "Traces", judged_rows: int = JUDGED_ROWS, tell: Tell = lambda text: None) -> None:
+    def __init__(self, traces: "Traces", tell: Tell = lambda text: None) -> None:
         self.traces = traces
-        self._judged_rows = judged_rows
         self._tell = tell
         self._kept: list[DataFrame] = []
 
@@ -100,21 +99,18 @@ class Verification:
         """FOUND, one row of a run and check."""
         return self._keep(_certify(self.traces, self.shapes))
 
-    @cached_property
-    def judged(self) -> DataFrame:
-        """JUDGED, of every run that has a suspect: all checks, or, of one that is too large, the suspect ones."""
-        return self._keep(self._judge())
-
-    def report(self) -> Report:
+    def report(self, judged_rows: int = JUDGED_ROWS) -> Report:
         self._tell("reading configurations")
         runs = self.shapes.count()
         self._tell("proving")
         totals = _totals(self.found.withColumn("violations", F.col("suspects")))
         if not any(suspects for _, suspects in totals.values()):
             return _report(runs, totals, {})
-        return _report(runs, _totals(_instead(self.found, self.judged)), _lowest(violations_of(self.judged)))
+        judged = self._keep(self.judge(judged_rows))
+        return _report(runs, _totals(_instead(self.found, judged)), _lowest(violations_of(judged)))
 
-    def _judge(self) -> DataFrame:
+    def judge(self, judged_rows: int = JUDGED_ROWS) -> DataFrame:
+        """JUDGED, of every run that has a suspect: all checks, or, of one with more rows, the suspect ones."""
         of = F.struct("check", "cases", "suspects")
         suspects = (
             self.found.groupBy("rid")
@@ -125,7 +121,7 @@ class Verification:
             .where(F.size("found") > 0)
         )
         runs = self._keep(self.traces.runs.withColumn("rid", code_name(F.col("run"))).join(suspects, "rid"))
-        is_large = F.col("rows") > self._judged_rows
+        is_large = F.col("rows") > judged_rows
         (row,) = runs.agg(F.count("*").alias("all"), F.count(F.when(is_large, 1)).alias("large")).collect()
         self._tell(f"judging {row['all']} runs")
         small, large = runs.where(~is_large), runs.where(is_large)
