@@ -5,10 +5,12 @@ nothing is wrong, and of all others but those that are too large to be judged wh
 with the number of events or runs.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Verification", "certify_traces", "verify_traces"]
 
-_FAMILIES = (evs, corel, vs)
+_FAMILIES = {"evs": evs, "corel": corel, "isis": vs}
+"""By the layer whose events they are about. The first has something to say of any row."""
 _EVERY_ROW = "evs.1.2"
 """The check that has a case for every row."""
 
@@ -40,7 +43,7 @@ Tell = Callable[[str], None]
 
 def certify_traces(traces: "Traces") -> DataFrame:
     """FOUND, by every certificate, one row of a run and check: what is proven right of each, and what is not."""
-    return _certify(traces, skeletons(traces))
+    return _certify(traces, skeletons(traces), list(_FAMILIES))
 
 
 def verify_traces(
@@ -50,13 +53,27 @@ def verify_traces(
 
     A run of more than `judged_rows` rows is judged by an excerpt. `tell` hears what is being done.
     """
-    with plain_errors(), Verification(traces, tell) as verification:
+    with plain_errors(), _interrupted(spark), Verification(traces, tell) as verification:
         return verification.report(judged_rows)
 
 
-def _certify(traces: "Traces", shapes: DataFrame) -> DataFrame:
+@contextmanager
+def _interrupted(spark: SparkSession) -> Iterator[None]:
+    """Who gives up waiting for an answer, by an interrupt, does not leave a cluster at work on it."""
+    tag = f"reconvene-verify-{uuid4()}"
+    spark.addTag(tag)
+    try:
+        yield
+    except KeyboardInterrupt:
+        spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeTag(tag)
+
+
+def _certify(traces: "Traces", shapes: DataFrame, layers: Iterable[str]) -> DataFrame:
     coded, confs, ends = code_events(traces), confs_of(shapes), ends_of(shapes)
-    found = [family.certify(coded, confs, ends, traces.runs) for family in _FAMILIES]
+    found = [_FAMILIES[layer].certify(coded, confs, ends, traces.runs) for layer in layers]
     return (
         _union([found_of(shapes), *found], FOUND)
         .groupBy("rid", "check")
@@ -95,9 +112,15 @@ class Verification:
         return self._keep(skeletons(self.traces))
 
     @cached_property
+    def layers(self) -> list[str]:
+        """Those that have to be looked at. Most traces have no log or no groups with the filter."""
+        there = {row["layer"] for row in self.traces.events.select("layer").distinct().collect()}
+        return [layer for layer in _FAMILIES if layer == "evs" or layer in there]
+
+    @cached_property
     def found(self) -> DataFrame:
         """FOUND, one row of a run and check."""
-        return self._keep(_certify(self.traces, self.shapes))
+        return self._keep(_certify(self.traces, self.shapes, self.layers))
 
     def report(self, judged_rows: int = JUDGED_ROWS) -> Report:
         self._tell("reading configurations")
@@ -139,7 +162,8 @@ class Verification:
         tables = (code_events(self.traces), confs_of(self.shapes), ends_of(self.shapes))
         coded, confs, ends = (table.join(F.broadcast(rids), "rid", "left_semi") for table in tables)
         return _union(
-            (family.concerned(coded, confs, ends, runs.select(*RUNS.names)) for family in _FAMILIES), CONCERNED
+            (_FAMILIES[layer].concerned(coded, confs, ends, runs.select(*RUNS.names)) for layer in self.layers),
+            CONCERNED,
         )
 
 
