@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from reconvene.pipeline.generate.plan import Flags, Numbers, Plan, Turns
 from reconvene.pipeline.schema import ARROW_EVENTS
 
-__all__ = ["Events", "Section"]
+__all__ = ["Events", "Section", "text"]
 
 _ROUND_NS = 10_000_000
 
@@ -91,7 +91,7 @@ class Events:
         return self._names.take(pa.array(node))
 
     def message(self, sender: Numbers, counter: Numbers) -> pa.Array:
-        return pc.binary_join_element_wise(self.name(sender), "1", _text(counter), ":")
+        return pc.binary_join_element_wise(self.name(sender), "1", text(counter), ":")
 
     def names(self, nodes: list[list[int]]) -> pa.Array:
         return pa.array([[self.plan.name(node) for node in some] for some in nodes], pa.list_(pa.string()))
@@ -109,10 +109,10 @@ class Events:
         plan, turns = self.plan, self.turns
         alone = self.section(turns.starts.astype(np.int64))
         nodes = turns.node[alone.turn]
-        own, members = _text(nodes + 1), self.names([[node] for node in nodes.tolist()])
+        own, members = text(nodes + 1), self.names([[node] for node in nodes.tolist()])
         self.put(alone, "evs", "conf", False, conf=own, conf_kind=pa.repeat("regular", len(nodes)), members=members)
         joining = self.section(turns.starts.astype(np.int64))
-        conf = pc.binary_join_element_wise(own, _text(turns.number[joining.turn]), "+")
+        conf = pc.binary_join_element_wise(own, text(turns.number[joining.turn]), "+")
         kind = pa.repeat("transitional", len(nodes))
         self.put(joining, "evs", "conf", False, conf=conf, conf_kind=kind, members=members, reg=own)
         enter = self.section(turns.enters.astype(np.int64))
@@ -131,11 +131,11 @@ class Events:
         self.put(leave, "evs", "conf", True, conf=conf, conf_kind=kind, members=members, reg=self.conf(leave))
 
     def conf(self, section: Section) -> pa.Array:
-        return _text(self.turns.number[section.turn])
+        return text(self.turns.number[section.turn])
 
     def transitional(self, section: Section) -> pa.Array:
-        return pc.binary_join_element_wise(self.conf(section), _text(self.turns.next_number[section.turn]), "+")
+        return pc.binary_join_element_wise(self.conf(section), text(self.turns.next_number[section.turn]), "+")
 
 
-def _text(numbers: Numbers) -> pa.Array:
+def text(numbers: Numbers) -> pa.Array:
     return pc.cast(pa.array(numbers), pa.string())

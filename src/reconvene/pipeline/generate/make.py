@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from reconvene.errors import Malformed
 from reconvene.pipeline.generate.evs import evs_events, evs_plan
+from reconvene.pipeline.generate.filtered import filtered_events, filtered_plan
 from reconvene.pipeline.generate.log import log_events, log_plan
 from reconvene.pipeline.generate.plan import Plan, Turns
 from reconvene.pipeline.schema import EVENTS, RUNS
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["STACKS", "generate", "write_traces"]
 
 _ROWS_IN_A_TASK = 400_000
-_ROWS_AT_ONCE = 40_000
+_ROWS_AT_ONCE = 100_000
 
 _Planner = Callable[[int, int, int, int, int], Plan]
 _Maker = Callable[[Plan, Turns], pa.RecordBatch]
 
-STACKS: dict[str, tuple[_Planner, _Maker]] = {"evs": (evs_plan, evs_events), "corel": (log_plan, log_events)}
+STACKS: dict[str, tuple[_Planner, _Maker]] = {
+    "evs": (evs_plan, evs_events),
+    "corel": (log_plan, log_events),
+    "filter": (filtered_plan, filtered_events),
+}
 
 
 def generate(
