@@ -28,6 +28,8 @@ _CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
+    # Listing the directories of a thousand runs is no work for a thousand tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
 """Of every session, also one that is connected to."""
 

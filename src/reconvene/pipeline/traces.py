@@ -9,19 +9,26 @@ file and line, and actions on the tables do not fail over their content.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from reconvene.errors import Malformed
 from reconvene.pipeline.columns import runs_table
 from reconvene.pipeline.jsonl import plan_parts, read_jsonl
+from reconvene.pipeline.parquet import Told, is_url, read_events, read_runs
+from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import EVENTS
 from reconvene.trace.events import Run
+from reconvene.trace.finding import find_traces
+from reconvene.trace.parquet_form import is_parquet
 from reconvene.trace.reader import read_run
 from reconvene.trace.writer import RUN_FILE
+from reconvene.verify.quorums import quorum_of
 
 __all__ = ["Traces", "read_traces"]
 
@@ -50,35 +57,74 @@ class Traces:
 
 
 def read_traces(spark: SparkSession, paths: Sequence[str | Path]) -> Traces:
-    """All traces at these paths: trace directories, directories of them, and Parquet forms. May raise Malformed."""
-    directories = _trace_directories(paths)
-    runs = [read_run(directory) for directory in directories]
-    _check_names([(run.run, str(directory)) for directory, run in zip(directories, runs, strict=True)])
-    events = _directories(spark, list(zip(directories, runs, strict=True)))
+    """All traces at these paths: trace directories, Parquet forms, directories of either, and URLs of Parquet forms.
+
+    A trace that is named twice is read once; two with one name are refused. May raise Malformed.
+    """
+    directories, roots = _find(paths)
+    if not directories and not roots:
+        raise Malformed("no trace is named; expected trace directories or Parquet forms")
+    traces = [(directory, read_run(directory)) for directory in directories]
+    in_directories = [Told(run, str(directory / RUN_FILE)) for directory, run in traces]
+    in_parquet = [told for root in roots for told in read_runs(spark, root)]
+    runs = in_directories + in_parquet
+    _check_names(runs)
+    tables: list[DataFrame] = []
+    kept: list[DataFrame] = []
+    if in_parquet:
+        tables.append(read_events(spark, roots, [told.run for told in in_parquet]))
+    if in_directories:
+        kept.append(_read_directories(spark, traces))
+        tables.append(kept[0].select(EVENTS.fieldNames()))
+    events = reduce(DataFrame.union, tables)
+    _check_quorums(runs, events)
     return Traces(
-        runs=spark.createDataFrame(runs_table(runs)), events=events.select(EVENTS.fieldNames()), kept=(events,)
+        runs=spark.createDataFrame(runs_table([told.run for told in runs])), events=events, kept=tuple(kept)
     )
 
 
-def _trace_directories(paths: Iterable[str | Path]) -> list[Path]:
-    """Those that the paths name or hold. One that is named twice is read once."""
+def _find(paths: Iterable[str | Path]) -> tuple[list[Path], list[str]]:
+    """Trace directories and Parquet forms, as the paths name or hold them."""
     found: dict[Path, Path] = {}
-    for path in map(Path, paths):
-        inside = [] if (path / RUN_FILE).exists() or not path.is_dir() else sorted(path.glob(f"*/{RUN_FILE}"))
-        for directory in [file.parent for file in inside] or [path]:
+    urls: dict[str, None] = {}
+    for path in paths:
+        if is_url(str(path)):
+            urls[str(path)] = None
+            continue
+        for directory in find_traces(Path(path)):
             found.setdefault(directory.resolve(), directory)
-    return list(found.values())
+    forms = [str(directory) for directory in found.values() if is_parquet(directory)]
+    return [directory for directory in found.values() if not is_parquet(directory)], [*forms, *urls]
 
 
-def _check_names(named: Iterable[tuple[str, str]]) -> None:
+def _check_names(runs: Iterable[Told]) -> None:
     places: dict[str, str] = {}
-    for name, place in named:
-        other = places.setdefault(name, place)
-        if other != place:
-            raise Malformed(f"{place}: its run is {name!r}, and so is that of {other}; expected one run of a name")
+    for told in runs:
+        other = places.setdefault(told.run.run, told.place)
+        if other != told.place:
+            raise Malformed(
+                f"{told.place}: its run is {told.run.run!r}, and so is that of {other}; expected one of a name"
+            )
 
 
-def _directories(spark: SparkSession, traces: list[tuple[Path, Run]]) -> DataFrame:
+def _check_quorums(runs: Iterable[Told], events: DataFrame) -> None:
+    """Where the log's liveness is judged, it has to be known which sets of nodes are a quorum."""
+    unknown: dict[str, str] = {}
+    for told in runs:
+        try:
+            if told.run.settled:
+                quorum_of(told.run)
+        except Malformed as error:
+            unknown[told.run.run] = f"{told.place}: {error}"
+    if unknown:
+        of_log = events.where(F.col("run").isin(*unknown) & (F.col("layer") == "corel"))
+        with plain_errors():
+            found = of_log.orderBy("run").select("run").head()
+        if found is not None:
+            raise Malformed(unknown[found["run"]])
+
+
+def _read_directories(spark: SparkSession, traces: list[tuple[Path, Run]]) -> DataFrame:
     try:
         return read_jsonl(spark, plan_parts(traces))
     except Malformed as error:

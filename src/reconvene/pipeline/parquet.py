@@ -1,0 +1,257 @@
+"""The Parquet form of traces into a table.
+
+Given: directories of the form, on a file system that driver and executors share, or URLs that Spark can read.
+Promised: the events as `EVENTS` says; what can't be judged is refused by file and row, as
+`reconvene.trace.parquet` refuses it without Spark.
+
+One pass looks at everything: it gives, for each file and node, the first row that is no event, the first row of the
+node's history, and the range of its numbers. Only what is suspect of that, and who is spread over several files,
+comes to the driver.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from reconvene.errors import Malformed
+from reconvene.pipeline.refusals import plain_errors
+from reconvene.pipeline.schema import FIELDS, RUNS
+from reconvene.pipeline.shapes import misshapen
+from reconvene.trace.events import Run
+from reconvene.trace.parquet import list_runs, no_order, problem_of, row_of, run_of
+from reconvene.trace.parquet_form import EVENTS_DIR, RUNS_DIR, name_of
+from reconvene.trace.reader import BadLine, find_start
+
+__all__ = ["Told", "read_events", "read_runs"]
+
+_STORED = T.StructType([*FIELDS, T.StructField("run", T.StringType())])
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A run, and which file or directory tells of it."""
+
+    run: Run
+    place: str
+
+
+def is_url(root: str) -> bool:
+    return "://" in root
+
+
+def read_runs(spark: SparkSession, root: str) -> list[Told]:
+    """The runs of one directory or URL. May raise Malformed."""
+    if not is_url(root):
+        return [Told(listed.run, str(listed.told_by)) for listed in list_runs(Path(root))]
+    table = spark.read.schema(RUNS).parquet(f"{root.rstrip('/')}/{RUNS_DIR}")
+    with plain_errors():
+        rows = table.select("*", F.col("_metadata.file_path").alias("file")).collect()
+    told = []
+    for row in rows:
+        document = row.asDict()
+        file = _shown(document.pop("file"))
+        told.append(Told(run_of(file, document), file))
+    if not told:
+        raise Malformed(f"{root}: has no runs; expected a table of them in {RUNS_DIR}")
+    return told
+
+
+def read_events(spark: SparkSession, roots: Sequence[str], runs: Sequence[Run]) -> DataFrame:
+    """The events of these directories and URLs, which are of these runs. May raise Malformed."""
+    raw = reduce(DataFrame.union, (_raw(spark, root) for root in roots))
+    with plain_errors():
+        spread = _survey(spark, raw, runs)
+        if not spread:
+            return raw.select("run", F.col("row").alias("place"), *FIELDS.fieldNames())
+        return _placed(spark, raw, spread)
+
+
+def _raw(spark: SparkSession, root: str) -> DataFrame:
+    """Events as they are stored, with the file and the row."""
+    where = f"{root.rstrip('/')}/{EVENTS_DIR}" if is_url(root) else str(Path(root).absolute() / EVENTS_DIR)
+    # A name is a name, whatever is in it, and no pattern.
+    stored = spark.read.schema(_STORED).option("__globPaths__", "false").parquet(where)
+    return stored.select(
+        "run",
+        *FIELDS.fieldNames(),
+        F.col("_metadata.file_path").alias("file"),
+        F.col("_metadata.row_index").alias("row"),
+    )
+
+
+def _begins() -> Column:
+    """Rows among which a node's history begins, as `find_start` looks for it …"""
+    return (F.col("layer") == "evs") & ~F.col("conf_kind").eqNullSafe("hidden")
+
+
+def _is_start() -> Column:
+    """… and whether it may begin so."""
+    return (F.col("kind") == "conf") & ~F.col("conf_kind").eqNullSafe("transitional")
+
+
+def _survey(spark: SparkSession, raw: DataFrame, runs: Sequence[Run]) -> list["_Piece"]:
+    """Refuses what can't be judged; gives the pieces of those nodes that are spread over several files."""
+    pieces = (
+        raw.groupBy("file", "run", "node")
+        .agg(
+            F.min("n").alias("low"),
+            F.max("n").alias("high"),
+            F.min("row").alias("first"),
+            F.max("row").alias("last"),
+            F.min(F.when(misshapen(), F.col("row"))).alias("bad"),
+            # One number, so that the aggregate needs no room for strings: twice the row, and 1 if it is wrong.
+            F.min(F.when(_begins(), F.col("row") * 2 + F.when(_is_start(), 0).otherwise(1))).alias("start"),
+        )
+        .persist(StorageLevel.MEMORY_AND_DISK)
+    )
+    try:
+        _refuse_bad(raw, pieces)
+        _refuse_strangers(spark, raw, pieces, runs)
+        return _order(spark, raw, pieces)
+    finally:
+        pieces.unpersist()
+
+
+def _refuse_bad(raw: DataFrame, pieces: DataFrame) -> None:
+    found = pieces.where("bad IS NOT NULL").orderBy("file", "bad").select("file", "bad").head()
+    if found is not None:
+        row = _row_at(raw, found["file"], found["bad"])
+        raise Malformed(f"{_shown(found['file'])}: row {found['bad'] + 1}: {problem_of(row)}")
+
+
+def _refuse_strangers(spark: SparkSession, raw: DataFrame, pieces: DataFrame, runs: Sequence[Run]) -> None:
+    """Events of a run or a node that the runs do not name, and runs without events."""
+    named = pa.table({"run": [run.run for run in runs], "nodes": [run.nodes for run in runs]})
+    known = F.broadcast(spark.createDataFrame(named))
+    joined = pieces.join(known, "run", "left")
+    found = (
+        joined.where(~F.coalesce(F.array_contains("nodes", F.col("node")), F.lit(False)))
+        .orderBy("file", "first")
+        .head()
+    )
+    if found is not None and found["nodes"] is None:
+        raise Malformed(f"{_shown(found['file'])}: {RUNS_DIR} has no run {found['run']!r}; expected a row for it")
+    if found is not None:
+        raise Malformed(
+            f"{_shown(found['file'])}: row {found['first'] + 1}: `node` is {found['node']};"
+            f" the run's nodes are {', '.join(found['nodes'])}"
+        )
+    lacking = known.join(pieces.select("run").distinct(), "run", "left_anti").select("run").orderBy("run").collect()
+    if lacking:
+        # A run in which nothing happened has a directory, and a file without rows.
+        there = {name_of(part) for file in raw.inputFiles() for part in _shown(file).split("/")}
+        for (name,) in lacking:
+            if name not in there:
+                raise Malformed(f"{EVENTS_DIR} has nothing of the run {name!r}; expected a directory for it")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A node's rows in one file."""
+
+    file: str
+    run: str
+    node: str
+    low: int
+    high: int
+    first: int
+    last: int
+    start: int | None
+    base: int | None = None
+    """What is added to a row's number to give its place; None: its place is its `n`."""
+
+
+_PIECE = ("file", "run", "node", "low", "high", "first", "last", "start")
+
+
+def _order(spark: SparkSession, raw: DataFrame, pieces: DataFrame) -> list[_Piece]:
+    """Whether each node's history has its start; and the pieces of those that are in several files, with places."""
+    counted = pieces.withColumn("files", F.count("*").over(Window.partitionBy("run", "node")))
+    wrong = counted.where("files = 1 AND start % 2 = 1").orderBy("file", "start").select("file", "start").head()
+    if wrong is not None:
+        raise _no_start(raw, wrong["file"], wrong["start"] // 2)
+    rows = counted.where("files > 1").select(*_PIECE).collect()
+    found = [_Piece(*row) for row in rows]
+    found.sort(key=lambda piece: (piece.run, piece.node, piece.low, piece.high, piece.file))
+    placed: list[_Piece] = []
+    overlapping: list[_Piece] = []
+    for _, group in groupby(found, key=lambda piece: (piece.run, piece.node)):
+        of_node = list(group)
+        if any(one.high >= other.low for one, other in pairwise(of_node)):
+            overlapping += of_node
+            continue
+        start = next((piece for piece in of_node if piece.start is not None), None)
+        if start is not None and start.start is not None and start.start % 2:
+            raise _no_start(raw, start.file, start.start // 2)
+        base = 0
+        for piece in of_node:
+            placed.append(replace(piece, base=base))
+            base += piece.last + 1
+    if overlapping:
+        _check_by_number(spark, raw, overlapping)
+    return placed + overlapping
+
+
+def _check_by_number(spark: SparkSession, raw: DataFrame, pieces: Sequence[_Piece]) -> None:
+    """Of nodes whose order is that of `n`: no number twice, and the start first."""
+    nodes = sorted({(piece.run, piece.node) for piece in pieces})
+    rows = raw.join(
+        F.broadcast(spark.createDataFrame(nodes, "run string, node string")), ["run", "node"], "left_semi"
+    )
+    twice = rows.groupBy("run", "node", "n").agg(
+        F.count("*").alias("rows"), F.max(F.struct("file", "row")).alias("at")
+    )
+    found = twice.where("rows > 1").orderBy("run", "node", "n").head()
+    if found is not None:
+        at = found["at"]
+        raise Malformed(f"{_shown(at['file'])}: row {at['row'] + 1}: {no_order(found['node'], found['n'])}")
+    first = (
+        rows.where(_begins())
+        .groupBy("run", "node")
+        .agg(F.min_by(F.struct("file", "row", _is_start().alias("fine")), "n").alias("at"))
+    )
+    wrong = first.where("NOT at.fine").orderBy("run", "node").select("at.file", "at.row").head()
+    if wrong is not None:
+        raise _no_start(raw, wrong["file"], wrong["row"])
+
+
+def _no_start(raw: DataFrame, file: str, row: int) -> Malformed:
+    try:
+        find_start([row_of(_row_at(raw, file, row))])
+    except BadLine as bad:
+        return Malformed(f"{_shown(file)}: row {row + 1}: {bad.problem}")
+    raise AssertionError("the expression and find_start agree on what a start is")
+
+
+def _row_at(raw: DataFrame, file: str, row: int) -> dict[str, Any]:
+    found = raw.where((F.col("file") == file) & (F.col("row") == row)).select(*FIELDS.fieldNames()).head()
+    assert found is not None, "it was there a moment ago"
+    return found.asDict()
+
+
+def _placed(spark: SparkSession, raw: DataFrame, pieces: Iterable[_Piece]) -> DataFrame:
+    """Events of which some nodes' are in several files."""
+    table = spark.createDataFrame(
+        [(piece.file, piece.node, piece.base, True) for piece in pieces],
+        "file string, node string, base long, spread boolean",
+    )
+    by_piece = F.coalesce(F.col("base") + F.col("row"), F.col("n"))
+    place = F.when(F.col("spread"), by_piece).otherwise(F.col("row"))
+    return raw.join(F.broadcast(table), ["file", "node"], "left").select(
+        "run", place.alias("place"), *FIELDS.fieldNames()
+    )
+
+
+def _shown(file: str) -> str:
+    """A file's URL as people name it."""
+    return unquote(file.removeprefix("file://")) if file.startswith("file:/") else file

@@ -1,0 +1,79 @@
+"""The rules of `reconvene.trace.shapes.check_row`, as an expression over the columns of events.
+
+The rules are a table, looked up for each row: an expression that spells them all out is too large for the JVM to
+compile, and twenty times slower.
+"""
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from reconvene.trace.parquet_form import ALWAYS
+from reconvene.trace.shapes import CONF_KINDS, REQUIRED, SERVICES
+
+__all__ = ["misshapen"]
+
+_FIELDS = sorted({name for kinds in REQUIRED.values() for fields in kinds.values() for name in fields})
+_BITS = {name: 1 << place for place, name in enumerate(_FIELDS)}
+"""A field that an event has to have, in the number that stands for its kind's rules. Above them:"""
+_INC, _SERVICE, _CONF_KIND, _POS, _LABEL = (1 << len(_FIELDS) + place for place in range(5))
+
+
+def misshapen() -> Column:
+    """True where an event lacks something that its kind has, or has something that no event has; else false."""
+    rules = F.element_at(_table(), F.concat(F.col("layer"), F.lit("/"), F.col("kind")))
+    wrong = [
+        *(F.col(name).isNull() for name in ALWAYS),
+        rules.isNull(),
+        rules.bitwiseAND(_present().bitwiseXOR(F.lit(sum(_BITS.values())))) != 0,
+        _asks(rules, _INC) & (F.col("inc") < 1),
+        _asks(rules, _SERVICE) & ~F.col("service").isin(*SERVICES),
+        _asks(rules, _CONF_KIND) & (~F.col("conf_kind").isin(*CONF_KINDS) | _lacks_reg()),
+        _asks(rules, _POS) & (F.col("pos") < 0),
+        _asks(rules, _LABEL) & _foreign_label(),
+        *_holes(),
+    ]
+    # What is null here is a comparison with a field that need not be there.
+    return reduce(or_, (F.coalesce(each, F.lit(False)) for each in wrong))
+
+
+def _table() -> Column:
+    """By layer and kind, the number that stands for the rules."""
+    found: list[Column] = []
+    for layer, kinds in REQUIRED.items():
+        for kind, fields in kinds.items():
+            rules = sum(_BITS[name] for name in fields)
+            if (layer, kind) != ("isis", "establish"):
+                rules |= _INC
+                rules |= _SERVICE if (layer, kind) in (("evs", "send"), ("evs", "deliver")) else 0
+                rules |= _SERVICE | _LABEL if layer == "isis" else _POS if layer == "corel" else 0
+            rules |= _CONF_KIND if (layer, kind) == ("evs", "conf") else 0
+            found += [F.lit(f"{layer}/{kind}"), F.lit(rules)]
+    return F.create_map(*found)
+
+
+def _present() -> Column:
+    """The bits of the fields that the event has."""
+    return reduce(Column.__add__, (F.col(name).isNotNull().cast("int") * bit for name, bit in _BITS.items()))
+
+
+def _asks(rules: Column, rule: int) -> Column:
+    return rules.bitwiseAND(F.lit(rule)) != 0
+
+
+def _lacks_reg() -> Column:
+    return (F.col("conf_kind") == "transitional") & F.col("reg").isNull()
+
+
+def _foreign_label() -> Column:
+    home = F.concat(F.col("node"), F.lit(":"), F.col("inc").cast("string"), F.lit(":"))
+    number = F.substr(F.col("label"), F.length(home) + 1)
+    return ~(F.startswith(F.col("label"), home) & F.rlike(number, F.lit(r"^\p{Nd}+$")))
+
+
+def _holes() -> list[Column]:
+    """A list with a null in it. Looking for a value that is not there gives null then, and false otherwise."""
+    lists = (("members", F.lit("")), ("dests", F.lit("")), ("ts", F.lit(-(2**63)).cast("long")))
+    return [F.array_contains(name, value).isNull() & F.col(name).isNotNull() for name, value in lists]

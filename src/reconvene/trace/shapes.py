@@ -1,0 +1,117 @@
+"""Which fields an event of each layer and kind has, and what is wrong with a row that lacks them."""
+
+from msgspec import UNSET
+
+from reconvene.trace.events import Row
+
+__all__ = ["CONF_KINDS", "REQUIRED", "SERVICES", "check_row"]
+
+CONF_KINDS = frozenset({"regular", "transitional", "hidden"})
+SERVICES = frozenset({"fifo", "causal", "agreed", "safe"})
+_EVS = {
+    "conf": ("conf", "conf_kind", "members"),
+    "send": ("conf", "msg", "service"),
+    "deliver": ("conf", "msg", "sender", "service"),
+    "fail": ("conf",),
+    "stop": ("conf",),
+}
+_ESTABLISH = ("primary", "conf", "members")
+_LOG = {
+    "accept": ("msg",),
+    "log": ("msg", "ts"),
+    "yellow": ("msg",),
+    "red": ("msg",),
+    "green": ("msg", "pos"),
+    "attempt": _ESTABLISH,
+    "commit": _ESTABLISH,
+    "establish": _ESTABLISH,
+    "adopt": ("primary",),
+    "snapshot": ("pos",),
+}
+_FILTER = {
+    "view": ("group", "label", "view", "members", "primary", "conf"),
+    "cast": ("group", "label", "view", "msg", "service"),
+    "deliver": ("group", "label", "view", "msg", "sender", "service"),
+    "stop": ("group", "label", "view"),
+}
+
+REQUIRED = {"evs": _EVS, "corel": _LOG, "isis": {**_FILTER, "establish": _ESTABLISH}}
+"""By layer and kind: the fields that such an event has."""
+
+
+def check_row(row: Row) -> str | None:
+    """What is wrong with this row's shape, if anything is."""
+    if row.layer == "evs":
+        return _check_evs(row)
+    if row.layer == "corel":
+        return _check_log(row)
+    if row.layer != "isis":
+        return f"`layer` is {row.layer!r}; expected evs, corel or isis"
+    if row.kind == "establish":
+        return _missing(row, _ESTABLISH)
+    return _check_filter(row)
+
+
+def _check_log(row: Row) -> str | None:
+    required = _LOG.get(row.kind)
+    if required is None:
+        return f"`kind` is {row.kind!r}; expected {', '.join(_LOG)}"
+    problem = _missing(row, required)
+    if problem is not None:
+        return problem
+    if row.inc < 1:
+        return "`inc` expected to be 1 or more"
+    if row.pos is not UNSET and row.pos < 0:
+        return f"`pos` is {row.pos}; expected 0 or more"
+    return None
+
+
+def _check_filter(row: Row) -> str | None:
+    """Of the layer `isis`, the events of groups with the filter."""
+    required = _FILTER.get(row.kind)
+    if required is None:
+        return f"`kind` is {row.kind!r}; expected {', '.join(_FILTER)}"
+    problem = _missing(row, required)
+    if problem is not None:
+        return problem
+    if row.inc < 1:
+        return "`inc` expected to be 1 or more"
+    if row.service is not UNSET and row.service not in SERVICES:
+        return f"`service` is {row.service!r}; expected {', '.join(sorted(SERVICES))}"
+    home = f"{row.node}:{row.inc}:"
+    # A process is of one incarnation of one node: that is how it is known whose failure ends it.
+    if row.label is UNSET or not row.label.startswith(home) or not row.label[len(home) :].isdecimal():
+        return f"`label` is {row.label!r}; expected a process of this node and incarnation, {home}NUMBER"
+    return None
+
+
+def _check_evs(row: Row) -> str | None:
+    kind = row.kind
+    # Deliveries are most of every trace: they are looked at first, and by name.
+    if kind == "deliver":
+        if row.conf is UNSET or row.msg is UNSET or row.sender is UNSET or row.service not in SERVICES:
+            return _missing(row, _EVS[kind]) or f"`service` is {row.service!r}; expected a service"
+        return None if row.inc > 0 else "`inc` expected to be 1 or more"
+    required = _EVS.get(kind)
+    if required is None:
+        return f"`kind` is {kind!r}; expected {', '.join(_EVS)}"
+    problem = _missing(row, required)
+    if problem is not None:
+        return problem
+    if row.inc < 1:
+        return "`inc` expected to be 1 or more"
+    if kind == "send" and row.service not in SERVICES:
+        return f"`service` is {row.service!r}; expected {', '.join(sorted(SERVICES))}"
+    if kind == "conf":
+        if row.conf_kind not in CONF_KINDS:
+            return f"`conf_kind` is {row.conf_kind!r}; expected {', '.join(sorted(CONF_KINDS))}"
+        if row.conf_kind == "transitional":
+            return _missing(row, ("reg",))
+    return None
+
+
+def _missing(row: Row, fields: tuple[str, ...]) -> str | None:
+    for field in fields:
+        if getattr(row, field) is UNSET:
+            return f"`{field}` is missing; a {row.kind} event has it"
+    return None
