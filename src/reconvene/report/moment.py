@@ -134,7 +134,8 @@ def around(source: EventSource, node: str, n: int, detail: str = "", layer: str 
     found = source.named([(node, n)])
     if not found:
         raise Malformed(f"{source.run}: no event {n} of node {node}")
-    focus = found[0]
+    # Where two events have one number, which is a violation, it shows at the later one.
+    focus = max(found, key=lambda placed: placed.place)
     layer = layer or focus.row.layer
     others = list(dict.fromkeys((name, int(number)) for name, number in _EVENT.findall(detail)))[:20]
     named = [placed for placed in source.named(others) if (placed.row.node, placed.row.n) != (node, n)]
