@@ -21,6 +21,8 @@ BENCHES: dict[str, str] = {
     "reconfiguration": "the same with real processes on a real network (on this machine)",
     "rejoin": "from a heal to all green by red messages; disk, memory and start-up of a long log (on this machine)",
     "scaling": "throughput and processor time by the number of sites, and where it goes (on this machine)",
+    "spark-log": "the log through Spark, out of it and into it, beside the Python client (on this machine)",
+    "spark-verify": "events verified a second on Spark, by size, runs and cores (on this machine; half an hour)",
 }
 """Name and what it measures."""
 
@@ -45,7 +47,7 @@ _NEEDS = {
 
 
 def load(name: str) -> Callable[[Settings], Outcome]:
-    run: Callable[[Settings], Outcome] = import_module(f"reconvene.bench.{name}").run
+    run: Callable[[Settings], Outcome] = import_module(f"reconvene.bench.{name.replace('-', '_')}").run
     return run
 
 

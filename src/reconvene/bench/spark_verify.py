@@ -112,8 +112,8 @@ def _tell_points(outcome: Outcome, found: dict[_Point, Measured], local: dict[in
         ])  # fmt: skip
     for events, (seconds, peak) in local.items():
         outcome.add(f"verify {events:,} events in 1 runs, 1 cores", "local", events / seconds, "events/s")
-        rate = number(events / seconds)
-        lines.append([f"{events:,}", "1", "1 (local engine)", number(seconds), rate, "", number(peak), "", ""])
+        shown = number(seconds), number(events / seconds)
+        lines.append([f"{events:,}", "1", "1 (local engine)", *shown, "", number(peak), "", ""])
     columns = ("events", "runs", "cores", "s", "events/s", "windows", "JVM MB", "worker MB", "")
     outcome.tables.append(Table.of("verify on Spark, session start excluded", columns, lines))
 
