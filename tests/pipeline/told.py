@@ -34,10 +34,9 @@ def tell(spark: SparkSession, told: Iterable[Told]) -> Traces:
             for mine in rows.values()
             if mine
         ]
-    return Traces(
-        runs=spark.createDataFrame(runs_table(runs)),
-        events=spark.createDataFrame(pa.Table.from_batches(batches, schema=ARROW_EVENTS)),
-    )
+    # Each batch would be a partition, and so a task of every scan.
+    events = pa.Table.from_batches(batches, schema=ARROW_EVENTS).combine_chunks()
+    return Traces(runs=spark.createDataFrame(runs_table(runs)), events=spark.createDataFrame(events))
 
 
 def golden() -> Iterator[Told]:
