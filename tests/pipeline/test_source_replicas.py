@@ -131,7 +131,7 @@ def test_a_read_goes_on_where_a_replica_dies_or_lags(cluster: LocalCluster) -> N
     wait_green(cluster, "ac", len(rows))
 
 
-def test_pending_messages_of_a_minority(cluster: LocalCluster) -> None:
+def test_pending_messages_of_a_minority(cluster: LocalCluster, caplog: pytest.LogCaptureFixture) -> None:
     cluster.partition([["a", "b"], ["c"]])
     cluster.wait_for()
     try:
@@ -144,13 +144,18 @@ def test_pending_messages_of_a_minority(cluster: LocalCluster) -> None:
         whole = read_batch(addresses(cluster), tentative="true")
         assert (whole[-21]["id"], whole[-21]["color"]) == (ordered[0], "green")
         assert whole[-20:] == rows
+        assert "not ordered" not in caplog.text
+        append(cluster, "c", [bytes(1_000)] * 2_000, ordered=False)
+        some = read_batch(addresses(cluster), tentative="true", startingPosition="latest")
+        assert some[:20] == rows
+        assert f"site c has 2020 messages that are not ordered: it listed the first {len(some)}" in caplog.text
         # In the majority they are not known.
         assert read_batch(addresses(cluster, "ab"), tentative="true", startingPosition="latest") == []
     finally:
         cluster.heal()
         cluster.wait_for([cluster.names], 30)
-    wait_green(cluster, "abc", len(whole))
-    assert [row["id"] for row in read_batch(addresses(cluster), startingPosition=len(whole) - 20)] == ids
+    wait_green(cluster, "abc", len(whole) + 2_000)
+    assert [row["id"] for row in read_batch(addresses(cluster), startingPosition=len(whole) - 20)][:20] == ids
     assert read_batch(addresses(cluster), tentative="true", startingPosition="latest") == []
 
 

@@ -1,5 +1,6 @@
 """`spark.read.format("reconvene")`: what is in the log now, or between two positions."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
@@ -11,10 +12,12 @@ from reconvene.pipeline.source.clock import Clock, ClockState
 from reconvene.pipeline.source.options import parse_options
 from reconvene.pipeline.source.ranges import clock_at, first_position, last_position, make_plan, partitions_of
 from reconvene.pipeline.source.reading import LogPartition, check_schema, read_partition
-from reconvene.pipeline.source.replicas import Replicas
+from reconvene.pipeline.source.replicas import Replicas, Survey
 from reconvene.pipeline.source.rows import Run, run_of
 
 __all__ = ["BatchReader", "tentative_runs"]
+
+_log = logging.getLogger("reconvene.source")
 
 
 class BatchReader(DataSourceReader):
@@ -37,12 +40,23 @@ class BatchReader(DataSourceReader):
             plan = make_plan(replicas, options, start, stop, clock, counters=counters)
             found: list[InputPartition] = list(partitions_of(options, plan, start))
         if options.tentative:
+            _complain(survey, pending)
             runs = tuple(tentative_runs(pending.values(), counters, plan.clock))
             found.append(LogPartition(len(found), (), runs))
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_partition(self._options, self._schema, partition, patient=False)
+
+
+def _complain(survey: Survey, pending: Mapping[str, list[Entry]]) -> None:
+    for standing in survey.standings:
+        listed = len(pending.get(standing.site, ()))
+        if listed < standing.pending:
+            _log.warning(
+                "site %s has %d messages that are not ordered: it listed the first %d", standing.site,
+                standing.pending, listed,
+            )  # fmt: skip
 
 
 def tentative_runs(pending: Iterable[list[Entry]], counters: Mapping[str, int], clock: ClockState) -> Iterator[Run]:
