@@ -1,13 +1,14 @@
 """One seed of a campaign: its scenario run and its trace verified."""
 
 import traceback
+from collections.abc import Callable
 from time import process_time
 
 from msgspec import Struct
 
 from reconvene.campaign.ledger import Ledger
 from reconvene.sim.profiles import random_scenario
-from reconvene.sim.runner import Runner
+from reconvene.sim.runner import Result, Runner
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
@@ -39,7 +40,9 @@ class Outcome(Struct, kw_only=True):
     cpu_s: float = 0.0
     cases: dict[str, int] = {}
     violations: dict[str, list[str]] = {}
-    """Witnesses of each check that does not hold."""
+    """Witnesses of each check that does not hold …"""
+    violated: int = 0
+    """… and how many violations were counted."""
     coverage: list[tuple[str, str, int]] = []
     """Step of the protocol, kind of fault, how often one met the other."""
     error: str | None = None
@@ -50,8 +53,14 @@ class Outcome(Struct, kw_only=True):
         return self.error is None and not self.violations
 
 
-def run_seed(profile: str, seed: int) -> Outcome:
-    scenario = random_scenario(seed, profile)
+def run_seed(
+    profile: str, seed: int, nodes: int | None = None, keep: Callable[[Result], None] | None = None
+) -> Outcome:
+    """Runs and judges one seed; `nodes` fixes the size that it would draw. `keep` gets the run before it is judged.
+
+    What `keep` raises is raised; anything else that goes wrong is what came of the seed.
+    """
+    scenario = random_scenario(seed, profile, nodes)
     outcome = Outcome(
         profile=profile, seed=seed, nodes=len(scenario.nodes), order=scenario.order, stack=scenario.stack
     )
@@ -61,11 +70,15 @@ def run_seed(profile: str, seed: int) -> Outcome:
         ledger = Ledger(runner.cluster) if scenario.stack == "corel" else None
         result = runner.run()
         problems = [] if ledger is None else ledger.problems(scenario.quorum)
-        report = verify([History.of(result.meta, result.rows)])
     except Exception:
         # A broken invariant is a finding like a violation: the campaign goes on and names the seed.
-        outcome.error = traceback.format_exc(limit=-4)
-        return outcome
+        return _ended(outcome, start)
+    if keep is not None:
+        keep(result)
+    try:
+        report = verify([History.of(result.meta, result.rows)])
+    except Exception:
+        return _ended(outcome, start)
     outcome.cpu_s = round(process_time() - start, 3)
     outcome.events = result.events
     outcome.messages = result.messages
@@ -77,10 +90,18 @@ def run_seed(profile: str, seed: int) -> Outcome:
         for check in report.checks
         if check.violations
     }
+    outcome.violated = sum(check.violations for check in report.checks) + len(problems)
     if ledger is not None:
         outcome.accepted, outcome.ordered = ledger.accepted, ledger.ordered
         outcome.cases[LEDGER] = ledger.cases
         if problems:
             outcome.violations[LEDGER] = problems
     outcome.coverage = [(step, kind, count) for (step, kind), count in sorted(result.coverage.items())]
+    return outcome
+
+
+def _ended(outcome: Outcome, start: float) -> Outcome:
+    """By the exception that is being handled."""
+    outcome.error = traceback.format_exc(limit=-4)
+    outcome.cpu_s = round(process_time() - start, 3)
     return outcome

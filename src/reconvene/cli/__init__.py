@@ -24,6 +24,7 @@ COMMANDS = (
     ("sim", "reconvene.cli.sim", "sim_command"),
     ("verify", "reconvene.cli.verify", "verify_command"),
     ("trace", "reconvene.cli.trace", "trace_app"),
+    ("campaign", "reconvene.cli.campaign", "campaign_command"),
     ("analyze", "reconvene.cli.analyze", "analyze_command"),
     ("pipeline", "reconvene.cli.pipeline", "pipeline_app"),
     ("bench", "reconvene.cli.bench", "bench_command"),

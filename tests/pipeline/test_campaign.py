@@ -1,0 +1,204 @@
+"""A campaign's seeds as Spark tasks: what comes of them is what comes of them alone, and it goes on where it was."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from reconvene.campaign.directory import CampaignDirectory, Settings
+from reconvene.campaign.seeds import Outcome, run_seed
+from reconvene.campaign.totals import add_up, failing
+from reconvene.cli import main
+from reconvene.core.order.atop import Atop
+from reconvene.errors import Malformed, Unavailable
+from reconvene.pipeline.campaign import run_campaign
+from reconvene.sim.profiles import random_scenario
+from reconvene.sim.runner import Result, run_scenario
+from reconvene.trace.parquet import read_parquet_runs
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+# Executors need not find the tests: what is planted travels to them.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+
+SEEDS = [("chaos", 32), ("chaos", 33), ("log", 1)]
+NODES = 3
+
+
+@contextlib.contextmanager
+def planted() -> Iterator[None]:
+    """The first member does not wait for the lowest place."""
+    horizon = Atop._horizon
+
+    def hasty(self: Any) -> int:
+        return sorted(self._places)[1] if self.rank == 0 and len(self._places) > 1 else horizon(self)
+
+    Atop._horizon = hasty  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Atop._horizon = horizon  # type: ignore[method-assign]
+
+
+def run_planted(
+    profile: str, seed: int, nodes: int | None = None, keep: Callable[[Result], None] | None = None
+) -> Outcome:
+    with planted():
+        return run_seed(profile, seed, nodes, keep)
+
+
+def same(outcome: Outcome) -> Outcome:
+    """Without what differs from one time to the next."""
+    return msgspec.structs.replace(outcome, cpu_s=0.0)
+
+
+def campaign(root: Path, nodes: int | None = NODES) -> CampaignDirectory:
+    directory = CampaignDirectory(root)
+    directory.open(Settings(nodes=nodes))
+    return directory
+
+
+def command(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["campaign", *map(str, arguments)])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign of the first two seeds that was cut off and then grew."""
+    root = tmp_path_factory.mktemp("campaign") / "made by it"
+    run_campaign(spark, campaign(root), SEEDS[:2], nodes=NODES)
+    first = root / "outcomes" / "chaos" / "32.json"
+    at = first.stat().st_mtime_ns
+    # As a kill leaves the second: a trace, and no outcome.
+    (root / "outcomes" / "chaos" / "33.json").unlink()
+    (root / "outcomes" / "chaos" / ".half.tmp").write_text("{")
+    heard: list[Outcome] = []
+    run_campaign(spark, campaign(root), SEEDS, nodes=NODES, progress=heard.append)
+    assert sorted((outcome.profile, outcome.seed) for outcome in heard) == SEEDS[1:]
+    assert first.stat().st_mtime_ns == at, "what is done is not run again"
+    return root
+
+
+def test_outcomes_and_traces_are_those_of_the_seeds_alone(done: Path) -> None:
+    directory = campaign(done)
+    assert [same(outcome) for outcome in directory.outcomes(SEEDS)] == [
+        same(run_seed(profile, seed, NODES)) for profile, seed in SEEDS
+    ]
+    results = [run_scenario(random_scenario(seed, profile, NODES)) for profile, seed in SEEDS]
+    assert [(run, rows) for run, rows in read_parquet_runs(done)] == [
+        (result.meta, result.rows) for result in results
+    ]
+    assert [path.name for path in (done / "events").iterdir() if path.name.startswith(".")] == []
+
+
+def test_what_is_done_is_told_without_spark(
+    done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_session(*_: object, **__: object) -> None:
+        raise AssertionError("there is nothing to run")
+
+    monkeypatch.setattr("reconvene.pipeline.session.open_session", no_session)
+    chosen = ("--seed", 32, "--nodes", NODES, "--profile", "chaos", "--out", done)
+    assert command("--runs", 2, *chosen, "--json") == 0
+    document = msgspec.json.decode(capsys.readouterr().out)
+    assert (document["ok"], document["runs"], document["failing"]) == (True, 2, [])
+    assert document["out"] == str(done)
+    (totals,) = document["profiles"]
+    outcomes = [run_seed("chaos", seed, NODES) for seed in (32, 33)]
+    assert totals["profile"] == "chaos"
+    assert totals["runs"] == 2
+    assert totals["events"] == sum(outcome.events for outcome in outcomes)
+    assert totals["faults"] == sum(outcome.faults for outcome in outcomes)
+    assert totals["violations"] == totals["failed"] == 0
+    assert command("--runs", 2, *chosen) == 0
+    assert "2 runs: every check holds" in capsys.readouterr().out
+
+
+def test_a_planted_bug_fails_with_the_command_that_repeats_it(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = campaign(tmp_path / "c", None)
+    seeds = [("chaos", 32), ("chaos", 33)]
+    run_campaign(spark, directory, seeds, run=run_planted)
+    outcomes = list(directory.outcomes(seeds))
+    assert [totals.failed for totals in add_up(outcomes)] == [1], "33 orders by acknowledgements"
+    (found,) = failing(outcomes, None)
+    assert (found.profile, found.seed) == ("chaos", 32)
+    assert set(found.checks) & {"evs.6.1", "evs.6.2", "evs.6.3", "to.order"}
+    assert found.command == "reconvene campaign --repeat chaos:32"
+    assert found.detail
+    assert command("--runs", 2, "--seed", 32, "--profile", "chaos", "--out", tmp_path / "c") == 1
+    assert f"  {found.command}\n" in capsys.readouterr().out
+    with planted():
+        assert command(*found.command.split()[2:], "--trace", tmp_path / "trace") == 1
+    assert found.detail in capsys.readouterr().out
+    assert command(*found.command.split()[2:]) == 0
+
+
+def test_a_command_runs_each_profile_in_turn(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("reconvene.pipeline.session.open_session", lambda *_, **__: contextlib.nullcontext(spark))
+    assert command("--runs", 5, "--seed", 7, "--nodes", NODES, "--out", tmp_path / "c", "--json") == 0
+    document = msgspec.json.decode(capsys.readouterr().out)
+    assert {each["profile"]: each["runs"] for each in document["profiles"]} == {
+        "chaos": 2,
+        "log": 1,
+        "log-long": 1,
+        "long": 1,
+    }
+    assert campaign(tmp_path / "c").done("chaos") == {7, 8}
+    assert [run.run for run, _ in read_parquet_runs(tmp_path / "c")] == [
+        "chaos-7", "chaos-8", "log-7", "log-long-7", "long-7",
+    ]  # fmt: skip
+
+
+def test_a_directory_that_executors_can_not_write_to_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    directory = campaign(tmp_path / "c")
+    (tmp_path / "c" / "events").write_text("")
+    with pytest.raises(Unavailable, match="c: can't be written to") as refused:
+        run_campaign(spark, directory, [("chaos", 1)], nodes=NODES)
+    assert "\n" not in str(refused.value)
+
+
+def test_other_settings_and_other_directories_are_refused(done: Path, tmp_path: Path) -> None:
+    with pytest.raises(Malformed, match=r"made by it: was made with --nodes 3; this campaign is without --nodes"):
+        campaign(done, None)
+    (tmp_path / "mine.txt").write_text("")
+    with pytest.raises(Malformed, match="is not empty, and no campaign's"):
+        campaign(tmp_path)
+    (tmp_path / "campaign.json").write_text('{"schema": 2}')
+    with pytest.raises(Malformed, match=r"campaign.json: `schema` is 2; expected 1"):
+        campaign(tmp_path)
+    (tmp_path / "campaign.json").write_text("{")
+    with pytest.raises(Malformed, match=r"campaign.json: expected a campaign's settings"):
+        campaign(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--runs", "3"], "expected --runs N and --out DIR, or --repeat PROFILE:SEED"),
+        (["--runs", "0", "--out", "x"], "--runs"),
+        (["--runs", "1", "--out", "x", "--nodes", "1"], "--nodes"),
+        (["--runs", "1", "--out", "x", "--profile", "mad"], "--profile mad: expected one of chaos, long"),
+        (["--runs", "1", "--out", "x", "--engine", "rdd"], "--engine rdd: expected local or spark"),
+        (["--runs", "1", "--out", "x", "--trace", "y"], "--trace: expected with --repeat only"),
+        (["--repeat", "chaos"], "--repeat chaos: expected PROFILE:SEED"),
+        (["--repeat", "chaos:-1"], "--repeat chaos:-1: expected PROFILE:SEED"),
+    ],
+)
+def test_bad_usage_is_one_line(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(*arguments) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
