@@ -8,10 +8,16 @@ from pyspark.sql import SparkSession
 
 from reconvene.pipeline.session import open_session
 
+QUICK = {
+    "spark.sql.shuffle.partitions": "4",
+    # Hundreds of small jobs: compiling them well would take Java longer than running them.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with open_session("local[2,4]", conf={"spark.sql.shuffle.partitions": "4"}) as session:
+        with open_session("local[2,4]", conf=QUICK) as session:
             yield session
