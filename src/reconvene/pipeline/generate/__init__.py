@@ -2,10 +2,13 @@
 
     traces = generate(spark, 10_000_000, nodes=5, changes=8)
     write_traces(traces, "out/made")
+    wrong = generate(spark, 10_000_000, mutation="swap-agreed", at=0.9)
 
 Every event follows from its number alone, so that a hundred million of them are made by any number of tasks.
 """
 
-from reconvene.pipeline.generate.make import STACKS, generate, write_traces
+from reconvene.pipeline.generate.make import generate, write_traces
+from reconvene.pipeline.generate.mutations import MUTATIONS
+from reconvene.pipeline.generate.recipe import STACKS, recipe
 
-__all__ = ["STACKS", "generate", "write_traces"]
+__all__ = ["MUTATIONS", "STACKS", "generate", "recipe", "write_traces"]

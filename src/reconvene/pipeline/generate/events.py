@@ -50,7 +50,8 @@ class Events:
         if not len(section.turn):
             return
         plan, turns, at = self.plan, self.turns, section.turn
-        place = turns.turn[at] * plan.stride + section.k
+        # Between any two there is room for one that does not belong there.
+        place = 2 * (turns.turn[at] * plan.stride + section.k)
         first = int(turns.run[0])
         runs = pa.array([plan.run_name(run) for run in range(first, int(turns.run[-1]) + 1)])
         columns = {

@@ -34,6 +34,8 @@ class Plan:
     stages: int = 1
     """A spell's stages have equally many rounds. Only in the last one messages are originated; those before it bring
     home what others did in the spell before."""
+    prefix: str = "made"
+    """Of the runs' names."""
 
     @property
     def majority(self) -> int:
@@ -51,7 +53,7 @@ class Plan:
         return [self.name(node) for node in range(self.nodes)]
 
     def run_name(self, run: int) -> str:
-        return f"made-{run:06}"
+        return f"{self.prefix}-{run:06}"
 
     def nodes_of(self, spell: int, part: int) -> list[int]:
         shift = 0 if part == WHOLE else spell // 2
