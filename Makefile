@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 ARGS ?=
 MINUTES ?= 10
-# Of the soak: real | real-log | sim | log | all. Seeds are the simulator's, and arguments are one part's.
+# Of the soak: real | real-log | sim | log | spark | all. Seeds are the simulator's, and arguments are one part's.
 PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
 CODE := src tests scripts $(if $(wildcard bench/*.py),bench)
@@ -37,11 +37,12 @@ format: setup ## put the code in its form
 demo: setup ## watch a network break and mend
 	@$(BIN)/reconvene demo $(ARGS)
 
-soak: setup ## real sites broken for MINUTES=10, then many seeds in the simulator: PART=real|real-log|sim|log, SEEDS=1-500
+soak: setup ## real sites broken for MINUTES=10, then many seeds in the simulator: PART=real|real-log|sim|log|spark, SEEDS=1-500
 	$(if $(filter real all,$(PART)),$(BIN)/python -m reconvene.local.soak --minutes $(MINUTES) $(ARGS))
 	$(if $(filter real-log all,$(PART)),$(BIN)/python -m reconvene.local.soak --log --minutes $(MINUTES) $(ARGS))
 	$(if $(filter sim all,$(PART)),$(BIN)/python -m reconvene.campaign.soak $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter log all,$(PART)),$(BIN)/python -m reconvene.campaign.soak --profile log-long $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
+	$(if $(filter spark all,$(PART)),$(BIN)/python -m reconvene.pipeline.exactly_once $(ARGS))
 
 bench: setup ## measure
 	$(BIN)/reconvene bench $(ARGS)
