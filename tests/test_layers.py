@@ -86,7 +86,10 @@ LAYERS = (
     Layer(
         "pipeline",
         ("pipeline.*", "pyspark_reconvene.*"),
-        uses=("words", "wire", "seal", "trace", "verify", "sim", "campaign", "client", "public", "report"),
+        uses=(
+            *("words", "wire", "seal", "corel", "trace", "verify", "sim", "campaign", "client", "local", "public"),
+            "report",
+        ),
     ),
     Layer(
         "bench",
