@@ -72,7 +72,8 @@ def jain(values: Sequence[float]) -> float | None:
 def rate(told: Told, width: int) -> tuple[float, float]:
     """Deliveries a second and their variance, in buckets of this width."""
     times = [row.t for mine in told[1].values() for row in mine if row.layer == "evs" and row.kind == "deliver"]
-    buckets = np.bincount([(t - min(times)) // width for t in times]) / (width / 1e9)
+    first = min(times)
+    buckets = np.bincount([(t - first) // width for t in times]) / (width / 1e9)
     return float(buckets.mean()), float(buckets.var())
 
 

@@ -20,7 +20,7 @@ from reconvene.pipeline.analyze.colours import turns
 from reconvene.pipeline.analyze.latency import latencies, latency_by
 from reconvene.pipeline.analyze.moments import TableSource
 from reconvene.pipeline.traces import Traces
-from reconvene.report.figures import show_count
+from reconvene.report.figures import show_number
 from reconvene.report.measures import Analysis
 from reconvene.report.moment import Moment, around, within
 from reconvene.report.trace_source import TraceSource
@@ -97,10 +97,10 @@ def analysis(written: Written) -> Analysis:
 def test_the_page_and_the_diagram(written: Written) -> None:
     page = Page(written.page)
     assert page.outside() == []
-    assert show_count(written.analysis.overview.deliveries) in "".join(page.elements[0].text)
+    assert show_number(written.analysis.overview.deliveries) in "".join(page.elements[0].text)
     assert len(page.of_class("spacetime")) == 1
     assert written.picture.startswith("<?xml")
-    assert written.picture.count('class="arrow') == written.page.count('class="arrow ') > 20
+    assert written.picture.count('class="arrow ') == written.page.count('class="arrow ') > 20
 
 
 def test_the_overview_counts_everything(analysis: Analysis, told: Sequence[Told]) -> None:
