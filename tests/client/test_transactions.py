@@ -194,6 +194,21 @@ def test_a_site_that_knows_no_transactions_is_told_apart(monkeypatch: pytest.Mon
     asyncio.run(scenario())
 
 
+def test_a_client_that_knows_no_transactions_misses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with connected() as (log, here):
+            await told(log)
+            monkeypatch.setattr("reconvene.client.channel.MINOR", 1)
+            async with reconvene.connect(here.serves.unix) as site:
+                assert [entry.data for entry in await site.log.read(6)] == [b"last"]
+                with pytest.raises(
+                    Rejected, match=r"a transaction at position 5: a client of protocol 1\.2 or later"
+                ):
+                    await site.log.read()
+
+    asyncio.run(scenario())
+
+
 def test_a_reader_waits_for_a_site_that_is_behind() -> None:
     """It has failed over to one that does not have all of what the commit names."""
 

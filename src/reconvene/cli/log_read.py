@@ -154,9 +154,9 @@ def _printer(form: Form, null: bool) -> Callable[[Entry], None]:
 def _line(entry: Entry) -> str:
     """Nothing that an entry holds may move the terminal's cursor."""
     text = entry.data.decode(errors="backslashreplace")
-    change = entry.change()
-    if change is not None:
-        text = msgspec.json.encode(change).decode()
+    told = entry.change() or entry.transaction()
+    if told is not None:
+        text = msgspec.json.encode(told).decode()
     shown = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
     at = datetime.fromtimestamp(entry.time / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     kind = "" if entry.kind == "data" else f"[{entry.kind}] "
@@ -174,6 +174,11 @@ def _document(entry: Entry) -> dict[str, object]:
     change = entry.change()
     if change is not None:
         document["change"] = change
+    transaction = entry.transaction()
+    if transaction is not None:
+        document["transaction"] = transaction
+    if entry.commit is not None:
+        document["commit"] = entry.commit
     try:
         document["data"] = entry.data.decode()
     except UnicodeDecodeError:

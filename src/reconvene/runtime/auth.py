@@ -99,6 +99,11 @@ class Admission:
         self.role: Role | None = None
         """None until the client is in."""
 
+    @property
+    def minor(self) -> int:
+        """Of the protocol, as the client speaks it."""
+        return 0 if self._hello is None else self._hello.minor
+
     def hello(self, hello: Hello) -> Challenge | None:
         """A challenge, or None: the client is in."""
         self.name = hello.name

@@ -16,9 +16,9 @@ from reconvene.runtime.auth import Role
 from reconvene.runtime.client_output import ClientOutput
 from reconvene.runtime.log_places import Places
 from reconvene.runtime.log_port import Appended, LogBatch, LogHeading, LogPort, PendingBatch
-from reconvene.runtime.log_transactions import check_kind, collected
+from reconvene.runtime.log_transactions import check_kind, collected, refuse_commits
 from reconvene.wire import client_log as wire
-from reconvene.wire.clients import Told
+from reconvene.wire.clients import STAGING_MINOR, Told
 
 __all__ = ["MOST_WAITING", "WINDOW_BYTES", "WINDOW_REQUESTS", "ClientLog", "last_own", "parts_of", "pending_of"]
 
@@ -44,8 +44,11 @@ class ClientLog:
         fail: Callable[[int, ReconveneError], None],
         red_messages: int,
         snapshot_bytes: int,
+        minor: int,
     ) -> None:
+        """`minor`: of the protocol, as the client speaks it."""
         self._port = port
+        self._minor = minor
         self._out = out
         self._need = need
         self._fail = fail
@@ -285,6 +288,8 @@ class ClientLog:
                 batches = port.headings(fetch.start, fetch.messages)
             else:
                 batches = port.read(fetch.start, fetch.messages, fetch.size)
+        if self._minor < STAGING_MINOR:
+            refuse_commits(batches)
         self._push(fetch.request, batches)
 
     def _push(self, request: int, batches: Sequence[LogBatch | LogHeading]) -> None:

@@ -216,8 +216,9 @@ class Connection(asyncio.Protocol):
                 self._fail(message.request, Rejected(f"site {config.name} takes no part in the log: see log.enabled"))
                 return
             self._log = ClientLog(
-                port, self._out, self._need, self._fail, config.log.red_messages, config.log.snapshot_bytes
-            )
+                port, self._out, self._need, self._fail, config.log.red_messages, config.log.snapshot_bytes,
+                self._admission.minor,
+            )  # fmt: skip
         self._log.receive(message)
 
     def _ordinals(self, sites: list[str]) -> frozenset[int]:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from reconvene.corel.batch import Kind
 from reconvene.corel.commits import decode_commit
 from reconvene.errors import Malformed, Rejected
-from reconvene.runtime.log_port import LogBatch, LogPort
+from reconvene.runtime.log_port import LogBatch, LogHeading, LogPort
+from reconvene.wire.clients import MAJOR, STAGING_MINOR
 
-__all__ = ["check_kind", "collected"]
+__all__ = ["check_kind", "collected", "refuse_commits"]
 
 _BATCH_BYTES = 64
 """What a batch counts for beside its messages."""
@@ -24,6 +25,17 @@ def check_kind(kind: int, messages: Sequence[bytes]) -> None:
             decode_commit(messages[0])
         except Malformed as error:
             raise Rejected(str(error)) from None
+
+
+def refuse_commits(batches: Sequence[LogBatch | LogHeading]) -> None:
+    """Raises Rejected where there is one: who does not know what it means would miss what it makes visible."""
+    for batch in batches:
+        if batch.kind is Kind.COMMIT:
+            needed = f"{MAJOR}.{STAGING_MINOR}"
+            raise Rejected(
+                f"the log has a transaction at position {batch.position}: a client of protocol {needed} or later can "
+                "read it"
+            )
 
 
 def collected(port: LogPort, ranges: Sequence[tuple[int, int]], size: int) -> list[LogBatch]:
