@@ -158,17 +158,10 @@ def test_a_stream_whose_driver_is_killed_between_the_sinks_commit_and_sparks(
         killed(stream, directory / "committed")
         assert sorted(texts(cluster, start)) == sorted(lines[:20])
         assert not stream.checkpoint.joinpath("commits", "0").exists()
-        # Replayed, with another number of partitions; then the others.
-        stream.put("2.txt", *lines[20:45])
+        # Replayed, with another number of partitions; then the next.
+        stream.put("2.txt", *lines[20:])
         stream.run(spark, 3)
         assert stream.committed() == ["0", "1"]
-        assert sorted(texts(cluster, start)) == sorted(lines[:45])
-        # What Spark has lost again is replayed again.
-        stream.checkpoint.joinpath("commits", "1").unlink()
-        stream.checkpoint.joinpath("commits", ".1.crc").unlink(missing_ok=True)
-        stream.put("3.txt", *lines[45:])
-        stream.run(spark, 1)
-        assert stream.committed() == ["0", "1", "2"]
         assert sorted(texts(cluster, start)) == sorted(lines)
         assert read(spark, cluster, start) == sorted(lines)
     finally:
