@@ -46,7 +46,7 @@ def rows_by_run(traces: Traces) -> dict[str, dict[str, list[Row]]]:
     for run in traces.runs.collect():
         found[run["run"]] = {node: [] for node in run["nodes"]}
     last: dict[tuple[str, str], int] = {}
-    for event in traces.events.orderBy("run", "node", "place").collect():
+    for event in sorted(traces.events.collect(), key=lambda event: (event["run"], event["node"], event["place"])):
         fields = event.asDict()
         key, place = (fields.pop("run"), fields["node"]), fields.pop("place")
         assert place > last.get(key, -1), "places grow strictly"
@@ -321,7 +321,7 @@ def test_two_rows_of_one_number_in_overlapping_files_have_no_order(spark: SparkS
     trace, rows = pair()
     rows[3] = msgspec.structs.replace(rows[3], n=2)
     write_form(tmp_path, trace, {"a.parquet": rows[::2], "b.parquet": rows[1::2]})
-    problem = "the rows of p are spread over files whose `n` overlap, and 2 stands twice; expected an order"
+    problem = "the rows of p are spread over files whose `n` overlap, and 2 stands twice: nothing tells their order"
     both_refuse(spark, tmp_path, f"DIR/events/run=pair/b.parquet: row 2: {problem}")
 
 

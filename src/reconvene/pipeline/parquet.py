@@ -10,7 +10,7 @@ comes to the driver.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -70,6 +69,7 @@ def read_events(spark: SparkSession, roots: Sequence[str], runs: Sequence[Run]) 
     """The events of these directories and URLs, which are of these runs. May raise Malformed."""
     raw = reduce(DataFrame.union, (_raw(spark, root) for root in roots))
     with plain_errors():
+        _refuse_without_directory(raw, runs)
         spread = _survey(spark, raw, runs)
         if not spread:
             return raw.select("run", F.col("row").alias("place"), *FIELDS.fieldNames())
@@ -89,6 +89,14 @@ def _raw(spark: SparkSession, root: str) -> DataFrame:
     )
 
 
+def _refuse_without_directory(raw: DataFrame, runs: Sequence[Run]) -> None:
+    """A run in which nothing happened has a directory too, and a file without rows in it."""
+    there = {name_of(part) for file in raw.inputFiles() for part in _shown(file).split("/")}
+    for run in runs:
+        if run.run not in there:
+            raise Malformed(f"{EVENTS_DIR} has nothing of the run {run.run!r}; expected a directory for it")
+
+
 def _begins() -> Column:
     """Rows among which a node's history begins, as `find_start` looks for it …"""
     return (F.col("layer") == "evs") & ~F.col("conf_kind").eqNullSafe("hidden")
@@ -97,62 +105,6 @@ def _begins() -> Column:
 def _is_start() -> Column:
     """… and whether it may begin so."""
     return (F.col("kind") == "conf") & ~F.col("conf_kind").eqNullSafe("transitional")
-
-
-def _survey(spark: SparkSession, raw: DataFrame, runs: Sequence[Run]) -> list["_Piece"]:
-    """Refuses what can't be judged; gives the pieces of those nodes that are spread over several files."""
-    pieces = (
-        raw.groupBy("file", "run", "node")
-        .agg(
-            F.min("n").alias("low"),
-            F.max("n").alias("high"),
-            F.min("row").alias("first"),
-            F.max("row").alias("last"),
-            F.min(F.when(misshapen(), F.col("row"))).alias("bad"),
-            # One number, so that the aggregate needs no room for strings: twice the row, and 1 if it is wrong.
-            F.min(F.when(_begins(), F.col("row") * 2 + F.when(_is_start(), 0).otherwise(1))).alias("start"),
-        )
-        .persist(StorageLevel.MEMORY_AND_DISK)
-    )
-    try:
-        _refuse_bad(raw, pieces)
-        _refuse_strangers(spark, raw, pieces, runs)
-        return _order(spark, raw, pieces)
-    finally:
-        pieces.unpersist()
-
-
-def _refuse_bad(raw: DataFrame, pieces: DataFrame) -> None:
-    found = pieces.where("bad IS NOT NULL").orderBy("file", "bad").select("file", "bad").head()
-    if found is not None:
-        row = _row_at(raw, found["file"], found["bad"])
-        raise Malformed(f"{_shown(found['file'])}: row {found['bad'] + 1}: {problem_of(row)}")
-
-
-def _refuse_strangers(spark: SparkSession, raw: DataFrame, pieces: DataFrame, runs: Sequence[Run]) -> None:
-    """Events of a run or a node that the runs do not name, and runs without events."""
-    named = pa.table({"run": [run.run for run in runs], "nodes": [run.nodes for run in runs]})
-    known = F.broadcast(spark.createDataFrame(named))
-    joined = pieces.join(known, "run", "left")
-    found = (
-        joined.where(~F.coalesce(F.array_contains("nodes", F.col("node")), F.lit(False)))
-        .orderBy("file", "first")
-        .head()
-    )
-    if found is not None and found["nodes"] is None:
-        raise Malformed(f"{_shown(found['file'])}: {RUNS_DIR} has no run {found['run']!r}; expected a row for it")
-    if found is not None:
-        raise Malformed(
-            f"{_shown(found['file'])}: row {found['first'] + 1}: `node` is {found['node']};"
-            f" the run's nodes are {', '.join(found['nodes'])}"
-        )
-    lacking = known.join(pieces.select("run").distinct(), "run", "left_anti").select("run").orderBy("run").collect()
-    if lacking:
-        # A run in which nothing happened has a directory, and a file without rows.
-        there = {name_of(part) for file in raw.inputFiles() for part in _shown(file).split("/")}
-        for (name,) in lacking:
-            if name not in there:
-                raise Malformed(f"{EVENTS_DIR} has nothing of the run {name!r}; expected a directory for it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,21 +119,56 @@ class _Piece:
     first: int
     last: int
     start: int | None
+    """Twice the row with which the node's history begins here, and 1 where it may not begin so."""
     base: int | None = None
     """What is added to a row's number to give its place; None: its place is its `n`."""
 
 
-_PIECE = ("file", "run", "node", "low", "high", "first", "last", "start")
+def _survey(spark: SparkSession, raw: DataFrame, runs: Sequence[Run]) -> list[_Piece]:
+    """Refuses what can't be judged; gives the pieces of those nodes that are spread over several files."""
+    named = pa.table({"run": [run.run for run in runs], "nodes": [run.nodes for run in runs]})
+    known = F.broadcast(spark.createDataFrame(named))
+    pieces = raw.groupBy("file", "run", "node").agg(
+        F.min("n").alias("low"),
+        F.max("n").alias("high"),
+        F.min("row").alias("first"),
+        F.max("row").alias("last"),
+        # One number, so that the aggregate needs no room for strings.
+        F.min(F.when(_begins(), F.col("row") * 2 + F.when(_is_start(), 0).otherwise(1))).alias("start"),
+        F.min(F.when(misshapen(), F.col("row"))).alias("bad"),
+    )
+    looked = pieces.withColumn("files", F.count("*").over(Window.partitionBy("run", "node")))
+    is_node = F.coalesce(F.array_contains("nodes", F.col("node")), F.lit(False))
+    suspect = F.col("bad").isNotNull() | ~is_node | (F.col("files") > 1) | (F.col("start") % 2 == 1)
+    found = looked.join(known, "run", "left").where(suspect).collect()
+    _refuse_bad(raw, [(row["file"], row["bad"]) for row in found if row["bad"] is not None])
+    _refuse_strangers([row for row in found if row["nodes"] is None or row["node"] not in row["nodes"]])
+    alone = [(row["file"], row["start"] // 2) for row in found if row["files"] == 1]
+    if alone:
+        raise _no_start(raw, *min(alone))
+    names = [field.name for field in fields(_Piece) if field.name != "base"]
+    return _order(spark, raw, [_Piece(*(row[name] for name in names)) for row in found])
 
 
-def _order(spark: SparkSession, raw: DataFrame, pieces: DataFrame) -> list[_Piece]:
-    """Whether each node's history has its start; and the pieces of those that are in several files, with places."""
-    counted = pieces.withColumn("files", F.count("*").over(Window.partitionBy("run", "node")))
-    wrong = counted.where("files = 1 AND start % 2 = 1").orderBy("file", "start").select("file", "start").head()
-    if wrong is not None:
-        raise _no_start(raw, wrong["file"], wrong["start"] // 2)
-    rows = counted.where("files > 1").select(*_PIECE).collect()
-    found = [_Piece(*row) for row in rows]
+def _refuse_bad(raw: DataFrame, found: list[tuple[str, int]]) -> None:
+    if found:
+        file, row = min(found)
+        raise Malformed(f"{_shown(file)}: row {row + 1}: {problem_of(_row_at(raw, file, row))}")
+
+
+def _refuse_strangers(found: list[Any]) -> None:
+    """Events of a run or a node that the runs do not name."""
+    for row in sorted(found, key=lambda row: (row["file"], row["first"])):
+        if row["nodes"] is None:
+            raise Malformed(f"{_shown(row['file'])}: {RUNS_DIR} has no run {row['run']!r}; expected a row for it")
+        raise Malformed(
+            f"{_shown(row['file'])}: row {row['first'] + 1}: `node` is {row['node']};"
+            f" the run's nodes are {', '.join(row['nodes'])}"
+        )
+
+
+def _order(spark: SparkSession, raw: DataFrame, found: list[_Piece]) -> list[_Piece]:
+    """The pieces of nodes that are in several files, with their places; and whether their histories have a start."""
     found.sort(key=lambda piece: (piece.run, piece.node, piece.low, piece.high, piece.file))
     placed: list[_Piece] = []
     overlapping: list[_Piece] = []
@@ -254,4 +241,4 @@ def _placed(spark: SparkSession, raw: DataFrame, pieces: Iterable[_Piece]) -> Da
 
 def _shown(file: str) -> str:
     """A file's URL as people name it."""
-    return unquote(file.removeprefix("file://")) if file.startswith("file:/") else file
+    return unquote(file.removeprefix("file:").replace("///", "/", 1)) if file.startswith("file:") else file
