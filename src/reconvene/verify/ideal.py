@@ -55,6 +55,7 @@ class IdealGroup:
         self.services = services
         self.nodes = {name: Node(name) for name in sorted(names)}
         self.counter = 0
+        self.clock_ns = 0
         self.parts: list[list[str]] = [sorted(names)]
         for name in self.nodes:
             self.restart(name)
@@ -62,12 +63,13 @@ class IdealGroup:
     # -- rows
 
     def _row(self, node: Node, kind: str, conf: str, **fields: object) -> None:
+        self.clock_ns += 1000
         node.rows.append(
             Row(
                 node=node.name,
                 inc=node.inc,
                 n=len(node.rows),
-                t=len(node.rows) * 1000,
+                t=self.clock_ns,
                 layer="evs",
                 kind=kind,
                 conf=conf,

@@ -1,0 +1,99 @@
+"""What `conclude` is told of a run, as one table, and what it says of each run."""
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.window import Window
+
+from reconvene.pipeline.verify.evs.conclude import MOST_PATTERNS, Conclusion
+from reconvene.pipeline.verify.evs.patterns import PATTERN
+from reconvene.pipeline.verify.evs.ways import WAY, way_rows
+from reconvene.pipeline.verify.found import CONFS, ENDS, FOUND
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["conclude", "name_patterns", "tell"]
+
+_TOLD = {
+    "pattern": PATTERN,
+    "way": WAY,
+    "conf": T.StructType([field for field in CONFS if field.name != "rid"]),
+    "end": T.StructType([field for field in ENDS if field.name != "rid"]),
+}
+"""What is told of a run: each row has one of these."""
+
+_NAMED = T.StructType([
+    T.StructField("rid", T.LongType(), False),
+    T.StructField("check", T.StringType(), False),
+    T.StructField("root", T.LongType(), True),
+    T.StructField("origin", T.LongType(), True),
+    T.StructField("regular", T.ArrayType(T.LongType()), True),
+    T.StructField("late", T.ArrayType(T.LongType()), True),
+    T.StructField("ts", T.ArrayType(T.LongType()), True),
+])  # fmt: skip
+"""What a check is suspicious of: a pattern, or the message of a timestamp."""
+
+_ARROW_FOUND, _ARROW_NAMED = to_arrow_schema(FOUND), to_arrow_schema(_NAMED)
+
+
+def tell(
+    patterns: "DataFrame", coded: "DataFrame", confs: "DataFrame", ends: "DataFrame", runs: "DataFrame"
+) -> "DataFrame":
+    """One table of all that is told of each run. Of too many patterns, so many that it shows."""
+    order = Window.partitionBy("rid").orderBy(F.desc_nulls_last("rows"), F.desc("messages"))
+    bounded = patterns.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= MOST_PATTERNS + 1)
+    tables = {"pattern": bounded, "way": way_rows(coded, runs), "conf": confs, "end": ends}
+    whole: DataFrame | None = None
+    for name, table in tables.items():
+        columns = (
+            (F.struct(*of.names) if name == other else F.lit(None).cast(of)).alias(other)
+            for other, of in _TOLD.items()
+        )
+        part = table.select("rid", *columns)
+        whole = part if whole is None else whole.union(part)
+    assert whole is not None
+    return whole
+
+
+def conclude(told: "DataFrame") -> "DataFrame":
+    """FOUND of each run."""
+    return told.groupBy("rid").applyInArrow(_found, FOUND)
+
+
+def name_patterns(told: "DataFrame") -> "DataFrame":
+    """Of each run, the patterns and timestamps of messages that checks are suspicious of."""
+    return told.groupBy("rid").applyInArrow(_named, _NAMED)
+
+
+# -- in a task ----------------------------------------------------------------------------------------------------
+
+
+def _conclusion(table: pa.Table) -> tuple[int, Conclusion]:
+    patterns, ways, confs, ends = (_rows(table, name) for name in _TOLD)
+    return table["rid"][0].as_py(), Conclusion(patterns, ways, confs, ends)
+
+
+def _rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table[name].drop_null().to_pylist()
+    return rows
+
+
+def _found(table: pa.Table) -> pa.Table:
+    rid, conclusion = _conclusion(table)
+    rows = [
+        {"rid": rid, "check": check, "cases": cases, "suspects": conclusion.suspects[check]}
+        for check, cases in conclusion.cases.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=_ARROW_FOUND)
+
+
+def _named(table: pa.Table) -> pa.Table:
+    rid, conclusion = _conclusion(table)
+    keys = ("root", "origin", "regular", "late")
+    rows = [{"rid": rid, "check": check, **{key: row[key] for key in keys}} for check, row in conclusion.patterns]
+    rows += [{"rid": rid, "check": check, "ts": stamp} for check, stamp in conclusion.stamps]
+    return pa.Table.from_pylist(rows, schema=_ARROW_NAMED)
