@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from tests.pipeline import naive_measures as naive
 from tests.pipeline.told import GOLDEN, Told, tell
 from tests.report.pages import Page
+from tests.report.test_spacetime import arrows_expected
 
 from reconvene.cli import main
+from reconvene.cli.analyze import default_window
 from reconvene.errors import Malformed
 from reconvene.pipeline.analyze.colours import turns
 from reconvene.pipeline.analyze.latency import latencies, latency_by
@@ -94,13 +96,16 @@ def analysis(written: Written) -> Analysis:
     return written.analysis
 
 
-def test_the_page_and_the_diagram(written: Written) -> None:
+def test_the_page_and_the_diagram(written: Written, told: Sequence[Told]) -> None:
     page = Page(written.page)
     assert page.outside() == []
     assert show_number(written.analysis.overview.deliveries) in "".join(page.elements[0].text)
     assert len(page.of_class("spacetime")) == 1
     assert written.picture.startswith("<?xml")
-    assert written.picture.count('class="arrow ') == written.page.count('class="arrow ') > 20
+    run, rows = told[0]
+    source = TraceSource(Trace(run, {node: list(part) for node, part in rows.items()}))
+    expected = arrows_expected(within(source, *default_window(written.analysis)))
+    assert written.picture.count('class="arrow ') == written.page.count('class="arrow ') == expected > 0
 
 
 def test_the_overview_counts_everything(analysis: Analysis, told: Sequence[Told]) -> None:

@@ -26,7 +26,7 @@ from reconvene.verify.report import Report
 if TYPE_CHECKING:
     from reconvene.pipeline.traces import Traces
 
-__all__ = ["analyze_command"]
+__all__ = ["analyze_command", "default_window"]
 
 
 def analyze_command(
@@ -124,16 +124,16 @@ class _Focus:
             return around(source, *self.event)
         if self.window is not None:
             return within(source, *self.window)
-        return within(source, *_busiest(analysis))
+        return within(source, *default_window(analysis))
 
     def said(self, run: str, analysis: Analysis) -> str:
         if self.event is not None:
             return f"{run}, around event {self.event[1]} of {self.event[0]}"
-        low, high = self.window or _busiest(analysis)
+        low, high = self.window or default_window(analysis)
         return f"{run}, from {show_duration(low)} to {show_duration(high)}"
 
 
-def _busiest(analysis: Analysis | None) -> tuple[int, int]:
+def default_window(analysis: Analysis | None) -> tuple[int, int]:
     """Where nobody asked for a stretch of time: around the change with the longest silence, or the whole run."""
     story = analysis.story if analysis else None
     if story is None or not story.changes:
