@@ -67,9 +67,6 @@ def test_what_can_not_be_read_is_told_in_one_line(spark: SparkSession, cluster: 
         return lines[0].partition(": ")[2]
 
     assert told(startAt=5).startswith("option startat: not known; expected some of addresses,")
-    assert told(startingPosition=5_000) == (
-        "startingPosition 5000: beyond the log's end, which is at 1001; start there or before, or at latest"
-    )
     assert told(addresses="127.0.0.1:1", timeout=5).startswith("no replica of the log answers: tcp://127.0.0.1:1: ")
     assert told(format="json", schema="n INT", mode="failFast").startswith("message a:1:")
     stream = spark.readStream.format("reconvene").options(addresses=addresses(cluster), tentative="true").load()

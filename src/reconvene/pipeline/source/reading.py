@@ -1,6 +1,6 @@
 """What a task does: the rows of its pieces, from whichever replica has them."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -54,11 +54,13 @@ def read_partition(
 ) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, LogPartition):
         return  # Spark's own, where there is nothing to read
+    rows = Rows(to_arrow_schema(schema, timezone="UTC"), _decoder(options, schema))
     thread = LoopThread()
+    runs = _runs(thread, options, partition, patient)
     try:
-        rows = Rows(to_arrow_schema(schema, timezone="UTC"), _decoder(options, schema))
-        yield from rows.batches(_runs(thread, options, partition, patient))
+        yield from rows.batches(runs)
     finally:
+        runs.close()  # Spark may have had enough: the connection is closed before its thread
         thread.close()
 
 
@@ -72,7 +74,7 @@ def _decoder(options: SourceOptions, schema: StructType) -> Decoder | None:
     return Decoder(decoding, struct.fields if isinstance(struct, StructType) else [])
 
 
-def _runs(thread: LoopThread, options: SourceOptions, partition: LogPartition, patient: bool) -> Iterator[Run]:
+def _runs(thread: LoopThread, options: SourceOptions, partition: LogPartition, patient: bool) -> Generator[Run]:
     for piece in partition.pieces:
         # Each begins at another replica, so that all of them have something to do.
         how = How(first=partition.index, patient=patient, fail_on_loss=options.fail_on_data_loss)
