@@ -1,4 +1,5 @@
-"""Runs every check over traces on Spark: certificates first, and the judge where they prove nothing.
+"""Runs every check over traces on Spark: small runs are judged at once, one a task; large ones are certified, which is
+parallel inside a run too, and judged where that proves nothing.
 
 Given: traces as `read_traces` reads them. Promised: the local engine's report, to the letter, of all runs in which
 nothing is wrong, and of all others but those that are too large to be judged whole. Nothing is collected that grows
@@ -7,6 +8,7 @@ with the number of events or runs.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -31,10 +33,12 @@ from reconvene.verify.report import WITNESSES, CheckResult, Report, Witness
 if TYPE_CHECKING:
     from reconvene.pipeline.traces import Traces
 
-__all__ = ["Verification", "certify_traces", "verify_traces"]
+__all__ = ["WHOLE_ROWS", "Verification", "certify_traces", "verify_traces"]
 
 _FAMILIES = {"evs": evs, "corel": corel, "isis": vs}
 """By the layer whose events they are about. The first has something to say of any row."""
+WHOLE_ROWS = 100_000
+"""A run of up to so many rows is judged whole: about a second, and 50 MB."""
 _EVERY_ROW = "evs.1.2"
 """The check that has a case for every row."""
 
@@ -47,14 +51,81 @@ def certify_traces(traces: "Traces") -> DataFrame:
 
 
 def verify_traces(
-    spark: SparkSession, traces: "Traces", *, judged_rows: int = JUDGED_ROWS, tell: Tell = lambda text: None
+    spark: SparkSession,
+    traces: "Traces",
+    *,
+    whole_rows: int = WHOLE_ROWS,
+    judged_rows: int = JUDGED_ROWS,
+    tell: Tell = lambda text: None,
 ) -> Report:
     """Checks every run and adds up what was found. May raise Unavailable.
 
-    A run of more than `judged_rows` rows is judged by an excerpt. `tell` hears what is being done.
+    A run of up to `whole_rows` rows is judged whole at once, one of more than `judged_rows` by an excerpt, and one
+    between only where no certificate proves it right. `tell` hears what is being done.
     """
-    with plain_errors(), _interrupted(spark), Verification(traces, tell) as verification:
-        return verification.report(judged_rows)
+    with plain_errors(), _interrupted(spark):
+        tell("counting")
+        small, large = _by_size(traces, whole_rows)
+        reports = []
+        if small is not None:
+            tell("judging")
+            reports.append(_report_judged(judge_runs(small.events, small.runs)))
+        if large is not None:
+            with Verification(large, tell) as verification:
+                reports.append(verification.report(judged_rows))
+        return reduce(_add, reports) if reports else _report(0, {}, {})
+
+
+def _by_size(traces: "Traces", whole_rows: int) -> "tuple[Traces | None, Traces | None]":
+    """The runs that one task judges in a second or two, for which proofs would only be dearer; and the others."""
+    sizes = traces.events.groupBy("run").agg(F.count("*").alias("rows"))
+    runs = traces.runs.join(sizes, "run", "left")
+    is_small = F.coalesce("rows", F.lit(0)) <= whole_rows
+    (row,) = runs.agg(F.count("*").alias("runs"), F.count(F.when(is_small, 1)).alias("small")).collect()
+    if row["small"] == row["runs"]:
+        return (traces if row["runs"] else None), None
+    if not row["small"]:
+        return None, traces
+    return tuple(
+        replace(traces, runs=some.select(*RUNS.names), events=_events_of(traces, some), kept=())
+        for some in (runs.where(is_small), runs.where(~is_small))
+    )  # type: ignore[return-value]  # two of them
+
+
+def _events_of(traces: "Traces", runs: DataFrame) -> DataFrame:
+    return traces.events.join(runs.select("run"), "run", "left_semi")
+
+
+def _report_judged(judged: DataFrame) -> Report:
+    """Of runs of which every check is judged. The verdicts are used twice, and dear to make."""
+    kept = judged.persist()
+    try:
+        totals = _totals(kept)
+        (row,) = kept.where(F.col("check") == _EVERY_ROW).agg(F.count("*").alias("runs")).collect()
+        violated = any(violations for _, violations in totals.values())
+        return _report(row["runs"], totals, _lowest(violations_of(kept)) if violated else {})
+    finally:
+        kept.unpersist()
+
+
+def _add(one: Report, other: Report) -> Report:
+    checks = [
+        CheckResult(
+            id=a.id,
+            cases=a.cases + b.cases,
+            violations=a.violations + b.violations,
+            witnesses=sorted([*a.witnesses, *b.witnesses])[:WITNESSES],
+        )
+        for a, b in zip(one.checks, other.checks, strict=True)
+    ]
+    return Report(
+        ok=one.ok and other.ok,
+        schema=SCHEMA,
+        engine="spark",
+        runs=one.runs + other.runs,
+        events=one.events + other.events,
+        checks=checks,
+    )
 
 
 @contextmanager
@@ -148,14 +219,11 @@ class Verification:
         (row,) = runs.agg(F.count("*").alias("all"), F.count(F.when(is_large, 1)).alias("large")).collect()
         self._tell(f"judging {row['all']} runs")
         small, large = runs.where(~is_large), runs.where(is_large)
-        judged = judge_runs(self._events_of(small), small.select(*RUNS.names))
+        judged = judge_runs(_events_of(self.traces, small), small.select(*RUNS.names))
         if row["large"]:
-            rows = excerpts(self._events_of(large), large, self._concerned(large))
+            rows = excerpts(_events_of(self.traces, large), large, self._concerned(large))
             judged = judged.union(judge_excerpts(rows, large))
         return judged
-
-    def _events_of(self, runs: DataFrame) -> DataFrame:
-        return self.traces.events.join(runs.select("run"), "run", "left_semi")
 
     def _concerned(self, runs: DataFrame) -> DataFrame:
         rids = runs.select("rid")
