@@ -88,7 +88,7 @@ def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Repor
         from reconvene.pipeline.verify.engine import verify_traces
 
         tell("reading")
-        with read_traces(spark, paths) as found:
+        with read_traces(spark, paths, apart=True) as found:
             report = verify_traces(spark, found, tell=tell)
             if html is not None:
                 tell("drawing")

@@ -7,6 +7,7 @@ Everything is looked at before the tables are handed out: what can't be judged i
 file and line, and actions on the tables do not fail over their content.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -30,7 +31,10 @@ from reconvene.trace.reader import read_run
 from reconvene.trace.writer import RUN_FILE
 from reconvene.verify.quorums import quorum_of
 
-__all__ = ["Traces", "read_traces"]
+__all__ = ["APART", "Traces", "read_traces"]
+
+APART = "\x1f"
+"""Between a run's name and the number that tells it from others of the same name. No name holds it."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +60,18 @@ class Traces:
         self.close()
 
 
-def read_traces(spark: SparkSession, paths: Sequence[str | Path]) -> Traces:
+def read_traces(spark: SparkSession, paths: Sequence[str | Path], *, apart: bool = False) -> Traces:
     """All traces at these paths: trace directories, Parquet forms, directories of either, and URLs of Parquet forms.
 
-    A trace that is named twice is read once; two with one name are refused. May raise Malformed.
+    A trace that is named twice is read once. Two whose runs have one name are refused; with `apart` those in
+    directories are told apart, by APART and a number after the name. May raise Malformed.
     """
     directories, roots = _find(paths)
     if not directories and not roots:
         raise Malformed("no trace is named; expected trace directories or Parquet forms")
     traces = [(directory, read_run(directory)) for directory in directories]
+    if apart:
+        _name_apart([run for _, run in traces])
     in_directories = [Told(run, str(directory / RUN_FILE)) for directory, run in traces]
     in_parquet = [told for root in roots for told in read_runs(spark, root)]
     runs = in_directories + in_parquet
@@ -95,6 +102,15 @@ def _find(paths: Iterable[str | Path]) -> tuple[list[Path], list[str]]:
             found.setdefault(directory.resolve(), directory)
     forms = [str(directory) for directory in found.values() if is_parquet(directory)]
     return [directory for directory in found.values() if not is_parquet(directory)], [*forms, *urls]
+
+
+def _name_apart(runs: Iterable[Run]) -> None:
+    seen: Counter[str] = Counter()
+    for run in runs:
+        name = run.run
+        if seen[name]:
+            run.run = f"{name}{APART}{seen[name]}"
+        seen[name] += 1
 
 
 def _check_names(runs: Iterable[Told]) -> None:

@@ -1,4 +1,4 @@
-"""Runs every check over traces on Spark: small runs are judged at once, one a task; large ones are certified, which is
+"""Runs every check over traces on Spark. Small runs are judged at once, one a task; large ones are certified, in
 parallel inside a run too, and judged where that proves nothing.
 
 Given: traces as `read_traces` reads them. Promised: the local engine's report, to the letter, of all runs in which
@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import RUNS
+from reconvene.pipeline.traces import APART
 from reconvene.pipeline.verify import corel, evs, vs
 from reconvene.pipeline.verify.coded import code_events, code_name
 from reconvene.pipeline.verify.excerpts import excerpts
@@ -251,7 +252,8 @@ def _totals(found: DataFrame) -> dict[str, tuple[int, int]]:
 def _lowest(violations: DataFrame) -> dict[str, list[Witness]]:
     """By check: the ten lowest witnesses of all runs."""
     order = Window.partitionBy("check").orderBy("run", "node", "n", "detail")
-    lowest = violations.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= WITNESSES)
+    named = violations.withColumn("run", F.substring_index("run", APART, 1))
+    lowest = named.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= WITNESSES)
     found: dict[str, list[Witness]] = {}
     for row in lowest.collect():
         found.setdefault(row.check, []).append(Witness(row.run, row.node, row.n, row.detail))
