@@ -208,7 +208,7 @@ def test_nothing_is_left_out() -> None:
     """The tests above and below run every block but the picture of the layers."""
     run = [steps(SECTIONS[title]) for title in ("Try it", "On servers", "Simulate")]
     assert sum(map(len, run)) == len(steps(README)) == README.count("\n$ ")
-    assert len(blocks(README, "python")) == 6
+    assert len(blocks(README, "python")) == 7
     assert len(blocks(README, "toml")) == 1
     assert [block.split()[0] for block in blocks(README) if not block.startswith("$ ")] == ["make", "cli"]
 
