@@ -205,12 +205,12 @@ def test_the_test_of_a_service(cluster: Callable[..., SimCluster]) -> None:
 
 
 def test_nothing_is_left_out() -> None:
-    """The tests above and below run every block but the picture of the layers."""
+    """The tests above and below run every block but the picture of the layers; tests/pipeline runs those of Spark."""
     run = [steps(SECTIONS[title]) for title in ("Try it", "On servers", "Simulate")]
     assert sum(map(len, run)) == len(steps(README)) == README.count("\n$ ")
     assert len(blocks(README, "python")) == 7
     assert len(blocks(README, "toml")) == 1
-    assert [block.split()[0] for block in blocks(README) if not block.startswith("$ ")] == ["make", "cli"]
+    assert [block.split()[0] for block in blocks(README) if not block.startswith("$ ")] == ["make", "reconvene", "cli"]
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z]+)", README))))
