@@ -210,7 +210,11 @@ def test_nothing_is_left_out() -> None:
     assert sum(map(len, run)) == len(steps(README)) == README.count("\n$ ")
     assert len(blocks(README, "python")) == 7
     assert len(blocks(README, "toml")) == 1
-    assert [block.split()[0] for block in blocks(README) if not block.startswith("$ ")] == ["make", "reconvene", "cli"]
+    assert [block.split()[0] for block in blocks(README) if not block.startswith("$ ")] == [
+        "make",
+        "reconvene",
+        "cli",
+    ]
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z]+)", README))))
