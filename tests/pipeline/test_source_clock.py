@@ -1,6 +1,6 @@
 """The log's own clock: deterministic, never back, and not dragged away by one clock that is far ahead."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconvene.pipeline.source.clock import BOUND_NS, MOST_AUTHORS, Clock
@@ -16,6 +16,7 @@ def times(seen: Seen, clock: Clock | None = None) -> list[int]:
     return [clock.see(author, time) for author, time in seen]
 
 
+@settings(deadline=None)
 @given(batches)
 def test_it_never_goes_back_and_never_beyond_what_was_seen(seen: Seen) -> None:
     found = times(seen)
@@ -26,6 +27,7 @@ def test_it_never_goes_back_and_never_beyond_what_was_seen(seen: Seen) -> None:
         assert now <= highest
 
 
+@settings(deadline=None)
 @given(batches, st.integers(0, 40))
 def test_it_goes_on_from_its_state(seen: Seen, at: int) -> None:
     clock = Clock()
@@ -35,6 +37,7 @@ def test_it_goes_on_from_its_state(seen: Seen, at: int) -> None:
     assert first + times(seen[at:], again) == times(seen)
 
 
+@settings(deadline=None)
 @given(batches, st.lists(st.integers(1, 3), min_size=40, max_size=40))
 def test_parts_of_a_batch_are_as_the_whole(seen: Seen, parts: list[int]) -> None:
     clock, whole = Clock(), Clock()
@@ -44,6 +47,7 @@ def test_parts_of_a_batch_are_as_the_whole(seen: Seen, parts: list[int]) -> None
         assert clock.state == whole.state
 
 
+@settings(deadline=None)
 @given(batches)
 def test_a_batch_takes_it_forward_by_the_bound_at_most_unless_two_agree(seen: Seen) -> None:
     clock = Clock()
@@ -57,6 +61,7 @@ def test_a_batch_takes_it_forward_by_the_bound_at_most_unless_two_agree(seen: Se
         latest[author] = time
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, HOUR // 2)), min_size=1))
 def test_clocks_that_agree_give_the_running_maximum(seen: Seen) -> None:
     highest = 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconvene.client.log_entries import BatchHeading
@@ -101,6 +101,7 @@ def cut(heading: BatchHeading, start: int) -> BatchHeading:
     )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(drawn, st.data(), st.integers(1, 20))
 def test_a_plan_has_every_row_once(batches: list[tuple[str, int, str, int]], data: st.DataObject, rows: int) -> None:
     log = headings(batches)
@@ -114,6 +115,7 @@ def test_a_plan_has_every_row_once(batches: list[tuple[str, int, str, int]], dat
     assert tuple(piece for some in shares for piece in some) == plan.pieces
 
 
+@settings(deadline=None)
 @given(drawn, st.integers(1, 8), st.integers(1, 12))
 def test_a_stream_of_limited_plans_is_the_whole(
     batches: list[tuple[str, int, str, int]], rows: int, most: int
@@ -166,6 +168,7 @@ def test_there_are_never_too_many_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [piece.rows for piece in plan.pieces] == [9] * 4
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(1, 5))), st.integers(0, 30))
 def test_what_is_left_of_ranges(ranges: list[tuple[int, int]], skipped: int) -> None:
     def each(some: list[tuple[int, int]]) -> list[int]:

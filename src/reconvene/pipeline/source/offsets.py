@@ -13,7 +13,7 @@ from msgspec import Struct
 from reconvene.errors import Malformed, Rejected
 from reconvene.pipeline.source.clock import AuthorState, ClockState
 
-__all__ = ["Mark", "Offset", "decode_offset", "encode_offset", "initial_offset"]
+__all__ = ["Mark", "Offset", "decode_offset", "encode_offset", "initial_offset", "waited_at"]
 
 
 class Mark(Struct, frozen=True, omit_defaults=True):
@@ -32,6 +32,8 @@ class Offset(Struct, frozen=True, omit_defaults=True):
     cluster: str
     """A checkpoint is of one log's positions, which mean nothing in another's."""
     since: Mark | None = None
+    waited: int = 0
+    """How often nobody answered here: see `waited_at`."""
 
     def check(self, cluster: str) -> None:
         if cluster != self.cluster:
@@ -46,6 +48,12 @@ def initial_offset(start: int | str) -> dict[str, Any]:
     return {"start": start}
 
 
+def waited_at(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The same place, and another offset: what Spark takes for news, so that a query goes on that would end without.
+    There are no rows between the two."""
+    return {**told, "waited": told.get("waited", 0) + 1}
+
+
 def encode_offset(offset: Offset) -> dict[str, Any]:
     encoded: dict[str, Any] = msgspec.to_builtins(offset)
     return encoded
@@ -53,7 +61,7 @@ def encode_offset(offset: Offset) -> dict[str, Any]:
 
 def decode_offset(told: Mapping[str, Any]) -> Offset | None:
     """None for an initial one. Raises Malformed."""
-    if set(told) == {"start"}:
+    if "start" in told:
         return None
     try:
         return msgspec.convert(told, Offset)

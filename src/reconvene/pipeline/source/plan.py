@@ -13,7 +13,7 @@ from reconvene.client.log_entries import BatchHeading, EntryBatch
 from reconvene.client.transactions import commit_of
 from reconvene.pipeline.source.clock import Clock, ClockState
 
-__all__ = ["MOST_PARTITIONS", "Piece", "Plan", "Planner", "Shown", "share"]
+__all__ = ["MOST_PARTITIONS", "Piece", "Plan", "Planner", "Shown", "Unplanned", "share"]
 
 MOST_PARTITIONS = 10_000
 _GAP = 2_048
@@ -46,6 +46,18 @@ class Shown(Struct, frozen=True):
     @property
     def rows(self) -> int:
         return sum(count for _, count in self.ranges)
+
+
+class Unplanned(Struct, frozen=True):
+    """A range for which no replica could be asked: the task that reads it plans it, when there is one."""
+
+    start: int
+    stop: int
+    clock: ClockState
+
+    @property
+    def rows(self) -> int:
+        return self.stop - self.start
 
 
 class Plan(Struct, frozen=True):
@@ -107,11 +119,13 @@ class Planner:
         return self._most_rows is None or self._rows == 0 or self._rows + rows <= self._most_rows
 
     def _take(self, start: int, end: int) -> None:
+        if self._begun is not None and start >= self._begun[0] + self._rows_per_piece:
+            self._finish()
         if self._begun is None:
             self._begun = (start, self._clock.state)
         while end - self._begun[0] > self._rows_per_piece:
             # One that begins within a batch begins with the clock before it: its reader sees the rest of the batch.
-            cut = max(self._begun[0] + self._rows_per_piece, start)
+            cut = self._begun[0] + self._rows_per_piece
             self._pieces.append(Piece(self._begun[0], cut, self._begun[1]))
             self._begun = (cut, self._clock.state)
         self._rows += end - start

@@ -12,7 +12,7 @@ from reconvene.pipeline.source.reading import LogPartition
 from reconvene.pipeline.source.replicas import Replicas, Survey
 from reconvene.pipeline.source.route import How, Lost, read_headings
 
-__all__ = ["clock_at", "first_position", "last_position", "make_plan", "partitions_of"]
+__all__ = ["clock_at", "first_position", "last_position", "make_plan", "partitions_of", "rows_per_partition"]
 
 _log = logging.getLogger("reconvene.source")
 
@@ -54,7 +54,7 @@ def clock_at(replicas: Replicas, base: int, position: int, counters: dict[str, i
     counter of each author."""
     clock = Clock()
     # What is truncated meanwhile is nobody's loss: no row of it is wanted.
-    for heading in _headings(replicas, base, position, fail_on_loss=False, patient=False):
+    for heading in _headings(replicas, base, position, fail_on_loss=False):
         clock.see(heading.author, heading.time)
         _count(counters, heading)
     return clock
@@ -68,11 +68,10 @@ def make_plan(
     clock: Clock,
     *,
     most_rows: int | None = None,
-    patient: bool = False,
     counters: dict[str, int] | None = None,
 ) -> Plan:
-    planner = Planner(start, stop, clock, _rows_per_partition(options, start, stop), most_rows)
-    for heading in _headings(replicas, start, stop, options.fail_on_data_loss, patient):
+    planner = Planner(start, stop, clock, rows_per_partition(options, start, stop), most_rows)
+    for heading in _headings(replicas, start, stop, options.fail_on_data_loss):
         planner.see(heading)
         _count(counters, heading)
         if planner.full:
@@ -81,19 +80,18 @@ def make_plan(
 
 
 def partitions_of(options: SourceOptions, plan: Plan, start: int) -> list[LogPartition]:
-    rows = _rows_per_partition(options, start, plan.end)
+    rows = rows_per_partition(options, start, plan.end)
     return [LogPartition(index, pieces) for index, pieces in enumerate(share(plan.pieces, rows))]
 
 
-def _rows_per_partition(options: SourceOptions, start: int, stop: int) -> int:
+def rows_per_partition(options: SourceOptions, start: int, stop: int) -> int:
     if options.partitions is None:
         return options.rows_per_partition
     return max(1, -(-(stop - start) // options.partitions))
 
 
-def _headings(replicas: Replicas, start: int, stop: int, fail_on_loss: bool, patient: bool) -> Iterator[BatchHeading]:
-    how = How(patient=patient, fail_on_loss=fail_on_loss)
-    for some in read_headings(replicas.thread, replicas.access, start, stop, how):
+def _headings(replicas: Replicas, start: int, stop: int, fail_on_loss: bool) -> Iterator[BatchHeading]:
+    for some in read_headings(replicas.thread, replicas.access, start, stop, How(fail_on_loss=fail_on_loss)):
         yield from some
 
 

@@ -12,8 +12,8 @@ from reconvene.errors import Malformed
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.decode import Decoder, check_fields
 from reconvene.pipeline.source.options import SourceOptions
-from reconvene.pipeline.source.plan import Piece, Shown
-from reconvene.pipeline.source.route import How, read_batches
+from reconvene.pipeline.source.plan import Piece, Plan, Planner, Shown, Unplanned
+from reconvene.pipeline.source.route import How, read_batches, read_headings
 from reconvene.pipeline.source.rows import COLUMNS, Rows, Run, runs_of
 from reconvene.pipeline.source.staged import read_shown
 
@@ -23,7 +23,9 @@ __all__ = ["LogPartition", "check_schema", "read_partition"]
 class LogPartition(InputPartition):
     """What one task reads."""
 
-    def __init__(self, index: int, pieces: tuple[Piece | Shown, ...], pending: tuple[Run, ...] = ()) -> None:
+    def __init__(
+        self, index: int, pieces: tuple[Piece | Shown | Unplanned, ...], pending: tuple[Run, ...] = ()
+    ) -> None:
         super().__init__(index)
         self.index = index
         self.pieces = pieces
@@ -75,17 +77,33 @@ def _decoder(options: SourceOptions, schema: StructType) -> Decoder | None:
 
 
 def _runs(thread: LoopThread, options: SourceOptions, partition: LogPartition, patient: bool) -> Generator[Run]:
+    # Each begins at another replica, so that all of them have something to do.
+    how = How(first=partition.index, patient=patient, fail_on_loss=options.fail_on_data_loss)
     for piece in partition.pieces:
-        # Each begins at another replica, so that all of them have something to do.
-        how = How(first=partition.index, patient=patient, fail_on_loss=options.fail_on_data_loss)
-        if isinstance(piece, Shown):
-            for batch in read_shown(thread, options.access, piece, how):
-                yield from runs_of(batch, piece.log_time)
-            continue
-        clock = Clock(*piece.clock)
-        for some in read_batches(thread, options.access, piece.start, piece.stop, how):
-            for batch in some:
-                log_time = clock.see(batch.author, batch.time)
-                if batch.kind == "data":
-                    yield from runs_of(batch, log_time)
+        if isinstance(piece, Unplanned):
+            for planned in _planned(thread, options, piece, how).pieces:
+                yield from _rows_of(thread, options, planned, how)
+        else:
+            yield from _rows_of(thread, options, piece, how)
     yield from partition.pending
+
+
+def _rows_of(thread: LoopThread, options: SourceOptions, piece: Piece | Shown, how: How) -> Generator[Run]:
+    if isinstance(piece, Shown):
+        for batch in read_shown(thread, options.access, piece, how):
+            yield from runs_of(batch, piece.log_time)
+        return
+    clock = Clock(*piece.clock)
+    for some in read_batches(thread, options.access, piece.start, piece.stop, how):
+        for batch in some:
+            log_time = clock.see(batch.author, batch.time)
+            if batch.kind == "data":
+                yield from runs_of(batch, log_time)
+
+
+def _planned(thread: LoopThread, options: SourceOptions, piece: Unplanned, how: How) -> Plan:
+    planner = Planner(piece.start, piece.stop, Clock(*piece.clock), options.rows_per_partition)
+    for some in read_headings(thread, options.access, piece.start, piece.stop, how):
+        for heading in some:
+            planner.see(heading)
+    return planner.plan()

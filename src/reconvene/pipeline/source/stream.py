@@ -1,13 +1,15 @@
 """`spark.readStream.format("reconvene")`: the log as it grows.
 
 A stream waits for replicas: where none answers, there is nothing new, and nothing fails. With the trigger
-availableNow having nothing new would be the end, so there it waits until one answers.
+availableNow having nothing new would be the end: there it goes on with batches of no rows until one answers. Nothing
+here waits for long: Spark can't end a call, and whoever is in one would outlive the query.
 """
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -17,11 +19,11 @@ from pyspark.sql.types import StructType
 
 from reconvene.errors import Unavailable
 from reconvene.pipeline.source.clock import Clock
-from reconvene.pipeline.source.offsets import Mark, Offset, decode_offset, encode_offset, initial_offset
+from reconvene.pipeline.source.offsets import Mark, Offset, decode_offset, encode_offset, initial_offset, waited_at
 from reconvene.pipeline.source.options import SourceOptions, parse_options
-from reconvene.pipeline.source.plan import Plan
+from reconvene.pipeline.source.plan import Plan, Unplanned
 from reconvene.pipeline.source.ranges import clock_at, first_position, make_plan, partitions_of
-from reconvene.pipeline.source.reading import check_schema, read_partition
+from reconvene.pipeline.source.reading import LogPartition, check_schema, read_partition
 from reconvene.pipeline.source.replicas import Replicas, Survey
 
 __all__ = ["StreamReader"]
@@ -30,11 +32,9 @@ _log = logging.getLogger("reconvene.source")
 
 _POLL_S = 0.05
 """Between two questions whether there is something new: Spark asks more often."""
-_PAUSES_S = (0.2, 2.0)
-"""While no replica answers: the first pause, and the longest."""
+_PAUSE_S = 2.0
+"""Between two batches of no rows."""
 _COMPLAIN_S = 30.0
-
-T = TypeVar("T")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -49,8 +49,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._complained_at = 0.0
         self._latest: int | None = None
         """The log's end, when it was last asked for."""
+        self._ends = False
+        """With the trigger availableNow …"""
         self._until: int | None = None
-        """With availableNow: where the query ends. None: there is no end."""
+        """… the query ends at this position: the log's end, once a replica has told it."""
         self._planned: tuple[int, Plan] | None = None
         """Where the last plan begins, and the plan."""
 
@@ -64,17 +66,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._until = self._insist(lambda: self._all().survey(settled=True).green)
+        self._ends = True
+        with suppress(Unavailable):
+            self._until = self._all().survey(settled=True).green
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """`start` itself where there is nothing new, or nobody answers. Raises Rejected where it can't go on."""
-        if self._until is not None:
-            return self._insist(lambda: self._next(start, limit))
         try:
+            if self._ends and self._until is None:
+                self._until = self._all().survey(settled=True).green
             return self._next(start, limit)
         except Unavailable as error:
             self._complain(error)
-            return start
+            if not self._ends:
+                return start
+            time.sleep(_PAUSE_S)
+            return waited_at(start)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return None if self._latest is None else {"position": self._latest}
@@ -89,6 +96,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if offset is not None:
             offset.check(survey.cluster)
         stop = survey.green if self._until is None else min(survey.green, self._until)
+        if self._until is not None and stop <= since.position < self._until:
+            raise Unavailable(f"the replicas that answer have nothing from position {since.position} on yet")
         if since.position >= stop:
             return start if offset is not None else encode_offset(Offset(since, survey.cluster, since))
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -109,13 +118,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         since = begun.mark if begun is not None else None if reached is None else reached.since
         if reached is None or since is None or since.position >= reached.mark.position:
             return []
-        return list(partitions_of(self._options, self._plan(since, reached.mark.position), since.position))
+        try:
+            plan = self._plan(since, reached.mark.position)
+        except Unavailable as error:
+            self._complain(error)
+            return [LogPartition(0, (Unplanned(since.position, reached.mark.position, since.clock),))]
+        return list(partitions_of(self._options, plan, since.position))
 
     def _plan(self, since: Mark, stop: int) -> Plan:
         if self._planned is not None and (self._planned[0], self._planned[1].end) == (since.position, stop):
             return self._planned[1]
         # A batch that is repeated after a restart: the same range, and the same clock.
-        return make_plan(self._all(), self._options, since.position, stop, Clock(*since.clock), patient=True)
+        return make_plan(self._all(), self._options, since.position, stop, Clock(*since.clock))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_partition(self._options, self._schema, partition, patient=True)
@@ -134,16 +148,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._replicas is None:
             self._replicas = Replicas(self._options.access)
         return self._replicas
-
-    def _insist(self, ask: Callable[[], T]) -> T:
-        pause, longest = _PAUSES_S
-        while True:
-            try:
-                return ask()
-            except Unavailable as error:
-                self._complain(error)
-                time.sleep(pause)
-                pause = min(longest, 2 * pause)
 
     def _complain(self, error: Unavailable) -> None:
         now = time.monotonic()
