@@ -39,15 +39,16 @@ def code_name(column: "Column") -> "Column":
 
 def code_events(traces: "Traces") -> "DataFrame":
     """One row an event, of every layer: rid, node, place, n, inc, t, kind, conf, conf_kind, members, reg, msg,
-    sender, service, ts, pos, primary, group, label, view, dests. `members`, `label` and `dests` stay names."""
-    events = traces.events
+    sender, caster, service, ts, pos, primary, group, label, view, dests. `members`, `label` and `dests` stay names.
+    Where a sender is a process, `sender` is its node, and `caster` the process."""
+    events = traces.events.withColumn("from", F.when(_is_filter(), _home_of("sender")).otherwise(F.col("sender")))
     nodes = F.broadcast(_nodes(traces.runs))
-    senders = nodes.select(F.col("run"), F.col("node").alias("sender"), F.col("code").alias("sender_code"))
+    senders = nodes.select(F.col("run"), F.col("node").alias("from"), F.col("code").alias("sender_code"))
     kind = _one_of(KINDS, F.col("layer"), F.when(_is_hidden(), F.lit("hidden")).otherwise(F.col("kind")))
     service = F.coalesce(*(F.when(F.col("service") == name, F.lit(code)) for name, code in SERVICES.items()))
     return (
         events.join(nodes, ["run", "node"], "left")
-        .join(F.broadcast(senders), ["run", "sender"], "left")
+        .join(F.broadcast(senders), ["run", "from"], "left")
         .select(
             code_name(F.col("run")).alias("rid"),
             F.coalesce("code", F.lit(NOBODY)).cast("int").alias("node"),
@@ -62,6 +63,7 @@ def code_events(traces: "Traces") -> "DataFrame":
             F.when(F.col("conf_kind") == "transitional", code_name(F.col("reg"))).alias("reg"),
             F.when(F.col("msg").isNotNull(), code_name(F.col("msg"))).alias("msg"),
             F.when(F.col("sender").isNotNull(), F.coalesce("sender_code", F.lit(NOBODY))).cast("int").alias("sender"),
+            F.when(_is_filter() & F.col("sender").isNotNull(), code_name(F.col("sender"))).alias("caster"),
             service.cast("byte").alias("service"),
             "ts",
             "pos",
@@ -76,6 +78,15 @@ def code_events(traces: "Traces") -> "DataFrame":
 
 def _is_hidden() -> "Column":
     return (F.col("layer") == "evs") & (F.col("kind") == "conf") & (F.col("conf_kind") == "hidden")
+
+
+def _is_filter() -> "Column":
+    return F.col("layer") == "isis"
+
+
+def _home_of(label: str) -> "Column":
+    """The node of a process, which is called NODE:INCARNATION:NUMBER."""
+    return F.expr(f"left({label}, length({label}) - length(substring_index({label}, ':', -2)) - 1)")
 
 
 def _one_of(codes: dict[tuple[str, str], int], layer: "Column", kind: "Column") -> "Column":

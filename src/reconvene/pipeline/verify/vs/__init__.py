@@ -1,28 +1,25 @@
-"""Virtual synchrony: no certificate proves anything yet, so every run with the filter's events is judged."""
+"""Certificates of virtual synchrony, for the events of the filter."""
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from reconvene.pipeline.verify.coded import KINDS
-from reconvene.pipeline.verify.found import CONCERNED, FOUND
-from reconvene.verify.vs import IDS
+from reconvene.pipeline.verify.found import CONCERNED
+from reconvene.pipeline.verify.vs.lives import follow_lives, shape_of
+from reconvene.pipeline.verify.vs.messages import compare_messages, group_messages, tell_messages
+from reconvene.pipeline.verify.vs.told import conclude, tell
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["certify", "concerned"]
 
-_VIEW, _STOP = KINDS["isis", "view"], KINDS["isis", "stop"]
-
 
 def certify(coded: "DataFrame", confs: "DataFrame", ends: "DataFrame", runs: "DataFrame") -> "DataFrame":
-    """FOUND: one suspect of each check in every run that has events of the filter."""
-    checks = F.explode(F.array(*map(F.lit, IDS)))
-    some = coded.where(F.col("kind").between(_VIEW, _STOP)).select("rid").distinct()
-    return some.select(
-        "rid", checks.alias("check"), F.lit(0).cast("long").alias("cases"), F.lit(1).cast("long").alias("suspects")
-    ).select(*FOUND.names)
+    """FOUND of the checks of virtual synchrony, of every run that has events of the filter."""
+    shape = shape_of(coded)
+    messages = tell_messages(compare_messages(follow_lives(coded, shape), shape), shape)
+    return conclude(tell(group_messages(messages, shape), coded, runs))
 
 
 def concerned(coded: "DataFrame", confs: "DataFrame", ends: "DataFrame", runs: "DataFrame") -> "DataFrame":
