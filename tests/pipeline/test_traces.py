@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from reconvene.errors import Malformed
+from reconvene.errors import Malformed, Unavailable
 from reconvene.pipeline import lines
 from reconvene.pipeline.columns import fields_batch, runs_table
 from reconvene.pipeline.jsonl import plan_parts, rows_of
 from reconvene.pipeline.pack import pack_traces
+from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import EVENTS, FIELDS, RUNS
 from reconvene.pipeline.shapes import misshapen
 from reconvene.pipeline.traces import Traces, read_traces
@@ -292,6 +295,12 @@ def both_refuse(spark: SparkSession, root: Path, line: str) -> None:
         assert str(refused.value).replace(str(root), "DIR") == line
 
 
+def both_refuse_as(spark: SparkSession, root: Path, pattern: str) -> None:
+    for read in (lambda: list(read_parquet_runs(root)), lambda: read_traces(spark, [root])):
+        with pytest.raises(Malformed, match=pattern):
+            read()
+
+
 EVENTS_FILE = "events/run=pair/a.parquet"
 
 
@@ -337,9 +346,7 @@ def test_files_that_are_not_of_the_form_are_named(spark: SparkSession, tmp_path:
     root = fresh()
     data = (root / EVENTS_FILE).read_bytes()
     (root / EVENTS_FILE).write_bytes(data[: len(data) // 2])
-    for read in (lambda: list(read_parquet_runs(root)), lambda: read_traces(spark, [root])):
-        with pytest.raises(Malformed, match=r"a\.parquet: is not a whole Parquet file"):
-            read()
+    both_refuse_as(spark, root, r"a\.parquet: is not a whole Parquet file")
     root = fresh()
     spoil(root / EVENTS_FILE, lambda t: t.set_column(2, "n", t["n"].cast(pa.string())))
     both_refuse(spark, root, f"DIR/{EVENTS_FILE}: column `n` has the type string; expected 64-bit integer")
@@ -364,6 +371,40 @@ def test_files_that_are_not_of_the_form_are_named(spark: SparkSession, tmp_path:
     root = fresh()
     (root / "events/notes.txt").write_text("")
     both_refuse(spark, root, "DIR/events/notes.txt: expected a directory run=NAME with the events of a run")
+
+
+def test_what_spark_itself_finds_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    trace, rows = pair()
+    root = write_form(tmp_path / "pages", trace, {"a.parquet": rows})
+    data = bytearray((root / EVENTS_FILE).read_bytes())
+    data[20:200] = b"\xff" * 180
+    (root / EVENTS_FILE).write_bytes(data)
+    both_refuse_as(spark, root, rf"{re.escape(str(root / EVENTS_FILE))}: is not a whole Parquet file")
+    root = write_form(tmp_path / "types", trace, {"a.parquet": rows})
+    spoil(root / EVENTS_FILE, lambda t: t.set_column(2, "n", t["n"].cast(pa.string())))
+    with pytest.raises(
+        Malformed, match=rf"^{re.escape(str(root / EVENTS_FILE))}: column `n` has the type BINARY; expected bigint"
+    ):
+        read_traces(spark, [root.as_uri()])
+    with pytest.raises(Malformed, match=rf"^{re.escape(str(tmp_path))}/nothing/runs: is not there"):
+        read_traces(spark, [(tmp_path / "nothing").as_uri()])
+
+
+def test_our_own_errors_come_out_of_spark_as_they_were() -> None:
+    text = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "/x/reader.py", line 93, in read
+reconvene.errors.Unavailable: no replica answers at a:1
+ SQLSTATE: 38000"""
+    with pytest.raises(Unavailable) as plain, plain_errors():
+        raise PySparkException(text)
+    assert str(plain.value) == "no replica answers at a:1"
+    with pytest.raises(Unavailable) as plain, plain_errors():
+        raise PySparkException(
+            "An error occurred while calling o2.collect.\n: x.SparkException: out of luck\nat java"
+        )
+    assert str(plain.value) == "Spark: x.SparkException: out of luck"
+    with pytest.raises(KeyError), plain_errors():
+        raise KeyError("of someone else")
 
 
 def test_missing_columns_that_no_event_needs_read_as_null(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from functools import reduce
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -23,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from reconvene.errors import Malformed
-from reconvene.pipeline.refusals import plain_errors
+from reconvene.pipeline.refusals import plain_errors, shown_file
 from reconvene.pipeline.schema import FIELDS, RUNS
 from reconvene.pipeline.shapes import misshapen
 from reconvene.trace.events import Run
@@ -52,13 +51,13 @@ def read_runs(spark: SparkSession, root: str) -> list[Told]:
     """The runs of one directory or URL. May raise Malformed."""
     if not is_url(root):
         return [Told(listed.run, str(listed.told_by)) for listed in list_runs(Path(root))]
-    table = spark.read.schema(RUNS).parquet(f"{root.rstrip('/')}/{RUNS_DIR}")
     with plain_errors():
+        table = spark.read.schema(RUNS).parquet(f"{root.rstrip('/')}/{RUNS_DIR}")
         rows = table.select("*", F.col("_metadata.file_path").alias("file")).collect()
     told = []
     for row in rows:
         document = row.asDict()
-        file = _shown(document.pop("file"))
+        file = shown_file(document.pop("file"))
         told.append(Told(run_of(file, document), file))
     if not told:
         raise Malformed(f"{root}: has no runs; expected a table of them in {RUNS_DIR}")
@@ -67,8 +66,8 @@ def read_runs(spark: SparkSession, root: str) -> list[Told]:
 
 def read_events(spark: SparkSession, roots: Sequence[str], runs: Sequence[Run]) -> DataFrame:
     """The events of these directories and URLs, which are of these runs. May raise Malformed."""
-    raw = reduce(DataFrame.union, (_raw(spark, root) for root in roots))
     with plain_errors():
+        raw = reduce(DataFrame.union, (_raw(spark, root) for root in roots))
         _refuse_without_directory(raw, runs)
         spread = _survey(spark, raw, runs)
         if not spread:
@@ -91,7 +90,7 @@ def _raw(spark: SparkSession, root: str) -> DataFrame:
 
 def _refuse_without_directory(raw: DataFrame, runs: Sequence[Run]) -> None:
     """A run in which nothing happened has a directory too, and a file without rows in it."""
-    there = {name_of(part) for file in raw.inputFiles() for part in _shown(file).split("/")}
+    there = {name_of(part) for file in raw.inputFiles() for part in shown_file(file).split("/")}
     for run in runs:
         if run.run not in there:
             raise Malformed(f"{EVENTS_DIR} has nothing of the run {run.run!r}; expected a directory for it")
@@ -153,16 +152,16 @@ def _survey(spark: SparkSession, raw: DataFrame, runs: Sequence[Run]) -> list[_P
 def _refuse_bad(raw: DataFrame, found: list[tuple[str, int]]) -> None:
     if found:
         file, row = min(found)
-        raise Malformed(f"{_shown(file)}: row {row + 1}: {problem_of(_row_at(raw, file, row))}")
+        raise Malformed(f"{shown_file(file)}: row {row + 1}: {problem_of(_row_at(raw, file, row))}")
 
 
 def _refuse_strangers(found: list[Any]) -> None:
     """Events of a run or a node that the runs do not name."""
     for row in sorted(found, key=lambda row: (row["file"], row["first"])):
         if row["nodes"] is None:
-            raise Malformed(f"{_shown(row['file'])}: {RUNS_DIR} has no run {row['run']!r}; expected a row for it")
+            raise Malformed(f"{shown_file(row['file'])}: {RUNS_DIR} has no run {row['run']!r}; expected a row for it")
         raise Malformed(
-            f"{_shown(row['file'])}: row {row['first'] + 1}: `node` is {row['node']};"
+            f"{shown_file(row['file'])}: row {row['first'] + 1}: `node` is {row['node']};"
             f" the run's nodes are {', '.join(row['nodes'])}"
         )
 
@@ -201,7 +200,7 @@ def _check_by_number(spark: SparkSession, raw: DataFrame, pieces: Sequence[_Piec
     found = twice.where("rows > 1").orderBy("run", "node", "n").head()
     if found is not None:
         at = found["at"]
-        raise Malformed(f"{_shown(at['file'])}: row {at['row'] + 1}: {no_order(found['node'], found['n'])}")
+        raise Malformed(f"{shown_file(at['file'])}: row {at['row'] + 1}: {no_order(found['node'], found['n'])}")
     first = (
         rows.where(_begins())
         .groupBy("run", "node")
@@ -216,7 +215,7 @@ def _no_start(raw: DataFrame, file: str, row: int) -> Malformed:
     try:
         find_start([row_of(_row_at(raw, file, row))])
     except BadLine as bad:
-        return Malformed(f"{_shown(file)}: row {row + 1}: {bad.problem}")
+        return Malformed(f"{shown_file(file)}: row {row + 1}: {bad.problem}")
     raise AssertionError("the expression and find_start agree on what a start is")
 
 
@@ -237,8 +236,3 @@ def _placed(spark: SparkSession, raw: DataFrame, pieces: Iterable[_Piece]) -> Da
     return raw.join(F.broadcast(table), ["file", "node"], "left").select(
         "run", place.alias("place"), *FIELDS.fieldNames()
     )
-
-
-def _shown(file: str) -> str:
-    """A file's URL as people name it."""
-    return unquote(file.removeprefix("file:").replace("///", "/", 1)) if file.startswith("file:") else file

@@ -1,44 +1,66 @@
-"""Errors of tasks, as the one line that was meant.
+"""What fails in Spark, as one line.
 
-What a task raises arrives at the driver inside Spark's own exception, under traces of stacks of two languages. A
-task therefore puts marks around its line, and whoever runs an action looks for them.
+Over bad input our tasks give back a row that says so, where they can: a task that fails is tried again, to the same
+end, and fills the log with the stacks of two languages. What is left is what Spark itself finds, and errors of ours
+that come out of a Python process of Spark's with their stack: of those, the one line that was meant.
 """
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
-from reconvene.errors import Malformed, Unavailable
+from reconvene import errors
+from reconvene.errors import Malformed, ReconveneError, Unavailable
 
-__all__ = ["Refusal", "plain_errors"]
+__all__ = ["plain_errors", "shown_file"]
 
-_BEGIN, _END = "<<reconvene:", ":reconvene>>"
-_MARKED = re.compile(f"{_BEGIN}(.*?){_END}", re.DOTALL)
+_OURS = re.compile(r"reconvene\.errors\.(\w+): (.+)")
+_FILE = re.compile(r"while reading file (\S.*?)\.\s")
+_DETAIL = re.compile(r"Parquet column \[(.*?)\]\. Expected Spark type (.*?), actual Parquet type (.*?)\.(?:\s|$)")
+_NO_PATH = re.compile(r"Path does not exist: (\S+?)\.?(?:\s|$)")
 _LONGEST = 400
 
-
-class Refusal(Exception):
-    """Raised by a task over input that can't be judged; `plain_errors` makes it Malformed at the driver."""
-
-    def __init__(self, line: str) -> None:
-        super().__init__(f"{_BEGIN}{line}{_END}")
+_FROM_JAVA = "Py4JJavaError"
+"""A failed job's error where the driver is in this process. A client of Connect may lack the package that has it."""
+_CALLING = "An error occurred while calling"
+"""What Py4J begins with: it says nothing."""
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Around every action: Malformed for what a task refused, Unavailable for what else failed in Spark."""
+    """Around every action: our own errors as they were raised, Malformed for a file that can't be read, Unavailable
+    for what else failed in Spark."""
     try:
         yield
-    except PySparkException as error:
-        text = str(error)
-        marked = _MARKED.search(text)
-        if marked is not None:
-            raise Malformed(" ".join(marked[1].split())) from None
-        raise _spark_error(text) from error
+    except Exception as error:
+        if isinstance(error, PySparkException) or type(error).__name__ == _FROM_JAVA:
+            raise _plain(str(error)) from error
+        raise
 
 
-def _spark_error(text: str) -> Unavailable:
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+def _plain(text: str) -> ReconveneError:
+    ours = _OURS.search(text)
+    if ours is not None and ours[1] in errors.__all__:
+        kind: type[ReconveneError] = getattr(errors, ours[1])
+        return kind(ours[2].strip())
+    file = _FILE.search(text)
+    if file is not None:
+        column = _DETAIL.search(text)
+        what = "is not a whole Parquet file"
+        if column is not None:
+            what = f"column `{column[1]}` has the type {column[3]}; expected {column[2]}"
+        return Malformed(f"{shown_file(file[1])}: {what}")
+    path = _NO_PATH.search(text)
+    if path is not None:
+        return Malformed(f"{shown_file(path[1])}: is not there; expected a directory with events/ and runs/")
+    lines = (line.strip(": \t") for line in text.splitlines())
+    line = next((line for line in lines if line and not line.startswith(_CALLING)), "no reason given")
     return Unavailable(f"Spark: {line[:_LONGEST]}")
+
+
+def shown_file(url: str) -> str:
+    """A file's URL as people name it."""
+    return unquote(url.removeprefix("file:").replace("///", "/", 1)) if url.startswith("file:") else url
