@@ -54,6 +54,7 @@ def test_what_a_program_imports() -> None:
             "ClientKey",
             "Color",
             "ColorChange",
+            "Committed",
             "Config",
             "Entry",
             "EntryBatch",
@@ -62,11 +63,11 @@ def test_what_a_program_imports() -> None:
         ),
         *("Follow", "Group", "Limits", "Log", "Malformed", "Message", "OutcomeUnknown", "Positions", "Process"),
         *("Receipt", "Receipts", "ReconveneError", "Rejected", "Rejoined", "Runner", "Service", "Site"),
-        *("SnapshotInfo", "StateMachine", "Truncated", "Unavailable", "View", "ViewId", "__version__", "blocking"),
-        *("connect", "load_config", "open"),
+        *("SnapshotInfo", "Staging", "StateMachine", "Truncated", "Unavailable", "View", "ViewId", "__version__"),
+        *("blocking", "connect", "load_config", "open"),
     ]
     assert sorted(reconvene.blocking.__all__) == [
-        *("Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Site", "connect", "open"),
+        *("Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Site", "Staging", "connect", "open"),
     ]
     assert dir(reconvene) == sorted(reconvene.__all__)
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
@@ -84,6 +85,7 @@ def test_the_twin_without_asyncio_has_the_same_names() -> None:
     assert public(reconvene.Log) == public(reconvene.blocking.Log)
     assert public(reconvene.Receipt) == public(reconvene.blocking.Receipt)
     assert public(reconvene.Receipts) == public(reconvene.blocking.Receipts)
+    assert public(reconvene.Staging) == public(reconvene.blocking.Staging)
     assert public(reconvene.Follow) == public(reconvene.blocking.Follow) - {"entries"}
     assert public(reconvene.Runner) | {"machine", "snapshot_trouble"} == public(reconvene.blocking.Runner)
     assert public(reconvene.Group) - {"begin", "wait_and_drain"} == public(reconvene.blocking.Group) - {"events"}

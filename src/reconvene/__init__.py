@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from reconvene.client.receipts import Receipt, Receipts
     from reconvene.client.runner import Runner
     from reconvene.client.site import Site
+    from reconvene.client.staging import Committed, Staging
     from reconvene.client.state_machine import Failure, StateMachine
     from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
     from reconvene.ids import Service
@@ -51,6 +52,7 @@ __all__ = [
     "ClientKey",
     "Color",
     "ColorChange",
+    "Committed",
     "Config",
     "Entry",
     "EntryBatch",
@@ -74,6 +76,7 @@ __all__ = [
     "Service",
     "Site",
     "SnapshotInfo",
+    "Staging",
     "StateMachine",
     "Truncated",
     "Unavailable",
@@ -95,6 +98,7 @@ _HOMES = {
         ("Color", "ColorChange", "Entry", "EntryBatch", "Positions", "SnapshotInfo", "Truncated"),
         "client.log_entries",
     ),
+    **dict.fromkeys(("Committed", "Staging"), "client.staging"),
     **dict.fromkeys(("Receipt", "Receipts"), "client.receipts"),
     **dict.fromkeys(("Failure", "StateMachine"), "client.state_machine"),
     "ClientKey": "runtime.keys",

@@ -8,6 +8,6 @@ with reconvene.blocking.connect("unix:/run/site.sock") as site:
 """
 
 from reconvene.client.blocking import Group, Site, connect, open  # noqa: A004
-from reconvene.client.blocking_log import Follow, Log, Receipt, Receipts, Runner
+from reconvene.client.blocking_log import Follow, Log, Receipt, Receipts, Runner, Staging
 
-__all__ = ["Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Site", "connect", "open"]
+__all__ = ["Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Site", "Staging", "connect", "open"]

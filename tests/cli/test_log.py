@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.cli.test_operations import call
 
+from reconvene import blocking
 from reconvene.cli.log_replicas import parse_quorum
 from reconvene.errors import Malformed
 from reconvene.local import LocalCluster
@@ -103,6 +104,26 @@ def test_follow(shell: Shell) -> None:
     assert [json.loads(line)["data"] for line in lines] == ["a", "b"]
     assert shell.bytes("follow", "--from", start, "--count", 2, "--as", "raw", "--dir", shell.directory) == b"a\nb\n"
     assert shell.run("follow", "--from", "end", "--for", "200ms") == ""
+
+
+def test_a_transaction(shell: Shell, cluster: LocalCluster) -> None:
+    with blocking.connect(cluster.addresses["a"]) as site:
+        staging = site.log.staging(timeout=20)
+        staging.put([b"x", b"y"])
+        places = staging.ordered()
+        committed = site.log.commit(places.runs, name="orders", version=3, timeout=20)
+    start, position = places[0], committed.position
+    read = shell.json("read", "--from", start, "--to", position + 1)["entries"]
+    assert [(entry["position"], entry["data"], entry["commit"]) for entry in read] == [
+        (start, "x", position),
+        (start + 1, "y", position),
+    ]
+    raw = shell.json("read", "--from", start, "--to", position + 1, "--control")["entries"]
+    assert [entry["kind"] for entry in raw] == ["staged", "staged", "commit"]
+    assert raw[2]["transaction"] == {"name": "orders", "version": 3, "rows": 2, "ranges": 1}
+    line = shell.run("read", "--from", position, "--to", position + 1, "--control")
+    assert '[commit] {"name":"orders","version":3,' in line
+    assert len(shell.run("follow", "--from", start, "--count", 2).splitlines()) == 2
 
 
 def test_status_and_replicas(shell: Shell) -> None:

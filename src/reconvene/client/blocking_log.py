@@ -115,7 +115,12 @@ class Follow:
 
     def next_batch(self, timeout: float | None = None) -> EntryBatch | None:
         """None at the end. Raises TimeoutError where nothing comes in `timeout` s."""
-        batch = self._thread.run(self._follow.next_batch(), timeout)
+        return self._passed(self._thread.run(self._follow.next_batch(), timeout))
+
+    def next_of_any_kind(self, timeout: float | None = None) -> EntryBatch | None:
+        return self._passed(self._thread.run(self._follow.next_of_any_kind(), timeout))
+
+    def _passed(self, batch: EntryBatch | None) -> EntryBatch | None:
         if batch is not None:
             self._position = batch.next
         return batch
