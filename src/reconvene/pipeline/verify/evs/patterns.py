@@ -28,8 +28,8 @@ SUMS = (
     "early", "resent", "again", "uncausal", "tardy", "crossing", "unlike", "unstamped", "long",
 )  # fmt: skip
 """Sums over the messages of a pattern. How many: sendings, messages that were sent, deliveries, deliveries of
-messages that were sent; ordered messages with several deliveries; messages that were sent and have a timestamp; pairs of a
-message and a timestamp, or the lack of one; deliveries with a timestamp.
+messages that were sent; ordered messages with several deliveries; messages that were sent and have a timestamp;
+pairs of a message and a timestamp, or the lack of one; deliveries with a timestamp.
 
 And what is wrong. strange: deliveries of messages that were not sent so. blurred: messages whose rows differ in
 sender, service or regular configuration. early: delivered by the sender before it sent them. resent, again: sent, or
