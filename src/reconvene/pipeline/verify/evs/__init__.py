@@ -27,9 +27,10 @@ from a delivery at one node to a sending of the same, and that has sent one mess
 is no cycle. Fifo messages have no part in this.
 
 **What precedes what (1.1, 2.3, 2.4).** Where no fifo message is delivered by others than its sender, the same proof
-holds: these graphs are parts of that one. Else the clocks are asked: if they never go back along a file, and every
-sending is before the deliveries of others in the same configuration, then configuration and clock are such a time.
-Clocks are not trusted: one that is wrong proves nothing, and the run is judged.
+holds: these graphs are parts of that one. Else the clocks are asked: if they never go back along a file, and can be
+set, each by one amount in each regular configuration, so that every sending is before the deliveries of others in
+the same, then configuration and clock are such a time. Clocks are not trusted: where they can't be set so, they
+prove nothing, and the run is judged.
 
 **Timestamps above their causes (`to.causal`).** In one root, whoever delivered a message had delivered all that
 precedes it (5), in the order of timestamps. Across roots: every timestamp of a root is above all those of the roots

@@ -6,6 +6,7 @@ goes forward, so it lies there.
 """
 
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -15,6 +16,7 @@ from pyspark.sql.window import Window
 from reconvene.pipeline.verify.coded import SERVICES
 from reconvene.pipeline.verify.evs.files import find_wrong_rows, heard
 from reconvene.pipeline.verify.evs.messages import sets_of
+from reconvene.pipeline.verify.evs.patterns import lead
 from reconvene.pipeline.verify.evs.told import name_patterns
 from reconvene.pipeline.verify.found import CONCERNED
 
@@ -44,45 +46,65 @@ _FIFO = SERVICES["fifo"]
 
 def name_all(coded: DataFrame, told: DataFrame, messages: DataFrame, nodes: int) -> DataFrame:
     """CONCERNED. Given: what `conclude` is told; and every message, as `tell_messages` tells of it."""
+    # Several ways lead from the messages: they are kept, and freed with the answer.
+    kept = (
+        messages.where(F.col("msg").isNotNull()).withColumn("tardy", _is_tardy(nodes).cast("int")).localCheckpoint()
+    )
+    suspects = name_patterns(told).localCheckpoint()
     tables = [
-        *_wrong_rows(find_wrong_rows(coded)),
-        *(_name(messages.where(F.col(wrong) > 0), *checks) for wrong, checks in _WRONG.items()),
-        _name(_alike(messages), "to.unique"),
-        _name(_lacking(messages, nodes), "evs.5", *_ORDERS, *_GRAPHS),
-        _name(_between(messages), *_GRAPHS),
-        *_of_patterns(messages, name_patterns(told), nodes),
+        _wrong_rows(find_wrong_rows(coded)),
+        _name(kept, *(F.when(F.col(wrong) > 0, _checks(*checks)) for wrong, checks in _WRONG.items())),
+        _name(_alike(kept), _checks("to.unique")),
+        _name(_lacking(kept, nodes), _checks("evs.5", *_ORDERS, *_GRAPHS)),
+        _name(_between(kept, nodes), _checks(*_GRAPHS)),
+        *(_name(of, F.array("check")) for of in _of_patterns(kept, suspects, nodes)),
     ]
     return reduce(DataFrame.union, (table.select(*CONCERNED.names) for table in tables))
 
 
-def _name(messages: DataFrame, *checks: str) -> DataFrame:
-    """These messages, for each of the checks. Their place is that of the sending, for who takes the lowest."""
-    return _named(messages, F.explode(F.array(*map(F.lit, checks))))
+def _checks(*checks: str) -> "Column":
+    return F.array(*map(F.lit, checks))
 
 
-def _named(messages: DataFrame, check: "Column") -> DataFrame:
-    return messages.where(F.col("msg").isNotNull()).select(
-        "rid",
-        check.alias("check"),
-        "msg",
-        F.lit(None).cast("int").alias("node"),
-        F.col("sent_at").alias("place"),
-    )
+def _name(messages: DataFrame, *checks: "Column") -> DataFrame:
+    """These messages, for each check in these arrays. Their place is the sending's, for who takes the lowest."""
+    nothing = _checks().cast("array<string>")
+    named = F.array_distinct(F.concat(*(F.coalesce(of, nothing) for of in checks)))
+    nobody = F.lit(None).cast("int").alias("node")
+    return messages.select("rid", F.explode(named).alias("check"), "msg", nobody, F.col("sent_at").alias("place"))
 
 
-def _wrong_rows(rows: DataFrame) -> list[DataFrame]:
-    nothing = F.lit(None).cast("long").alias("msg")
-    places = F.explode(F.array("place_before", "place")).alias("place")
-    pair = F.explode(F.array("msg_before", "msg")).alias("msg")
-    disordered, nobody = rows.where("disordered"), F.lit(None).cast("int").alias("node")
-    return [
-        rows.where("unnumbered").select("rid", F.lit("evs.1.2").alias("check"), nothing, "node", places),
-        rows.where("outside").select("rid", F.lit("evs.2.2").alias("check"), nothing, "node", "place"),
+def _wrong_rows(rows: DataFrame) -> DataFrame:
+    message, node, place = F.col("msg"), F.col("node"), F.col("place")
+    named = F.concat(
         *(
-            disordered.select("rid", F.lit(check).alias("check"), pair, nobody, "place")
-            for check in ("to.order", "evs.6.3", *_ORDERS, *_GRAPHS)
-        ),
-    ]
+            F.when(
+                F.col(wrong),
+                F.array(*(F.struct(F.lit(check).alias("check"), *of) for check in checks for of in what)),
+            ).otherwise(F.array().cast(_NAMED))
+            for wrong, checks, what in (
+                ("unnumbered", ("evs.1.2",), [_row(node, F.col("place_before")), _row(node, place)]),
+                ("outside", ("evs.2.2",), [_row(node, place)]),
+                (
+                    "disordered",
+                    ("to.order", "evs.6.3", *_ORDERS, *_GRAPHS),
+                    [_message(F.col("msg_before"), place), _message(message, place)],
+                ),
+            )
+        )
+    )
+    return rows.select("rid", F.explode(named).alias("of")).select("rid", "of.*")
+
+
+_NAMED = "array<struct<check: string, msg: bigint, node: int, place: bigint>>"
+
+
+def _row(node: "Column", place: "Column") -> "tuple[Column, ...]":
+    return F.lit(None).cast("long").alias("msg"), node.alias("node"), place.alias("place")
+
+
+def _message(message: "Column", place: "Column") -> "tuple[Column, ...]":
+    return message.alias("msg"), F.lit(None).cast("int").alias("node"), place.alias("place")
 
 
 def _alike(messages: DataFrame) -> DataFrame:
@@ -123,14 +145,17 @@ def _lacking(messages: DataFrame, nodes: int) -> DataFrame:
     )
 
 
-def _between(messages: DataFrame) -> DataFrame:
-    """Messages whose sending, or first delivery by another node, lies between the ends of an edge that goes back."""
+def _is_tardy(nodes: int) -> "Column":
+    return reduce(or_, (F.coalesce(F.col(lead(node)) <= 0, F.lit(False)) for node in range(nodes)))
+
+
+def _between(messages: DataFrame, nodes: int) -> DataFrame:
+    """Messages whose sending or a delivery lies, by the clocks, between the ends of an edge that goes back."""
+    times = F.array(*(f"t_{node}" for node in range(nodes)))
     back = _lowest(messages.where(F.col("tardy") > 0)).select(
-        F.col("rid").alias("of"), F.col("heard_t").alias("begin"), F.col("sent_t").alias("end")
+        F.col("rid").alias("of"), F.array_min(times).alias("begin"), F.col("sent_t").alias("end")
     )
-    inside = F.col("sent_t").between(F.col("begin"), F.col("end")) | F.col("heard_t").between(
-        F.col("begin"), F.col("end")
-    )
+    inside = F.exists(F.concat(F.array("sent_t"), times), lambda t: t.between(F.col("begin"), F.col("end")))
     return messages.join(F.broadcast(back), (F.col("rid") == F.col("of")) & inside, "left_semi")
 
 
@@ -139,7 +164,4 @@ def _of_patterns(messages: DataFrame, named: DataFrame, nodes: int) -> list[Data
     keys = ["rid", "root", "origin", "regular", "late"]
     patterns = named.where(F.col("ts").isNull()).select("check", *keys)
     stamps = named.where(F.col("ts").isNotNull()).select("rid", "check", F.xxhash64("ts").alias("hashed"))
-    return [
-        _named(with_sets.join(F.broadcast(patterns), keys), F.col("check")),
-        _named(messages.join(F.broadcast(stamps), ["rid", "hashed"]), F.col("check")),
-    ]
+    return [with_sets.join(F.broadcast(patterns), keys), messages.join(F.broadcast(stamps), ["rid", "hashed"])]

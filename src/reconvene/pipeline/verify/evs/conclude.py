@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reconvene.pipeline.verify.coded import SERVICES
-from reconvene.pipeline.verify.evs.files import COUNTERS
+from reconvene.pipeline.verify.evs.clocks import Leads, can_be_set
 from reconvene.pipeline.verify.evs.messages import WORD
 from reconvene.pipeline.verify.evs.patterns import SUMS
 from reconvene.pipeline.verify.evs.ways import Ways
@@ -28,6 +28,8 @@ CHECKS = (
 )  # fmt: skip
 
 _FIFO, _AGREED, _SAFE = SERVICES["fifo"], SERVICES["agreed"], SERVICES["safe"]
+
+_SENDS, _SENT, _DELIVERIES = (SUMS.index(name) for name in ("sends", "sent", "deliveries"))
 
 Row = Mapping[str, Any]
 Stamp = list[int]
@@ -57,7 +59,7 @@ class _Pattern:
         self.late = _nodes(row["late"])
         self.by = self.regular | self.late
         self.messages: int = row["messages"]
-        self.sends: int = row["sends"]
+        self.sends: int = row["sums"][_SENDS]
         self.first: Stamp | None = row["first"]
         self.last: Stamp | None = row["last"]
         self.places = {self.root: self.regular} if self.regular else {}
@@ -89,7 +91,8 @@ class Conclusion:
         self._ends = {(row["node"], row["inc"]): row["root"] for row in ends}
         self._ways = Ways(ways, self._confs)
         told = [row for row in patterns if row["stamp"] is None]
-        self._sums = {name: sum(row[name] or 0 for row in told) for name in (*SUMS, *COUNTERS)}
+        columns = zip(*(row["sums"] for row in told), strict=True)
+        self._sums = {**dict.fromkeys(SUMS, 0), **dict(zip(SUMS, map(sum, columns), strict=False))}
         of_messages = [row for row in told if row["origin"] is not None]
         self._count(of_messages)
         self._add("to.unique", suspects=len(patterns) - len(told))
@@ -123,11 +126,11 @@ class Conclusion:
         fifo = ordered = 0
         for row in told:
             if row["origin"] % 4 == _FIFO:
-                fifo += row["sends"] + row["deliveries"]
+                fifo += row["sums"][_SENDS] + row["sums"][_DELIVERIES]
             elif row["origin"] % 4 >= _AGREED:
-                ordered += row["deliveries"]
+                ordered += row["sums"][_DELIVERIES]
         self._add("evs.1.1", ways.events + messages)
-        self._add("evs.1.2", sums["rows"], sums["unnumbered"])
+        self._add("evs.1.2", ways.events + ways.hidden + ways.others + messages, sums["unnumbered"])
         self._add("evs.1.3", sums["deliveries"], sums["strange"])
         self._add("evs.1.4", messages, sums["resent"] + sums["again"])
         self._add("evs.2.2", ways.events + ways.hidden + messages, ways.problems + sums["outside"])
@@ -164,7 +167,7 @@ class Conclusion:
             self._add("evs.3", pattern.sends, 0 if pattern.sender in pattern.by else pattern.sends, pattern)
         if conf["final"]:
             lacking = sum(member not in pattern.regular for member in conf["members"])
-            sent = pattern.row["sent"]
+            sent = pattern.row["sums"][_SENT]
             self._add("live.delivery", sent * len(conf["members"]), sent * lacking, pattern)
 
     def _check_atomic(self, pattern: _Pattern) -> None:
@@ -200,9 +203,21 @@ class Conclusion:
         if sums["strange"] or sums["resent"] or sums["again"]:
             self._doubt("evs.5")
         by_order = total and not sums["crossing"]
-        by_clock = roots is not None and not (sums["backwards"] or sums["tardy"] or sums["early"] or sums["resent"])
-        if not (by_order or by_clock):
+        clear = roots is not None and not (sums["backwards"] or sums["early"] or sums["resent"])
+        if not (by_order or (clear and self._clocks_fit())):
             self._doubt(*_GRAPHS)
+
+    def _clocks_fit(self) -> bool:
+        """Can the nodes' clocks be set, in each regular configuration, so that all sendings are before the deliveries
+        of others there?"""
+        leads: dict[int, Leads] = {}
+        for pattern in self._patterns:
+            here = leads.setdefault(pattern.root, {})
+            for node, lead in enumerate(pattern.row["leads"]):
+                if lead is not None:
+                    pair = pattern.sender, node
+                    here[pair] = min(lead, here.get(pair, lead))
+        return all(map(can_be_set, leads.values()))
 
     def _last(self, stamped: Iterable[_Pattern]) -> dict[tuple[int, int], Stamp]:
         """By node and configuration: the highest timestamp that the node delivered there."""

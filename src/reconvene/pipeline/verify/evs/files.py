@@ -1,13 +1,15 @@
 """Along each node's file: what the rows before an event tell of it. One shuffle and one sort, by node and place.
 
-Given: coded events of any layer. Promised: of each sending and delivery, what `messages` compares between them; and
-of each node the last row of its file, which carries the whole file's counts.
+Given: coded events of any layer. Promised: of each sending and delivery, what `messages` compares between them, and
+what is wrong with it by its own file alone; and the other rows with which something is wrong.
 
 Counts of messages are kept of the whole file, and what they were when the node entered its regular configuration is
 subtracted: so one order of the rows serves all of them. A count holds two numbers: fifo messages in its upper half,
 all others in its lower half.
 """
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -20,11 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONF",
-    "COUNTERS",
     "DELIVER",
     "FAIL",
     "HIDDEN",
-    "LOWER",
+    "MARKS",
     "SEND",
     "STOP",
     "find_wrong_rows",
@@ -36,14 +37,13 @@ CONF, HIDDEN, SEND, DELIVER = (KINDS["evs", kind] for kind in ("conf", "hidden",
 FAIL, STOP = KINDS["evs", "fail"], KINDS["evs", "stop"]
 _FIFO, _AGREED = SERVICES["fifo"], SERVICES["agreed"]
 
-COUNTERS = ("rows", "unnumbered", "backwards", "outside", "stamps", "disordered")
-"""What the last row of a file carries, of all its rows: how many; with an `n` that does not grow; with a clock that
-goes back; sendings and deliveries outside the node's configuration; deliveries with a timestamp that are not the
-node's first such; and those of them whose timestamp is not above the one before."""
+MARKS = ("unnumbered", "backwards", "outside", "stamps", "disordered")
+"""What a file shows of a row: its `n` does not grow; its clock goes back; it is a sending or delivery outside the
+node's configuration; it is a delivery with a timestamp, and not the node's first such; and if so, its timestamp is
+not above the one before. A row's marks are bits of one number, in this order."""
 
 _HALF = 32
-LOWER = (1 << _HALF) - 1
-"""The lower half of a count."""
+_LOWER = (1 << _HALF) - 1
 
 
 def heard(node: int) -> str:
@@ -52,16 +52,15 @@ def heard(node: int) -> str:
 
 
 def follow_files(coded: "DataFrame", nodes: int) -> "DataFrame":
-    """`nodes`: how many the largest run has. Columns: rid, node, kind, msg, place, t, conf, root, whole (is that
-    configuration regular), origin, index, heard_0 …, ts, ordered, and COUNTERS, which are null but in a file's last
-    row."""
+    """`nodes`: how many the largest run has. Columns: rid, node, kind, place, t, marks; and of sendings and
+    deliveries msg, root, whole (is the configuration the root itself), origin (the sender's code times four, plus the
+    service), index (among the sender's messages of the root, at this node), heard_0 …, and ts."""
     return _message_rows(_within_roots(_state(_needed(coded), nodes), nodes), nodes)
 
 
 def find_wrong_rows(coded: "DataFrame") -> "DataFrame":
-    """The rows that make COUNTERS of what is wrong: rid, node, place, msg; place_before, of the row before;
-    msg_before, of the last delivery with a timestamp before; and whether the row is unnumbered, outside or
-    disordered."""
+    """The rows with which something is wrong: rid, node, place, msg; place_before, of the row before; msg_before, of
+    the last delivery with a timestamp before; and whether the row is unnumbered, outside or disordered."""
     file = Window.partitionBy("rid", "node").orderBy("place")
     before = file.rowsBetween(Window.unboundedPreceding, -1)
     wrong = ("unnumbered", "outside", "disordered")
@@ -71,7 +70,7 @@ def find_wrong_rows(coded: "DataFrame") -> "DataFrame":
         .withColumns({
             "place_before": F.lag("place").over(file),
             "msg_before": F.last(stamped, ignorenulls=True).over(before),
-            **{name: F.coalesce(_told()[name], F.lit(False)) for name in wrong},
+            **{name: _marks()[name] for name in wrong},
         })
         .where(F.col("unnumbered") | F.col("outside") | F.col("disordered"))
         .select("rid", "node", "place", "msg", "place_before", "msg_before", *wrong)
@@ -97,7 +96,6 @@ def _needed(coded: "DataFrame") -> "DataFrame":
         F.when(_is_message(), F.col("msg")).alias("msg"),
         F.when(F.col("kind") == SEND, F.col("node")).when(deliver, F.col("sender")).alias("sender"),
         "service",
-        (deliver & ordered).alias("ordered"),
         F.when(deliver & ordered, F.col("ts")).alias("ts"),
     )
 
@@ -128,32 +126,27 @@ def _state(rows: "DataFrame", nodes: int) -> "DataFrame":
 
 
 def _within_roots(rows: "DataFrame", nodes: int) -> "DataFrame":
-    """With the counts at the entering of the regular configuration, and the file's counters at its last row."""
+    """With the counts at the entering of the regular configuration."""
     file = Window.partitionBy("rid", "node").orderBy("place")
     so_far = file.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     entered = F.when(
         (F.col("kind") == CONF) & F.col("reg").isNull(), F.struct("sent", *(heard(node) for node in range(nodes)))
     )
-    return rows.withColumns({
-        "base": F.last(entered, ignorenulls=True).over(so_far),
-        "is_last": F.lead("place").over(file).isNull(),
-        **{name: F.count(F.when(told, 1)).over(so_far) for name, told in _told().items()},
-    })  # fmt: skip
+    return rows.withColumn("base", F.last(entered, ignorenulls=True).over(so_far))
 
 
-def _told() -> "dict[str, Column]":
-    """Which rows each of COUNTERS counts."""
+def _marks() -> "dict[str, Column]":
     at = F.col("at")
-    inside = F.coalesce(at["up"] & (at["conf"] == F.col("conf")) & (at["inc"] == F.col("inc")), F.lit(False))
+    inside = at["up"] & (at["conf"] == F.col("conf")) & (at["inc"] == F.col("inc"))
     stamped = F.col("ts").isNotNull() & F.col("ts_before").isNotNull()
-    return {
-        "rows": F.lit(True),
+    marks = {
         "unnumbered": F.col("n") <= F.col("n_before"),
         "backwards": F.col("t") < F.col("t_before"),
-        "outside": _is_message() & ~inside,
+        "outside": _is_message() & ~F.coalesce(inside, F.lit(False)),
         "stamps": stamped,
         "disordered": stamped & (F.col("ts") <= F.col("ts_before")),
     }
+    return {name: F.coalesce(marks[name], F.lit(False)) for name in MARKS}
 
 
 def _message_rows(rows: "DataFrame", nodes: int) -> "DataFrame":
@@ -165,23 +158,26 @@ def _message_rows(rows: "DataFrame", nodes: int) -> "DataFrame":
     own = F.when(send, sent).otherwise(of_sender)
     # Of a sending, its own component is its index; of fifo messages, nothing that was delivered before is asked for.
     asked = {
-        name: F.when(send & (fifo | (node == other)), F.lit(0)).otherwise(count.bitwiseAND(F.lit(LOWER)))
+        name: F.when(send & (fifo | (node == other)), F.lit(0)).otherwise(count.bitwiseAND(F.lit(_LOWER)))
         for other, (name, count) in enumerate(since.items())
     }
-    return rows.where(_is_message() | F.col("is_last")).select(
-        "rid",
-        "node",
-        "kind",
-        "msg",
-        "place",
-        "t",
-        "conf",
-        F.when(send, F.col("conf")).when(kind == DELIVER, at["root"]).alias("root"),
-        (F.col("conf") == at["root"]).alias("whole"),
-        (F.col("sender") * 4 + F.col("service")).cast("long").alias("origin"),
-        F.when(fifo, F.shiftright(own, _HALF)).otherwise(own.bitwiseAND(F.lit(LOWER))).alias("index"),
-        *(column.alias(name) for name, column in asked.items()),
-        "ordered",
-        "ts",
-        *(F.when(F.col("is_last"), F.col(name)).alias(name) for name in COUNTERS),
+    marks = reduce(add, (F.when(mark, 1 << bit).otherwise(0) for bit, mark in enumerate(_marks().values())))
+    return (
+        rows.withColumn("marks", marks)
+        .where(_is_message() | (F.col("marks") > 0))
+        .select(
+            "rid",
+            "node",
+            "kind",
+            "msg",
+            "place",
+            "t",
+            F.when(send, F.col("conf")).when(kind == DELIVER, at["root"]).alias("root"),
+            (F.col("conf") == at["root"]).alias("whole"),
+            (F.col("sender") * 4 + F.col("service")).cast("long").alias("origin"),
+            F.when(fifo, F.shiftright(own, _HALF)).otherwise(own.bitwiseAND(F.lit(_LOWER))).alias("index"),
+            *(column.alias(name) for name, column in asked.items()),
+            "ts",
+            "marks",
+        )
     )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from reconvene.pipeline.verify.evs.files import COUNTERS, DELIVER, SEND, heard
+from reconvene.pipeline.verify.coded import SERVICES
+from reconvene.pipeline.verify.evs.files import DELIVER, MARKS, SEND, heard
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,7 +20,7 @@ __all__ = ["STAMP", "WORD", "compare_messages", "sets_of", "words"]
 WORD = 62
 """Nodes in one word of a set of nodes."""
 
-STAMP = 4
+STAMP = 6
 """Numbers of a timestamp that are looked at. A longer one is not proven right."""
 
 
@@ -33,9 +34,11 @@ def sets_of(name: str, nodes: int) -> list[str]:
 
 
 def compare_messages(rows: "DataFrame", nodes: int) -> "DataFrame":
-    """One row a message; and one a run, with a null `msg`, for the last rows of files that are about no message."""
+    """One row a message; and one a run, with a null `msg`, for marked rows that are about no message."""
     send, deliver = F.col("kind") == SEND, F.col("kind") == DELIVER
     own = F.col("origin").bitwiseAND(F.lit(~3)) == F.col("node") * 4
+    ordered = F.col("origin").bitwiseAND(F.lit(3)) >= SERVICES["agreed"]
+    by_other = ~own & F.col("whole")
     hashed = F.when(F.col("ts").isNotNull(), F.xxhash64("ts"))
     return (
         rows.repartition("rid", "msg")
@@ -48,7 +51,10 @@ def compare_messages(rows: "DataFrame", nodes: int) -> "DataFrame":
             F.max(F.when(send, F.col("place"))).alias("sent_at"),
             F.min(F.when(deliver & own, F.col("place"))).alias("own_at"),
             F.max(F.when(send, F.col("t"))).alias("sent_t"),
-            F.min(F.when(deliver & ~own & F.col("whole"), F.col("t"))).alias("heard_t"),
+            *(
+                F.min(F.when(deliver & by_other & (F.col("node") == node), F.col("t"))).alias(f"t_{node}")
+                for node in range(nodes)
+            ),
             *(F.max(F.when(send, F.col(heard(node)))).alias(f"asked_{node}") for node in range(nodes)),
             *(F.min(F.when(deliver, F.col(heard(node)))).alias(heard(node)) for node in range(nodes)),
             *(
@@ -58,13 +64,16 @@ def compare_messages(rows: "DataFrame", nodes: int) -> "DataFrame":
                 for name, there in (("regular", F.col("whole")), ("late", ~F.col("whole")))
                 for word in range(words(nodes))
             ),
-            F.count(F.when(F.col("ordered") & F.col("ts").isNull(), 1)).alias("unstamped"),
+            F.count(F.when(deliver & ordered & F.col("ts").isNull(), 1)).alias("unstamped"),
             F.count(hashed).alias("stamped"),
             F.min(hashed).alias("least_ts"),
             F.max(hashed).alias("greatest_ts"),
             F.max(F.size("ts")).alias("length"),
             *(F.max(F.get("ts", F.lit(part))).alias(f"ts_{part}") for part in range(STAMP)),
-            *(F.sum(name).alias(name) for name in COUNTERS),
+            *(
+                F.count(F.when(F.col("marks").bitwiseAND(F.lit(1 << bit)) > 0, 1)).alias(name)
+                for bit, name in enumerate(MARKS)
+            ),
         )
     )
 

@@ -13,30 +13,30 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from reconvene.pipeline.verify.coded import SERVICES
-from reconvene.pipeline.verify.evs.files import COUNTERS, heard
+from reconvene.pipeline.verify.evs.files import MARKS, heard
 from reconvene.pipeline.verify.evs.messages import STAMP, sets_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["PATTERN", "SUMS", "group_messages", "tell_messages"]
+__all__ = ["PATTERN", "SUMS", "group_messages", "lead", "tell_messages"]
 
 _FIFO, _AGREED = SERVICES["fifo"], SERVICES["agreed"]
 
 SUMS = (
     "sends", "sent", "deliveries", "caused", "several", "marked", "stamping", "stamped", "strange", "blurred",
-    "early", "resent", "again", "uncausal", "tardy", "crossing", "unlike", "unstamped", "long",
+    "early", "resent", "again", "uncausal", "crossing", "unlike", "unstamped", "long", *MARKS,
 )  # fmt: skip
-"""Sums over the messages of a pattern. How many: sendings, messages that were sent, deliveries, deliveries of
-messages that were sent; ordered messages with several deliveries; messages that were sent and have a timestamp;
-pairs of a message and a timestamp, or the lack of one; deliveries with a timestamp.
+"""Sums over the messages of a pattern. How many: sendings, messages that were sent, deliveries, deliveries of ones
+that were sent; ordered messages with several deliveries; messages that were sent and have a timestamp; pairs of a
+message and a timestamp, or the lack of one; deliveries with a timestamp.
 
 And what is wrong. strange: deliveries of messages that were not sent so. blurred: messages whose rows differ in
-sender, service or regular configuration. early: delivered by the sender before it sent them. resent, again: sent, or
-delivered by one node, more than once. uncausal: deliveries before which something was not delivered. tardy: messages
-whose sending is not before a delivery by the clock. crossing: fifo messages that others deliver, which nothing but
-the clock places. unlike: messages with several timestamps. unstamped: ordered deliveries without one. long: messages
-whose timestamp has too many numbers."""
+sender, service or regular configuration. early: delivered by the sender before it sent them. resent, again: sent,
+or delivered by one node, more than once. uncausal: deliveries before which something was not delivered. crossing:
+fifo messages that others deliver, which nothing but clocks place. unlike: messages with several timestamps.
+unstamped: ordered deliveries without one. long: messages whose timestamp has too many numbers. And how many rows
+have each of MARKS."""
 
 PATTERN = T.StructType([
     T.StructField("stamp", T.LongType(), True),
@@ -45,43 +45,53 @@ PATTERN = T.StructType([
     T.StructField("regular", T.ArrayType(T.LongType()), True),
     T.StructField("late", T.ArrayType(T.LongType()), True),
     T.StructField("messages", T.LongType(), False),
-    *(T.StructField(name, T.LongType(), True) for name in (*SUMS, *COUNTERS)),
+    T.StructField("sums", T.ArrayType(T.LongType()), True),
     T.StructField("first", T.ArrayType(T.LongType()), True),
     T.StructField("last", T.ArrayType(T.LongType()), True),
+    T.StructField("leads", T.ArrayType(T.LongType()), True),
 ])  # fmt: skip
 """stamp: null; or, of a row that tells only that a timestamp is that of several messages, its hash. root: the regular
 configuration. origin: the sender's code times four, plus the service. regular, late: who delivered the messages in
 the root, and who in the transitional configuration after it; sets of nodes, in words of WORD bits. messages: how
-many. first, last: their lowest and highest timestamp."""
+many. sums: SUMS. first, last: their lowest and highest timestamp. leads: of each node, by how much its clock, at a
+delivery in the root, was ahead of the sender's clock at the sending, at least; null for the sender and who delivered
+none there."""
 
 
 def group_messages(messages: "DataFrame", nodes: int) -> "DataFrame":
     """rid, and the columns of PATTERN."""
     sets = {name: sets_of(name, nodes) for name in ("regular", "late")}
     keys = ["root", "origin", *sets["regular"], *sets["late"]]
+    leads = [lead(node) for node in range(nodes)]
+    arrays = {**sets, "sums": SUMS, "leads": leads}
     nothing = F.lit(None).cast("long")
     # A message with a timestamp makes two rows: what it is like, and what its timestamp is.
     stamps = F.when(F.col("stamped") > 0, F.array(nothing, F.col("hashed"))).otherwise(F.array(nothing))
     rows = tell_messages(messages, nodes).select("*", F.explode(stamps).alias("stamp"))
     alike = F.col("stamp").isNull()
+    told = [*keys, *SUMS, "ts", *leads]
     return (
-        rows.select(
-            "rid", "stamp", *(F.when(alike, F.col(name)).alias(name) for name in (*keys, *SUMS, *COUNTERS, "ts"))
-        )
+        rows.select("rid", "stamp", *(F.when(alike, F.col(name)).alias(name) for name in told))
         .groupBy("rid", "stamp", *keys)
         .agg(
             F.count(F.lit(1)).alias("messages"),
-            *(F.sum(name).alias(name) for name in (*SUMS, *COUNTERS)),
+            *(F.sum(name).alias(name) for name in SUMS),
             F.min("ts").alias("first"),
             F.max("ts").alias("last"),
+            *(F.min(name).alias(name) for name in leads),
         )
         .where(F.col("stamp").isNull() | (F.col("messages") > 1))
-        .select("rid", *(F.array(*sets[name]).alias(name) if name in sets else name for name in PATTERN.names))
+        .select("rid", *(F.array(*arrays[name]).alias(name) if name in arrays else name for name in PATTERN.names))
     )
 
 
+def lead(node: int) -> str:
+    """The column of this node's lead."""
+    return f"lead_{node}"
+
+
 def tell_messages(messages: "DataFrame", nodes: int) -> "DataFrame":
-    """With root, origin, SUMS of each message, its timestamp `ts`, and the hash of that."""
+    """With root, origin, SUMS of each message, its timestamp `ts`, the hash of that, and its leads."""
     sends, deliveries, stamped, unstamped = (F.col(name) for name in ("sends", "deliveries", "stamped", "unstamped"))
     same = {name: F.col(f"least_{name}") == F.col(f"greatest_{name}") for name in ("origin", "root", "index")}
     delivered, service = deliveries > 0, F.col("least_origin").bitwiseAND(F.lit(3))
@@ -102,7 +112,6 @@ def tell_messages(messages: "DataFrame", nodes: int) -> "DataFrame":
         "resent": sends > 1,
         "again": deliveries > by,
         "uncausal": F.when(delivered & (~same["index"] | unheard), deliveries),
-        "tardy": F.col("heard_t") <= F.col("sent_t"),
         "crossing": (service == _FIFO) & (F.col("elsewhere") > 0),
         "unlike": F.col("least_ts") != F.col("greatest_ts"),
         "long": F.col("length") > STAMP,
@@ -112,5 +121,6 @@ def tell_messages(messages: "DataFrame", nodes: int) -> "DataFrame":
         "origin": F.col("least_origin"),
         "hashed": F.col("least_ts"),
         "ts": F.when(stamped > 0, F.slice(numbers, F.lit(1), F.least("length", F.lit(STAMP)))),
+        **{lead(node): F.col(f"t_{node}") - F.col("sent_t") for node in range(nodes)},
         **{name: F.coalesce(count.cast("int"), F.lit(0)) for name, count in counts.items()},
     })  # fmt: skip

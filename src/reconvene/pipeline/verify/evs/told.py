@@ -1,5 +1,8 @@
 """What `conclude` is told of a run, as one table, and what it says of each run."""
 
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -44,7 +47,7 @@ def tell(
     patterns: "DataFrame", coded: "DataFrame", confs: "DataFrame", ends: "DataFrame", runs: "DataFrame"
 ) -> "DataFrame":
     """One table of all that is told of each run. Of too many patterns, so many that it shows."""
-    order = Window.partitionBy("rid").orderBy(F.desc_nulls_last("rows"), F.desc("messages"))
+    order = Window.partitionBy("rid").orderBy(F.desc("messages"))
     bounded = patterns.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= MOST_PATTERNS + 1)
     tables = {"pattern": bounded, "way": way_rows(coded, runs), "conf": confs, "end": ends}
     whole: DataFrame | None = None
@@ -61,39 +64,48 @@ def tell(
 
 def conclude(told: "DataFrame") -> "DataFrame":
     """FOUND of each run."""
-    return told.groupBy("rid").applyInArrow(_found, FOUND)
+    return _by_run(told).mapInArrow(_found, FOUND)
 
 
 def name_patterns(told: "DataFrame") -> "DataFrame":
     """Of each run, the patterns and timestamps of messages that checks are suspicious of."""
-    return told.groupBy("rid").applyInArrow(_named, _NAMED)
+    return _by_run(told).mapInArrow(_named, _NAMED)
+
+
+def _by_run(told: "DataFrame") -> "DataFrame":
+    """A run's rows one after the other: with many small runs, one batch of rows tells of many."""
+    return told.repartition("rid").sortWithinPartitions("rid")
 
 
 # -- in a task ----------------------------------------------------------------------------------------------------
 
 
-def _conclusion(table: pa.Table) -> tuple[int, Conclusion]:
-    patterns, ways, confs, ends = (_rows(table, name) for name in _TOLD)
-    return table["rid"][0].as_py(), Conclusion(patterns, ways, confs, ends)
+def _conclusions(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Conclusion]]:
+    for rid, rows in groupby(chain.from_iterable(map(_rows, batches)), itemgetter(0)):
+        told: dict[str, list[dict[str, Any]]] = {name: [] for name in _TOLD}
+        for _, *row in rows:
+            for name, of in zip(_TOLD, row, strict=True):
+                if of is not None:
+                    told[name].append(of)
+        yield rid, Conclusion(told["pattern"], told["way"], told["conf"], told["end"])
 
 
-def _rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table[name].drop_null().to_pylist()
-    return rows
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    return zip(*(batch[name].to_pylist() for name in ("rid", *_TOLD)), strict=True)
 
 
-def _found(table: pa.Table) -> pa.Table:
-    rid, conclusion = _conclusion(table)
-    rows = [
-        {"rid": rid, "check": check, "cases": cases, "suspects": conclusion.suspects[check]}
-        for check, cases in conclusion.cases.items()
-    ]
-    return pa.Table.from_pylist(rows, schema=_ARROW_FOUND)
+def _found(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for rid, conclusion in _conclusions(batches):
+        rows = [
+            {"rid": rid, "check": check, "cases": cases, "suspects": conclusion.suspects[check]}
+            for check, cases in conclusion.cases.items()
+        ]
+        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW_FOUND)
 
 
-def _named(table: pa.Table) -> pa.Table:
-    rid, conclusion = _conclusion(table)
+def _named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     keys = ("root", "origin", "regular", "late")
-    rows = [{"rid": rid, "check": check, **{key: row[key] for key in keys}} for check, row in conclusion.patterns]
-    rows += [{"rid": rid, "check": check, "ts": stamp} for check, stamp in conclusion.stamps]
-    return pa.Table.from_pylist(rows, schema=_ARROW_NAMED)
+    for rid, conclusion in _conclusions(batches):
+        rows = [{"rid": rid, "check": check, **{key: row[key] for key in keys}} for check, row in conclusion.patterns]
+        rows += [{"rid": rid, "check": check, "ts": stamp} for check, stamp in conclusion.stamps]
+        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW_NAMED)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from reconvene.pipeline.verify.coded import code_name
-from reconvene.pipeline.verify.evs.files import CONF, FAIL, HIDDEN, STOP
+from reconvene.pipeline.verify.evs.files import CONF, DELIVER, HIDDEN, SEND, STOP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["WAY", "Ways", "way_rows"]
 
 WAY = T.StructType([
-    T.StructField("node", T.IntegerType(), False),
-    T.StructField("place", T.LongType(), False),
-    T.StructField("inc", T.IntegerType(), False),
-    T.StructField("kind", T.ByteType(), False),
-    T.StructField("conf", T.LongType(), False),
+    T.StructField("node", T.IntegerType(), True),
+    T.StructField("place", T.LongType(), True),
+    T.StructField("inc", T.IntegerType(), True),
+    T.StructField("kind", T.ByteType(), True),
+    T.StructField("conf", T.LongType(), True),
     T.StructField("reg", T.LongType(), True),
     T.StructField("alone", T.BooleanType(), True),
+    T.StructField("rows", T.LongType(), False),
 ])  # fmt: skip
-"""A row that moves a node, or hides a configuration. reg: of a transitional one. alone: it holds the node alone."""
+"""An event that moves a node, or hides a configuration. reg: of a transitional one. alone: it holds the node alone.
+One row of each run, without a node, tells how many `rows` of other layers it has."""
 
 Row = Mapping[str, Any]
 
@@ -36,11 +38,15 @@ Row = Mapping[str, Any]
 def way_rows(coded: "DataFrame", runs: "DataFrame") -> "DataFrame":
     """rid, and the columns of WAY."""
     names = runs.select(code_name(F.col("run")).alias("rid"), F.array_sort("nodes").alias("names"))
-    itself = F.array(F.get("names", F.col("node")))
+    moves = F.col("kind") <= STOP
+    keys = ["node", "place", "inc", "kind", "conf", "reg", "members"]
     return (
-        coded.where(F.col("kind").isin(CONF, HIDDEN, FAIL, STOP))
+        coded.where(~F.col("kind").isin(SEND, DELIVER))
+        .select("rid", *(F.when(moves, F.col(key)).alias(key) for key in keys))
+        .groupBy("rid", *keys)
+        .agg(F.count(F.lit(1)).alias("rows"))
         .join(names, "rid")
-        .withColumn("alone", F.array_distinct("members") == itself)
+        .withColumn("alone", F.array_distinct("members") == F.array(F.get("names", F.col("node"))))
         .select("rid", *WAY.names)
     )
 
@@ -54,6 +60,8 @@ class Ways:
         """Enterings of which another one, the lowest, says something else."""
         self.events = 0
         self.hidden = 0
+        self.others = 0
+        """Rows of other layers."""
         self.inc: dict[tuple[int, int], int] = {}
         """By node and regular configuration: the incarnation that was in it."""
         self.late: dict[tuple[int, int], int] = {}
@@ -61,7 +69,10 @@ class Ways:
         self._next: dict[int, set[int]] = {}
         by_node: dict[int, list[Row]] = {}
         for row in rows:
-            by_node.setdefault(row["node"], []).append(row)
+            if row["node"] is None:
+                self.others += row["rows"]
+            else:
+                by_node.setdefault(row["node"], []).append(row)
         for mine in by_node.values():
             mine.sort(key=lambda row: row["place"])
             self._follow(mine)
