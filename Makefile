@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 ARGS ?=
 MINUTES ?= 10
-# Of the soak: real | real-log | sim | log | spark | all. Seeds are the simulator's, and arguments are one part's.
+# Of the soak: real | real-log | sim | log | spark | certificates | all. Seeds are the simulator's, and arguments are one part's.
 PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
 CODE := src tests scripts $(if $(wildcard bench/*.py),bench)
@@ -20,7 +20,7 @@ setup: ## make .venv with the pinned dependencies; nothing to do the second time
 	@scripts/setup
 
 test: setup ## run the tests (ARGS="-k name" chooses among them)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup tests $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow" tests $(ARGS)
 	$(BIN)/python -m reconvene.campaign.soak --seeds 0-299 --profile chaos --jobs $(WORKERS) --out out/test --fresh --demand
 	$(BIN)/python -m reconvene.campaign.soak --seeds 0-299 --profile log --jobs $(WORKERS) --out out/test --fresh --demand
 
@@ -37,12 +37,13 @@ format: setup ## put the code in its form
 demo: setup ## watch a network break and mend
 	@$(BIN)/reconvene demo $(ARGS)
 
-soak: setup ## real sites broken for MINUTES=10, then many seeds in the simulator: PART=real|real-log|sim|log|spark, SEEDS=1-500
+soak: setup ## real sites broken for MINUTES=10, then many seeds in the simulator: PART=real|real-log|sim|log|spark|certificates, SEEDS=1-500
 	$(if $(filter real all,$(PART)),$(BIN)/python -m reconvene.local.soak --minutes $(MINUTES) $(ARGS))
 	$(if $(filter real-log all,$(PART)),$(BIN)/python -m reconvene.local.soak --log --minutes $(MINUTES) $(ARGS))
 	$(if $(filter sim all,$(PART)),$(BIN)/python -m reconvene.campaign.soak $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter log all,$(PART)),$(BIN)/python -m reconvene.campaign.soak --profile log-long $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter spark all,$(PART)),$(BIN)/python -m reconvene.pipeline.exactly_once $(ARGS))
+	$(if $(filter certificates all,$(PART)),$(BIN)/python -m pytest -m slow tests/pipeline $(ARGS))
 
 bench: setup ## measure
 	$(BIN)/reconvene bench $(ARGS)

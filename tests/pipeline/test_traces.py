@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from reconvene.errors import Malformed, Unavailable
 from reconvene.pipeline import lines
@@ -25,7 +26,7 @@ from reconvene.pipeline.jsonl import plan_parts, rows_of
 from reconvene.pipeline.pack import pack_traces
 from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import EVENTS, FIELDS, RUNS
-from reconvene.pipeline.shapes import misshapen
+from reconvene.pipeline.shapes import misshapen, rules_of_kind
 from reconvene.pipeline.traces import Traces, read_traces
 from reconvene.trace.events import Row, Run
 from reconvene.trace.parquet import problem_of, read_parquet_runs
@@ -238,7 +239,13 @@ def test_the_expression_refuses_what_the_local_reader_refuses(spark: SparkSessio
     rows = [{**document, "number": number} for number, document in enumerate(documents())]
     fields = fields_batch([]).schema.append(pa.field("number", pa.int64()))
     table = spark.createDataFrame(pa.Table.from_pylist(rows, schema=fields))
-    found = {row["number"] for row in table.where(misshapen()).select("number").collect()}
+    found = {
+        row["number"]
+        for row in table.withColumn("rules", rules_of_kind())
+        .where(misshapen(F.col("rules")))
+        .select("number")
+        .collect()
+    }
     wrong = {number for number, document in enumerate(documents()) if problem_of(document) is not None}
     assert {number: rows[number] for number in found ^ wrong} == {}
     assert 500 < len(wrong) < len(rows) - 500

@@ -19,6 +19,8 @@ __all__ = ["GOLDEN", "Told", "broken", "golden", "tell"]
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
+_NOTHING = pa.Table.from_pylist([], schema=ARROW_EVENTS)
+
 Told = tuple[Run, Mapping[str, Sequence[Row]]]
 """A run and its rows by node."""
 
@@ -35,7 +37,7 @@ def tell(spark: SparkSession, told: Iterable[Told]) -> Traces:
             if mine
         ]
     # Each batch would be a partition, and so a task of every scan.
-    events = pa.Table.from_batches(batches, schema=ARROW_EVENTS).combine_chunks()
+    events = pa.Table.from_batches(batches, schema=ARROW_EVENTS).combine_chunks() if batches else _NOTHING
     return Traces(runs=spark.createDataFrame(runs_table(runs)), events=spark.createDataFrame(events))
 
 

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 from reconvene.errors import Malformed
 from reconvene.pipeline.refusals import plain_errors, shown_file
 from reconvene.pipeline.schema import FIELDS, RUNS
-from reconvene.pipeline.shapes import misshapen
+from reconvene.pipeline.shapes import misshapen, rules_of_kind
 from reconvene.trace.events import Run
 from reconvene.trace.parquet import list_runs, no_order, problem_of, row_of, run_of
 from reconvene.trace.parquet_form import EVENTS_DIR, RUNS_DIR, name_of
@@ -127,14 +127,18 @@ def _survey(spark: SparkSession, raw: DataFrame, runs: Sequence[Run]) -> list[_P
     """Refuses what can't be judged; gives the pieces of those nodes that are spread over several files."""
     named = pa.table({"run": [run.run for run in runs], "nodes": [run.nodes for run in runs]})
     known = F.broadcast(spark.createDataFrame(named))
-    pieces = raw.groupBy("file", "run", "node").agg(
-        F.min("n").alias("low"),
-        F.max("n").alias("high"),
-        F.min("row").alias("first"),
-        F.max("row").alias("last"),
-        # One number, so that the aggregate needs no room for strings.
-        F.min(F.when(_begins(), F.col("row") * 2 + F.when(_is_start(), 0).otherwise(1))).alias("start"),
-        F.min(F.when(misshapen(), F.col("row"))).alias("bad"),
+    pieces = (
+        raw.withColumn("rules", rules_of_kind())
+        .groupBy("file", "run", "node")
+        .agg(
+            F.min("n").alias("low"),
+            F.max("n").alias("high"),
+            F.min("row").alias("first"),
+            F.max("row").alias("last"),
+            # One number, so that the aggregate needs no room for strings.
+            F.min(F.when(_begins(), F.col("row") * 2 + F.when(_is_start(), 0).otherwise(1))).alias("start"),
+            F.min(F.when(misshapen(F.col("rules")), F.col("row"))).alias("bad"),
+        )
     )
     looked = pieces.withColumn("files", F.count("*").over(Window.partitionBy("run", "node")))
     is_node = F.coalesce(F.array_contains("nodes", F.col("node")), F.lit(False))

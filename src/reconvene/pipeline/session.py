@@ -39,6 +39,12 @@ _LOCAL_CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
+    # What nobody looks at without Spark's own pages, and what fills the driver's memory in a long life.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "40",
+    "spark.ui.retainedTasks": "2000",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.maxPlanStringLength": "8192",
     "spark.sql.warehouse.dir": "spark-warehouse",
 }
 """Of sessions whose driver is this process."""

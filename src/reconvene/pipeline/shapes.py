@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from reconvene.trace.parquet_form import ALWAYS
 from reconvene.trace.shapes import CONF_KINDS, REQUIRED, SERVICES
 
-__all__ = ["misshapen"]
+__all__ = ["misshapen", "rules_of_kind"]
 
 _FIELDS = sorted({name for kinds in REQUIRED.values() for fields in kinds.values() for name in fields})
 _BITS = {name: 1 << place for place, name in enumerate(_FIELDS)}
@@ -21,9 +21,16 @@ _BITS = {name: 1 << place for place, name in enumerate(_FIELDS)}
 _INC, _SERVICE, _CONF_KIND, _POS, _LABEL = (1 << len(_FIELDS) + place for place in range(5))
 
 
-def misshapen() -> Column:
-    """True where an event lacks something that its kind has, or has something that no event has; else false."""
-    rules = F.element_at(_table(), F.concat(F.col("layer"), F.lit("/"), F.col("kind")))
+def rules_of_kind() -> Column:
+    """The number that stands for the rules of an event's kind; null where there is no such kind."""
+    return F.element_at(_table(), F.concat(F.col("layer"), F.lit("/"), F.col("kind")))
+
+
+def misshapen(rules: Column) -> Column:
+    """True where an event lacks something that its kind has, or has something that no event has; else false.
+
+    `rules`: a column that `rules_of_kind` made; in a table of its own, so that it is made once for a row.
+    """
     wrong = [
         *(F.col(name).isNull() for name in ALWAYS),
         rules.isNull(),

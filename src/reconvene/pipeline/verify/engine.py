@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, reduce
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -23,7 +22,7 @@ from reconvene.pipeline.schema import RUNS
 from reconvene.pipeline.traces import APART
 from reconvene.pipeline.verify import corel, evs, vs
 from reconvene.pipeline.verify.coded import code_events, code_name
-from reconvene.pipeline.verify.excerpts import excerpts
+from reconvene.pipeline.verify.excerpts import excerpts, lowest_of
 from reconvene.pipeline.verify.found import CONCERNED, FOUND
 from reconvene.pipeline.verify.judge import JUDGED_ROWS, judge_excerpts, judge_runs, violations_of
 from reconvene.pipeline.verify.skeleton import confs_of, ends_of, found_of, skeletons
@@ -48,7 +47,8 @@ Tell = Callable[[str], None]
 
 def certify_traces(traces: "Traces") -> DataFrame:
     """FOUND, by every certificate, one row of a run and check: what is proven right of each, and what is not."""
-    return _certify(traces, skeletons(traces), list(_FAMILIES))
+    shapes = skeletons(traces)
+    return _sum_up(shapes, _certify(traces, shapes, list(_FAMILIES)))
 
 
 def verify_traces(
@@ -72,8 +72,7 @@ def verify_traces(
             tell("judging")
             reports.append(_report_judged(judge_runs(small.events, small.runs)))
         if large is not None:
-            with Verification(large, tell) as verification:
-                reports.append(verification.report(judged_rows))
+            reports.append(Verification(large, tell).report(judged_rows))
         return reduce(_add, reports) if reports else _report(0, {}, {})
 
 
@@ -143,9 +142,14 @@ def _interrupted(spark: SparkSession) -> Iterator[None]:
         spark.removeTag(tag)
 
 
-def _certify(traces: "Traces", shapes: DataFrame, layers: Iterable[str]) -> DataFrame:
+def _certify(traces: "Traces", shapes: DataFrame, layers: Iterable[str]) -> Iterator[DataFrame]:
+    """FOUND, by the certificates of each of these layers."""
     coded, confs, ends = code_events(traces), confs_of(shapes), ends_of(shapes)
-    found = [_FAMILIES[layer].certify(coded, confs, ends, traces.runs) for layer in layers]
+    return (_FAMILIES[layer].certify(coded, confs, ends, traces.runs) for layer in layers)
+
+
+def _sum_up(shapes: DataFrame, found: Iterable[DataFrame]) -> DataFrame:
+    """FOUND, one row of a run and check."""
     return (
         _union([found_of(shapes), *found], FOUND)
         .groupBy("rid", "check")
@@ -158,30 +162,20 @@ def _union(tables: Iterable[DataFrame], schema: StructType) -> DataFrame:
 
 
 class Verification:
-    """All checks over traces, step by step. Tables that are used more than once are kept until it is closed."""
+    """All checks over traces, step by step.
+
+    Tables that are used more than once are made once, and by a plan of their own: Spark goes through a plan as a
+    tree, whose branches would double with every use.
+    """
 
     def __init__(self, traces: "Traces", tell: Tell = lambda text: None) -> None:
         self.traces = traces
         self._tell = tell
-        self._kept: list[DataFrame] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for table in self._kept:
-            table.unpersist()
-
-    def _keep(self, table: DataFrame) -> DataFrame:
-        self._kept.append(table.persist())
-        return table
 
     @cached_property
     def shapes(self) -> DataFrame:
         """SKELETON of every run."""
-        return self._keep(skeletons(self.traces))
+        return skeletons(self.traces).localCheckpoint()
 
     @cached_property
     def layers(self) -> list[str]:
@@ -192,7 +186,8 @@ class Verification:
     @cached_property
     def found(self) -> DataFrame:
         """FOUND, one row of a run and check."""
-        return self._keep(_certify(self.traces, self.shapes, self.layers))
+        found = (table.localCheckpoint() for table in _certify(self.traces, self.shapes, self.layers))
+        return _sum_up(self.shapes, found).localCheckpoint()
 
     def report(self, judged_rows: int = JUDGED_ROWS) -> Report:
         self._tell("reading configurations")
@@ -201,7 +196,7 @@ class Verification:
         totals = _totals(self.found.withColumn("violations", F.col("suspects")))
         if not any(suspects for _, suspects in totals.values()):
             return _report(runs, totals, {})
-        judged = self._keep(self.judge(judged_rows))
+        judged = self.judge(judged_rows).localCheckpoint()
         return _report(runs, _totals(_instead(self.found, judged)), _lowest(violations_of(judged)))
 
     def judge(self, judged_rows: int = JUDGED_ROWS) -> DataFrame:
@@ -215,7 +210,7 @@ class Verification:
             )
             .where(F.size("found") > 0)
         )
-        runs = self._keep(self.traces.runs.withColumn("rid", code_name(F.col("run"))).join(suspects, "rid"))
+        runs = self.traces.runs.withColumn("rid", code_name(F.col("run"))).join(suspects, "rid").localCheckpoint()
         is_large = F.col("rows") > judged_rows
         (row,) = runs.agg(F.count("*").alias("all"), F.count(F.when(is_large, 1)).alias("large")).collect()
         self._tell(f"judging {row['all']} runs")
@@ -230,10 +225,8 @@ class Verification:
         rids = runs.select("rid")
         tables = (code_events(self.traces), confs_of(self.shapes), ends_of(self.shapes))
         coded, confs, ends = (table.join(F.broadcast(rids), "rid", "left_semi") for table in tables)
-        return _union(
-            (_FAMILIES[layer].concerned(coded, confs, ends, runs.select(*RUNS.names)) for layer in self.layers),
-            CONCERNED,
-        )
+        named = (_FAMILIES[layer].concerned(coded, confs, ends, runs.select(*RUNS.names)) for layer in self.layers)
+        return _union((lowest_of(table).localCheckpoint() for table in named), CONCERNED)
 
 
 def _instead(found: DataFrame, judged: DataFrame) -> DataFrame:

@@ -14,15 +14,16 @@ from reconvene.pipeline.verify.coded import code_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["NAMED", "excerpts"]
+__all__ = ["NAMED", "excerpts", "lowest_of"]
 
 NAMED = 500
 """Messages and events that count, of those that are named for one check in one run."""
 
 
 def excerpts(events: "DataFrame", runs: "DataFrame", concerned: "DataFrame") -> "DataFrame":
-    """The rows of these runs' excerpts, with `checks`, those that name each. `concerned` is CONCERNED of them."""
-    named = _by_name(_lowest(concerned), runs)
+    """The rows of these runs' excerpts, with `checks`, those that name each. `concerned` is CONCERNED of them, the
+    lowest."""
+    named = _by_name(concerned, runs)
     messages = (
         named.where(F.col("msg").isNotNull())
         .groupBy("run", F.col("msg").alias("code"))
@@ -44,9 +45,10 @@ def excerpts(events: "DataFrame", runs: "DataFrame", concerned: "DataFrame") -> 
     )
 
 
-def _lowest(concerned: "DataFrame") -> "DataFrame":
+def lowest_of(concerned: "DataFrame") -> "DataFrame":
+    """CONCERNED: of each run and check, the lowest of these."""
     order = Window.partitionBy("rid", "check").orderBy("place", "node", "msg")
-    return concerned.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= NAMED)
+    return concerned.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= NAMED).drop("rank")
 
 
 def _by_name(concerned: "DataFrame", runs: "DataFrame") -> "DataFrame":

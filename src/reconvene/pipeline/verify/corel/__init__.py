@@ -8,17 +8,17 @@ order's positions (`positions`), and the few messages that were red again and ag
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from reconvene.pipeline.verify.coded import KINDS
 from reconvene.pipeline.verify.corel.control import tell_control
 from reconvene.pipeline.verify.corel.files import follow_files
-from reconvene.pipeline.verify.corel.messages import gather_messages
+from reconvene.pipeline.verify.corel.messages import NO_MESSAGE, gather_messages
 from reconvene.pipeline.verify.corel.order import find_misordered
 from reconvene.pipeline.verify.corel.positions import find_gaps, find_shared, place_messages
 from reconvene.pipeline.verify.corel.reds import find_never_yellow
-from reconvene.pipeline.verify.corel.suspects import has_bit
+from reconvene.pipeline.verify.corel.suspects import SHARED, any_of, checks_of, has_bit, suspect
 from reconvene.pipeline.verify.found import CONCERNED, FOUND
 from reconvene.verify.corel import IDS
 
@@ -37,7 +37,7 @@ def certify(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFrame
     pieces = [
         _count_events(coded),
         _count_rows(_rows(coded, runs)),
-        _count(find_shared(placed), "corel.agreed", "corel.3.6"),
+        _count(find_shared(placed), *SHARED),
         _count(find_gaps(placed, coded), "corel.3.1"),
         _count(find_never_yellow(coded), "corel.yellow"),
     ]
@@ -49,15 +49,15 @@ def certify(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFrame
 def concerned(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFrame) -> DataFrame:
     """CONCERNED: the messages and events that the certificates do not prove right."""
     placed = place_messages(coded)
-    rows = _rows(coded, runs)
+    rows = _with_wrong_stays(_rows(coded, runs)).where(F.col("suspects") != 0)
+    is_message = F.col("what") != NO_MESSAGE
+    wrong = rows.select("rid", "suspects", F.when(is_message, F.col("msg")).alias("msg"))
     shared = find_shared(placed).select("rid", F.explode(F.array("msg", "other")).alias("msg"))
     tables = [
-        *(_name(rows.where(has_bit(F.col("suspects"), check)), check) for check in IDS),
-        _name(_of_wrong_stays(rows), "corel.yellow"),
-        _name(shared, "corel.agreed"),
-        _name(shared, "corel.3.6"),
-        _name(find_gaps(placed, coded), "corel.3.1"),
-        _name(find_never_yellow(coded), "corel.yellow"),
+        _name(wrong, checks_of(F.col("suspects"))),
+        _name(shared, F.array(*map(F.lit, SHARED))),
+        _name(find_gaps(placed, coded), F.array(F.lit("corel.3.1"))),
+        _name(find_never_yellow(coded), F.array(F.lit("corel.yellow"))),
     ]
     return reduce(DataFrame.union, tables)
 
@@ -84,59 +84,55 @@ def _count(rows: DataFrame, *checks: str) -> DataFrame:
 
 def _count_rows(rows: DataFrame) -> DataFrame:
     """By run: suspects, and the cases that depend on messages. First by stay after a commit, which are few."""
-    stays = _by_stay(
-        rows,
+    stays = rows.groupBy("rid", "node", "stay").agg(
         *(F.count(F.when(has_bit(F.col("suspects"), check), 1)).alias(check) for check in IDS),
         *(F.sum(name).alias(name) for name in ("knows", "rests", "lost_logs", "lost_greens")),
+        *(value.alias(name) for name, value in _of_a_stay().items()),
     )
     sums = {name: F.sum(_quoted(name)) for name in (*IDS, "knows", "rests", "lost_logs", "lost_greens")}
     sums["corel.yellow"] += F.count(F.when(_is_wrong_stay(), 1))
     return stays.groupBy("rid").agg(*(value.alias(name) for name, value in sums.items()))
 
 
-def _by_stay(rows: DataFrame, *columns: "Column") -> DataFrame:
-    marked = F.col("marked")
-    lead = F.when(marked, F.col("pos") - F.col("rank"))
-    return rows.groupBy("rid", "node", "stay").agg(
-        *columns,
-        F.count(F.when(marked, 1)).alias("marked"),
-        F.max(F.when(marked, F.col("rank"))).alias("highest"),
-        F.min(lead).alias("lead"),
-        F.max(lead).alias("last_lead"),
-    )
+def _of_a_stay() -> "dict[str, Column]":
+    """Of the messages that became yellow after one commit of a node: how those that were made green there or before
+    stand among all, and by how much their positions differ from that."""
+    is_marked, turned = F.col("marked"), F.col("turned")
+    lead = F.when(is_marked, F.col("pos") - turned)
+    return {
+        "made_green": F.count(F.when(is_marked, 1)),
+        "begin": F.min(F.when(F.col("what") == NO_MESSAGE, turned)),
+        "end": F.max(F.when(is_marked, turned)),
+        "lead": F.min(lead),
+        "last_lead": F.max(lead),
+    }
 
 
 def _is_wrong_stay() -> "Column":
-    """Is it not so that, of the messages that became yellow there, those that were made green come first, one
-    position after the other?"""
-    return (F.col("marked") > 0) & (
-        (F.col("highest") != F.col("marked")) | (F.col("lead") != F.col("last_lead"))
-    )  # fmt: skip
+    """Is it not so that those come first, one position after the other?"""
+    first = (F.col("end") - F.col("begin")).eqNullSafe(F.col("made_green"))
+    return (F.col("made_green") > 0) & ~(first & (F.col("lead") == F.col("last_lead")))
 
 
-def _of_wrong_stays(rows: DataFrame) -> DataFrame:
-    wrong = _by_stay(rows).where(_is_wrong_stay()).select("rid", "node", "stay")
-    return rows.where(F.col("stay").isNotNull()).join(wrong, ["rid", "node", "stay"], "left_semi")
+def _with_wrong_stays(rows: DataFrame) -> DataFrame:
+    """The rows, of which those in a stay that is wrong are suspects of corel.yellow."""
+    stay = Window.partitionBy("rid", "node", "stay")
+    told = rows.withColumns({name: value.over(stay) for name, value in _of_a_stay().items()})
+    wrong = suspect(F.col("stay").isNotNull() & _is_wrong_stay(), "corel.yellow")
+    return told.withColumn("suspects", any_of(F.col("suspects"), wrong)).drop(*_of_a_stay())
 
 
-def _name(rows: DataFrame, check: str) -> DataFrame:
-    """All events of the messages, or, where there is none, the event."""
+def _name(rows: DataFrame, checks: "Column") -> DataFrame:
+    """CONCERNED, for each of these checks: what the rows have of msg, node and place."""
     has = {name: F.col(name) if name in rows.columns else F.lit(None) for name in CONCERNED.names}
-    named = has | {"check": F.lit(check)}
-    if "msg" in rows.columns:
-        named |= {"node": F.lit(None), "place": F.lit(None)}
     types = {field.name: field.dataType for field in CONCERNED.fields}
-    return rows.select(*(named[name].cast(types[name]).alias(name) for name in CONCERNED.names))
+    named = {name: has[name].cast(types[name]) for name in CONCERNED.names} | {"check": F.explode(checks)}
+    return rows.select(*(value.alias(name) for name, value in named.items()))
 
 
 def _found(sums: DataFrame) -> DataFrame:
-    """FOUND, of what a run sums up to.
-
-    Where positions are not one after the other or not agreed on, what follows what can't be told by them; and where
-    something is ordered before what it follows, not in which order a node may have them.
-    """
+    """FOUND, of what a run sums up to."""
     count = {name: F.col(_quoted(name)) for name in sums.columns}
-    out_of_order = ((count["corel.3.6"] > 0) | (count["corel.green"] > 0)).cast("long")
     cases = {
         "corel.3.1": count["logs"] + count["greens"] + count["snapshots"],
         "corel.3.2": count["accepts"] + count["logs"] + count["greens"],
@@ -148,12 +144,9 @@ def _found(sums: DataFrame) -> DataFrame:
         "corel.agreed": count["greens"],
         "corel.yellow": count["greens"] + count["yellows"] + count["reds"] + count["knows"],
     }
-    suspects = {check: count[check] for check in IDS}
-    suspects["corel.causal"] += (count["corel.3.7"] > 0).cast("long")
-    suspects["corel.3.7"] += out_of_order
     rows = F.array(
         *(
-            F.struct(F.lit(check).alias("check"), cases[check].alias("cases"), suspects[check].alias("suspects"))
+            F.struct(F.lit(check).alias("check"), cases[check].alias("cases"), count[check].alias("suspects"))
             for check in IDS
         )
     )

@@ -37,35 +37,35 @@ def follow_files(coded: "DataFrame") -> "DataFrame":
     - made: the lowest primary component that the node made it green in;
     - early, last_early, earlies: the first and the last attempt or commit during which it became yellow or green,
       though only the commit or the establish allows that, and how often;
-    - stay, of its last yellow event after a commit, that commit's place; stay_primary, its number, and rank, how
-      many yellow events there were since, this one included;
+    - stay, of its last yellow event after a commit, the number of that; turned, how many yellow events the node had
+      by then;
     - red_after: the highest number that the node had committed to when the message was red.
 
-    A row without a message tells by `misplaced` how many snapshots are below the node's next position.
+    Also a row of each commit, with its place for the message, its number for the stay, and turned; and one without a
+    message, which tells by `misplaced` how many snapshots are below the node's next position.
     """
     return _by_message(_carry(coded))
 
 
 def _carry(coded: "DataFrame") -> "DataFrame":
     file = Window.partitionBy("rid", "node").orderBy("place")
+    so_far = file.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     before = file.rowsBetween(Window.unboundedPreceding, -1)
     kind = F.col("kind")
-    event = F.struct("kind", "primary", "conf", "inc", "place")
+    begins = kind.isin(*_LEAVES, _ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT)
     following = F.when(kind == _GREEN, F.col("pos") + 1).when(kind == _SNAPSHOT, F.col("pos"))
     here = F.when(kind == _CONF, F.col("conf")).when(kind.isin(_FAIL, _STOP), code_name(F.lit("")))
     return (
         coded.where(kind.isin(*_LEAVES, *_OF_MESSAGES, _ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT, _SNAPSHOT))
         .select("rid", "node", "place", "inc", "kind", "conf", "msg", "pos", "primary")
         .withColumns({
-            "here": _last(here, file),
-            "phase": _last(F.when(kind.isin(*_LEAVES, _ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT), event), file),
-            "term": _last(F.when(kind.isin(*_LEAVES, _ATTEMPT, _COMMIT, _ADOPT), event), file),
+            "here": _last(here, so_far),
+            "phase": _last(F.when(begins, F.struct("kind", "primary", "conf", "inc", "place")), so_far),
             "following": F.coalesce(_last(following, before), F.lit(0)),
-            "turned": F.count(F.when(kind == _YELLOW, 1)).over(file),
-            "committed": F.max(F.when(kind == _COMMIT, F.col("primary"))).over(file),
+            "turned": F.count(F.when(kind == _YELLOW, 1)).over(so_far),
+            "committed": F.max(F.when(kind == _COMMIT, F.col("primary"))).over(so_far),
         })
-        .withColumn("turned_before", _last(F.when(kind == _COMMIT, F.col("turned")), file))
-        .where(kind.isin(*_OF_MESSAGES, _SNAPSHOT))
+        .where(kind.isin(*_OF_MESSAGES, _COMMIT, _SNAPSHOT))
     )  # fmt: skip
 
 
@@ -75,13 +75,21 @@ def _last(value: "Column", window: "WindowSpec") -> "Column":
 
 def _by_message(rows: "DataFrame") -> "DataFrame":
     kind, place, pos = F.col("kind"), F.col("place"), F.col("pos")
-    is_yellow, is_red, is_green = kind == _YELLOW, kind == _RED, kind == _GREEN
-    phase_kind = F.when(_lasts("phase"), F.col("phase.kind"))
-    stays = is_yellow & _lasts("term") & (F.col("term.kind") == _COMMIT)
-    too_early = (is_green & phase_kind.isin(_ATTEMPT, _COMMIT)) | (is_yellow & (phase_kind == _ATTEMPT))
-    early = F.when(too_early, F.col("phase.place"))
+    is_yellow, is_red, is_green, commits = kind == _YELLOW, kind == _RED, kind == _GREEN, kind == _COMMIT
+    phase = F.when(_lasts(), F.col("phase.kind"))
+    stay = F.when(commits, F.col("primary")).when(is_yellow & phase.isin(_COMMIT, _ESTABLISH), F.col("phase.primary"))
+    too_early = (is_green & phase.isin(_ATTEMPT, _COMMIT)) | (is_yellow & (phase == _ATTEMPT))
     amiss = (is_green & (pos != F.col("following"))) | ((kind == _SNAPSHOT) & (pos < F.col("following")))
-    return rows.groupBy("rid", "node", "msg").agg(
+    told = rows.select(
+        "rid", "node", "place", "kind", "pos", "turned",
+        F.when(commits, place).otherwise(F.col("msg")).alias("msg"),
+        F.when(amiss, 1).alias("amiss"),
+        F.when(is_green & (phase == _ESTABLISH), F.col("phase.primary")).alias("made"),
+        F.when(too_early, F.col("phase.place")).alias("early"),
+        stay.alias("stay"),
+        F.when(is_red, F.col("committed")).alias("red_after"),
+    )  # fmt: skip
+    return told.groupBy("rid", "node", "msg").agg(
         *(
             F.min(F.when(kind == code, place)).alias(name)
             for name, code in (("accept", _ACCEPT), ("log", _LOG), ("yellow", _YELLOW), ("green", _GREEN))
@@ -96,19 +104,18 @@ def _by_message(rows: "DataFrame") -> "DataFrame":
         ),
         F.min(F.when(is_green, pos)).alias("pos"),
         F.max(F.when(is_green, pos)).alias("last_pos"),
-        F.count(F.when(amiss, 1)).alias("misplaced"),
-        F.min(F.when(is_green & (phase_kind == _ESTABLISH), F.col("phase.primary"))).alias("made"),
-        F.min(early).alias("early"),
-        F.max(early).alias("last_early"),
-        F.count(early).alias("earlies"),
-        F.max(F.when(stays, F.col("term.place"))).alias("stay"),
-        F.max(F.when(stays, F.col("term.primary"))).alias("stay_primary"),
-        (F.max(F.when(stays, F.col("turned"))) - F.max(F.when(stays, F.col("turned_before")))).alias("rank"),
-        F.max(F.when(is_red, F.col("committed"))).alias("red_after"),
+        F.count("amiss").alias("misplaced"),
+        F.min("made").alias("made"),
+        F.min("early").alias("early"),
+        F.max("early").alias("last_early"),
+        F.count("early").alias("earlies"),
+        F.max("stay").alias("stay"),
+        F.max(F.when(F.col("stay").isNotNull(), F.col("turned"))).alias("turned"),
+        F.max("red_after").alias("red_after"),
     )  # fmt: skip
 
 
-def _lasts(event: str) -> "Column":
-    """Is what began with this event not over?"""
+def _lasts() -> "Column":
+    """Is what began with the last event of a phase not over?"""
     here = F.col("here")
-    return (F.col(f"{event}.inc") == F.col("inc")) & (here.isNull() | (F.col(f"{event}.conf") == here))
+    return (F.col("phase.inc") == F.col("inc")) & (here.isNull() | (F.col("phase.conf") == here))

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from reconvene.pipeline.verify.corel.suspects import any_of, suspect
+from reconvene.pipeline.verify.corel.suspects import SHARED, any_of, suspect
 from reconvene.verify.log_history import NEVER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["ACCEPTED", "HAD", "LOGGED", "OTHER", "gather_messages"]
+__all__ = ["ACCEPTED", "HAD", "LOGGED", "NO_MESSAGE", "gather_messages"]
 
-ACCEPTED, OTHER, LOGGED, HAD = range(4)
+ACCEPTED, ACCEPTED_AGAIN, LOGGED, HAD, NO_MESSAGE = range(5)
 """What a row is: the lowest accept of its message; another accept; a log event; another way to have the message, or
-that the node never has it."""
+that the node never has it; a commit, or all snapshots of a node."""
 
 _SHIFT = 44
 """Places and positions are below 2**44; so a node and one of these are one number, ordered as the two are."""
@@ -30,8 +30,8 @@ def gather_messages(told: "DataFrame", control: "DataFrame") -> "DataFrame":
     """Columns: rid, msg, pos (NEVER: nowhere green), author and accept (null: nobody accepted it), had_by (since when
     which node accepted or has it); and of the row node, place (NEVER: the node never has it), what, suspects, knows,
     rests (1 where it is a case of corel.yellow, corel.3.8), lost_logs, lost_greens (of a message that nobody
-    accepted), stay, rank, marked (was it made green in a primary component that the node knew when it became yellow
-    there?)."""
+    accepted), stay, turned, marked (was it made green in a primary component that the node knew when it became yellow
+    there?). Commits are rows too, which have a stay and turned, and nothing else."""
     rows = _with_message(told).join(F.broadcast(control), "rid").withColumns(_of_the_run())
     rows = rows.withColumns({
         "cover": _cover(F.col("node")),
@@ -51,9 +51,7 @@ def gather_messages(told: "DataFrame", control: "DataFrame") -> "DataFrame":
     rows = rows.withColumn("suspects", _suspects())
     own = F.array(_own_row())
     accept = F.when(F.col("accept").isNotNull(), F.array(_accept_row()))
-    absent = F.when(
-        F.col("is_first") & (F.size("had_by") < F.col("nodes")) & F.col("msg").isNotNull(), _absent_rows()
-    )
+    absent = F.when(F.col("is_first") & (F.size("had_by") < F.col("nodes")) & F.col("is_message"), _absent_rows())
     nothing = F.filter(own, lambda row: F.lit(False))
     every = F.concat(own, F.coalesce(accept, nothing), F.coalesce(absent, nothing))
     return rows.select(
@@ -90,12 +88,18 @@ def _with_message(told: "DataFrame") -> "DataFrame":
         "torn": F.max(F.col("pos") != F.col("last_pos")).over(same),
         "primary": F.min("made").over(same),
         "had_by": F.collect_list(since).over(same),
+        "is_message": F.max(_is_named()).over(same),
         "is_first": F.col("node") == F.min("node").over(same),
     }).withColumns({
         "author": F.shiftright("lowest_accept", _SHIFT).cast("int"),
         "accepted": F.col("lowest_accept").bitwiseAND(bits),
         "ordered": F.col("lowest_green").bitwiseAND(bits),
     })  # fmt: skip
+
+
+def _is_named() -> "Column":
+    """Does the row tell of a message? Else of commits or snapshots."""
+    return F.col("accepts") + F.col("logs") + F.col("yellows") + F.col("reds") + F.col("greens") > 0
 
 
 def _of_the_run() -> "dict[str, Column]":
@@ -146,14 +150,15 @@ def _suspects() -> "Column":
     return any_of(
         suspect(unaccepted | too_soon, "corel.3.1"),
         suspect(twice, "corel.3.2"),
-        suspect(F.col("misplaced") > 0, "corel.green"),
-        suspect((F.col("misplaced") > 0) & F.col("msg").isNotNull(), "corel.3.6"),
+        # 3.7 goes by positions, so it needs them to be one after the other, and the same everywhere.
+        suspect(F.col("misplaced") > 0, "corel.green", "corel.3.7"),
+        suspect((F.col("misplaced") > 0) & (F.col("greens") > 0), "corel.3.6"),
         suspect(before_itself, "corel.causal"),
         suspect(before_itself & F.col("ordered").isNotNull(), "corel.3.7"),
         suspect(F.col("rests") & green.isNull(), "corel.3.8"),
         suspect(F.col("green").isNotNull() & (_or_never("had") > F.col("green")), "corel.green"),
         suspect((green < F.col("last_yellow")) | (green < red), "corel.green"),
-        suspect(F.col("is_first") & (F.col("first_pos") != F.col("final_pos")), "corel.agreed", "corel.3.6"),
+        suspect(F.col("is_first") & (F.col("first_pos") != F.col("final_pos")), *SHARED),
         suspect(_is_wrongly_yellow(), "corel.yellow"),
         suspect(F.col("is_first") & (F.col("tangled") > 0), "corel.yellow"),
         # A node that made it green at two positions: which of them is the first one's, and covered, is not known.
@@ -195,7 +200,7 @@ def _row(**columns: "Column") -> "Column":
     number, nothing = F.lit(0).cast("long"), F.lit(None).cast("long")
     full = {
         "node": F.lit(0), "place": F.lit(NEVER), "what": F.lit(HAD), "suspects": F.lit(0), "knows": F.lit(0),
-        "rests": F.lit(0), "lost_logs": number, "lost_greens": number, "stay": nothing, "rank": nothing,
+        "rests": F.lit(0), "lost_logs": number, "lost_greens": number, "stay": nothing, "turned": nothing,
         "marked": F.lit(False),
     } | columns  # fmt: skip
     return F.struct(*(value.alias(name) for name, value in full.items()))
@@ -207,15 +212,15 @@ def _own_row() -> "Column":
     return _row(
         node=F.col("node"),
         place=_or_never("log", "cover"),
-        what=F.when(logged, F.lit(LOGGED)).otherwise(F.lit(HAD)),
+        what=F.when(logged, F.lit(LOGGED)).when(F.col("is_message"), F.lit(HAD)).otherwise(F.lit(NO_MESSAGE)),
         suspects=F.col("suspects"),
         knows=F.col("knows").cast("int"),
         rests=F.coalesce(F.col("rests"), F.lit(False)).cast("int"),
         lost_logs=F.when(lost, F.col("logs")).otherwise(F.lit(0)),
         lost_greens=F.when(lost, F.col("greens")).otherwise(F.lit(0)),
         stay=F.col("stay"),
-        rank=F.col("rank"),
-        marked=F.coalesce(F.col("primary") <= F.col("stay_primary"), F.lit(False)),
+        turned=F.col("turned"),
+        marked=F.coalesce(F.col("primary") <= F.col("stay"), F.lit(False)),
     )
 
 
@@ -224,7 +229,7 @@ def _accept_row() -> "Column":
     return _row(
         node=F.col("node"),
         place=F.col("accept"),
-        what=F.when(lowest, F.lit(ACCEPTED)).otherwise(F.lit(OTHER)),
+        what=F.when(lowest, F.lit(ACCEPTED)).otherwise(F.lit(ACCEPTED_AGAIN)),
     )
 
 

@@ -9,6 +9,7 @@ What a message directly follows is what its author accepted or had before it acc
   these only what has a lower position can be. Where nodes have messages in the order of positions there is nothing
   later that has a lower one, so few messages are left: those that a node has *late*. Of these, the first place at
   which the author came to have one of them decides; a running minimum from the file's end, for each author.
+  Where 3.7 fails at the author, that is no proof: so that is a suspect of both.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from reconvene.pipeline.verify.corel.messages import ACCEPTED, HAD, LOGGED
-from reconvene.pipeline.verify.corel.suspects import suspect
+from reconvene.pipeline.verify.corel.suspects import any_of, suspect
 from reconvene.verify.log_history import NEVER
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _ordered_after_what_they_follow(rows: "DataFrame") -> "DataFrame":
         })
         .withColumns({
             "late": F.coalesce(what.isin(LOGGED, HAD) & (F.col("highest_logged") >= pos), F.lit(False)),
-            "suspects": F.col("suspects").bitwiseOR(suspect(misordered, "corel.3.7")),
+            "suspects": any_of(F.col("suspects"), suspect(misordered, "corel.3.7", "corel.causal")),
         })
         .drop("highest", "highest_logged")
     )  # fmt: skip
@@ -71,6 +72,6 @@ def _had_in_order(rows: "DataFrame") -> "DataFrame":
         .select(*(name for name in rows.columns if name not in ("had_by", "late")), "of.*")
         .withColumn("follows", follows)
         .where(F.col("since").isNull())
-        .withColumn("suspects", F.col("suspects").bitwiseOR(suspect(F.col("follows"), "corel.causal")))
+        .withColumn("suspects", any_of(F.col("suspects"), suspect(F.col("follows"), "corel.causal")))
         .drop("by", "since", "follows")
     )

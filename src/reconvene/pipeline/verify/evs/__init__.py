@@ -67,7 +67,7 @@ def certify(coded: "DataFrame", confs: "DataFrame", ends: "DataFrame", runs: "Da
 def concerned(coded: "DataFrame", confs: "DataFrame", ends: "DataFrame", runs: "DataFrame") -> "DataFrame":
     """CONCERNED: the messages and events that the certificates do not prove right."""
     nodes = _most_nodes(runs)
-    messages = compare_messages(follow_files(coded, nodes), nodes)
+    messages = compare_messages(follow_files(coded, nodes), nodes).localCheckpoint()
     told = tell(group_messages(messages, nodes), coded, confs, ends, runs)
     return name_all(coded, told, tell_messages(messages, nodes), nodes)
 

@@ -20,7 +20,7 @@ from reconvene.pipeline.verify.coded import KINDS, SERVICES, code_name
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["CAST", "DELIVER", "STOP", "VIEW", "Shape", "follow_lives", "heard", "shape_of"]
+__all__ = ["CAST", "DELIVER", "STOP", "VIEW", "Shape", "find_wrong_rows", "follow_lives", "heard", "shape_of"]
 
 VIEW, CAST, DELIVER, STOP = (KINDS["isis", kind] for kind in ("view", "cast", "deliver", "stop"))
 _FIFO, _AGREED = SERVICES["fifo"], SERVICES["agreed"]
@@ -55,14 +55,31 @@ def heard(seat: int) -> str:
 
 
 def follow_lives(coded: "DataFrame", shape: Shape) -> "DataFrame":
-    """Columns: rid, label, node, place, t, kind, group, view, msg, caster, service, number (the message's, at its
-    caster; of a delivery, among those of its caster in the view), heard_0 …, own (its process's seat), far (it comes
-    from another node), ordered, ts; outside, backwards, disordered: what is wrong with it; mark: does it stand for
-    what a process does, and not for a message? A mark of kind DELIVER is the first delivery with a timestamp after a
-    view. A mark's ts is that timestamp, or the last one before the mark; spoke is where the process last cast or
-    delivered; is_last: nothing comes after."""
+    """Columns: rid, label, node, place, t, kind, group, view, msg, caster, service, number (the message's, at
+    its caster; of a delivery, among those of its caster in the view), heard_0 …, own (its process's seat), seat
+    (its caster's), far (it comes from another node), ordered, ts; outside, backwards, disordered: what is wrong
+    with it; mark: does it stand for what a process does, and not for a message? A mark of kind DELIVER is the
+    first delivery with a timestamp after a view. A mark's ts is that timestamp, or the last one before the
+    mark; spoke is where the process last cast or delivered; is_last: nothing comes after."""
     rows = _with_views(_with_before(_needed(coded), shape))
     return _told(_with_base(_with_counts(rows, shape), shape), shape)
+
+
+def find_wrong_rows(coded: "DataFrame", shape: Shape) -> "DataFrame":
+    """Casts and deliveries outside their view, and deliveries whose timestamp is not above the one before: rid, node,
+    place, msg, msg_before (of that one), outside, disordered."""
+    before = _life(shape).rowsBetween(Window.unboundedPreceding, -1)
+    stamped = F.when(F.col("ts").isNotNull(), F.col("msg"))
+    rows = _with_before(_needed(coded), shape).withColumn(
+        "msg_before", F.last(stamped, ignorenulls=True).over(before)
+    )
+    wrong = ("outside", "disordered")
+    return (
+        _with_views(rows)
+        .withColumns({name: F.coalesce(_wrong()[name], F.lit(False)) for name in wrong})
+        .where(F.col("outside") | F.col("disordered"))
+        .select("rid", "node", "place", "msg", "msg_before", *wrong)
+    )
 
 
 def _is_message() -> "Column":
@@ -96,13 +113,17 @@ def _in_group() -> WindowSpec:
     return Window.partitionBy("rid", "label", "group").orderBy("place")
 
 
+def _life(shape: Shape) -> WindowSpec:
+    return Window.partitionBy("rid", "label").orderBy("place") if shape.several else _in_group()
+
+
 def _so_far(order: WindowSpec) -> WindowSpec:
     return order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
 def _with_before(rows: "DataFrame", shape: Shape) -> "DataFrame":
     """With what came before in the process's life, whatever the group."""
-    life = Window.partitionBy("rid", "label").orderBy("place") if shape.several else _in_group()
+    life = _life(shape)
     before = life.rowsBetween(Window.unboundedPreceding, -1)
     merged = F.when((F.col("kind") == VIEW) | F.col("ts").isNotNull(), F.col("kind"))
     return rows.withColumns({
@@ -164,11 +185,6 @@ def _told(rows: "DataFrame", shape: Shape) -> "DataFrame":
     both = F.array(F.lit(False), F.lit(True))
     roles = F.when(~_is_message(), F.array(F.lit(True))).when(marked, both).otherwise(F.array(F.lit(False)))
     mark = F.col("mark")
-    wrong = {
-        "outside": _is_message() & ~(F.col("inside") & (F.col("own") >= 0)),
-        "backwards": F.col("t") < F.col("t_before"),
-        "disordered": F.col("ts") <= F.col("ts_before"),
-    }
     return rows.select("*", F.explode(roles).alias("mark")).select(
         "rid",
         "label",
@@ -184,11 +200,20 @@ def _told(rows: "DataFrame", shape: Shape) -> "DataFrame":
         F.when(fifo, F.shiftright(number, _HALF)).otherwise(number.bitwiseAND(F.lit(_LOWER))).alias("number"),
         *(column.alias(name) for name, column in asked.items()),
         "own",
+        "seat",
         "far",
         "ordered",
         F.when(mark & ~fresh, F.coalesce("ts", "ts_before")).otherwise(F.col("ts")).alias("ts"),
         (mark & F.col("is_last")).alias("is_last"),
         "spoke",
-        *(F.coalesce(told, F.lit(False)).cast("int").alias(name) for name, told in wrong.items()),
+        *(F.coalesce(told, F.lit(False)).cast("int").alias(name) for name, told in _wrong().items()),
         "mark",
     )
+
+
+def _wrong() -> "dict[str, Column]":
+    return {
+        "outside": _is_message() & ~(F.col("inside") & (F.col("own") >= 0)),
+        "backwards": F.col("t") < F.col("t_before"),
+        "disordered": F.col("ts") <= F.col("ts_before"),
+    }

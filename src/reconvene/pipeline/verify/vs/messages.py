@@ -101,6 +101,7 @@ def compare_messages(rows: "DataFrame", shape: Shape) -> "DataFrame":
             F.min(F.when(deliver, F.col("number"))).alias("least_number"),
             F.max(F.when(deliver, F.col("number"))).alias("greatest_number"),
             F.count(F.when(deliver & F.col("number").isNull(), 1)).alias("unnumbered"),
+            F.max(F.when(deliver, F.col("seat"))).alias("seat"),
             F.max(F.when(cast, F.col("place"))).alias("cast_at"),
             F.min(F.when(deliver & mine, F.col("place"))).alias("own_at"),
             F.min(F.when(deliver & ~F.col("far"), F.col("place"))).alias("near_at"),

@@ -19,7 +19,7 @@ from reconvene.pipeline.verify.vs.messages import PATTERN
 if TYPE_CHECKING:
     pass
 
-__all__ = ["BONE", "conclude", "name_patterns", "tell"]
+__all__ = ["BONE", "PATTERN_KEYS", "conclude", "name_patterns", "tell"]
 
 _LONG, _INT = T.LongType(), T.IntegerType()
 
@@ -46,11 +46,13 @@ _RUN = T.StructType([
 _TOLD = {"pattern": PATTERN, "bone": BONE, "of_run": _RUN}
 """What is told of a run: each row has one of these."""
 
-_KEYS = ("caster", "group", "view", "home", "service", "by")
+PATTERN_KEYS = ("caster", "group", "view", "home", "service", "by")
+"""What the messages of a pattern have in common."""
+
 _NAMED = T.StructType([
     T.StructField("rid", _LONG, False),
     T.StructField("check", T.StringType(), False),
-    *(T.StructField(name, PATTERN[name].dataType, True) for name in _KEYS),
+    *(T.StructField(name, PATTERN[name].dataType, True) for name in PATTERN_KEYS),
 ])  # fmt: skip
 """A pattern that a check is suspicious of."""
 
@@ -135,5 +137,5 @@ def _found(table: pa.Table) -> pa.Table:
 def _named(table: pa.Table) -> pa.Table:
     rid, conclusion = _conclusion(table)
     named = conclusion.patterns if conclusion is not None else []
-    rows = [{"rid": rid, "check": check, **{key: row[key] for key in _KEYS}} for check, row in named]
+    rows = [{"rid": rid, "check": check, **{key: row[key] for key in PATTERN_KEYS}} for check, row in named]
     return pa.Table.from_pylist(rows, schema=_ARROW_NAMED)
