@@ -104,7 +104,7 @@ class Dashboard:
             components = check_components(lists, self._config.names)
         except Rejected as error:
             raise Refusal(400, str(error)) from None
-        if len(components) < 2:
+        if not lists or len(components) < 2:
             raise Refusal(400, "components: expected at least two lists of sites")
         return await self._connect(Faults(components=components))
 

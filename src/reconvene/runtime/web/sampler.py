@@ -27,14 +27,12 @@ class Sampler:
         log = engine.log
         self._tail = None if log is None else Tail(log, config.dashboard.payloads)
         self._delays = None if log is None else OrderDelays(log)
+        self.tail: list[Entry] = []
+        """The end of the log at the last look: what has a place, then what has none yet."""
 
     def close(self) -> None:
         if self._delays is not None:
             self._delays.close()
-
-    def tail(self) -> list[Entry]:
-        """The end of the log in its order: what has a place, then what has none yet."""
-        return [] if self._tail is None else [*self._tail.look(), *self._tail.waiting()]
 
     def sample(self, since: int = 0) -> SiteSample:
         """With the configurations after number `since`."""
@@ -61,21 +59,22 @@ class Sampler:
             round_trips_us=status["round_trips_us"],
             lag_ms=0.0 if self._lag is None else self._lag.worst_s * 1e3,
             order_ms=None if self._delays is None else self._delays.median_ms(),
-            log=None if self._tail is None else _of_log(self._tail, status["log"]),
+            log=None if self._tail is None else self._look_at(self._tail, status["log"]),
             faults=self._config.faults.allowed,
             history=engine.history.since(since),
         )
 
-
-def _of_log(tail: Tail, status: Mapping[str, Any]) -> LogSample:
-    return LogSample(
-        phase=status["phase"],
-        primary=status["primary"],
-        base=status["base"],
-        green=status["green"],
-        yellow=status["yellow"],
-        red=status["red"] + status["unlogged"],
-        greens=runs(tail.look()),
-        pending=runs(tail.waiting()),
-        greens_told={name: told["green"] for name, told in status["replicas"].items()},
-    )
+    def _look_at(self, tail: Tail, status: Mapping[str, Any]) -> LogSample:
+        greens, waiting = tail.look(), tail.waiting()
+        self.tail = [*greens, *waiting]
+        return LogSample(
+            phase=status["phase"],
+            primary=status["primary"],
+            base=status["base"],
+            green=status["green"],
+            yellow=status["yellow"],
+            red=status["red"] + status["unlogged"],
+            greens=runs(greens),
+            pending=runs(waiting),
+            greens_told={name: told["green"] for name, told in status["replicas"].items()},
+        )

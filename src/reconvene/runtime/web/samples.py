@@ -30,7 +30,7 @@ class LogSample(Struct, frozen=True):
     greens: list[Run]
     """The last ones below the green line."""
     pending: list[Run]
-    """The first ones above it."""
+    """The last ones above it."""
     greens_told: dict[str, int]
     """Of every replica: its green line, as this site last heard of it."""
 

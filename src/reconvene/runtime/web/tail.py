@@ -38,9 +38,9 @@ class Tail:
         return list(self._entries)
 
     def waiting(self) -> list[Entry]:
-        """What comes after the green line, the first of it."""
+        """What comes after the green line, the last of it."""
         try:
-            batches = self._log.pending(KEPT)
+            batches = self._log.pending(KEPT, newest=True)
         except ReconveneError:
             return []
         found = [
@@ -57,9 +57,9 @@ class Tail:
                 self._show(message),
             )
             for batch in batches
-            for index, message in enumerate(batch.messages[:KEPT])
+            for index, message in list(enumerate(batch.messages))[-KEPT:]
         ]
-        return found[:KEPT]
+        return found[-KEPT:]
 
     def _take(self, batch: LogBatch) -> None:
         cut = max(len(batch.messages) - KEPT, 0)

@@ -140,12 +140,11 @@ class Watchers:
 
     def _look(self) -> Look:
         config = self._config
-        tail = self._sampler.tail()
         own = self._sampler.sample(self._timelines.cursor(config.name)[1])
         self._timelines.take(own)
         now = time_ns() // 1_000_000
         views = {name: self._view(name, own, now) for name in config.names}
-        return Look(now, config.name, config.cluster, config.names, views, tail)
+        return Look(now, config.name, config.cluster, config.names, views, self._sampler.tail)
 
     def _view(self, name: str, own: SiteSample, now: int) -> View:
         if name == own.name:

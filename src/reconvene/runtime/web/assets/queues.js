@@ -11,7 +11,7 @@ const COLORS = ["green", "yellow", "red"];
 export function drawQueues(parent, model) {
   const rows = model.look.sites.map((site) => row(site, model));
   const known = rows.filter((each) => each.log);
-  const scale = scaleOf(known, Math.max(parent.clientWidth - (parent.clientWidth > 640 ? 190 : 36), 120));
+  const scale = scaleOf(known, Math.max(parent.clientWidth - (parent.clientWidth > 700 ? 244 : 28), 120));
   keep(parent, rows, (each) => each.site, createRow, (element, each) => updateRow(element, each, scale, model));
 }
 
@@ -90,9 +90,9 @@ const createPart = () => make("span");
 // One for each message: its author and its number among its author's.
 function cells(log, scale) {
   const found = [];
-  const messages = [...expand(log.greens), ...expand(log.pending)];
-  let position = log.green - expand(log.greens).length;
-  const named = new Map(messages.map((message) => [position++, message]));
+  const [greens, pending] = [expand(log.greens), expand(log.pending)];
+  const named = new Map(greens.map((message, index) => [log.green - greens.length + index, message]));
+  pending.forEach((message, index) => named.set(log.green + index, message)); // few enough that all of them are told
   for (let at = Math.max(scale.from, 0); at < Math.min(endOf(log), scale.to); at++) {
     const color = at < log.green ? "green" : at < log.green + log.yellow ? "yellow" : "red";
     const message = named.get(at);

@@ -22,7 +22,7 @@ export class Rates {
       const values = plot.lines.map(([, name, color]) => {
         const value = make("b", {}, "–");
         const item = make("li", { class: color });
-        item.append(make("i", { "aria-hidden": "true" }), value, make("span", {}, name));
+        item.append(make("i", { "aria-hidden": "true" }), make("span", {}, name), value);
         legend.append(item);
         return value;
       });

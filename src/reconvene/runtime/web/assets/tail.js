@@ -3,14 +3,23 @@
 import { attribute, byId, keep, make, text } from "./dom.js";
 import { bytes, clock, count } from "./words.js";
 
-const SHOWN = 30;
+const PLACED = 16;
+const WAITING = 10;
 const KINDS = { change: "a change of the replicas", staged: "staged", commit: "a commit" };
 
 export function drawTail(parent, model) {
-  const entries = [...model.look.tail].reverse().slice(0, SHOWN);
-  byId("tail-empty").hidden = entries.length > 0;
-  keep(parent, entries, (entry) => `${entry.author}:${entry.counter}`, createEntry, updateEntry);
+  const newest = [...model.look.tail].reverse();
+  const waiting = newest.filter((entry) => entry.position === null).slice(0, WAITING);
+  const placed = newest.filter((entry) => entry.position !== null).slice(0, PLACED);
+  const log = model.look.views[model.look.site].sample.log;
+  const more = log ? log.yellow + log.red - waiting.length : 0;
+  const gap = more > 0 && waiting.length ? [{ gap: `${count(more)} more without a place` }] : [];
+  byId("tail-empty").hidden = newest.length > 0;
+  text(byId("tail-empty"), log ? "Nothing has been appended yet." : "This site takes no part in the log.");
+  keep(parent, [...waiting, ...gap, ...placed], keyOf, createEntry, updateEntry);
 }
+
+const keyOf = (entry) => entry.gap ? "gap" : `${entry.author}:${entry.counter}`;
 
 function createEntry() {
   const item = make("li");
@@ -23,6 +32,11 @@ function createEntry() {
 }
 
 function updateEntry(item, entry) {
+  if (entry.gap) {
+    attribute(item, "class", "gap");
+    text(item.said, entry.gap);
+    return;
+  }
   attribute(item, "class", entry.color);
   text(item.place, entry.position === null ? entry.color : count(entry.position));
   text(item.id_, `${entry.author}:${entry.incarnation}:${entry.counter}`);

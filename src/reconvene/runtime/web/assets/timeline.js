@@ -160,7 +160,7 @@ export class Timeline {
 
   point(x, y) {
     const found = this.drawn.find((each) => x >= each.a && x <= each.b && y >= each.y && y <= each.y + ROW);
-    text(byId("pointed"), found ? this.say(found) : " ");
+    if (found) text(byId("pointed"), this.say(found));
   }
 
   say({ site, band, end }) {
