@@ -1,6 +1,6 @@
 """The dashboard in a real browser, where there is one, at real sites, through a partition and a heal.
 
-Pictures of it go to out/; those that the docs show are made by scripts/dashboard_pictures.py.
+Pictures of it go to out/dashboard; those that the docs show are made by `python -m tests.runtime.dashboard_pictures`.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.client.places import short_dir
 from tests.runtime.browser import CHROMIUM, Tab, browsing
+from tests.runtime.test_dashboard import site
 
 import reconvene
 from reconvene.local import LocalCluster
@@ -18,12 +19,17 @@ COMPONENTS = """[...document.querySelectorAll(".component")].map((box) => box.da
     [...box.querySelectorAll("[data-site]")].map((site) => site.dataset.site).join("")).sort().join(", ")"""
 QUEUE = """[...document.querySelectorAll(".queue[data-site='NAME'] .part")].map((part) =>
     part.classList[1] + " " + part.textContent).join(", ")"""
+POINT_AT_THE_END = """(() => {
+    const canvas = document.querySelector("#timeline"), box = canvas.getBoundingClientRect();
+    const end = {clientX: box.right - 2, clientY: box.top + 8};
+    canvas.dispatchEvent(new PointerEvent("pointermove", end));
+})()"""
 FOCUSED = "document.activeElement.id || document.activeElement.className"
 
 
 async def appended(cluster: LocalCluster, name: str, text: str, ordered: bool = True) -> None:
-    async with reconvene.connect(cluster.addresses[name]) as site:
-        receipt = await site.log.append(text.encode())
+    async with reconvene.connect(cluster.addresses[name]) as connected:
+        receipt = await connected.log.append(text.encode())
         if ordered:
             await receipt.ordered()
 
@@ -44,8 +50,23 @@ async def fits(tab: Tab) -> None:
     assert wide <= window
 
 
-async def go_through(cluster: LocalCluster, profile: Path) -> None:
-    async with browsing(profile) as tab:
+async def see_hundreds_of_configurations(tab: Tab, directory: Path) -> None:
+    async with site(directory) as place:
+        for number in range(1, 700):
+            place.engine.history.installed(str(number << 16), [0])
+        await tab.open(place.url)
+        await tab.wait("document.body?.dataset.link === 'live'")
+        await reach(tab, "timeline")
+        await tab.press("-")  # more of the time
+        await tab.press("End")
+        await tab.ask(POINT_AT_THE_END)
+        assert (await tab.ask("document.querySelector('#pointed').textContent")).startswith("a in 699a with a")
+        await tab.do("Page.navigate", url="about:blank")
+
+
+async def go_through(cluster: LocalCluster, directory: Path) -> None:
+    async with browsing(directory / "profile") as tab:
+        await see_hundreds_of_configurations(tab, directory)
         await appended(cluster, "a", "one black coffee")
         await tab.open(cluster.dashboards["a"])
         await tab.wait(f'{COMPONENTS} === "primary abc"')
@@ -91,4 +112,4 @@ async def go_through(cluster: LocalCluster, profile: Path) -> None:
 def test_through_a_partition_and_a_heal(tmp_path: Path) -> None:
     with short_dir() as directory, LocalCluster.create(directory / "cluster", nodes=3, trace=False) as cluster:
         cluster.start()
-        asyncio.run(go_through(cluster, tmp_path / "profile"))
+        asyncio.run(go_through(cluster, tmp_path))

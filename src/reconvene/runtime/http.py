@@ -136,6 +136,8 @@ class HttpServer:
         path = self._config.http.keys
         if path is not None:
             self._keys = tuple(load_client_keys(path, self._log).values())
+        if self._dashboard is not None:
+            self._dashboard.reload_key()
 
     # -- connections
 

@@ -65,6 +65,10 @@ class Dashboard:
         router.add_post("/dashboard/heal", self._heal)
         router.add_post("/dashboard/block", self._block)
 
+    def reload_key(self) -> None:
+        """Raises as `Peers.reload_key` does."""
+        self._watchers.peers.reload_key()
+
     async def close(self) -> None:
         await self._watchers.close()
         self._sampler.close()

@@ -43,13 +43,17 @@ class Peer(Struct):
 class Peers:
     def __init__(self, config: Config, timelines: Timelines) -> None:
         """Raises Rejected or Malformed for a bad key or certificate."""
-        self._cluster = config.cluster
+        self._config = config
         self._addresses = config.dashboard.peers
         self._timelines = timelines
         self._tls = _tls(config)
         self._headers = _headers(config)
         self._tasks: list[asyncio.Task[None]] = []
         self.known: dict[str, Peer] = {name: Peer() for name in sorted(self._addresses)}
+
+    def reload_key(self) -> None:
+        """Raises Rejected or Malformed; then the one that it had stays. A page that is opened next is shown by it."""
+        self._headers = _headers(self._config)
 
     def start(self, every_s: float) -> None:
         """Asks each of them again and again, until `stop`."""
@@ -96,7 +100,7 @@ class Peers:
             sample = msgspec.json.decode(await self._request(session, "GET", name, path), type=SiteSample)
         except msgspec.MsgspecError:
             raise Unavailable("does not answer as a site does") from None
-        if (sample.cluster, sample.name) != (self._cluster, name):
+        if (sample.cluster, sample.name) != (self._config.cluster, name):
             raise Unavailable(f"is {sample.name} of cluster {sample.cluster}")
         return sample
 

@@ -70,6 +70,6 @@ function updateSite(item, site, model) {
   const notes = [];
   if (own) notes.push("this site");
   if (sample) notes.push(`start ${sample.incarnation}`);
-  if (sample?.processes) notes.push(many(sample.processes, "process").replace("processs", "processes"));
+  if (sample?.processes) notes.push(many(sample.processes, "process", "processes"));
   text(item.note, notes.join(" · "));
 }

@@ -9,7 +9,7 @@ const SHADES = 8;
 const ROW = 26;
 const GAP = 6;
 const AXIS = 22;
-const LABEL = 0.62;
+const LEAST = 10_000;
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400].map((s) => s * 1000);
 
 export class Timeline {
@@ -47,9 +47,15 @@ export class Timeline {
     return [Math.min(look.at - 1000, ...first), look.at];
   }
 
+  // How much is shown: no more than there is, and no less than some seconds.
+  width([first, now]) {
+    const all = Math.max(now - first, LEAST);
+    return Math.min(this.range || all, all);
+  }
+
   slide(part) {
     const [first, now] = this.bounds();
-    const width = this.range || now - first;
+    const width = this.width([first, now]);
     const least = Math.min(first + width, now);
     this.until = part >= 1 ? null : least + (now - least) * part;
     this.draw();
@@ -57,7 +63,7 @@ export class Timeline {
 
   key(event) {
     const [first, now] = this.bounds();
-    const width = this.range || now - first;
+    const width = this.width([first, now]);
     const at = this.until ?? now;
     const index = RANGES.findIndex(([, ms]) => ms === this.range);
     const done = () => event.preventDefault();
@@ -79,7 +85,7 @@ export class Timeline {
     if (!look) return;
     const [first, now] = this.bounds();
     const to = this.until ?? now;
-    const width = this.range || Math.max(now - first, 10_000);
+    const width = this.width([first, now]);
     const from = to - width;
     const least = Math.min(first + width, now);
     this.slider.disabled = now <= least;
@@ -153,9 +159,8 @@ export class Timeline {
     const said = configuration(band.number, this.model.look.sites);
     const width = context.measureText(said).width;
     if (width + 14 > b - a) return;
-    context.globalAlpha = 1;
     context.fillStyle = tint("ink");
-    context.fillText(said, a + 8, y + ROW / 2 + LABEL);
+    context.fillText(said, a + 8, y + ROW / 2 + 0.5);
   }
 
   point(x, y) {

@@ -5,8 +5,8 @@ const PROPOSER = 1n << 16n;
 
 export const count = (number) => NUMBER.format(number);
 
-export function many(number, word) {
-  return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+export function many(number, word, words = `${word}s`) {
+  return `${count(number)} ${number === 1 ? word : words}`;
 }
 
 export function rate(number) {
