@@ -11,10 +11,14 @@ from typing import Any
 
 import aiohttp
 import pytest
+import uvloop
 from aiohttp import web
 from tests.client.places import free_ports
+from tests.runtime.test_http import Authority, client_tls
 
-from reconvene.runtime.config import Config, Dashboard, Faults, Http, Seal
+from reconvene.errors import Rejected
+from reconvene.runtime import http as http_module
+from reconvene.runtime.config import Config, Dashboard, Faults, Http, Seal, Tls
 from reconvene.runtime.engine import SiteEngine
 from reconvene.runtime.faults import Faults as Partition
 from reconvene.runtime.history import KEPT, History, Stay
@@ -64,7 +68,8 @@ async def site(
     name: str = "a",
     sites: dict[str, tuple[str, int]] | None = None,
     http: Http | None = None,
-    **tables: Any,
+    dashboard: Dashboard | None = None,
+    faults: Faults | None = None,
 ) -> AsyncIterator[Place]:
     config = Config(
         cluster="shop",
@@ -73,7 +78,8 @@ async def site(
         dir=directory / name,
         seal=Seal(insecure=True),
         http=http or Http(address=("127.0.0.1", 0)),
-        **tables,
+        dashboard=dashboard or Dashboard(),
+        faults=faults or Faults(),
     )
     (directory / name).mkdir(parents=True)
     transport = Udp(config, LOG)
@@ -358,6 +364,53 @@ def test_keys_for_browsers(tmp_path: Path) -> None:
                     assert (await told())["faults"] is may
                 status, _ = await place.ask("/dashboard/heal", "POST", **ORDER, Authorization=f"Bearer {keys[role]}")
                 assert status == (200 if may else 403)
+
+    run(case)
+
+
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_peer_behind_tls_and_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """And a page that is open for longer than other connections may be."""
+    monkeypatch.setattr(http_module, "LIFETIME_S", 0.2)
+    monkeypatch.setattr(watchers_module, "EVERY_S", 0.05)
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("site")
+    tls = Tls(certificate=certificate, key=key)
+    keys = tmp_path / "clients.toml"
+    token = base64.b64encode(add_client_key(keys, "dashboard", "read").key).decode()
+
+    async def case() -> None:
+        sites = {name: ("127.0.0.1", port) for name, port in zip("ab", free_ports(2), strict=True)}
+        http = Http(address=("127.0.0.1", 0), tls=tls, keys=keys)
+        trusting = client_tls(authority)
+        async with site(tmp_path, "b", sites, http, Dashboard(watchers=1)) as b:
+            dashboard = Dashboard(peers={"b": b.address}, key=keys, ca=authority.path)
+            async with site(tmp_path, "a", sites, dashboard=dashboard) as a, a.watching() as told:
+                while (view := (await told())["look"]["views"]["b"])["sample"] is None:
+                    assert view["why"] == "not asked yet"
+                assert view["sample"]["name"] == "b"
+            url = f"https://127.0.0.1:{b.address[1]}/dashboard/events"
+            headers = {"Authorization": f"Bearer {token}"}
+            async with b.session.get(url, headers=headers, ssl=trusting) as answer:
+                for _ in range(30):
+                    assert (await answer.content.readline()).startswith(b"data: ")
+                    await answer.content.readline()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(asyncio.wait_for(case(), 60))
+
+
+def test_a_key_file_with_two_keys(tmp_path: Path) -> None:
+    keys = tmp_path / "clients.toml"
+    for name in ("one", "two"):
+        add_client_key(keys, name, "read")
+
+    async def case() -> None:
+        with pytest.raises(Rejected, match=r"dashboard.key: .*: expected one client key, not 2"):
+            async with site(tmp_path, dashboard=Dashboard(key=keys)):
+                pass
 
     run(case)
 
