@@ -37,8 +37,8 @@ function lose() {
   clearTimeout(watchdog);
   stream.close();
   document.body.dataset.link = "lost";
-  const since = model.look ? `; shown as of ${clock(model.look.at)}` : "";
-  text(byId("link-text"), `connection lost, retrying${since}`);
+  text(byId("link-text"), "connection lost, retrying");
+  if (model.look) text(byId("link-since"), `shown as of ${clock(model.look.at)}`);
   setTimeout(connect, RETRIES[Math.min(failures++, RETRIES.length - 1)]);
 }
 
@@ -48,6 +48,7 @@ function take(told) {
   model.take(told);
   document.body.dataset.link = "live";
   text(byId("link-text"), "live");
+  text(byId("link-since"), "");
   const { cluster, site, sites } = model.look;
   text(byId("cluster"), cluster);
   text(byId("place"), `${sites.length} sites, as site ${site} sees them`);

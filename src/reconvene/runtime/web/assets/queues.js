@@ -4,7 +4,8 @@
 import { attribute, keep, make, style, text } from "./dom.js";
 import { count, span } from "./words.js";
 
-const CELL = 30;
+const LETTER = 7;
+const AROUND = 10;
 const BEFORE = 3;
 const COLORS = ["green", "yellow", "red"];
 
@@ -26,12 +27,14 @@ function row(site, model) {
   return { site, log, stale: true, heardAt: view.heard_at };
 }
 
+const label = (author, counter) => `${author.slice(0, 2)}${counter}`;
 const endOf = (log) => log.green + log.yellow + log.red;
 
 function scaleOf(rows, width) {
   const greens = rows.map((each) => each.log.green);
   const high = Math.max(1, ...rows.map((each) => endOf(each.log)));
-  const fit = Math.max(4, Math.floor(width / CELL));
+  const longest = Math.max(2, ...rows.flatMap(({ log }) => [...log.greens, ...log.pending]).map((run) => label(run[1], run[2] + run[3] - 1).length));
+  const fit = Math.max(4, Math.floor(width / (LETTER * longest + AROUND)));
   const low = Math.min(...greens, high);
   if (high - low + BEFORE <= fit) {
     const from = Math.max(0, high - fit);
@@ -102,7 +105,7 @@ function cells(log, scale) {
       from: at,
       to: at + 1,
       color: gone ? "gone" : color,
-      label: message ? `${message.author.slice(0, 2)}${message.counter}`.slice(-5) : "",
+      label: message ? label(message.author, message.counter) : "",
       title: `${message ? `${message.author}'s message ${message.counter}` : "a message"}, ${color}${at < log.green ? `, place ${count(at)}` : ""}`,
     });
   }
