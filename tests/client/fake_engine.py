@@ -8,6 +8,7 @@ from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process, ViewChanged, ViewId
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
+from reconvene.runtime.history import History
 from reconvene.runtime.log_port import LogPort
 from reconvene.runtime.ports import Receiver
 
@@ -19,6 +20,7 @@ class FakeEngine:
     ordinal = 0
     incarnation = 1
     log: LogPort | None = None
+    history = History(names)
 
     def __init__(self, room: int = 1_000_000_000) -> None:
         self.room = room

@@ -226,7 +226,7 @@ class FakeLog:
     async def origin(self, position: int) -> int | None:
         return self.counted(position, 1)[0]
 
-    def pending(self, messages: int) -> list[PendingBatch]:
+    def pending(self, messages: int, newest: bool = False) -> list[PendingBatch]:
         return [
             PendingBatch(Color.RED, self.name, 1, first, 0, datas)
             for first, datas, _, _, kind in self.waiting

@@ -2,6 +2,7 @@
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected
+from reconvene.runtime.history import History
 from reconvene.runtime.log_port import LogPort
 from reconvene.runtime.ports import Access, Receiver
 
@@ -13,6 +14,7 @@ class FakeEngine:
         self.names: tuple[str, ...] = ("a", "b", "c")
         self.ordinal = 0
         self.incarnation = 7
+        self.history = History(self.names)
         self.log: LogPort | None = None
         self.state = "primary"
         self.counts: dict[str, int] = {"turns": 5, "sent_messages": 3, "dropped_replay": 2, "dropped_bad_seal": 1}

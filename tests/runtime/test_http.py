@@ -143,7 +143,15 @@ def test_metrics_and_status(run: Callable[[Case], None], tmp_path: Path) -> None
 def test_what_is_not_there(run: Callable[[Case], None], tmp_path: Path) -> None:
     async def case() -> None:
         async with serving(tmp_path) as (_, port):
-            for path in ("/", "/healthz", "/status/", "/../etc/passwd", "/metrics/%2e%2e"):
+            for path in (
+                "/index.html",
+                "/dashboard",
+                "/dashboard/../http.py",
+                "/healthz",
+                "/status/",
+                "/../etc/passwd",
+                "/metrics/%2e%2e",
+            ):
                 answer = await get(port, path)
                 assert (answer.status, answer.json) == (404, {"error": "not found"})
 

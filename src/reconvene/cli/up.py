@@ -80,6 +80,7 @@ def _document(cluster: LocalCluster, views: list[SiteView]) -> dict[str, object]
                 "address": cluster.addresses[view.name],
                 "datagrams": f"127.0.0.1:{chosen.sites[view.name].datagrams}",
                 "http": f"127.0.0.1:{chosen.sites[view.name].http}",
+                "dashboard": cluster.dashboards[view.name],
                 "health": (view.status or {}).get("health"),
                 "configuration": (view.status or {}).get("configuration"),
             }
@@ -106,6 +107,8 @@ def _show(cluster: LocalCluster, views: list[SiteView], directory: Path) -> None
         )
     out.print(table)
     first, *others = cluster.names
+    rest = "" if not others else "   (and at every other site's http address)"
+    out.print(Text.assemble(("dashboard  ", "dim"), cluster.dashboards[first], (rest, "dim")), soft_wrap=True)
     away = f" {','.join(others)}" if others else ""
     out.print(Text("try next", style="dim"))
     for line in (

@@ -18,11 +18,12 @@ from msgspec import Struct
 
 from reconvene.errors import Rejected, Unavailable
 from reconvene.local import traces
-from reconvene.local.faults import Faults, check_components
 from reconvene.local.fleet import POLL_S, Fleet
 from reconvene.local.layout import Choices, Layout, Ports, Settings, site_names
+from reconvene.local.ports import LOOPBACK
 from reconvene.local.processes import Proc, kill_all, wait_ended
 from reconvene.local.together import apart, together
+from reconvene.runtime.faults import Faults, check_components
 from reconvene.runtime.keys import write_cluster_key
 
 __all__ = ["LocalCluster", "SiteView"]
@@ -121,6 +122,11 @@ class LocalCluster:
     def addresses(self) -> dict[str, str]:
         """Where `reconvene.connect` finds each site."""
         return {name: str(path) for name, path in self._fleet.sockets().items()}
+
+    @property
+    def dashboards(self) -> dict[str, str]:
+        """Where a browser finds each site's page."""
+        return {name: f"http://{LOOPBACK}:{ports.http}/" for name, ports in sorted(self.choices.sites.items())}
 
     @property
     def pids(self) -> dict[str, int]:

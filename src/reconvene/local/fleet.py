@@ -9,10 +9,10 @@ import msgspec
 from reconvene.errors import Rejected, Unavailable
 from reconvene.local import ports
 from reconvene.local.control import Lines
-from reconvene.local.faults import Faults
 from reconvene.local.layout import Choices, Layout, Ports
 from reconvene.local.processes import Proc, kill_all, spawn, state_of
 from reconvene.local.site_file import write_site_file
+from reconvene.runtime.faults import Faults
 
 __all__ = ["POLL_S", "Died", "Fleet"]
 

@@ -20,7 +20,13 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
         "order": {"engine": choices.order},
         "clients": {"unix": str(layout.socket(choices, name))},
         "http": {"address": f"{LOOPBACK}:{choices.sites[name].http}"},
-        "faults": {"allowed": True, "blocked": list(blocked)},
+        "dashboard": {
+            "payloads": True,
+            "peers": {
+                other: f"{LOOPBACK}:{ports.http}" for other, ports in sorted(choices.sites.items()) if other != name
+            },
+        },
+        "faults": {"allowed": True, "blocked": list(blocked), "record": str(layout.faults)},
     }
     if choices.trace:
         document["trace"] = {"dir": str(layout.trace)}

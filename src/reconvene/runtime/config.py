@@ -19,6 +19,7 @@ __all__ = [
     "Address",
     "Clients",
     "Config",
+    "Dashboard",
     "Faults",
     "Http",
     "Limits",
@@ -170,6 +171,23 @@ class Http(Struct, frozen=True, kw_only=True):
     """At once; beyond it a connection is closed."""
 
 
+class Dashboard(Struct, frozen=True, kw_only=True):
+    """The cluster as a live page, at `/` of http.address: see dashboard.md."""
+
+    enabled: bool = True
+    """Whether it is served, where http.address is set."""
+    payloads: bool = False
+    """Whether its log shows the beginnings of messages to everyone who may ask."""
+    peers: dict[str, Address] = field(default_factory=dict)
+    """Where the other sites' HTTP is, by name, so that the page shows what they say of themselves."""
+    key: Path | None = None
+    """A file with one client key, which is shown to the peers. Its role is read; or admin, for the page's faults."""
+    ca: Path | None = None
+    """The authority of the peers' certificates: they are then asked by HTTPS, and shown http.tls's certificate."""
+    watchers: Annotated[int, Meta(ge=1, le=1_000)] = 16
+    """Pages that may be open at once; each takes one of http.connections."""
+
+
 class Trace(Struct, frozen=True, kw_only=True):
     """What happened, for `reconvene verify`: see traces.md."""
 
@@ -228,9 +246,12 @@ class Faults(Struct, frozen=True, kw_only=True):
     """Faults on purpose, for tests and drills."""
 
     allowed: bool = False
-    """Whether an admin may have this site drop datagrams."""
+    """Whether an admin may have this site drop datagrams: by an admin's client, or on the dashboard with an admin's
+    key. On loopback without http.keys whoever sees the dashboard is one."""
     blocked: tuple[str, ...] = ()
     """Sites that this one is cut off from at its start, both ways, until an admin says otherwise."""
+    record: Path | None = None
+    """Where a partition that the dashboard makes is written down, for whoever starts sites."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -249,6 +270,7 @@ class Config(Struct, frozen=True, kw_only=True):
     limits: Limits = field(default_factory=Limits)
     clients: Clients = field(default_factory=Clients)
     http: Http = field(default_factory=Http)
+    dashboard: Dashboard = field(default_factory=Dashboard)
     trace: Trace = field(default_factory=Trace)
     log: Log = field(default_factory=Log)
     logging: Logging = field(default_factory=Logging)

@@ -52,6 +52,7 @@ def check(config: Config, source: str = "Config") -> None:
     checker.log(config)
     checker.clients(config)
     checker.exposed("http", config.http, config.http.address)
+    checker.dashboard(config)
     checker.faults(config)
 
 
@@ -246,6 +247,19 @@ class _Check:
                 return
         except OSError as error:
             self.fail(place, f"expected {what}: {path}: {error.strerror or error}")
+
+    def dashboard(self, config: Config) -> None:
+        dashboard = config.dashboard
+        for name, address in dashboard.peers.items():
+            if name not in config.sites or name == config.name:
+                self.fail("dashboard.peers", f"expected other sites of [sites], not {show(name)}")
+            self._reachable(f"dashboard.peers.{name}", address)
+        for place, what, path in (
+            ("key", "a file with a client key", dashboard.key),
+            ("ca", "a PEM file", dashboard.ca),
+        ):
+            if path is not None:
+                self._file(f"dashboard.{place}", what, path)
 
     def faults(self, config: Config) -> None:
         for name in config.faults.blocked:

@@ -22,6 +22,7 @@ from reconvene.corel.stack import Stack
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.config import Config
+from reconvene.runtime.history import History
 from reconvene.runtime.keeper import Keeper
 from reconvene.runtime.log_service import LogService
 from reconvene.runtime.log_start import first_ops, load_replica, tables_for
@@ -317,6 +318,10 @@ class SiteEngine:
     def log(self) -> LogService | None:
         """None where the site takes no part in the log."""
         return self._service if self.config.log.enabled else None
+
+    @property
+    def history(self) -> History:
+        return self._notes.history
 
     def storage(self) -> str:
         full = "the log has reached log.max_bytes" if self._full else None

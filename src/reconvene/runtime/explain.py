@@ -185,6 +185,9 @@ def _doors(config: Config, found: Explanation) -> None:
             continue
         guards = [word for word, given in (("tls", door.tls), ("keys", door.keys)) if given is not None]
         found.listens[name] = f"{show_address(address)} ({', '.join(guards) or 'open to this machine'})"
+    if config.http.address is not None and config.dashboard.enabled:
+        scheme = "http" if config.http.tls is None else "https"
+        found.listens["dashboard"] = f"{scheme}://{show_address(config.http.address)}/"
     for path in sorted({path for path in (config.clients.keys, config.http.keys) if path is not None}):
         for key in load_client_keys(path).values():
             found.client_keys[key.role] = found.client_keys.get(key.role, 0) + 1
@@ -194,12 +197,18 @@ def _warn(config: Config, found: Explanation) -> None:
     warn = found.warnings.append
     if config.seal.insecure:
         warn("seal.insecure: whoever reaches the port is a member, and reads everything")
-    for path in (*config.seal.keys, *(path for path in (config.clients.keys, config.http.keys) if path is not None)):
+    secrets = (*config.seal.keys, config.clients.keys, config.http.keys, config.dashboard.key)
+    for path in (path for path in secrets if path is not None):
         if _open_to_others(path):
             warn(f"{path}: others may read this key file: chmod 600 {path}")
     http = config.http
     if http.address is not None and not is_loopback(http.address) and http.tls is None:
         warn("http.address: without http.tls keys travel in the clear, and who sees one can use it")
+    if "dashboard" in found.listens and http.keys is None and (http.tls is None or http.tls.client_ca is None):
+        if config.dashboard.payloads:
+            warn("dashboard.payloads: without http.keys every user of this machine can read messages of the log")
+        if config.faults.allowed:
+            warn("faults.allowed: without http.keys every user of this machine can cut this site off")
     if len(config.sites) == 2:
         warn("sites: of two sites neither is a majority: when one is away there is no primary component")
     elif len(config.sites) > 1 and len(config.sites) % 2 == 0:

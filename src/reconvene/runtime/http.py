@@ -1,7 +1,9 @@
-"""Health, metrics and status over HTTP, for operators and their tools. It reads, and changes nothing.
+"""Health, metrics and status over HTTP, for operators and their tools; and the dashboard, for people.
 
+It reads, and changes nothing, but for the faults that the dashboard may make where the configuration allows them.
 Given an engine. Promised: nobody without a key is answered where keys are configured; a stranger can't hold more than
-`http.connections` connections, nor one of them for longer than `LIFETIME_S`, nor send more than a small request.
+`http.connections` connections, nor one of them for longer than `LIFETIME_S` unless it is an open page's, nor send
+more than a small request.
 """
 
 import asyncio
@@ -10,11 +12,11 @@ import binascii
 import errno
 import hmac
 import logging
+import math
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
 
-import msgspec
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -28,6 +30,8 @@ from reconvene.runtime.listener import Listener
 from reconvene.runtime.logs import INFO, event, logger
 from reconvene.runtime.metrics import SiteMetrics
 from reconvene.runtime.ports import Engine
+from reconvene.runtime.web.answers import Refusal, json_answer, refusal
+from reconvene.runtime.web.dashboard import Dashboard
 from reconvene.units import show_address
 
 __all__ = ["LIFETIME_S", "HttpServer"]
@@ -55,11 +59,13 @@ class HttpServer:
         self._config = config
         self._engine = engine
         self._log = log
+        self._lag = lag
         self._metrics = SiteMetrics(engine, lag, more)
         self._keys: tuple[ClientKey, ...] | None = None
         self._tls: ssl.SSLContext | None = None
         self._listener: Listener | None = None
         self._runner: web.AppRunner | None = None
+        self._dashboard: Dashboard | None = None
         self._open: dict[asyncio.Transport, float] = {}
         """Each connection, and when it ends."""
         self._sweeper: asyncio.TimerHandle | None = None
@@ -82,6 +88,9 @@ class HttpServer:
         app.router.add_get("/health", self._health)
         app.router.add_get("/metrics", self._get_metrics)
         app.router.add_get("/status", self._status)
+        if self._config.dashboard.enabled:
+            self._dashboard = Dashboard(self._config, self._engine, self._lag, self._log, self)
+            self._dashboard.add_to(app.router)
         quiet = logger("http.requests")
         quiet.setLevel(logging.CRITICAL)  # what strangers send is no event; our own faults are logged in _guard
         self._runner = web.AppRunner(
@@ -110,6 +119,9 @@ class HttpServer:
     async def stop(self) -> None:
         if self._listener is not None:
             await self._listener.close()
+        if self._dashboard is not None:
+            await self._dashboard.close()
+            self._dashboard = None
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -124,6 +136,8 @@ class HttpServer:
         path = self._config.http.keys
         if path is not None:
             self._keys = tuple(load_client_keys(path, self._log).values())
+        if self._dashboard is not None:
+            self._dashboard.reload_key()
 
     # -- connections
 
@@ -137,6 +151,14 @@ class HttpServer:
         self._open[transport] = loop.time() + LIFETIME_S
         if self._sweeper is None:
             self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop)
+
+    def hold(self, request: web.Request) -> Callable[[], None]:
+        """This connection may stay as long as who is at its other end wants to; gives what ends it."""
+        transport = next((open_ for open_ in self._open if open_ is request.transport), None)
+        if transport is None:
+            return lambda: None  # it is closing
+        self._open[transport] = math.inf
+        return transport.abort
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """One timer for all: a connection ends half its lifetime late at most."""
@@ -152,13 +174,15 @@ class HttpServer:
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         try:
             response = self._refusal(request) or await handler(request)
+        except Refusal as refused:
+            response = refusal(refused.status, refused.why)
         except web.HTTPException as refused:
-            response = _error(refused.status, str(refused.reason).lower())
+            response = refusal(refused.status, str(refused.reason).lower())
             if "Allow" in refused.headers:
                 response.headers["Allow"] = refused.headers["Allow"]
         except Exception:
             self._log.exception("fault in a request")
-            response = _error(500, "a fault in the site; its log says which")
+            response = refusal(500, "a fault in the site; its log says which")
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.force_close()
@@ -166,30 +190,42 @@ class HttpServer:
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         if self._keys is not None:
-            if not self._knows(request.headers.get("Authorization", "")):
-                response = _error(401, "expected a client key: Authorization: Bearer KEY")
-                response.headers["WWW-Authenticate"] = "Bearer"
+            if self._key_of(request) is None:
+                response = refusal(401, "expected a client key: Authorization: Bearer KEY")
+                # A browser asks its user for a name and a password: those of the key.
+                is_page = self._dashboard is not None and _is_page(request.path)
+                response.headers["WWW-Authenticate"] = 'Basic realm="reconvene"' if is_page else "Bearer"
                 return response
         elif not self._is_meant(request.host):
             # A browser that was led here by a name that a stranger made point to loopback.
-            return _error(403, "expected this site's own address in the Host header")
+            return refusal(403, "expected this site's own address in the Host header")
         if request.body_exists:
-            return _error(413, "expected no body")
+            return refusal(413, "expected no body")
         return None
 
-    def _knows(self, authorization: str) -> bool:
-        """Every role may read. All keys are compared, each in constant time."""
+    def is_admin(self, request: web.Request) -> bool:
+        """Who shows an admin's key. Without keys and certificates of clients, anyone on this machine."""
+        tls = self._config.http.tls
+        if self._keys is None:
+            return tls is None or tls.client_ca is None
+        key = self._key_of(request)
+        return key is not None and key.role == "admin"
+
+    def _key_of(self, request: web.Request) -> ClientKey | None:
+        """The key that is shown, as a token or as a password. All are compared, each in constant time."""
         assert self._keys is not None
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or len(token) > _LONGEST_TOKEN:
-            return False
-        try:
-            shown = base64.b64decode(token.strip(), validate=True)
-        except (binascii.Error, ValueError):
-            return False
-        found = False
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if len(token) > _LONGEST_TOKEN:
+            return None
+        shown = _decode(token.strip())
+        if scheme.lower() == "basic":
+            shown = _decode(shown.partition(b":")[2].decode("ascii", errors="replace"))
+        elif scheme.lower() != "bearer":
+            return None
+        found = None
         for key in self._keys:
-            found |= hmac.compare_digest(shown, key.key)
+            if hmac.compare_digest(shown, key.key):
+                found = key
         return found
 
     def _is_meant(self, host: str) -> bool:
@@ -206,22 +242,28 @@ class HttpServer:
     async def _health(self, request: web.Request) -> web.Response:
         require = request.query.get("require", "")
         if require not in ("", "primary"):
-            return _error(400, "require: expected primary")
+            return refusal(400, "require: expected primary")
         health = self._engine.health()
         storage = self._engine.storage()
         ready = storage == "ok" and (health == "primary" or (health == "minority" and not require))
-        return _json(200 if ready else 503, {"health": health} | ({} if storage == "ok" else {"storage": storage}))
+        return json_answer(
+            {"health": health} | ({} if storage == "ok" else {"storage": storage}), 200 if ready else 503
+        )
 
     async def _get_metrics(self, request: web.Request) -> web.Response:
         return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _status(self, request: web.Request) -> web.Response:
-        return _json(200, self._engine.status())
+        return json_answer(self._engine.status())
 
 
-def _json(status: int, document: object) -> web.Response:
-    return web.Response(status=status, body=msgspec.json.encode(document) + b"\n", content_type="application/json")
+def _is_page(path: str) -> bool:
+    return path == "/" or path.startswith("/dashboard/")
 
 
-def _error(status: int, why: str) -> web.Response:
-    return _json(status, {"error": why})
+def _decode(token: str) -> bytes:
+    """Empty, as no key is, where it is no base64."""
+    try:
+        return base64.b64decode(token, validate=True)
+    except (binascii.Error, ValueError):
+        return b""

@@ -129,8 +129,8 @@ class LogPort(Protocol):
         """Of a green message that is void: the position of the one that it repeats, looked for in all that can be
         read. None: it is truncated."""
 
-    def pending(self, messages: int) -> list[PendingBatch]:
-        """Of applications, and not staged."""
+    def pending(self, messages: int, newest: bool = False) -> list[PendingBatch]:
+        """Of applications, and not staged: so many messages or a few more, the first or the last, in their order."""
 
     def watch(self, moved: Callable[[int], None]) -> Callable[[], None]:
         """`moved` is told the green line whenever it has moved, once a turn. What is returned ends it."""

@@ -6,6 +6,7 @@ Costs are paid by the batch and by the request: no message is looked at before s
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from reconvene.corel.batch import Heading, Kind, messages_of
 from reconvene.corel.events import Accepted, BarrierPassed, Color, Established, Green, LogEvent, Restored
@@ -286,11 +287,11 @@ class LogService:
             self._damaged(self.damage)
         return Unavailable(str(error))
 
-    def pending(self, messages: int) -> list[PendingBatch]:
+    def pending(self, messages: int, newest: bool = False) -> list[PendingBatch]:
         queue = self._replica.queue
         found: list[PendingBatch] = []
         try:
-            for color, heading in self._pending():
+            for color, heading in self._newest_pending() if newest else self._pending():
                 if messages <= 0:
                     break
                 if heading.kind is not Kind.DATA:
@@ -305,6 +306,8 @@ class LogService:
                 )  # fmt: skip
         except Malformed as error:
             raise self._note_damage(error) from None
+        if newest:
+            found.reverse()
         return found
 
     def _pending(self) -> Iterator[tuple[Color, Heading]]:
@@ -313,6 +316,13 @@ class LogService:
             yield entry.color, entry.heading
         for waiting in queue.accepted:
             yield Color.RED, waiting.heading
+
+    def _newest_pending(self) -> Iterator[tuple[Color, Heading]]:
+        queue = self._replica.queue
+        for waiting in reversed(queue.accepted):
+            yield Color.RED, waiting.heading
+        for entry in chain(reversed(queue.red), reversed(queue.yellow)):
+            yield entry.color, entry.heading
 
     def watch(self, moved: Moved) -> Callable[[], None]:
         return self._feed.watch(moved)

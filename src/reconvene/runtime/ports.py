@@ -9,6 +9,7 @@ from typing import Protocol
 
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.ids import Service
+from reconvene.runtime.history import History
 from reconvene.runtime.log_port import LogPort
 
 __all__ = ["Access", "Engine", "Receiver", "Transport"]
@@ -79,6 +80,10 @@ class Engine(Protocol):
     @property
     def log(self) -> LogPort | None:
         """None where the site takes no part in the log."""
+
+    @property
+    def history(self) -> History:
+        """The configurations that it went through."""
 
     def open(self, receiver: Receiver) -> Access:
         """A new process. Raises Unavailable at the limit, or when the site is stopping."""

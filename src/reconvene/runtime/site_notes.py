@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event, Sent
 from reconvene.core.site import Site
+from reconvene.runtime.history import History
 from reconvene.runtime.logs import event
 
 __all__ = ["SiteNotes"]
@@ -21,6 +22,7 @@ class SiteNotes:
         self.health = "forming"
         """As they were last told."""
         self._refusing = False
+        self.history = History(names)
 
     def events(self, events: Sequence[Event]) -> None:
         counts = self.counts
@@ -36,6 +38,7 @@ class SiteNotes:
     def _change(self, changed: Changed) -> None:
         if changed.kind is ConfKind.REGULAR:
             self.counts["configurations"] += 1
+            self.history.installed(changed.conf, changed.members)
         if changed.kind is ConfKind.TRANSITIONAL:
             return
         what = "configuration" if changed.kind is ConfKind.REGULAR else "hidden configuration"
@@ -47,6 +50,9 @@ class SiteNotes:
             hearing = site.changes.hearing
             silent = self._listed(member for member in site.members if not hearing.hears(member))
             event(self._log, logging.INFO, "gathering", why=site.changes.gathering.reason, silent=silent or "none")
+            self.history.forming()
+        elif site.phase == "operational":
+            self.history.resumed()
         self.phase = site.phase
 
     def health_is(self, health: str, configuration: str) -> None:

@@ -1,4 +1,4 @@
-"""What is broken in a local cluster on purpose, kept beside it for the next command."""
+"""Who can talk with whom, where that is decided on purpose; kept in a file for whoever starts a site next."""
 
 import time
 from collections.abc import Iterable, Sequence
