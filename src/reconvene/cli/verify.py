@@ -25,15 +25,18 @@ def verify_command(
     traces: Annotated[
         list[str], typer.Argument(metavar="TRACE", help="Trace directories, Parquet forms, or directories of these.")
     ],
-    engine: Annotated[str, typer.Option(help="local: in this process; spark: on Spark.")] = "local",
+    engine: Annotated[
+        str, typer.Option(metavar="local|spark", help="local: in this process; spark: on Spark.")
+    ] = "local",
     master: Annotated[
         str | None,
         typer.Option(
-            help="Spark master's URL, or sc://HOST:PORT, for --engine spark; else all cores of this machine."
+            metavar="URL",
+            help="Spark master's URL, or sc://HOST:PORT, for --engine spark; else all cores of this machine.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report to this file.")] = None,
 ) -> None:
     """Check traces against every property; exit 1 where one is violated, with witnesses."""
     if engine not in ("local", "spark"):

@@ -17,9 +17,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from reconvene.cli._cluster import console, health_style, parse_seconds, short
+from reconvene.cli._cluster import console, health_style, short
 from reconvene.cli._rates import rates
 from reconvene.cli._target import Key, Look, MaybeDir, Node, Target, Tls
+from reconvene.cli._units import parse_seconds
 from reconvene.local import SiteView
 
 __all__ = ["watch_command"]
