@@ -34,6 +34,13 @@ def test_the_list_names_every_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert max(map(len, text.splitlines())) <= 90
 
 
+@pytest.mark.parametrize("word", ["-h", "help"])
+def test_other_ways_to_ask_for_help(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(word) == 0
+    assert call("log", word) == 0
+    assert capsys.readouterr().out.count("Usage: ") == 2
+
+
 @pytest.mark.parametrize("first", FAMILIES)
 def test_a_family_lists_its_commands(first: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(first, "--help") == 0
@@ -108,10 +115,15 @@ def test_a_list_costs_nothing(argument: str) -> None:
         (["sim", "x", "--tarce", "y"], "sim: no such option --tarce; did you mean --trace?"),
         (["log", "read", "--qqqqq"], "log read: no such option --qqqqq; `reconvene log read --help` lists"),
         (["sim"], "sim: missing argument 'SCENARIO.toml'"),
-        (["send", "g", "--size", "4 stone", "--dir", "x"], "--size: expected a size such as 4MiB"),
+        (["send", "g", "--size", "4 stone", "--dir", "x"], "--size 4 stone: expected a size such as 4MiB"),
         (["send", "g", "--size", "0", "--dir", "x"], "--size 0: expected at least 1B"),
-        (["log", "append", "m", "--timeout", "5", "--dir", "x"], "--timeout: expected a duration such as 500ms"),
+        (["log", "append", "m", "--timeout", "5", "--dir", "x"], "--timeout 5: expected a duration such as 500ms"),
         (["log", "append", "m", "--timeout", "5us", "--dir", "x"], "--timeout 5us: expected at least 1ms"),
+        (["pipeline", "tally", "--node", "h:1", "--window", "1 day"], "--window 1 day: expected a duration such as"),
+        (
+            ["pipeline", "export", "--node", "h:1", "--to", "x", "--every", "5us"],
+            "--every 5us: expected at least 1ms",
+        ),
         (["completion", "tcsh"], "completion tcsh: expected bash, zsh, fish"),
     ],
 )

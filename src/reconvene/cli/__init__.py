@@ -16,7 +16,7 @@ from reconvene.errors import Malformed, ReconveneError
 __all__ = ["main"]
 
 _BAD_INPUT = 2
-_HELP = ("-h", "--help")
+_HELP = ("-h", "--help", "help")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -65,7 +65,7 @@ def _dispatch(arguments: list[str]) -> int:
             return _in_family(first, rest)
         case [name, *rest] if name in COMMANDS:
             return _call(COMMANDS[name], rest)
-    raise Malformed(_unknown(arguments[0], "", (*_HELP, "--version", *FIRSTS)))
+    raise Malformed(_unknown(arguments[0], "", (*FIRSTS, "--version", *_HELP)))
 
 
 def _in_family(first: str, rest: list[str]) -> int:
@@ -80,7 +80,7 @@ def _in_family(first: str, rest: list[str]) -> int:
             return 0
         case [second, *others] if second in known:
             return _call(known[second], others)
-    raise Malformed(_unknown(rest[0], first, (*_HELP, *known)))
+    raise Malformed(_unknown(rest[0], first, (*known, *_HELP)))
 
 
 def _call(command: Command, arguments: list[str]) -> int:

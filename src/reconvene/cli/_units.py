@@ -1,7 +1,6 @@
 """Durations and sizes as options of any command: the same units as in a site's configuration."""
 
-import typer
-
+from reconvene.errors import Malformed
 from reconvene.units import parse_duration, parse_size
 
 __all__ = ["parse_bytes", "parse_ns", "parse_seconds"]
@@ -11,7 +10,7 @@ def parse_ns(text: str, option: str) -> int:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{option}: expected {error}, not {text!r}") from None
+        raise Malformed(f"{option} {text}: expected {error}") from None
 
 
 def parse_seconds(text: str, option: str) -> float:
@@ -23,4 +22,4 @@ def parse_bytes(text: str, option: str) -> int:
     try:
         return parse_size(f"{text}B" if text.isdecimal() else text)
     except ValueError as error:
-        raise typer.BadParameter(f"{option}: expected {error}, not {text!r}") from None
+        raise Malformed(f"{option} {text}: expected {error}") from None

@@ -56,7 +56,7 @@ def mount_of(path: Path, mounts: str | None = None) -> tuple[str, str]:
 def _nearest(directory: Path) -> Path:
     """The directory, or what of its path is there."""
     place = directory.absolute()
-    while not place.exists() and place != place.parent:
+    while not os.path.exists(place) and place != place.parent:  # a path that may not be looked at is not there
         place = place.parent
     return place
 

@@ -82,7 +82,7 @@ def _refused(key: str, seen: str, holder: tuple[int, str] | None) -> Finding:
 
 
 def _unix(path: Path) -> Finding:
-    if not path.exists():
+    if not os.path.exists(path):
         return fine("clients.unix", f"{path}, to be made")
     if not path.is_socket():
         return wrong("clients.unix", f"{path} is there, and no socket", f"mv {path} elsewhere, or set clients.unix")
