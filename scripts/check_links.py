@@ -18,7 +18,7 @@ def broken(page: Path) -> list[str]:
 
 
 def main() -> int:
-    pages = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md")])
+    pages = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md"), *Path("contrib").rglob("*.md")])
     found = [line for page in pages for line in broken(page)]
     print("\n".join(found) if found else f"Links: {len(pages)} pages, all lead somewhere")
     return 1 if found else 0

@@ -82,13 +82,15 @@ LAYERS = (
     Layer("public", ("", "blocking"), uses=("words", "runtime", "client")),
     # Pages for people, from plain data.
     Layer("report", ("report.*",), uses=("words", "trace", "verify")),
+    # What a site would find on this machine.
+    Layer("doctor", ("doctor.*",), uses=("words", "runtime", "public")),
     # All that needs Spark.
     Layer(
         "pipeline",
         ("pipeline.*", "pyspark_reconvene.*"),
         uses=(
             *("words", "wire", "seal", "corel", "trace", "verify", "sim", "campaign", "client", "local", "public"),
-            "report",
+            *("report", "doctor"),
         ),
     ),
     Layer(
@@ -104,7 +106,7 @@ LAYERS = (
         ("cli.*", "__main__"),
         uses=(
             *("words", "interface", "seal", "trace", "verify", "sim", "campaign", "testing", "runtime", "client"),
-            *("local", "public", "bench", "report", "pipeline"),
+            *("local", "public", "bench", "report", "doctor", "pipeline"),
         ),
     ),
 )

@@ -149,7 +149,7 @@ def test_status_and_replicas(shell: Shell) -> None:
 
 def test_bad_input(shell: Shell, tmp_path: Path) -> None:
     where = ("--dir", shell.directory)
-    assert "Missing command" in shell.refused()
+    assert "log: expected a command: append, read," in shell.refused()
     assert "expected messages" in shell.refused("append", *where)
     assert "not both" in shell.refused("append", "x", "-", *where)
     assert "expected --session" in shell.refused("append", "x", "--number", 2, *where)

@@ -13,7 +13,6 @@ from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.errors import Unavailable
 from reconvene.ids import counter_of, proposer_of
 from reconvene.local import LocalCluster, SiteView
-from reconvene.units import parse_duration
 
 __all__ = [
     "AsJson",
@@ -22,7 +21,6 @@ __all__ = [
     "Wait",
     "console",
     "health_style",
-    "parse_seconds",
     "report_faults",
     "short",
     "site_document",
@@ -44,13 +42,6 @@ _WIDE = 160
 def console() -> Console:
     plain = Console(highlight=False, markup=False)
     return plain if plain.is_terminal else Console(highlight=False, markup=False, width=_WIDE)
-
-
-def parse_seconds(text: str, option: str) -> float:
-    try:
-        return parse_duration(text) / 1e9
-    except ValueError as error:
-        raise typer.BadParameter(f"{option}: expected {error}, not {text!r}") from None
 
 
 def short(status: dict[str, Any]) -> str:

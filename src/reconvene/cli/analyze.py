@@ -31,13 +31,13 @@ __all__ = ["analyze_command", "default_window"]
 
 def analyze_command(
     traces: list[str] = typer.Argument(
-        ..., metavar="TRACE...", help="Trace directories, Parquet forms, or directories of these."
+        ..., metavar="TRACE", help="Trace directories, Parquet forms, or directories of these."
     ),
     html: Path | None = typer.Option(
         None, metavar="FILE", help="Write a report with plots, one file that stands alone."
     ),
-    spacetime: Path | None = typer.Option(None, metavar="FILE.svg", help="Write the space-time diagram alone."),
-    run: str | None = typer.Option(None, metavar="RUN", help="The run to show over time; else the first by name."),
+    spacetime: Path | None = typer.Option(None, metavar="FILE", help="Write the space-time diagram alone, as SVG."),
+    run: str | None = typer.Option(None, metavar="NAME", help="The run to show over time; else the first by name."),
     window: str | None = typer.Option(
         None, metavar="FROM..TO", help="The diagram's stretch, since the run's first event: 2s..2.5s"
     ),

@@ -20,7 +20,7 @@ __all__ = ["bench_command"]
 
 
 def bench_command(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help=f"One of {', '.join(BENCHES)}.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="|".join(BENCHES), help="Which one.")] = None,
     peer: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="Other systems to run beside it, where it has any.")
     ] = None,

@@ -29,19 +29,23 @@ _COLUMNS = ("runs", "faults", "events", "configurations", "messages", "violation
 
 def campaign_command(
     runs: Annotated[int | None, typer.Option(min=1, max=10**7, metavar="N", help="How many scenarios.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**62, metavar="S", help="The first seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**62, metavar="N", help="The first seed.")] = 0,
     nodes: Annotated[
         int | None, typer.Option(min=2, max=MAX_SITES, metavar="N", help="Sites, instead of what each seed draws.")
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"{', '.join(PROFILES)}; without it, each in turn.")
+        str | None, typer.Option(metavar="|".join(PROFILES), help="Of the faults; without it, each in turn.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Traces and outcomes; a campaign there goes on.")
     ] = None,
     master: Annotated[str | None, typer.Option(metavar="URL", help="Spark master's URL, or sc://HOST:PORT.")] = None,
     engine: Annotated[
-        str, typer.Option(help="local: each run is judged where it ran; spark: all of DIR once more, by Spark.")
+        str,
+        typer.Option(
+            metavar="local|spark",
+            help="local: each run is judged where it ran; spark: all of DIR once more, by Spark.",
+        ),
     ] = "local",
     repeat: Annotated[
         str | None, typer.Option(metavar="PROFILE:SEED", help="Run this one again, here and without Spark.")

@@ -14,7 +14,7 @@ __all__ = ["keygen_command"]
 def keygen_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the key goes; its owner alone may read it.")],
     client: Annotated[str | None, typer.Option(metavar="NAME", help="A key for this client, added to FILE.")] = None,
-    role: Annotated[str | None, typer.Option(help=f"What the client may do: {', '.join(ROLES)}.")] = None,
+    role: Annotated[str | None, typer.Option(metavar="|".join(ROLES), help="What the client may do.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a key that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:

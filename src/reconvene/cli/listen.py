@@ -10,9 +10,10 @@ import msgspec
 import typer
 from rich.text import Text
 
-from reconvene.cli._cluster import AsJson, console, parse_seconds
+from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.cli._units import parse_seconds
 from reconvene.client.events import Blocked, Event, Message, Rejoined, View
 from reconvene.errors import Malformed, Unavailable
 

@@ -11,6 +11,7 @@ import typer
 from reconvene.cli._cluster import AsJson
 from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.cli._units import parse_seconds
 from reconvene.client.log import Log
 from reconvene.errors import Malformed, OutcomeUnknown
 
@@ -18,6 +19,7 @@ __all__ = ["append_command"]
 
 _TOGETHER = 1_000
 """Lines that are appended at once, where so many are there."""
+_LEAST_PATIENCE_S = 0.001
 
 
 class _Taken:
@@ -35,7 +37,7 @@ class _Taken:
 def append_command(
     messages: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MESSAGE]...", help="One message each; - for standard input's lines."),
+        typer.Argument(metavar="MESSAGE", help="One message each; - for standard input's lines."),
     ] = None,
     directory: MaybeDir = None,
     node: Node = None,
@@ -50,7 +52,7 @@ def append_command(
         int | None, typer.Option(metavar="N", min=1, help="… the first one's number in it; default: 1.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="S", min=0.001, help="Give up after so many seconds without an answer.")
+        str | None, typer.Option(metavar="TIME", help="Give up after this time without an answer: 5s.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,10 +63,11 @@ def append_command(
         raise Malformed("log append: expected messages or -, not both")
     if number is not None and session is None:
         raise Malformed("--number: expected --session with it")
+    patience_s = None if timeout is None else _patience(timeout)
     target = Target(directory, node, key, tls, site)
     own = None if session is None else session.encode(errors="surrogateescape")
     taken = _Taken()
-    asyncio.run(_append(target, messages, taken, ordered, own, number or 1, timeout, quiet=as_json))
+    asyncio.run(_append(target, messages, taken, ordered, own, number or 1, patience_s, quiet=as_json))
     if as_json:
         print_json(
             {
@@ -79,6 +82,13 @@ def append_command(
     elif taken.trouble is not None:
         print(f"reconvene: {taken.trouble}", file=sys.stderr)
     raise typer.Exit(DONE if taken.trouble is None else VIOLATED)
+
+
+def _patience(text: str) -> float:
+    seconds = parse_seconds(text, "--timeout")
+    if seconds < _LEAST_PATIENCE_S:
+        raise Malformed(f"--timeout {text}: expected at least 1ms")
+    return seconds
 
 
 async def _append(

@@ -12,9 +12,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from reconvene.cli._cluster import AsJson, parse_seconds
+from reconvene.cli._cluster import AsJson
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.cli._units import parse_seconds
 from reconvene.client.log import Log
 from reconvene.client.log_entries import Entry
 from reconvene.errors import Malformed
@@ -46,8 +47,8 @@ def read_command(
     site: OnSite = None,
     key: Key = None,
     tls: Tls = None,
-    start: Annotated[int, typer.Option("--from", metavar="A", min=0, help="The first position.")] = 0,
-    stop: Annotated[int | None, typer.Option("--to", metavar="B", min=0, help="The position after the last.")] = None,
+    start: Annotated[int, typer.Option("--from", metavar="N", min=0, help="The first position.")] = 0,
+    stop: Annotated[int | None, typer.Option("--to", metavar="N", min=0, help="The position after the last.")] = None,
     control: Control = False,
     form: As = Form.TEXT,
     null: Null = False,
@@ -71,7 +72,7 @@ def follow_command(
     key: Key = None,
     tls: Tls = None,
     start: Annotated[
-        str, typer.Option("--from", metavar="A", help="The first position; end: only what comes from now on.")
+        str, typer.Option("--from", metavar="N|end", help="The first position; end: only what comes from now on.")
     ] = "0",
     count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many entries.")] = None,
     lasting: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after this time: 5s.")] = None,

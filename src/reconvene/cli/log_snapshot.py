@@ -27,7 +27,7 @@ def snapshot_command(
         Path | None, typer.Option(metavar="FILE", help="Hand the site this file as the newest one; needs --position.")
     ] = None,
     position: Annotated[
-        int | None, typer.Option(metavar="P", min=0, help="With --save: it has everything below this position.")
+        int | None, typer.Option(metavar="N", min=0, help="With --save: it has everything below this position.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

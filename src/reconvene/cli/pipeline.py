@@ -9,18 +9,14 @@ import typer
 from rich.console import Console
 
 from reconvene.cli._output import print_json
+from reconvene.cli._units import parse_ns
 from reconvene.errors import Malformed
 from reconvene.local import LocalCluster
-from reconvene.units import parse_duration
 
 if TYPE_CHECKING:
     from reconvene.pipeline.export import Export
 
-__all__ = ["pipeline_app"]
-
-pipeline_app = typer.Typer(
-    help="The log into tables, through Spark.", no_args_is_help=True, pretty_exceptions_enable=False
-)
+__all__ = ["export_command", "tally_command"]
 
 Directory = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="A local cluster's directory.")]
 Nodes = Annotated[
@@ -28,12 +24,14 @@ Nodes = Annotated[
     typer.Option("--node", metavar="ADDR,…", help="Replicas: host:port or a Unix socket's path, one or more."),
 ]
 KeyFile = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="A file with a client key.")]
-Start = Annotated[str, typer.Option(metavar="N", help="Where a new one begins: earliest, latest or a position.")]
+Start = Annotated[
+    str, typer.Option("--from", metavar="earliest|latest|N", help="Where a new one begins; N is a position.")
+]
 Once = Annotated[bool, typer.Option("--once", help="End where the log ends now.")]
 Every = Annotated[str, typer.Option(metavar="TIME", help="How often to look for what is new: 500ms, 5s.")]
 Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master's URL; without it Spark runs here.")]
 PayloadFormat = Annotated[
-    str | None, typer.Option("--format", metavar="NAME", help="json or msgpack: decode payloads into columns.")
+    str | None, typer.Option("--format", metavar="json|msgpack", help="Decode payloads into columns.")
 ]
 PayloadSchema = Annotated[
     str | None, typer.Option("--schema", metavar="DDL", help='The columns: "voter string, choice string".')
@@ -43,7 +41,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document at
 _LOOK_S = 0.5
 
 
-@pipeline_app.command("export")
 def export_command(
     to: Annotated[Path, typer.Option(metavar="DIR", help="Where the table goes, and the checkpoint.")],
     directory: Directory = None,
@@ -59,7 +56,7 @@ def export_command(
 ) -> None:
     """Keep a Parquet table in step with the log: killed and started again it neither loses nor repeats a row."""
     options = _options(directory, node, key, start, payload_format, payload_schema)
-    pause = _trigger(every)
+    pause = _for_spark(every, "--every")
     from reconvene.pipeline.export import export_log, hold
     from reconvene.pipeline.session import open_session
 
@@ -75,11 +72,8 @@ def export_command(
         print(f"{rows:,} rows exported to {to / 'log'}")
 
 
-@pipeline_app.command("tally")
 def tally_command(
-    window: Annotated[
-        str, typer.Option(metavar="TIME", help="The windows' length, as Spark writes it: 1 minute.")
-    ] = ("1 minute"),
+    window: Annotated[str, typer.Option(metavar="TIME", help="The windows' length: 500ms, 10s, 1min.")] = "1min",
     by: Annotated[
         list[str] | None, typer.Option("--by", metavar="COLUMN", help="Count by this as well; may be repeated.")
     ] = None,
@@ -99,7 +93,7 @@ def tally_command(
 ) -> None:
     """Count messages by window of the log's time, live: also those of a minority that rejoins hours late."""
     options = _options(directory, node, key, start, payload_format, payload_schema)
-    pause = _trigger(every)
+    pause, length = _for_spark(every, "--every"), _for_spark(window, "--window")
     counts: dict[tuple[str, str], int] = {}
 
     def tell(rows: list[tuple[str, str, int]]) -> None:
@@ -114,7 +108,7 @@ def tally_command(
     keys = tuple(by or ())
     with TemporaryDirectory() as forgotten, open_session(master) as spark:
         place = checkpoint or Path(forgotten)
-        tally = follow_tally(spark, options, window, keys, tell, checkpoint=place, once=once, every=pause)
+        tally = follow_tally(spark, options, length, keys, tell, checkpoint=place, once=once, every=pause)
         _watch(tally, once, lambda: None)
     if as_json:
         print_json([
@@ -144,9 +138,12 @@ def _options(
     return options
 
 
-def _trigger(every: str) -> str:
-    """As Spark writes it."""
-    return f"{parse_duration(every) // 1_000_000} milliseconds"
+def _for_spark(text: str, option: str) -> str:
+    """A duration as Spark writes it."""
+    milliseconds = parse_ns(text, option) // 1_000_000
+    if milliseconds < 1:
+        raise Malformed(f"{option} {text}: expected at least 1ms")
+    return f"{milliseconds} milliseconds"
 
 
 def _watch(export: "Export", once: bool, look: Callable[[], None]) -> None:

@@ -12,6 +12,7 @@ import typer
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.cli._units import parse_bytes
 from reconvene.client.events import Batch, Rejoined
 from reconvene.client.group import Group
 from reconvene.errors import Malformed, OutcomeUnknown, Unavailable
@@ -42,16 +43,18 @@ class Tally:
 def send_command(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="The message; standard input's lines if left out.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="The message; standard input's lines if left out.")
     ] = None,
     directory: MaybeDir = None,
     node: Node = None,
     site: OnSite = None,
     key: Key = None,
     tls: Tls = None,
-    service: Annotated[str, typer.Option(metavar="NAME", help="fifo, causal, agreed or safe.")] = "agreed",
+    service: Annotated[str, typer.Option(metavar="fifo|causal|agreed|safe", help="What is promised.")] = "agreed",
     count: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="How many times.")] = 1,
-    size: Annotated[int | None, typer.Option(metavar="B", min=1, help="Made-up messages of so many bytes.")] = None,
+    size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Made-up messages of this size: 100, 4KiB.")
+    ] = None,
     rate: Annotated[float, typer.Option(metavar="R", min=0, help="Messages a second; 0: as fast as it goes.")] = 0.0,
     as_json: AsJson = False,
 ) -> None:
@@ -62,7 +65,7 @@ def send_command(
         raise Malformed(f"--service {service}: expected {', '.join(known.label for known in Service)}")
     if not text and size is None and count != 1:
         raise Malformed("--count: expected TEXT or --size with it")
-    payloads = _payloads(text, size, count)
+    payloads = _payloads(text, None if size is None else _size(size), count)
     target = Target(directory, node, key, tls, site)
     tally = asyncio.run(_send(target, group, payloads, service, rate))
     if as_json:
@@ -79,6 +82,13 @@ def send_command(
     else:
         _show(tally)
     raise typer.Exit(DONE if tally.trouble is None else VIOLATED)
+
+
+def _size(text: str) -> int:
+    size = parse_bytes(text, "--size")
+    if size < 1:
+        raise Malformed(f"--size {text}: expected at least 1B")
+    return size
 
 
 def _payloads(text: list[str] | None, size: int | None, count: int) -> Iterator[bytes] | None:

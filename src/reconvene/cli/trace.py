@@ -18,12 +18,9 @@ from reconvene.trace.parquet import read_parquet_runs
 from reconvene.trace.parquet_form import is_parquet
 from reconvene.trace.writer import RUN_FILE, write_trace
 
-__all__ = ["trace_app"]
-
-trace_app = typer.Typer(help="Traces as directories of JSON lines, or as Parquet.", add_completion=False)
+__all__ = ["pack_command", "unpack_command"]
 
 
-@trace_app.command("pack")
 def pack_command(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE", help="Trace directories, or directories of them.")],
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the Parquet goes, beside what is there.")],
@@ -52,7 +49,6 @@ def pack_command(
     print(f"{packed.runs} runs, {packed.events} events packed into {to}{there}")
 
 
-@trace_app.command("unpack")
 def unpack_command(
     packed: Annotated[Path, typer.Argument(metavar="PACKED", help="A directory with events/ and runs/.")],
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Gets a trace directory for each run.")],

@@ -21,7 +21,9 @@ _DEFAULT_NODES = 3
 def up_command(
     directory: Dir,
     nodes: Annotated[int | None, typer.Option(metavar="N", help="How many sites, 1 to 64; 3 by default.")] = None,
-    order: Annotated[str | None, typer.Option(metavar="NAME", help="atop or all-ack; atop by default.")] = None,
+    order: Annotated[
+        str | None, typer.Option(metavar="atop|all-ack", help="The order engine; atop by default.")
+    ] = None,
     insecure: Annotated[bool | None, typer.Option("--insecure", help="Do not seal datagrams.")] = None,
     trace: Annotated[bool | None, typer.Option(help="Keep a trace in DIR/trace; on by default.")] = None,
     as_json: AsJson = False,

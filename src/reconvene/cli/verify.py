@@ -1,7 +1,6 @@
 """reconvene verify: checks traces against every property."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from reconvene.cli._output import DONE, VIOLATED, print_json, refuse
+from reconvene.cli._traces import progress, still
 from reconvene.errors import Malformed, Unavailable
-from reconvene.local import steady
 from reconvene.report.verify_page import write_verify_report
 from reconvene.report.witness_diagrams import diagrams_of_traces
 from reconvene.verify.engine import verify
@@ -25,15 +24,18 @@ def verify_command(
     traces: Annotated[
         list[str], typer.Argument(metavar="TRACE", help="Trace directories, Parquet forms, or directories of these.")
     ],
-    engine: Annotated[str, typer.Option(help="local: in this process; spark: on Spark.")] = "local",
+    engine: Annotated[
+        str, typer.Option(metavar="local|spark", help="local: in this process; spark: on Spark.")
+    ] = "local",
     master: Annotated[
         str | None,
         typer.Option(
-            help="Spark master's URL, or sc://HOST:PORT, for --engine spark; else all cores of this machine."
+            metavar="URL",
+            help="Spark master's URL, or sc://HOST:PORT, for --engine spark; else all cores of this machine.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Write a report to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report to this file.")] = None,
 ) -> None:
     """Check traces against every property; exit 1 where one is violated, with witnesses."""
     if engine not in ("local", "spark"):
@@ -52,37 +54,22 @@ def verify_command(
 
 
 def _here(traces: list[str], html: Path | None) -> Report:
-    with ExitStack() as still:
-        paths = [Path(still.enter_context(_still(trace))) for trace in traces]
+    with ExitStack() as stack:
+        paths = [Path(stack.enter_context(still(trace))) for trace in traces]
         report = verify(history for path in paths for history in load_histories(path))
         if html is not None:
             write_verify_report(html, report, diagrams_of_traces(report, paths))
     return report
 
 
-@contextmanager
-def _still(trace: str) -> Iterator[str]:
-    """The trace as it is at this moment, and refusals that name it as it was given."""
-    if "://" in trace:
-        yield trace  # somewhere that Spark can read; a cluster that runs is on this machine
-        return
-    with steady(Path(trace)) as path:
-        still = str(path)
-        try:
-            yield still
-        except Malformed as error:
-            # Of a running cluster a copy is read, which is gone when anyone looks for it.
-            raise Malformed(str(error).replace(still, trace)) from None
-
-
 def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Report:
     # Only who asks for it needs Spark to be installed; and it is `open_session` that says how, where it is not.
     from reconvene.pipeline.session import open_session
 
-    with ExitStack() as still, _progress() as tell:
-        paths = [still.enter_context(_still(trace)) for trace in traces]
+    with ExitStack() as stack, progress() as tell:
+        paths = [stack.enter_context(still(trace)) for trace in traces]
         tell("starting Spark")
-        spark = still.enter_context(open_session(master))
+        spark = stack.enter_context(open_session(master))
         from reconvene.pipeline.analyze.moments import diagrams_of_tables
         from reconvene.pipeline.traces import read_traces
         from reconvene.pipeline.verify.engine import verify_traces
@@ -94,17 +81,6 @@ def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Repor
                 tell("drawing")
                 write_verify_report(html, report, diagrams_of_tables(report, found))
     return report
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Hears what is being done, and shows it on a terminal for as long as it lasts."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda text: None
-        return
-    with console.status("") as status:
-        yield lambda text: status.update(f"{text} …")
 
 
 def _show(report: Report) -> None:

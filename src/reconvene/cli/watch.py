@@ -17,9 +17,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from reconvene.cli._cluster import console, health_style, parse_seconds, short
+from reconvene.cli._cluster import console, health_style, short
 from reconvene.cli._rates import rates
 from reconvene.cli._target import Key, Look, MaybeDir, Node, Target, Tls
+from reconvene.cli._units import parse_seconds
+from reconvene.errors import Malformed
 from reconvene.local import SiteView
 
 __all__ = ["watch_command"]
@@ -41,7 +43,7 @@ def watch_command(
     """Watch sites live: configurations, health, groups, rates, round trips, changes. q or Ctrl-C ends it."""
     every_s = parse_seconds(every, "--every")
     if not 0.05 <= every_s <= 3600:
-        raise typer.BadParameter(f"--every {every}: expected 50ms to 60min")
+        raise Malformed(f"--every {every}: expected 50ms to 60min")
     watch = Watch(Target(directory, node, key, tls).look())
     out = console()
     try:

@@ -4,14 +4,13 @@ Nothing here, nor anywhere in the pipeline, uses `sparkContext` or RDDs, so that
 """
 
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconvene.doctor.java import HOW_TO_GET_JAVA, OLDEST_JAVA, find_java
 from reconvene.errors import Malformed, Unavailable
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ __all__ = ["DEFAULT_MASTER", "open_session"]
 
 DEFAULT_MASTER = "local[*,4]"
 """All cores of this machine; a task that fails is tried four times, which a plain `local[*]` does not do."""
-
-_OLDEST_JAVA = 17
 
 _CONF = {
     "spark.sql.session.timeZone": "UTC",
@@ -100,15 +97,13 @@ def _first_line(error: Exception) -> str:
 
 
 def _need_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    advice = f"Spark needs Java {_OLDEST_JAVA} or later: apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
-    if java is None or not Path(java).exists():
+    java = find_java()
+    advice = f"Spark needs Java {OLDEST_JAVA} or later: {HOW_TO_GET_JAVA}"
+    if java is None:
+        home = os.environ.get("JAVA_HOME")
         raise Unavailable(f"no Java found{f' in JAVA_HOME={home}' if home else ''}; {advice}")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
-    number = told.partition('version "')[2].partition(".")[0].partition('"')[0]
-    if not number.isdecimal() or int(number) < _OLDEST_JAVA:
-        raise Unavailable(f"{java} is not Java {_OLDEST_JAVA} or later; {advice}")
+    if not java.is_recent:
+        raise Unavailable(f"{java.path} is not Java {OLDEST_JAVA} or later; {advice}")
 
 
 def _quiet() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reconvene.errors import Rejected, Unavailable
 
-__all__ = ["OWNER_FILE", "held"]
+__all__ = ["OWNER_FILE", "held", "runs_in"]
 
 OWNER_FILE = "owner"
 """CLUSTER SITE PID, on one line. The lock on it goes with the process, however that ends."""
@@ -30,6 +30,22 @@ def held(directory: Path, cluster: str, site: str) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+def runs_in(directory: Path) -> str | None:
+    """CLUSTER SITE PID of the site that holds the directory now; None where none does. For a look, no more: while it
+    lasts, some microseconds, a site that starts would be refused."""
+    try:
+        file = os.open(directory / OWNER_FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return " ".join(_owner(file))
+    finally:
+        os.close(file)
+    return None
 
 
 def _lock(file: int, directory: Path) -> None:

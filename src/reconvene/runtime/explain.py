@@ -16,13 +16,13 @@ from reconvene.core.site import Site, boot
 from reconvene.errors import ReconveneError
 from reconvene.quorum import make_quorum
 from reconvene.runtime.auth import server_tls
-from reconvene.runtime.config import Address, Clients, Config, Http
+from reconvene.runtime.config import Address, Clients, Config, Http, Transport
 from reconvene.runtime.config_check import check, is_loopback
 from reconvene.runtime.keys import load_client_keys, load_cluster_keys
 from reconvene.runtime.path import choose_frame_bytes, family_of, path_mtu, resolve
 from reconvene.units import show_address, show_duration, show_size
 
-__all__ = ["Explanation", "NewLog", "explain", "lines"]
+__all__ = ["Explanation", "NewLog", "buffers", "explain", "lines"]
 
 
 @dataclass(slots=True)
@@ -115,26 +115,31 @@ def _times(suspicion: int, options: Options, found: Explanation) -> None:
     found.merge_ns = (timing.beacon_every_ns, timing.beacon_every_ns + settle)
 
 
-def _buffers(config: Config, found: Explanation) -> None:
-    transport = config.transport
+def buffers(transport: Transport) -> dict[str, tuple[int, int]]:
+    """What is asked and what the system grants, by the limit of its that decides."""
+    found = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        found.receive_buffer_bytes = _granted(probe, socket.SO_RCVBUF, transport.receive_buffer_bytes)
-        found.send_buffer_bytes = _granted(probe, socket.SO_SNDBUF, transport.send_buffer_bytes)
-    for (asked, granted), key, sysctl in (
-        (found.receive_buffer_bytes, "receive_buffer_bytes", "net.core.rmem_max"),
-        (found.send_buffer_bytes, "send_buffer_bytes", "net.core.wmem_max"),
+        for option, asked, sysctl in (
+            (socket.SO_RCVBUF, transport.receive_buffer_bytes, "net.core.rmem_max"),
+            (socket.SO_SNDBUF, transport.send_buffer_bytes, "net.core.wmem_max"),
+        ):
+            probe.setsockopt(socket.SOL_SOCKET, option, asked)
+            # Linux doubles it, for its own costs, and tells the double.
+            found[sysctl] = asked, min(probe.getsockopt(socket.SOL_SOCKET, option) // 2, asked)
+    return found
+
+
+def _buffers(config: Config, found: Explanation) -> None:
+    granted = buffers(config.transport)
+    found.receive_buffer_bytes, found.send_buffer_bytes = granted.values()
+    for key, (sysctl, (asked, given)) in zip(
+        ("receive_buffer_bytes", "send_buffer_bytes"), granted.items(), strict=True
     ):
-        if granted < asked:
+        if given < asked:
             found.warnings.append(
-                f"transport.{key}: the system grants {show_size(granted)} of {show_size(asked)}: "
+                f"transport.{key}: the system grants {show_size(given)} of {show_size(asked)}: "
                 f"sysctl -w {sysctl}={asked} raises its limit"
             )
-
-
-def _granted(probe: socket.socket, option: int, asked: int) -> tuple[int, int]:
-    probe.setsockopt(socket.SOL_SOCKET, option, asked)
-    # Linux doubles it, for its own costs, and tells the double.
-    return asked, min(probe.getsockopt(socket.SOL_SOCKET, option) // 2, asked)
 
 
 def _paths(config: Config, found: Explanation) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from reconvene.runtime.config import Address
 from reconvene.units import show_address
 
-__all__ = ["Listener"]
+__all__ = ["Listener", "listen_at"]
 
 _BACKLOG = 128
 _BREATH_S = 0.1
@@ -44,7 +44,7 @@ class Listener:
 
     def start(self, address: Address) -> Address:
         """Where it listens: with port 0, the port that the system chose. Raises OSError."""
-        self._sockets = _listen(address)
+        self._sockets = listen_at(address)
         for listener in self._sockets:
             self._begin(self._accept(listener))
         host, port = self._sockets[0].getsockname()[:2]
@@ -104,8 +104,8 @@ class Listener:
             self._refused(who, why)
 
 
-def _listen(address: Address) -> list[socket.socket]:
-    """A socket for each address that the name has; with port 0, for the first one."""
+def listen_at(address: Address) -> list[socket.socket]:
+    """A socket for each address that the name has; with port 0, for the first one. Raises OSError."""
     host, port = address
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     places = sorted({(family, place) for family, _, _, _, place in found}, key=str)
