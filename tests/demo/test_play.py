@@ -61,7 +61,7 @@ def test_it_is_told_checked_and_judged_and_the_cluster_kept(place: Path) -> None
     assert outcome.report is None
     assert "<html" in Path(str(outcome.checks)).read_text()[:200]
     document = json.loads(Places(place).outcome.read_text())
-    assert document["figures"]["votes"] == figures.votes
+    assert (document["ok"], document["figures"]["votes"]) == (True, figures.votes)
 
     assert "\x1b" not in told, "no colour without a terminal"
     assert told.count("site  now") == 5, "a table at each step"
@@ -70,7 +70,7 @@ def test_it_is_told_checked_and_judged_and_the_cluster_kept(place: Path) -> None
         "c     killed ",
         "✓ holds  every vote is counted once",
         "All of it holds",
-        "To add it: pip install 'reconvene[spark]'",
+        "Spark took no part: it was not asked for.",
         f"reconvene down --dir {place}/cluster",
     ):
         assert line in told

@@ -71,7 +71,7 @@ def test_where_to_look() -> None:
     for line in ("Bo is mayor, with 2 of 3 votes", "/demo/report.html", "http://127.0.0.1:1/", "reconvene down"):
         assert line in told
     outcome.running = False
-    outcome.no_spark = "it is not installed"
+    outcome.no_spark = "it is not installed; to add it: pip install"
     told = verdict(outcome)
     assert "http://" not in told
-    assert "pip install 'reconvene[spark]'" in told
+    assert "Spark took no part: it is not installed; to add it: pip install" in told

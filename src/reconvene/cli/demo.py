@@ -37,7 +37,7 @@ def demo_command(
     if svg is not None:
         svg.write_text(_without_links(console.export_svg(title="make demo")))
     if as_json:
-        print_json(outcome)
+        print_json(outcome.document())
     raise typer.Exit(DONE if outcome.ok else VIOLATED)
 
 

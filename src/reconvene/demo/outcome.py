@@ -1,6 +1,6 @@
 """What came of a demo: what was checked, and the figures. It is what `--json` prints."""
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from reconvene.verify.report import Report
 
@@ -86,3 +86,7 @@ class Outcome(Struct, kw_only=True):
     @property
     def ok(self) -> bool:
         return bool(self.findings) and all(finding.ok for finding in self.findings)
+
+    def document(self) -> dict[str, object]:
+        """All of it, as JSON has it."""
+        return {"ok": self.ok, **to_builtins(self)}

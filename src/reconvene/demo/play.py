@@ -57,7 +57,7 @@ async def play(
         if not outcome.running:
             cluster.kill()
     outcome.figures.seconds = stage.seconds
-    places.write_outcome(outcome)
+    places.write_outcome(outcome.document())
     stage.verdict(outcome)
     return outcome
 
@@ -67,7 +67,7 @@ async def _spark_beside(places: Places, outcome: Outcome, wanted: bool) -> Async
     if not wanted:
         outcome.no_spark = "it was not asked for"
     elif find_spec("pyspark") is None:
-        outcome.no_spark = "it is not installed"
+        outcome.no_spark = "it is not installed; to add it: pip install 'reconvene[spark]', and Java 17 or later"
     if outcome.no_spark is not None:
         yield None
         return

@@ -99,8 +99,9 @@ class Story:
         async with self._scene(f"The network is cut: {' '.join(MAJORITY)} ┃ {' '.join(MINORITY)}"):
             self.stage.say(
                 "No site is told: each side notices the other's silence. Both go on taking votes."
-                f" {_named(MAJORITY)} are three of five, and count. {_named(MINORITY)} are not a majority: what they"
-                " take is on their disks, red, and shown as a tentative count. 12+5: 12 are counted, 5 more are here."
+                f" Sites {_named(MAJORITY)} are three of five, and count. Sites {_named(MINORITY)} are no majority:"
+                " what they take is on their disks, red, and shown as a tentative count. 12+5 is 12"
+                " counted, 5 more here."
             )
             parts = [MAJORITY, MINORITY]
             await self._change("the cut", lambda: self.cluster.partition(parts), parts)
@@ -112,8 +113,8 @@ class Story:
             self.stage.say(
                 f"A voter has just voted at {KILLED}. Her vote is on its disk; {KILLED} dies before its answer"
                 " reaches her. She can't know, so her program votes again, at another site, under the same identity."
-                f" {_named(_LEFT)} are two of five: now nobody has a majority, so nobody counts; everyone still takes"
-                " votes."
+                f" Sites {_named(_LEFT)} are two of five: now nobody has a majority, so nobody counts; everyone still"
+                " takes votes."
             )
             if self.spark is not None:
                 self.stage.note(f"Spark was reading from {KILLED}. It goes on at another site, at the same position.")
@@ -121,8 +122,8 @@ class Story:
                 self.outcome.lost = await self.polls.lose_an_answer(KILLED, _LEFT, self._crash)
             lost = self.outcome.lost
             self.stage.say(
-                f"{lost.then} answers the voter: "
-                + ("it has her vote, from c." if lost.again else "it takes her vote; the log will find the other.")
+                f"Site {lost.then} answers her: "
+                + (f"it has her vote already, from {KILLED}." if lost.again else "it takes her vote; one will count.")
             )
             await self._votes()
 
@@ -132,8 +133,8 @@ class Story:
     async def _come_back(self) -> None:
         async with self._scene(f"Site {KILLED} comes back"):
             self.stage.say(
-                f"It finds on its disk all that it ever took. {_named(MAJORITY)} are three of five again, and count"
-                " what has waited."
+                f"It finds on its disk all that it ever took. Sites {_named(MAJORITY)} are three of five again, and"
+                " count what has waited."
             )
             self.chronicle.expect([KILLED])
             await self._change("the restart", lambda: self.cluster.restart(KILLED), [MAJORITY])
@@ -146,8 +147,8 @@ class Story:
     async def _mend(self) -> None:
         async with self._scene("The network mends: they reconvene"):
             self.stage.say(
-                f"{_named(MINORITY)} bring along what they have taken. Each of their votes gets its one place in the"
-                " one order, after what was counted before it. Nobody has to forget anything."
+                f"Sites {_named(MINORITY)} bring along what they have taken. Each of their votes gets its one place"
+                " in the one order, after what was counted before it. Nobody has to forget anything."
             )
             self.mended_ns = time.time_ns()
             without = _leader(self.rows)
@@ -155,7 +156,7 @@ class Story:
             await self._votes()
         ahead = _leader(self.rows)
         if without != ahead:
-            self.stage.say(f"Without {_named(MINORITY)} it would have been {without}; now {ahead} is ahead.")
+            self.stage.say(f"Without sites {_named(MINORITY)} it would have been {without}; now {ahead} is ahead.")
 
     # -- what scenes are made of
 
@@ -216,6 +217,7 @@ class Story:
             if self.spark.has_started:
                 raise
             self.outcome.no_spark = self.spark.trouble
+            self.stage.note(f"Spark takes no part: {self.spark.trouble}.")
             self.spark = None
         finally:
             self.polls.pace(self.pace.gap_s)

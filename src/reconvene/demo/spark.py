@@ -19,6 +19,7 @@ from typing import Self, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from reconvene.demo.threads import in_thread
 from reconvene.errors import Unavailable
 from reconvene.verify.report import Report
 
@@ -148,12 +149,16 @@ class SparkBeside:
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
-        if kind is None:
+        if kind is None and self._why is None:
             with suppress(subprocess.TimeoutExpired):
-                await asyncio.to_thread(self._process.wait, _END_S)
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # Java and its workers with it
-        self._process.wait()
+                await in_thread(self._process.wait, _END_S)
+        # Java and its workers are in the same group; asked to end, Java removes its directories.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                await in_thread(self._process.wait, _END_S)
+                return
 
     @property
     def trouble(self) -> str | None:

@@ -89,8 +89,8 @@ class Stage:
         )
         for colour, what in (
             ("green", "counted: it has its place in the one order, the same at every site, for good"),
-            ("yellow", "almost: a majority has it, and is about to say so"),
-            ("red", "taken: on this site's disk, and it will count; it has no place yet"),
+            ("yellow", "perhaps counted: a majority was at it, and this site has not heard how it ended"),
+            ("red", "taken: on this site's disk, and sure to count; it has no place yet"),
         ):
             self._print(Text.assemble("  ", (f"{colour:<7}", colour), what))
 
@@ -113,7 +113,8 @@ class Stage:
         """The sites as they are now, and a line of what happens beside; replaced by the next, where that can be."""
         if not self.moves:
             return
-        picture = Group(*([sites_table(rows)] if rows else []), Text(aside, style="dim"))
+        table: list[RenderableType] = [Text(), sites_table(rows)] if rows else []
+        picture = Group(*table, Text(aside, style="dim"))
         if self._live is None:
             self._live = Live(picture, console=self._console, refresh_per_second=_FRAMES_A_SECOND, transient=True)
             self._live.start()
@@ -123,6 +124,7 @@ class Stage:
     def picture(self, rows: Sequence[SiteRow], aside: str = "") -> None:
         """The same, to stay."""
         self.still()
+        self._print(Text())
         self._print(sites_table(rows))
         if aside:
             self.note(aside)

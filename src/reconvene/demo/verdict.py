@@ -51,14 +51,17 @@ def conclusion(outcome: Outcome) -> tuple[str, str]:
 
 def places_of(outcome: Outcome) -> Iterator[str]:
     """Where there is something to look at."""
-    for what, where in (("report", outcome.report), ("every check", outcome.checks)):
+    cluster = f"{outcome.directory}/cluster"
+    told = [("report", outcome.report), ("every check", outcome.checks)]
+    if not outcome.ok:
+        told += [("traces", f"{cluster}/trace"), ("sites' logs", f"{cluster}/sites/*/log")]
+    for what, where in told:
         if where is not None:
             yield f"  {what:<12} {where}"
     if not outcome.running:
         return
     for site, address in outcome.dashboards.items():
         yield f"  {f'dashboard {site}':<12} {address}"
-    cluster = f"{outcome.directory}/cluster"
     yield "The cluster is still running:"
     yield f"  reconvene watch --dir {cluster}"
     yield f"  reconvene partition a,b c,d,e --dir {cluster}"
@@ -68,9 +71,8 @@ def places_of(outcome: Outcome) -> Iterator[str]:
 def what_next(outcome: Outcome) -> Iterator[str]:
     if outcome.no_spark is not None:
         yield (
-            f"Spark took no part: {outcome.no_spark}. With it, a stream follows the log all the while, and the report"
-            " has delays, colours and configurations over time. To add it: pip install 'reconvene[spark]', and"
-            " Java 17 or later."
+            f"Spark took no part: {outcome.no_spark}. With it, a stream follows the log all the while, and a report"
+            " shows delays, colours and configurations over time."
         )
     if not outcome.running:
         yield "With --keep the cluster is left running, with a dashboard at every site, to play with."
