@@ -71,7 +71,7 @@ def test_it_is_told_checked_and_judged_and_the_cluster_kept(place: Path) -> None
         "✓ holds  every vote is counted once",
         "All of it holds",
         "Spark took no part: it was not asked for.",
-        f"reconvene down --dir {place}/cluster",
+        f"reconvene down --dir {place}/wiredville",
     ):
         assert line in told
 

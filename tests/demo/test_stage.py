@@ -49,7 +49,7 @@ def verdict(outcome: Outcome) -> str:
 
 def test_the_verdict_names_what_does_not_hold() -> None:
     outcome = Outcome(
-        directory="/demo",
+        cluster="/demo/wiredville",
         findings=[Finding("every vote is counted once", False, "a differs at position 7"), Finding("x", True, "y")],
         figures=Figures(
             votes=3, counts={"Ada": 3}, changes=[Took("the cut", 700_000_000)], answered=Wait(3, 1, 2, 3)
@@ -64,8 +64,9 @@ def test_the_verdict_names_what_does_not_hold() -> None:
 
 def test_where_to_look() -> None:
     outcome = Outcome(
-        directory="/demo", findings=[Finding("x", True, "y")], figures=Figures(votes=3, counts={"Ada": 1, "Bo": 2}),
-        report="/demo/report.html", dashboards={"a": "http://127.0.0.1:1/"}, running=True,
+        cluster="/demo/wiredville", findings=[Finding("x", True, "y")],
+        figures=Figures(votes=3, counts={"Ada": 1, "Bo": 2}), report="/demo/report.html", dashboards={"a": "http://127.0.0.1:1/"},
+        running=True,
     )  # fmt: skip
     told = verdict(outcome)
     for line in ("Bo is mayor, with 2 of 3 votes", "/demo/report.html", "http://127.0.0.1:1/", "reconvene down"):

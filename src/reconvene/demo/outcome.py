@@ -67,7 +67,8 @@ class Figures(Struct, kw_only=True):
 
 
 class Outcome(Struct, kw_only=True):
-    directory: str
+    cluster: str
+    """Its directory."""
     findings: list[Finding] = field(default_factory=list)
     figures: Figures = field(default_factory=Figures)
     lost: Lost | None = None

@@ -16,7 +16,7 @@ class Places:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
-        self.cluster = self.directory / "cluster"
+        self.cluster = self.directory / "wiredville"
         self.table = self.directory / "spark"
         """The stream's: its checkpoint, and under `log` its rows."""
         self.spark_log = self.directory / "spark.log"

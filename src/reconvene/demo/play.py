@@ -33,7 +33,7 @@ async def play(
     places.prepare()
     # That connections are lost is the story's to tell, and the clients find others.
     logging.getLogger("reconvene.client").setLevel(logging.ERROR)
-    outcome = Outcome(directory=str(places.directory))
+    outcome = Outcome(cluster=str(places.cluster))
     cluster = LocalCluster.create(places.cluster, SITES, settings=_PATIENT)
     try:
         stage.opening()

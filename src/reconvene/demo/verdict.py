@@ -51,10 +51,9 @@ def conclusion(outcome: Outcome) -> tuple[str, str]:
 
 def places_of(outcome: Outcome) -> Iterator[str]:
     """Where there is something to look at."""
-    cluster = f"{outcome.directory}/cluster"
     told = [("report", outcome.report), ("every check", outcome.checks)]
     if not outcome.ok:
-        told += [("traces", f"{cluster}/trace"), ("sites' logs", f"{cluster}/sites/*/log")]
+        told += [("traces", f"{outcome.cluster}/trace"), ("sites' logs", f"{outcome.cluster}/sites/*/log")]
     for what, where in told:
         if where is not None:
             yield f"  {what:<12} {where}"
@@ -63,9 +62,9 @@ def places_of(outcome: Outcome) -> Iterator[str]:
     for site, address in outcome.dashboards.items():
         yield f"  {f'dashboard {site}':<12} {address}"
     yield "The cluster is still running:"
-    yield f"  reconvene watch --dir {cluster}"
-    yield f"  reconvene partition a,b c,d,e --dir {cluster}"
-    yield f"  reconvene down --dir {cluster}       # ends it"
+    yield f"  reconvene watch --dir {outcome.cluster}"
+    yield f"  reconvene partition a,b c,d,e --dir {outcome.cluster}"
+    yield f"  reconvene down --dir {outcome.cluster}       # ends it"
 
 
 def what_next(outcome: Outcome) -> Iterator[str]:
