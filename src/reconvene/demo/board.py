@@ -1,7 +1,7 @@
 """What every site knows of the election, as one looks at it from outside."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -60,16 +60,10 @@ class Board:
         return list(await asyncio.gather(*(self._row(name, state) for name, state in states.items())))
 
     async def settled(self) -> list[SiteRow]:
-        """When no vote is on its way: every site of a majority has counted what it has, and has counted the same."""
-        while True:
-            rows = await self.look()
-            counting = [row for row in rows if row.state == "primary"]
-            known = {(row.green, row.waiting) for row in counting}
-            if all(row.state not in ("forming", "silent") for row in rows) and (
-                not counting or (len(known) == 1 and counting[0].waiting == 0)
-            ):
-                return rows
+        """When no vote comes any more: who is together has the same, and a majority has counted all of it."""
+        while not _at_rest(rows := await self.look()):
             await asyncio.sleep(_POLL_S)
+        return rows
 
     async def back(self, name: str) -> None:
         """Waits until the client of a site that was restarted has found it."""
@@ -109,6 +103,15 @@ async def open_board(cluster: LocalCluster) -> AsyncIterator[Board]:
         }
         tallies = {name: await stack.enter_async_context(Tally(site.log, ELECTION)) for name, site in sites.items()}
         yield Board(cluster, sites, tallies)
+
+
+def _at_rest(rows: Sequence[SiteRow]) -> bool:
+    known: dict[str, set[tuple[int, int]]] = {}
+    for row in rows:
+        if row.state in ("forming", "silent") or (row.state == "primary" and row.waiting):
+            return False
+        known.setdefault(row.configuration, set()).add((row.green, row.waiting))
+    return all(len(alike) == 1 for alike in known.values())
 
 
 def _number(value: object) -> int:
