@@ -40,7 +40,7 @@ async def play(
         stage.note("Starting them …")
         async with _spark_beside(places, outcome, spark) as beside:
             await in_thread(cluster.start)
-            outcome.dashboards = dict(getattr(cluster, "dashboards", {}))
+            outcome.dashboards = cluster.dashboards
             if beside is not None:
                 order = (KILLED, *(name for name in SITES if name != KILLED))
                 beside.follow([cluster.addresses[name] for name in order], places.table)
