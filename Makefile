@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 ARGS ?=
 MINUTES ?= 10
-# Of the soak: real | real-log | sim | log | spark | certificates | all. Seeds are the simulator's, and arguments are one part's.
+# Of the soak: real | real-log | sim | log | spark | certificates | demo | all. Seeds are the simulator's, and arguments are one part's.
 PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
 CODE := src tests scripts $(if $(wildcard bench/*.py),bench)
@@ -34,16 +34,17 @@ format: setup ## put the code in its form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: setup ## watch a network break and mend
-	@$(BIN)/reconvene demo $(ARGS)
+demo: setup ## an election on five real sites while the network breaks (ARGS=--keep leaves them running)
+	@$(BIN)/reconvene demo --dir out/demo $(ARGS)
 
-soak: setup ## real sites broken for MINUTES=10, then many seeds in the simulator: PART=real|real-log|sim|log|spark|certificates, SEEDS=1-500
+soak: setup ## real sites broken for MINUTES=10, then many seeds in the simulator: PART=real|real-log|sim|log|spark|certificates|demo, SEEDS=1-500
 	$(if $(filter real all,$(PART)),$(BIN)/python -m reconvene.local.soak --minutes $(MINUTES) $(ARGS))
 	$(if $(filter real-log all,$(PART)),$(BIN)/python -m reconvene.local.soak --log --minutes $(MINUTES) $(ARGS))
 	$(if $(filter sim all,$(PART)),$(BIN)/python -m reconvene.campaign.soak $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter log all,$(PART)),$(BIN)/python -m reconvene.campaign.soak --profile log-long $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter spark all,$(PART)),$(BIN)/python -m reconvene.pipeline.exactly_once $(ARGS))
 	$(if $(filter certificates all,$(PART)),$(BIN)/python -m pytest -m slow tests/pipeline $(ARGS))
+	$(if $(filter demo all,$(PART)),for run in 1 2 3; do $(BIN)/reconvene demo --dir out/soak-demo $(ARGS) || exit 1; done)
 
 bench: setup ## measure
 	$(BIN)/reconvene bench $(ARGS)

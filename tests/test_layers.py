@@ -93,6 +93,12 @@ LAYERS = (
             *("report", "doctor"),
         ),
     ),
+    # An election on real sites, told, checked and judged.
+    Layer(
+        "demo",
+        ("demo.*",),
+        uses=(*("words", "wire", "seal", "trace", "verify", "client", "objects", "local", "report", "pipeline"),),
+    ),
     Layer(
         "bench",
         ("bench.*",),
@@ -105,8 +111,8 @@ LAYERS = (
         "cli",
         ("cli.*", "__main__"),
         uses=(
-            *("words", "interface", "seal", "trace", "verify", "sim", "campaign", "testing", "runtime", "client"),
-            *("local", "public", "bench", "report", "doctor", "pipeline"),
+            *("words", "interface", "seal", "trace", "verify", "sim", "campaign", "runtime", "client"),
+            *("local", "public", "bench", "report", "doctor", "pipeline", "demo"),
         ),
     ),
 )

@@ -5,6 +5,7 @@ so that the order of ordinals is the order of names. The core speaks of ordinals
 people and files are met.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "counter_of",
     "message_id",
     "proposer_of",
+    "short_number",
 ]
 
 MAX_SITES = 64
@@ -48,6 +50,13 @@ def counter_of(number: int) -> int:
 def proposer_of(number: int) -> int:
     """The ordinal of the site that made it."""
     return number & ((1 << _ORDINAL_BITS) - 1)
+
+
+def short_number(number: str, sites: Sequence[str]) -> str:
+    """A configuration's number as people say it: 4a, which counts 4 and was proposed by a. `sites`: all, sorted."""
+    if not number.isdecimal() or proposer_of(int(number)) >= len(sites):
+        return number or "-"
+    return f"{counter_of(int(number))}{sites[proposer_of(int(number))]}"
 
 
 def message_id(sender: str, incarnation: int, counter: int) -> str:

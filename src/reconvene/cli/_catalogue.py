@@ -33,7 +33,7 @@ CATALOGUE = (
     Section(
         "Begin here",
         (
-            Command("demo", "demo:demo_command", "watch a network break and mend", "reconvene demo"),
+            Command("demo", "demo:demo_command", "hold an election while the network breaks", "reconvene demo"),
             Command(
                 "doctor",
                 "doctor:doctor_command",

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.errors import Unavailable
-from reconvene.ids import counter_of, proposer_of
+from reconvene.ids import short_number
 from reconvene.local import LocalCluster, SiteView
 
 __all__ = [
@@ -46,10 +46,7 @@ def console() -> Console:
 
 def short(status: dict[str, Any]) -> str:
     """A configuration as people say it: its number, and who proposed it."""
-    number, sites = str(status.get("configuration", "")), status.get("sites", [])
-    if not number.isdecimal() or proposer_of(int(number)) >= len(sites):
-        return number or "-"
-    return f"{counter_of(int(number))}{sites[proposer_of(int(number))]}"
+    return short_number(str(status.get("configuration", "")), status.get("sites", []))
 
 
 def health_style(health: str) -> str:

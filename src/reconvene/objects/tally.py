@@ -17,6 +17,7 @@ import msgspec
 
 from reconvene.client.log import Log
 from reconvene.client.log_entries import Entry
+from reconvene.client.receipts import Receipt
 from reconvene.client.state_machine import StateMachine
 
 __all__ = ["Tally", "TallyState"]
@@ -78,11 +79,18 @@ class Tally:
     ) -> None:
         await self._runner.__aexit__(kind, error, traceback)
 
-    async def add(self, key: str, amount: int = 1, *, ordered: bool = False) -> None:
-        """Returns when it is durable at the site; with `ordered`, when it is in the totals here."""
-        receipt = await self._log.append(msgspec.msgpack.encode(Addition(self.state.name, key, amount)))
+    async def add(
+        self, key: str, amount: int = 1, *, ordered: bool = False, session: bytes | None = None, number: int = 0
+    ) -> Receipt:
+        """Returns when it is durable at the site; with `ordered`, when it is in the totals here.
+
+        session, number: as of `Log.append`: the same ones are added once, also by a program that was restarted.
+        """
+        command = msgspec.msgpack.encode(Addition(self.state.name, key, amount))
+        receipt = await self._log.append(command, session=session, number=number)
         if ordered:
             await self._runner.applied(await receipt.ordered())
+        return receipt
 
     async def total(self, key: str, *, ordered: bool = False, optimistic: bool = False) -> int:
         return (await self._read(ordered, optimistic)).totals.get(key, 0)

@@ -1,0 +1,40 @@
+"""The demo's Spark process: what it says of the stream's table, and where it can't start."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from reconvene.demo.spark import SparkBeside, Table
+from reconvene.demo.spark_worker import count_votes
+from reconvene.errors import Unavailable
+from reconvene.objects.tally import Addition
+
+
+def test_without_java_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+
+    async def start() -> None:
+        async with SparkBeside(tmp_path / "spark.log") as spark:
+            assert spark.says() == "starting"
+            spark.follow(["nobody"], tmp_path / "table")
+            with pytest.raises(Unavailable, match="no Java found in JAVA_HOME=/nowhere"):
+                await spark.first_rows(60)
+            assert not spark.has_started
+            with pytest.raises(Unavailable, match="no Java found"):
+                await spark.close(7)
+
+    asyncio.run(start())
+
+
+def test_votes_are_counted_by_what_they_say(spark: SparkSession, tmp_path: Path) -> None:
+    votes = [msgspec.msgpack.encode(Addition("mayor", choice, 1)) for choice in ("Ada", "Bo", "Ada", "Ada")]
+    place = tmp_path / "log" / "batch=0"
+    place.mkdir(parents=True)
+    table = pa.table({"position": pa.array([0, 1, 3, 3], pa.int64()), "payload": pa.array(votes, pa.binary())})
+    pq.write_table(table, place / "part-0.parquet")
+    assert count_votes(spark, tmp_path) == Table(4, 3, {"Ada": 3, "Bo": 1})
