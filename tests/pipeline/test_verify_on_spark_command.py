@@ -66,3 +66,17 @@ def test_a_master_that_is_none_is_refused() -> None:
     assert (code, out) == (2, "")
     assert "--master elsewhere" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:1", "sc://127.0.0.1:1", "spark://127.0.0.1:1,127.0.0.1:2"])
+def test_a_master_that_nobody_answers_for_is_told_at_once(master: str) -> None:
+    code, out, err = run(GOLDEN / "good" / "pair", "--engine", "spark", "--master", master)
+    assert (code, out) == (2, "")
+    assert f"--master {master}: nobody listens there" in err
+    assert err.count("\n") == 1
+
+
+def test_a_master_s_port_is_a_number() -> None:
+    code, out, err = run(GOLDEN / "good" / "pair", "--engine", "spark", "--master", "sc://127.0.0.1:http")
+    assert (code, out) == (2, "")
+    assert "http is no port" in err

@@ -4,6 +4,7 @@ Nothing here, nor anywhere in the pipeline, uses `sparkContext` or RDDs, so that
 """
 
 import os
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,10 @@ __all__ = ["DEFAULT_MASTER", "open_session"]
 
 DEFAULT_MASTER = "local[*,4]"
 """All cores of this machine; a task that fails is tried four times, which a plain `local[*]` does not do."""
+
+_PORTS = {"sc://": 15002, "spark://": 7077}
+"""Of masters that are looked for before Spark does, by scheme: the port where none is told."""
+_ANSWER_S = 10.0
 
 _CONF = {
     "spark.sql.session.timeZone": "UTC",
@@ -71,6 +76,7 @@ def _make(master: str, app: str, conf: Mapping[str, str]) -> "SparkSession":
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(app)
     remote = master.startswith("sc://")
+    _need_answer(master)
     if remote:
         builder = builder.remote(master)
     else:
@@ -90,6 +96,32 @@ def _make(master: str, app: str, conf: Mapping[str, str]) -> "SparkSession":
         return builder.getOrCreate()
     except Exception as error:
         raise Unavailable(f"no Spark session at {master}: {_first_line(error)}") from None
+
+
+def _need_answer(master: str) -> None:
+    """Spark itself tries for minutes before it says that nobody listens."""
+    for scheme, port in _PORTS.items():
+        if master.startswith(scheme):
+            places = [place.partition("/")[0] for place in master.removeprefix(scheme).split(",")]
+            if not any(_listens(*_host_port(place, port, master)) for place in places):
+                raise Unavailable(f"--master {master}: nobody listens there; is Spark running, and the port right?")
+
+
+def _host_port(place: str, port: int, master: str) -> tuple[str, int]:
+    host, colon, told = place.rpartition(":")
+    if not colon or told.endswith("]"):
+        return place.strip("[]"), port
+    if not told.isdecimal() or not 0 < int(told) < 65536:
+        raise Malformed(f"--master {master}: {told or 'nothing'} is no port; expected 1 to 65535")
+    return host.strip("[]"), int(told)
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=_ANSWER_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _first_line(error: Exception) -> str:
