@@ -9,7 +9,7 @@ MINUTES ?= 10
 # Of the soak: real | real-log | sim | log | spark | certificates | demo | all. Seeds are the simulator's, and arguments are one part's.
 PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
-CODE := src tests scripts $(if $(wildcard bench/*.py),bench)
+CODE := src tests scripts examples $(if $(wildcard bench/*.py),bench)
 
 .PHONY: help setup test check format demo soak bench docs-check lock clean
 
