@@ -11,7 +11,7 @@ PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
 CODE := src tests scripts examples $(if $(wildcard bench/*.py),bench)
 
-.PHONY: help setup test check format demo soak bench docs-check lock clean
+.PHONY: help setup test check format demo soak bench docs docs-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,9 +52,12 @@ bench: setup ## measure
 docs-check: setup ## links in the documentation
 	$(BIN)/python scripts/check_links.py
 
-lock: ## write requirements.lock anew (ARGS=--upgrade takes the newest versions)
+docs: ## the documentation as a site, in out/site; a broken link fails it
+	@scripts/site/build
+
+lock: ## write the locks anew (ARGS=--upgrade takes the newest versions)
 	scripts/lock $(ARGS)
 
 clean: ## remove .venv and everything made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out
+	rm -rf .venv .venv-docs .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
