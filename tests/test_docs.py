@@ -46,7 +46,10 @@ REASONS = (
 KINDS = ("console", "python", "sh", "text", "toml")
 ELSEWHERE = {"api.md": "tests/client/test_api_docs.py", "log-api.md": "tests/client/test_api_docs.py"}
 """Pages whose programs need a site of a certain kind, and who runs them."""
-PAGES = {path.name: fences(path.read_text()) for path in sorted((ROOT / "docs").glob("*.md"))}
+BESIDE = ("CONTRIBUTING.md", "contrib/README.md", "examples/README.md")
+PAGES = {path.name: fences(path.read_text()) for path in sorted((ROOT / "docs").glob("*.md"))} | {
+    name: fences((ROOT / name).read_text()) for name in BESIDE
+}
 BLOCKS = [(name, block) for name, blocks in PAGES.items() for block in blocks]
 
 of_block = pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{name}:{block.line}" for name, block in BLOCKS])
@@ -216,4 +219,4 @@ def test_a_wrong_key_is_caught() -> None:
 
 def test_every_page_is_in_the_list() -> None:
     listed = re.findall(r"\]\(([\w-]+\.md)[)#]", (ROOT / "docs/README.md").read_text())
-    assert sorted(set(listed)) == sorted(set(PAGES) - {"README.md"})
+    assert sorted(set(listed)) == sorted({*PAGES} - {"README.md", *BESIDE})

@@ -36,6 +36,8 @@ html_theme = "furo"
 html_title = "Reconvene"
 html_copy_source = False
 html_show_sphinx = False
+html_static_path = ["static"]
+html_css_files = ["wide.css"]
 
 
 def tree(listed: str) -> str:
