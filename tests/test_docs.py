@@ -106,18 +106,28 @@ class Page:
             self._going_on.append((step, end))
         elif step.command.startswith("reconvene ") and ">" not in step.command:
             check(step, call(step.command, self._capsys))
+        elif step.command.endswith(" &"):
+            self._beside(step.command.removesuffix(" &"))
         else:
             check(step, self._shell(step.command))
 
     def _shell(self, command: str) -> str:
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "HOME": str(self._directory)}
         done = subprocess.run(
-            ["bash", "-c", command], cwd=self._directory, env=environment,
+            ["bash", "-c", command], cwd=self._directory, env=self._environment(),
             check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
         )  # fmt: skip
         assert done.returncode == 0, f"{command}\n{done.stdout}"
         return done.stdout
+
+    def _beside(self, command: str) -> None:
+        """Until it ends by itself, or the page does."""
+        process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self._directory, env=self._environment())
+        self._terminals.callback(process.wait)
+        self._terminals.callback(process.kill)
+
+    def _environment(self) -> dict[str, str]:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        return {**os.environ, "PATH": path, "HOME": str(self._directory)}
 
 
 @pytest.fixture
