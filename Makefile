@@ -59,5 +59,5 @@ lock: ## write the locks anew (ARGS=--upgrade takes the newest versions)
 	scripts/lock $(ARGS)
 
 clean: ## remove .venv and everything made
-	rm -rf .venv .venv-docs .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
