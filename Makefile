@@ -9,9 +9,9 @@ MINUTES ?= 10
 # Of the soak: real | real-log | sim | log | spark | certificates | demo | all. Seeds are the simulator's, and arguments are one part's.
 PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
-CODE := src tests scripts $(if $(wildcard bench/*.py),bench)
+CODE := src tests scripts examples $(if $(wildcard bench/*.py),bench)
 
-.PHONY: help setup test check format demo soak bench docs-check lock clean
+.PHONY: help setup test check format demo soak bench docs docs-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +52,10 @@ bench: setup ## measure
 docs-check: setup ## links in the documentation
 	$(BIN)/python scripts/check_links.py
 
-lock: ## write requirements.lock anew (ARGS=--upgrade takes the newest versions)
+docs: ## the documentation as a site, in out/site; a broken link fails it
+	@scripts/site/build
+
+lock: ## write the locks anew (ARGS=--upgrade takes the newest versions)
 	scripts/lock $(ARGS)
 
 clean: ## remove .venv and everything made

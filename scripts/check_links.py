@@ -18,7 +18,8 @@ def broken(page: Path) -> list[str]:
 
 
 def main() -> int:
-    pages = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md"), *Path("contrib").rglob("*.md")])
+    folders = (Path(name) for name in ("docs", "contrib", "examples"))
+    pages = sorted([*Path().glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))])
     found = [line for page in pages for line in broken(page)]
     print("\n".join(found) if found else f"Links: {len(pages)} pages, all lead somewhere")
     return 1 if found else 0

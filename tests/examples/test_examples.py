@@ -1,0 +1,48 @@
+"""Every program of examples/ runs by itself, against real sites, and prints what its page says that happens."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PRINTED = Path(__file__).parent / "printed"
+
+
+def run(name: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py"],
+        check=False, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["cash_machine", "chat", "job_queue", "radar", "spark_tally"])
+def test_what_it_prints(name: str) -> None:
+    assert run(name) == (PRINTED / f"{name}.txt").read_text()
+
+
+def test_the_airline() -> None:
+    """Two offices sell the last seat: which of them was first, only the order knows. All offices know the same."""
+    sold, _, end = run("airline").rpartition("it mends\n")
+    assert sold == (PRINTED / "airline.txt").read_text()
+    found = re.findall(r"on board (.*); on the next plane: (.*)", end)
+    assert len(found) == 3
+    assert len(set(found)) == 1
+    seated, refused = (names.split(", ") for names in found[0])
+    assert seated[:6] == ["Ada", "Ben", "Dora", "Eva", "Fay", "Cem"]
+    assert refused[0] == "Gus"
+    assert {seated[6], refused[1]} == {"Hal", "Jon"}
+    assert (len(seated), len(refused)) == (7, 2)
+
+
+def test_every_example_is_run_and_says_what_a_minority_does() -> None:
+    programs = sorted(EXAMPLES.glob("*.py"))
+    assert [path.stem for path in programs] == sorted(path.stem for path in PRINTED.glob("*.txt"))
+    for path in programs:
+        text = path.read_text()
+        assert "\nService: " in text
+        assert "\nIn a minority: " in text

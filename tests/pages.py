@@ -1,0 +1,156 @@
+"""What stands between the fences of a page of the documentation, and how it is run."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+from urllib.request import urlopen
+
+import pytest
+
+from reconvene.cli import main
+
+__all__ = [
+    "GOES_ON",
+    "ROOT",
+    "Block",
+    "Step",
+    "blocks",
+    "call",
+    "check",
+    "fences",
+    "going_on",
+    "run_program",
+    "session",
+    "steps",
+]
+
+ROOT = Path(__file__).parent.parent
+GOES_ON = re.compile(r"reconvene (listen|log follow|node(?!.*--check)) ")
+"""Commands that run until they are told to end: they get a terminal of their own."""
+
+_FENCE = re.compile(r"(?:^<!-- not run: ([^\n]*) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """What stands between two fences."""
+
+    kind: str
+    text: str
+    not_run: str
+    """Why, where a comment before it says so."""
+    line: int
+
+
+def fences(text: str) -> list[Block]:
+    return [
+        Block(found[2], found[3], found[1] or "", text.count("\n", 0, found.start(2)) + 1)
+        for found in _FENCE.finditer(text)
+    ]
+
+
+def blocks(text: str, kind: str = "") -> list[str]:
+    """The text of those of one kind, in order."""
+    return [block.text for block in fences(text) if block.kind == kind]
+
+
+@dataclass
+class Step:
+    command: str
+    shown: list[str] = field(default_factory=list)
+
+
+def session(block: str) -> list[Step]:
+    """The commands after each `$`, each with the answer that is shown."""
+    found: list[Step] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append(Step(line[2:]))
+        else:
+            found[-1].shown.append(line)
+    return found
+
+
+def steps(text: str) -> list[Step]:
+    """Of all sessions among a text's blocks that have no language."""
+    return [step for block in blocks(text) if block.startswith("$ ") for step in session(block)]
+
+
+def plain(line: str) -> str:
+    """Without what differs from run to run: numbers, times, key ids, the width of columns."""
+    line = re.sub(r"\b[0-9a-f]{8}\b", "#", line)
+    line = re.sub(r"\d+(\.\d+)?", "#", line)
+    return " ".join(re.sub(r"\bin # (ms|s)\b", "in #", line).split())
+
+
+def check(step: Step, printed: str) -> None:
+    """An answer holds if the lines that are shown come in this order, whatever the numbers in them, and whatever
+    comes between them."""
+    lines = iter([plain(line) for line in printed.splitlines()])
+    for shown in step.shown:
+        expected = plain(shown)
+        if expected == "…":
+            continue
+        if expected.endswith(" …"):
+            assert any(line.startswith(expected.removesuffix("…")) for line in lines), f"{shown}\nin\n{printed}"
+        else:
+            assert expected in lines, f"{shown}\nin\n{printed}"
+
+
+@contextmanager
+def going_on(arguments: list[str], directory: Path, until: str) -> Iterator[Callable[[], str]]:
+    """Runs beside, from when it has printed `until`; gives what ends it as Ctrl-C does, and tells what it printed."""
+    output = directory / f"printed-{arguments[0]}"
+    with output.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "reconvene", *arguments], cwd=directory, stdout=out, stderr=subprocess.STDOUT
+        )
+
+    def end() -> str:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0, output.read_text()
+        return output.read_text()
+
+    try:
+        give_up_at = time.monotonic() + 20
+        while until not in output.read_text():
+            assert process.poll() is None, output.read_text()
+            assert time.monotonic() < give_up_at, output.read_text()
+            time.sleep(0.02)
+        yield end
+    finally:
+        process.kill()
+        process.wait()
+
+
+def call(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """In this process, which has imported already what each command would import anew."""
+    arguments = shlex.split(command, comments=True)
+    capsys.readouterr()
+    if arguments[0] == "curl":
+        with urlopen(arguments[-1], timeout=10) as answer:
+            return str(answer.read().decode())
+    assert arguments[0] == "reconvene"
+    with pytest.raises(SystemExit) as ended:
+        main(arguments[1:])
+    printed = capsys.readouterr()
+    assert ended.value.code == 0, f"{command}: {printed.err}"
+    return printed.out
+
+
+def run_program(code: str, directory: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=directory, env=os.environ, check=False, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    # A site in the program warns where the machine has other things to do.
+    assert (done.returncode, done.stderr.replace("stood still\n", "")) == (0, ""), done.stderr
+    return done.stdout
