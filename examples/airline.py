@@ -24,6 +24,8 @@ from reconvene.local import LocalCluster
 
 SEATS = 7
 QUOTA = 2
+PATIENCE_S = 10.0
+"""How long a customer waits for a firm answer. An office that was cut off a moment ago does not know it yet."""
 
 
 class Sale(msgspec.Struct, frozen=True):
@@ -68,14 +70,20 @@ class Office:
         if status["health"] == "primary":
             absent = len(self.site.sites) - len(cast(list[str], status["members"]))
             receipt = await self.site.log.append(msgspec.json.encode(Sale(passenger, absent * QUOTA)))
-            await self.runner.applied(await receipt.ordered())
+            try:
+                await self.runner.applied(await receipt.ordered(timeout=PATIENCE_S))
+            except reconvene.OutcomeUnknown:
+                return self._to_be_confirmed(receipt)
             return "a seat" if passenger in self.flight.seated else "no seat: the rest is kept for others"
         hoped = cast(Flight, await self.runner.optimistic())
         sold_blindly = len(hoped.seated) - len(self.flight.seated)
         if sold_blindly >= QUOTA or len(hoped.seated) >= SEATS:
             return "no seat: nothing is left that this office may sell"
-        # Durable here; ordered when it can be.
-        self.unconfirmed.append(await self.site.log.append(msgspec.json.encode(Sale(passenger, 0))))
+        return self._to_be_confirmed(await self.site.log.append(msgspec.json.encode(Sale(passenger, 0))))
+
+    def _to_be_confirmed(self, receipt: reconvene.Receipt) -> str:
+        """The sale is durable here, and ordered when it can be."""
+        self.unconfirmed.append(receipt)
         return "a ticket, to be confirmed"
 
 

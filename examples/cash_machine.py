@@ -2,7 +2,8 @@
 
 Service: the durable log. Where a machine is with the majority, it asks: the withdrawal is appended, and the notes
 come out when it has its place in the order and the balance was enough there. Withdrawals of one account at two
-machines at the same moment can't both pass.
+machines at the same moment can't both pass. If no answer comes in time, it pays nothing, and appends that the
+withdrawal is undone: that has its place behind it, wherever that is.
 
 In a minority: the machine has no way to learn what was withdrawn elsewhere. It looks at a small list of its own,
 and gives up to OFFLINE_LIMIT to each card. The withdrawal is appended all the same: that is what posts it when the
@@ -25,36 +26,47 @@ from reconvene.local import LocalCluster
 
 OFFLINE_LIMIT = 50
 FEE = 5
+PATIENCE_S = 10.0
+"""How long a customer waits for an answer. A machine that was cut off a moment ago does not know it yet."""
 
 
-class Withdrawal(msgspec.Struct, frozen=True):
+class Withdrawal(msgspec.Struct, tag=True, frozen=True):
+    machine: str
     account: str
     amount: int
     paid: bool
     """The notes are out already: it has to be posted, whatever the balance is."""
 
 
+class Undo(msgspec.Struct, tag=True, frozen=True):
+    """Of the machine's last withdrawal: nobody waited for the notes."""
+
+    machine: str
+
+
 class Bank(reconvene.StateMachine):
     def __init__(self, balances: dict[str, int]) -> None:
         self.balances = balances
-        self.refused: list[int] = []
-        """Positions of withdrawals for which the balance was too low."""
+        self.granted: dict[str, Withdrawal] = {}
+        """Each machine's last withdrawal, unless the balance was too low for it."""
 
     def apply(self, entry: reconvene.Entry) -> None:
-        asked = msgspec.json.decode(entry.data, type=Withdrawal)
-        left = self.balances[asked.account] - asked.amount
-        if left >= 0:
-            self.balances[asked.account] = left
-        elif asked.paid:
-            self.balances[asked.account] = left - FEE
-        else:
-            self.refused.append(entry.position)
+        asked = msgspec.json.decode(entry.data, type=Withdrawal | Undo)
+        before = self.granted.pop(asked.machine, None)
+        match asked:
+            case Withdrawal(machine, account, amount, paid):
+                left = self.balances[account] - amount
+                if left >= 0 or paid:
+                    self.balances[account] = left if left >= 0 else left - FEE
+                    self.granted[machine] = asked
+            case Undo() if before is not None:
+                self.balances[before.account] += before.amount
 
     def snapshot(self) -> bytes:
-        return msgspec.json.encode((self.balances, self.refused))
+        return msgspec.json.encode((self.balances, self.granted))
 
     def restore(self, data: bytes) -> None:
-        self.balances, self.refused = msgspec.json.decode(data, type=tuple[dict[str, int], list[int]])
+        self.balances, self.granted = msgspec.json.decode(data, type=tuple[dict[str, int], dict[str, Withdrawal]])
 
 
 class CashMachine:
@@ -71,31 +83,36 @@ class CashMachine:
     def withdraw(self, account: str, amount: int) -> str:
         if self.site.health() != "primary":
             return self._withdraw_offline(account, amount)
-        position = self._post(Withdrawal(account, amount, paid=False)).ordered()
+        try:
+            position = self._post(Withdrawal(self.site.name, account, amount, paid=False)).ordered(PATIENCE_S)
+        except reconvene.OutcomeUnknown:
+            self._post(Undo(self.site.name))  # it will be posted, and taken back behind it
+            return f"{amount} refused: no answer from the bank"
         self.runner.applied(position)
-        if position in self.bank.refused:
-            return f"{amount} refused: the balance is {self.bank.balances[account]}"
-        return f"{amount} paid out"
+        if self.site.name in self.bank.granted:
+            return f"{amount} paid out"
+        return f"{amount} refused: the balance is {self.bank.balances[account]}"
 
     def _withdraw_offline(self, account: str, amount: int) -> str:
         given = self.given_offline.get(account, 0)
         if given + amount > OFFLINE_LIMIT:
             return f"{amount} refused: no more than {OFFLINE_LIMIT} while the bank can't be reached"
         self.given_offline[account] = given + amount
-        self.unposted.append(self._post(Withdrawal(account, amount, paid=True)))  # durable before the notes come out
+        # Durable before the notes come out.
+        self.unposted.append(self._post(Withdrawal(self.site.name, account, amount, paid=True)))
         return f"{amount} paid out, to be posted later"
 
-    def _post(self, withdrawal: Withdrawal) -> blocking.Receipt:
-        self.number += 1
-        return self._append(withdrawal, self.number)
-
-    def repeat(self, withdrawal: Withdrawal) -> bool:
+    def repeat(self, last: Withdrawal | Undo) -> bool:
         """After a restart: the last one again, since nobody knows whether it was posted. Was it?"""
-        return self._append(withdrawal, self.number).again
+        return self._append(last, self.number).again
 
-    def _append(self, withdrawal: Withdrawal, number: int) -> blocking.Receipt:
+    def _post(self, asked: Withdrawal | Undo) -> blocking.Receipt:
+        self.number += 1
+        return self._append(asked, self.number)
+
+    def _append(self, asked: Withdrawal | Undo, number: int) -> blocking.Receipt:
         session = f"cash machine {self.site.name}".encode()
-        return self.site.log.append(msgspec.json.encode(withdrawal), session=session, number=number)
+        return self.site.log.append(msgspec.json.encode(asked), session=session, number=number)
 
     def post_all(self) -> None:
         """Waits until what was paid out blindly is posted."""
@@ -134,7 +151,7 @@ def main() -> None:
         print("connected again")
         cluster.heal()
         cluster.wait_for()
-        posted = machines["a"].repeat(Withdrawal("Ben", 40, paid=True))
+        posted = machines["a"].repeat(Withdrawal("a", "Ben", 40, paid=True))
         print(f"  machine a repeats its last withdrawal: {'posted already' if posted else 'posted now'}")
         machines["a"].post_all()
         for name, machine in machines.items():

@@ -1,11 +1,16 @@
 """Every program of examples/ runs by itself, against real sites, and prints what its page says that happens."""
 
+import importlib
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.client.places import cluster, short_dir
+
+from reconvene import blocking
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = Path(__file__).parent / "printed"
@@ -37,6 +42,21 @@ def test_the_airline() -> None:
     assert refused[0] == "Gus"
     assert {seated[6], refused[1]} == {"Hal", "Jon"}
     assert (len(seated), len(refused)) == (7, 2)
+
+
+def test_a_cash_machine_that_does_not_know_yet_that_it_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks, gets no answer, gives no notes, and takes the withdrawal back; what it had refused it does not."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    example = importlib.import_module("cash_machine")
+    monkeypatch.setattr(example, "PATIENCE_S", 0.2)
+    with short_dir() as directory, ExitStack() as stack:
+        one_of_three = cluster(directory, "abc")[0]
+        machine = example.CashMachine(stack.enter_context(blocking.open(one_of_three)), stack)
+        monkeypatch.setattr(machine.site, "health", lambda: "primary")
+        assert machine.withdraw("Ada", 60) == "60 refused: no answer from the bank"
+        assert machine.withdraw("Ada", 160) == "160 refused: no answer from the bank"
+        assert len(machine.site.log.pending()) == 4
+        assert machine.runner.optimistic().balances == {"Ada": 100, "Ben": 100}
 
 
 def test_every_example_is_run_and_says_what_a_minority_does() -> None:
