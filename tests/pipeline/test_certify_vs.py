@@ -3,17 +3,15 @@ proves. On golden traces, ideal runs broken at random, simulated process groups 
 
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 from msgspec import structs
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.pipeline.test_generate import rows_of
-from tests.pipeline.told import Told, golden, tell
+from tests.pipeline.told import Told, golden, made, tell
 from tests.sim.groups_world import run_world
 from tests.verify.test_vs_against_oracles import broken_run
 
-from reconvene.pipeline.generate import MUTATIONS, recipe
+from reconvene.pipeline.generate import MUTATIONS
 from reconvene.pipeline.verify import vs
 from reconvene.pipeline.verify.coded import code_events, code_name
 from reconvene.verify.engine import verify
@@ -46,10 +44,7 @@ def _runs() -> Iterator[Told]:
     for seed in WORLDS:
         world, result = run_world(seed, recorded=True)
         yield _named((result.meta, world.rows), f"world {seed}")
-    for name in (None, *MUTATIONS["filter"]):
-        how = recipe(1500, stack="filter", changes=4, mutation=name)
-        rows = rows_of(event for batch in how.make(np.arange(how.turns)) for event in batch.to_pylist())
-        yield _named((how.run(0), rows["made-000000"]), f"made {name}")
+    yield from made(("filter",))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +101,7 @@ def test_runs_in_which_nothing_is_wrong_are_proven_right(
 def test_each_mutation_is_suspect(found: Found) -> None:
     for name, mutation in MUTATIONS["filter"].items():
         for check in mutation.checks:
-            assert found[f"made {name}"][check][1] > 0, (name, check)
+            assert found[f"made filter {name}"][check][1] > 0, (name, check)
 
 
 def test_what_is_concerned_shows_what_is_wrong(
@@ -114,7 +109,7 @@ def test_what_is_concerned_shows_what_is_wrong(
 ) -> None:
     """Of the checks that fail in a made run, the messages that are named. Where a message is outside its view,
     nothing can be told of who has it, nor named for that."""
-    wrong = [(run, rows) for run, rows in told if run.run.startswith("made") and run.run != "made None"]
+    wrong = [(run, rows) for run, rows in told if run.run.startswith("made") and run.run != "made filter right"]
     traces = tell(spark, wrong)
     names = traces.runs.select(code_name(F.col("run")).alias("rid"), "run")
     rows = vs.concerned(code_events(traces), names, names, traces.runs).join(names, "rid").collect()

@@ -8,8 +8,9 @@ from pyspark.sql import SparkSession
 from tests.mutants import corel_harness, harness
 from tests.mutants.all import MUTANTS
 from tests.mutants.corel import MUTANTS as LOG_MUTANTS
-from tests.pipeline.told import Told, broken, golden, tell
+from tests.pipeline.told import Told, broken, golden, made, tell
 
+from reconvene.pipeline.generate import MUTATIONS
 from reconvene.pipeline.verify.engine import Verification, verify_traces
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
@@ -33,7 +34,7 @@ def planted() -> Iterator[Told]:
 
 @pytest.fixture(scope="module")
 def told() -> list[Told]:
-    return [*golden(), *planted(), *broken(range(14))]
+    return [*golden(), *planted(), *made(), *broken(range(14))]
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,14 @@ def test_the_reports_are_the_same(verification: Verification, told: list[Told]) 
     report = verification.report()
     assert report.engine == "spark"
     assert structs.replace(report, engine="local") == expected
+
+
+def test_every_mutation_of_a_made_trace_is_rejected(verification: Verification) -> None:
+    judged = {(row.run, row.check): row.violations for row in verification.judge().collect()}
+    for stack, mutations in MUTATIONS.items():
+        assert not any(run == f"made {stack} right" for run, _ in judged)
+        for name, mutation in mutations.items():
+            assert all(judged[f"made {stack} {name}", check] for check in mutation.checks), (stack, name)
 
 
 @pytest.mark.slow

@@ -1,25 +1,32 @@
 """Runs in memory as the tables that the pipeline reads: golden traces, and random ones broken at random."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from msgspec import structs
 from pyspark.sql import SparkSession
+from tests.pipeline.test_generate import rows_of
 from tests.verify import test_against_oracles, test_corel_against_oracles, test_vs_against_oracles
 
 from reconvene.pipeline.columns import events_batch, runs_table
-from reconvene.pipeline.schema import ARROW_EVENTS
+from reconvene.pipeline.generate import MUTATIONS, recipe
+from reconvene.pipeline.schema import ARROW_EVENTS, EVENTS, RUNS
 from reconvene.pipeline.traces import Traces
 from reconvene.trace.events import Row, Run
 from reconvene.trace.reader import read_trace
 
-__all__ = ["GOLDEN", "Told", "broken", "golden", "tell"]
+__all__ = ["GOLDEN", "Told", "broken", "golden", "made", "tell"]
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
-_NOTHING = pa.Table.from_pylist([], schema=ARROW_EVENTS)
+_PLACE = TemporaryDirectory(prefix="told")
+_NUMBERS = count()
+_TABLES = {"runs": RUNS, "events": EVENTS}
 
 Told = tuple[Run, Mapping[str, Sequence[Row]]]
 """A run and its rows by node."""
@@ -36,9 +43,15 @@ def tell(spark: SparkSession, told: Iterable[Told]) -> Traces:
             for mine in rows.values()
             if mine
         ]
-    # Each batch would be a partition, and so a task of every scan.
-    events = pa.Table.from_batches(batches, schema=ARROW_EVENTS).combine_chunks() if batches else _NOTHING
-    return Traces(runs=spark.createDataFrame(runs_table(runs)), events=spark.createDataFrame(events))
+    # As files: rows within a plan would be copied, and computed with, wherever the plan names them.
+    place = Path(_PLACE.name, str(next(_NUMBERS)))
+    place.mkdir()
+    pq.write_table(pa.Table.from_batches(batches, schema=ARROW_EVENTS), place / "events.parquet")
+    pq.write_table(runs_table(runs), place / "runs.parquet")
+    read = {
+        name: spark.read.schema(schema).parquet(str(place / f"{name}.parquet")) for name, schema in _TABLES.items()
+    }
+    return Traces(**read)
 
 
 def golden() -> Iterator[Told]:
@@ -47,6 +60,16 @@ def golden() -> Iterator[Told]:
         for directory in sorted((GOLDEN / kind).iterdir()):
             trace = read_trace(directory)
             yield structs.replace(trace.run, run=f"{kind}/{directory.name}"), trace.rows
+
+
+def made(stacks: Iterable[str] = MUTATIONS) -> Iterator[Told]:
+    """Made traces: of each stack one that is right, and one for each mutation; as `made STACK MUTATION`."""
+    for stack in stacks:
+        for name in ("right", *MUTATIONS[stack]):
+            how = recipe(1_500, stack=stack, changes=4, mutation=None if name == "right" else name)
+            rows = rows_of(event for batch in how.make(np.arange(how.turns)) for event in batch.to_pylist())
+            run = how.run(0)
+            yield structs.replace(run, run=f"made {stack} {name}"), rows[run.run]
 
 
 def broken(seeds: Iterable[int], mutations: int = 6) -> Iterator[Told]:

@@ -1,7 +1,7 @@
 """What `conclude` is told of a run, as one table, and what it says of each run."""
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -15,9 +15,6 @@ from reconvene.pipeline.verify.found import FOUND
 from reconvene.pipeline.verify.vs.conclude import MOST_PATTERNS, Conclusion
 from reconvene.pipeline.verify.vs.lives import STOP, VIEW
 from reconvene.pipeline.verify.vs.messages import PATTERN
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["BONE", "PATTERN_KEYS", "conclude", "name_patterns", "tell"]
 
