@@ -26,7 +26,6 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 
 _PLACE = TemporaryDirectory(prefix="told")
 _NUMBERS = count()
-_TABLES = {"runs": RUNS, "events": EVENTS}
 
 Told = tuple[Run, Mapping[str, Sequence[Row]]]
 """A run and its rows by node."""
@@ -48,10 +47,11 @@ def tell(spark: SparkSession, told: Iterable[Told]) -> Traces:
     place.mkdir()
     pq.write_table(pa.Table.from_batches(batches, schema=ARROW_EVENTS), place / "events.parquet")
     pq.write_table(runs_table(runs), place / "runs.parquet")
-    read = {
-        name: spark.read.schema(schema).parquet(str(place / f"{name}.parquet")) for name, schema in _TABLES.items()
-    }
-    return Traces(**read)
+    runs_read, events_read = (
+        spark.read.schema(schema).parquet(str(place / f"{name}.parquet"))
+        for name, schema in (("runs", RUNS), ("events", EVENTS))
+    )
+    return Traces(runs=runs_read, events=events_read)
 
 
 def golden() -> Iterator[Told]:
