@@ -22,7 +22,7 @@ setup: ## make .venv with the pinned dependencies; nothing to do the second time
 test: setup ## run the tests (ARGS="-k name" chooses among them)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow" tests $(ARGS)
 	$(BIN)/python -m reconvene.campaign.soak --seeds 0-299 --profile chaos --jobs $(WORKERS) --out out/test --fresh --demand
-	$(BIN)/python -m reconvene.campaign.soak --seeds 0-199 --profile log --jobs $(WORKERS) --out out/test --fresh --demand
+	$(BIN)/python -m reconvene.campaign.soak --seeds 0-299 --profile log --jobs $(WORKERS) --out out/test --fresh --demand
 
 check: setup ## lint, formatting, types, links
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from tests.sim.groups_world import run_world
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
-SEEDS = 160
+SEEDS = 300
 _CHUNK = 20
 _SEARCHED = 50
 """Seeds that a planted bug may survive."""
