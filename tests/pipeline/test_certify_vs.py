@@ -23,7 +23,7 @@ from reconvene.verify.vs.ideal import random_filtered_run
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 BROKEN, IDEAL, WORLDS = 160, 20, (0, 2, 3)
-CLOCKS = ("vs.L1", "vs.L2")
+CLOCKS = ("vs.L1", "vs.L2", "vs.C1")
 """Proven by clocks, among other things: those of ideal runs and of traces made by hand prove nothing."""
 
 Found = dict[str, dict[str, tuple[int, int]]]
@@ -76,8 +76,6 @@ def test_what_is_proven_right_is_right(found: Found, local: dict[str, dict[str, 
     for run, checks in local.items():
         for check, result in checks.items():
             cases, suspects = found[run][check]
-            if check == "vs.C1" and result.violations and checks["vs.L1"].violations:
-                continue  # what precedes what has no meaning then
             assert suspects or (cases, 0) == (result.cases, result.violations), (run, check, cases, result)
 
 
@@ -92,8 +90,8 @@ def test_runs_in_which_nothing_is_wrong_are_proven_right(
         if suspects
     }
     by_clocks = {(run, check) for run, check in suspected if check in CLOCKS}
-    # Who casts in several groups, or joins a view late, may be right for reasons that no certificate sees.
-    assert {run for run, _ in suspected - by_clocks} <= {"good/filter-joins"}
+    assert suspected == by_clocks
+    # Who casts in several groups may be right for reasons that no certificate sees.
     assert {check for run, check in by_clocks if run.startswith("world")} <= {"vs.L2"}
     assert not any(run.startswith("made") for run, _ in suspected)
 
@@ -108,7 +106,7 @@ def test_what_is_concerned_shows_what_is_wrong(
     spark: SparkSession, told: list[Told], local: dict[str, dict[str, CheckResult]]
 ) -> None:
     """Of the checks that fail in a made run, the messages that are named. Where a message is outside its view,
-    nothing can be told of who has it; nor, where there is a cycle, of what has to come first."""
+    nothing can be told of who has it, nor named for that."""
     wrong = [(run, rows) for run, rows in told if run.run.startswith("made") and run.run != "made filter right"]
     traces = tell(spark, wrong)
     names = traces.runs.select(code_name(F.col("run")).alias("rid"), "run")
@@ -119,7 +117,6 @@ def test_what_is_concerned_shows_what_is_wrong(
         named[row.run, row.check] = named.get((row.run, row.check), 0) + 1
     for run, _ in wrong:
         for check, result in local[run.run].items():
-            unless = {"vs.C3": "vs.L4", "vs.C1": "vs.L1"}.get(check)
-            unclear = unless is not None and local[run.run][unless].violations
+            unclear = check == "vs.C3" and local[run.run]["vs.L4"].violations
             if result.violations and check != "vs.L3" and not unclear:
                 assert named.get((run.run, check), 0) > 0, (run.run, check)

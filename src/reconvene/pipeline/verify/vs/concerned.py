@@ -31,7 +31,7 @@ _WRONG = {
     "again": ("vs.C2", "vs.L2"),
     "spread": ("vs.L4",),
     "uncausal": ("vs.C1", "vs.L1", "vs.L2"),
-    "tardy": ("vs.L1",),
+    "tardy": ("vs.L1", "vs.C1"),
     "unlike": ("vs.L5", "vs.L2"),
     "unstamped": ("vs.L5", "vs.L2"),
 }
@@ -49,7 +49,7 @@ def name_all(coded: DataFrame, messages: DataFrame, named: DataFrame, shape: Sha
         *(_name(messages.where(F.col(wrong) > 0), *checks) for wrong, checks in _WRONG.items()),
         _name(_alike(messages), "vs.L5"),
         _name(_lacking(messages, shape), "vs.C1", "vs.L1", "vs.L2"),
-        _name(_between(messages), "vs.L1", "vs.L2"),
+        _name(_between(messages), "vs.C1", "vs.L1", "vs.L2"),
         _of_patterns(messages, named, shape),
     ]
     return reduce(DataFrame.union, (table.select(*CONCERNED.names) for table in tables))

@@ -244,7 +244,7 @@ class Conclusion:
         if not by_order:
             self._doubt("vs.L2")
         if not (by_clock or (by_order and not sums["crossing"])):
-            self._doubt("vs.L1")
+            self._doubt("vs.L1", "vs.C1")
 
     def _in_one_order(self, by_clock: bool) -> bool:
         times = Times(self._skeleton.processes, self._marks, self._skeleton.index)
