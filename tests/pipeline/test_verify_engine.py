@@ -19,8 +19,6 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 GRAPHS = {"evs.1.1", "evs.2.3", "evs.2.4", "evs.6.1", "evs.6.2", "vs.L1", "vs.L2"}
 """Proven by clocks, among other things: those of traces that are made by hand prove nothing."""
-UNPROVEN = {("good/filter-joins", "vs.C1")}
-"""Right, for a reason that no certificate sees."""
 
 
 def planted() -> Iterator[Told]:
@@ -70,8 +68,8 @@ def test_of_runs_too_large_to_be_judged_whole_the_same_checks_fail(
                 assert verdict.violations > 0
                 shown = {(witness.node, witness.n) for witness in verdict.witnesses}
                 assert check.violations > 10 or shown & {(w.node, w.n) for w in check.witnesses}, (run.run, check.id)
-            elif verdict is not None and run.run.startswith("good/"):
-                assert check.id in GRAPHS or (run.run, check.id) in UNPROVEN, (run.run, check.id)
+            elif verdict is not None:
+                assert check.id in GRAPHS, (run.run, check.id)
 
 
 def test_nothing_at_all_holds(spark: SparkSession) -> None:
