@@ -42,6 +42,9 @@ WHOLE_ROWS = 100_000
 _EVERY_ROW = "evs.1.2"
 """The check that has a case for every row."""
 
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_ANY_BYTES = 2**31 - 1
+
 Tell = Callable[[str], None]
 
 
@@ -64,7 +67,7 @@ def verify_traces(
     A run of up to `whole_rows` rows is judged whole at once, one of more than `judged_rows` by an excerpt, and one
     between only where no certificate proves it right. `tell` hears what is being done.
     """
-    with plain_errors(), _interrupted(spark):
+    with plain_errors(), _interrupted(spark), _batches_by_rows(spark):
         tell("counting")
         small, large = _by_size(traces, whole_rows)
         reports = []
@@ -140,6 +143,21 @@ def _interrupted(spark: SparkSession) -> Iterator[None]:
         raise
     finally:
         spark.removeTag(tag)
+
+
+@contextmanager
+def _batches_by_rows(spark: SparkSession) -> Iterator[None]:
+    """Batches for Python are limited by rows alone, as long as this lasts. To limit them by bytes too, Spark measures
+    a batch anew at each row, which takes longer than all else; and events have no payload, so they are small."""
+    before = spark.conf.get(_BATCH_BYTES, None)
+    spark.conf.set(_BATCH_BYTES, str(_ANY_BYTES))
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_BATCH_BYTES)
+        else:
+            spark.conf.set(_BATCH_BYTES, before)
 
 
 def _certify(traces: "Traces", shapes: DataFrame, layers: Iterable[str]) -> Iterator[DataFrame]:
