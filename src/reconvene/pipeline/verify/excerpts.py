@@ -24,21 +24,27 @@ def excerpts(events: "DataFrame", runs: "DataFrame", concerned: "DataFrame") -> 
     """The rows of these runs' excerpts, with `checks`, those that name each. `concerned` is CONCERNED of them, the
     lowest."""
     named = _by_name(concerned, runs)
-    messages = (
-        named.where(F.col("msg").isNotNull())
-        .groupBy("run", F.col("msg").alias("code"))
-        .agg(F.collect_set("check").alias("of_message"))
-    )
+    coded = events.withColumn("code", F.when(F.col("msg").isNotNull(), code_name(F.col("msg"))))
     rows = (
-        named.where(F.col("place").isNotNull())
+        named.where(F.col("node").isNotNull() & F.col("place").isNotNull())
         .groupBy("run", "node", "place")
         .agg(F.collect_set("check").alias("of_row"))
     )
+    # Of a row that is about a message, the others about the same: without them the judge would miss what is there.
+    along = coded.join(F.broadcast(rows), ["run", "node", "place"], "left_semi").select("run", "code")
+    messages = (
+        named.select("run", F.col("msg").alias("code"), F.struct("check", "node").alias("by"))
+        .unionByName(along, allowMissingColumns=True)
+        .where(F.col("code").isNotNull())
+        .groupBy("run", "code")
+        .agg(F.collect_set("by").alias("of_message"))
+    )
     nothing = F.array().cast("array<string>")
-    checks = F.array_union(F.coalesce("of_message", nothing), F.coalesce("of_row", nothing))
+    here = F.filter("of_message", lambda by: by["node"].isNull() | (by["node"] == F.col("node")))
+    of_message = F.coalesce(F.transform(here, lambda by: by["check"]), nothing)
+    checks = F.array_union(of_message, F.coalesce("of_row", nothing))
     return (
-        events.withColumn("code", F.when(F.col("msg").isNotNull(), code_name(F.col("msg"))))
-        .join(F.broadcast(messages), ["run", "code"], "left")
+        coded.join(F.broadcast(messages), ["run", "code"], "left")
         .join(F.broadcast(rows), ["run", "node", "place"], "left")
         .where(F.col("msg").isNull() | F.col("of_message").isNotNull() | F.col("of_row").isNotNull())
         .select(*events.columns, checks.alias("checks"))

@@ -20,7 +20,8 @@ CONCERNED = T.StructType([
     T.StructField("node", T.IntegerType(), True),
     T.StructField("place", T.LongType(), True),
 ])  # fmt: skip
-"""What the judge has to see of a run that is too large to be judged whole: all events of a message, or one event."""
+"""What the judge has to see of a run that is too large to be judged whole: all events of a message, of which those of
+the node, where one is told, can be what is wrong; or one event, by node and place."""
 
 VIOLATIONS = T.StructType([
     T.StructField("run", T.StringType(), False),

@@ -45,6 +45,27 @@ _ARROW_JUDGED = to_arrow_schema(JUDGED)
 _OF_THE_WHOLE = frozenset({"corel.3.1", "corel.3.6", "corel.green"})
 """Checks that count all rows before one: in an excerpt they would find what is not there."""
 
+_LAYERS = {"corel": "corel", "vs": "isis"}
+"""Whose events a check's violations are, by the first word of its id; of all others, those of `evs`."""
+_KINDS = {
+    "corel.3.1": {"log", "green", "snapshot"},
+    "corel.3.2": {"accept", "log", "green"},
+    "corel.3.6": {"green"},
+    "corel.3.7": {"green"},
+    "corel.agreed": {"green"},
+    "corel.causal": {"log"},
+    "corel.green": {"green", "yellow", "red", "snapshot"},
+    "evs.1.3": {"deliver"},
+    "evs.1.4": {"send", "deliver"},
+    "evs.5": {"deliver"},
+    "to.causal": {"send"},
+    "to.order": {"deliver"},
+    "to.same": {"deliver"},
+    "to.unique": {"deliver"},
+    "vs.C1": {"deliver"},
+}
+"""And of which kinds they can be, where only some can."""
+
 
 def judge_runs(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
     """JUDGED, every check of each of these runs. Given: all their events."""
@@ -102,13 +123,15 @@ def _of_an_excerpt(found: dict[str, Any], verdict: CheckResult, named: list[Witn
 
 
 def _named(run: Run, check: str, tables: dict[str, pa.Table], rows: int) -> list[Witness]:
-    """The lowest events that certificates name for a check, where the excerpt does not show what is wrong."""
+    """The lowest events that certificates name for a check and that can violate it, where the excerpt does not show
+    what is wrong."""
+    of_layer, kinds = _LAYERS.get(check.partition(".")[0], "evs"), _KINDS.get(check)
     why = f"not proven right, and too large to be judged whole here, with {rows} rows: --engine local decides"
     found: list[Witness] = []
     for node, table in tables.items():
         columns = (table[name].to_pylist() for name in ("n", "layer", "kind", "msg", "checks"))
         for n, layer, kind, msg, checks in zip(*columns, strict=True):
-            if check in checks:
+            if check in checks and layer == of_layer and (kinds is None or kind in kinds):
                 what = f"{kind} {msg}" if msg is not None else kind
                 found.append(Witness(run.run, node, n, f"{node}#{n} {layer} {what}: {why}"))
     found.sort()

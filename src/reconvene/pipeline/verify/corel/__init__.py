@@ -16,7 +16,7 @@ from reconvene.pipeline.verify.corel.control import tell_control
 from reconvene.pipeline.verify.corel.files import follow_files
 from reconvene.pipeline.verify.corel.messages import NO_MESSAGE, gather_messages
 from reconvene.pipeline.verify.corel.order import find_misordered
-from reconvene.pipeline.verify.corel.positions import find_gaps, find_shared, place_messages
+from reconvene.pipeline.verify.corel.positions import find_gaps, find_shared, find_taking_back, place_messages
 from reconvene.pipeline.verify.corel.reds import find_never_yellow
 from reconvene.pipeline.verify.corel.suspects import SHARED, any_of, checks_of, has_bit, suspect
 from reconvene.pipeline.verify.found import CONCERNED, FOUND
@@ -51,15 +51,21 @@ def concerned(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFra
     placed = place_messages(coded)
     rows = _with_wrong_stays(_rows(coded, runs)).where(F.col("suspects") != 0)
     is_message = F.col("what") != NO_MESSAGE
-    wrong = rows.select("rid", "suspects", F.when(is_message, F.col("msg")).alias("msg"))
+    wrong = rows.select("rid", "suspects", F.when(is_message, F.col("msg")).alias("msg"), "node")
     shared = find_shared(placed).select("rid", F.explode(F.array("msg", "other")).alias("msg"))
     tables = [
-        _name(wrong, checks_of(F.col("suspects"))),
+        _name(wrong, checks_of(F.col("suspects"))).withColumn("node", _at_one_node()),
         _name(shared, F.array(*map(F.lit, SHARED))),
         _name(find_gaps(placed, coded), F.array(F.lit("corel.3.1"))),
+        _name(find_taking_back(coded), F.array(F.lit("corel.green"), F.lit("corel.3.7"))),
         _name(find_never_yellow(coded), F.array(F.lit("corel.yellow"))),
     ]
     return reduce(DataFrame.union, tables)
+
+
+def _at_one_node() -> "Column":
+    """The node, where the check is about a message at one node, whatever others say of it."""
+    return F.when(F.col("check") == "corel.green", F.col("node"))
 
 
 def _rows(coded: DataFrame, runs: DataFrame) -> DataFrame:

@@ -23,7 +23,7 @@ from reconvene.verify.corel.liveness import may_order
 from reconvene.verify.corel.yellow import due_of, early_events, knowledge_of
 from reconvene.verify.history import History
 from reconvene.verify.live import components
-from reconvene.verify.log_history import ADOPT, ATTEMPT, COMMIT, ESTABLISH, LEAVE, NEVER, Replica
+from reconvene.verify.log_history import ATTEMPT, COMMIT, NEVER, Replica
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +49,7 @@ primaries: the numbers of those that were established. dues: of each of these, b
 it has to show; NEVER: at the end; null: the node does not know. resting: where a component with a quorum came to
 rest, by node its number among these, or -1. excused: by node, the attempts and commits, by place, during which a
 yellow or green event is no violation. snapshots_of: by node, in their order; null where the run has none. tangled: 1
-if a node's incarnations do not follow each other, or it establishes after a commit what it did not commit to."""
+if a node's incarnations do not follow each other."""
 
 _ARROW_CONTROL = to_arrow_schema(CONTROL)
 
@@ -106,7 +106,7 @@ def _tell(bones: pa.Table, runs: pa.Table) -> pa.Table:
         "resting": _resting(history),
         "excused": [sorted(_excused(replica)) for replica in replicas],
         "snapshots_of": snapshots if any(snapshots) else None,
-        "tangled": int(any(map(_is_tangled, told.values())) or any(map(_is_misled, replicas))),
+        "tangled": int(any(map(_is_tangled, told.values()))),
     }
     return pa.Table.from_pylist([row], schema=_ARROW_CONTROL)
 
@@ -170,16 +170,6 @@ def _resting(h: History) -> list[int] | None:
         for node in component:
             found[node] = number
     return found if ordering else None
-
-
-def _is_misled(replica: Replica) -> bool:
-    committed: int | None = None
-    for index, (kind, number) in enumerate(zip(replica.kind, replica.number, strict=True)):
-        if kind == ESTABLISH and committed is not None and (index in replica.stale or number != committed):
-            return True
-        if kind in (ATTEMPT, COMMIT, ADOPT, LEAVE):
-            committed = number if kind == COMMIT and index not in replica.stale else None
-    return False
 
 
 def _is_tangled(told: list[dict[str, Any]]) -> bool:

@@ -1,7 +1,8 @@
 """What each node's file says of each message: one pass along the file, then one row of a node and a message.
 
-Along the file are carried: the configuration, the last event that begins or ends a phase of a primary component, the
-next position. What begins with such an event is over where the incarnation or the configuration is another one.
+Along the file are carried: the configuration, the last event that begins or ends a phase of a primary component, or a
+term, which an establish event does not end; the next position. What begins with such an event is over where the
+incarnation or the configuration is another one.
 """
 
 from typing import TYPE_CHECKING
@@ -52,7 +53,8 @@ def _carry(coded: "DataFrame") -> "DataFrame":
     so_far = file.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     before = file.rowsBetween(Window.unboundedPreceding, -1)
     kind = F.col("kind")
-    begins = kind.isin(*_LEAVES, _ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT)
+    begins_term = kind.isin(*_LEAVES, _ATTEMPT, _COMMIT, _ADOPT)
+    began = F.struct("kind", "primary", "conf", "inc", "place")
     following = F.when(kind == _GREEN, F.col("pos") + 1).when(kind == _SNAPSHOT, F.col("pos"))
     here = F.when(kind == _CONF, F.col("conf")).when(kind.isin(_FAIL, _STOP), code_name(F.lit("")))
     return (
@@ -60,7 +62,8 @@ def _carry(coded: "DataFrame") -> "DataFrame":
         .select("rid", "node", "place", "inc", "kind", "conf", "msg", "pos", "primary")
         .withColumns({
             "here": _last(here, so_far),
-            "phase": _last(F.when(begins, F.struct("kind", "primary", "conf", "inc", "place")), so_far),
+            "phase": _last(F.when(begins_term | (kind == _ESTABLISH), began), so_far),
+            "term": _last(F.when(begins_term, began), so_far),
             "following": F.coalesce(_last(following, before), F.lit(0)),
             "turned": F.count(F.when(kind == _YELLOW, 1)).over(so_far),
             "committed": F.max(F.when(kind == _COMMIT, F.col("primary"))).over(so_far),
@@ -76,8 +79,8 @@ def _last(value: "Column", window: "WindowSpec") -> "Column":
 def _by_message(rows: "DataFrame") -> "DataFrame":
     kind, place, pos = F.col("kind"), F.col("place"), F.col("pos")
     is_yellow, is_red, is_green, commits = kind == _YELLOW, kind == _RED, kind == _GREEN, kind == _COMMIT
-    phase = F.when(_lasts(), F.col("phase.kind"))
-    stay = F.when(commits, F.col("primary")).when(is_yellow & phase.isin(_COMMIT, _ESTABLISH), F.col("phase.primary"))
+    phase, term = (F.when(_lasts(name), F.col(f"{name}.kind")) for name in ("phase", "term"))
+    stay = F.when(commits, F.col("primary")).when(is_yellow & (term == _COMMIT), F.col("term.primary"))
     too_early = (is_green & phase.isin(_ATTEMPT, _COMMIT)) | (is_yellow & (phase == _ATTEMPT))
     amiss = (is_green & (pos != F.col("following"))) | ((kind == _SNAPSHOT) & (pos < F.col("following")))
     told = rows.select(
@@ -115,7 +118,7 @@ def _by_message(rows: "DataFrame") -> "DataFrame":
     )  # fmt: skip
 
 
-def _lasts() -> "Column":
-    """Is what began with the last event of a phase not over?"""
+def _lasts(name: str) -> "Column":
+    """Is this phase or term not over?"""
     here = F.col("here")
-    return (F.col("phase.inc") == F.col("inc")) & (here.isNull() | (F.col("phase.conf") == here))
+    return (F.col(f"{name}.inc") == F.col("inc")) & (here.isNull() | (F.col(f"{name}.conf") == here))

@@ -1,5 +1,5 @@
-"""The total order as such: which message has a position (corel.agreed), and how far positions go without a gap, which
-is how far a snapshot may go (corel.3.1)."""
+"""The total order as such: which message has a position (corel.agreed), how far positions go without a gap, which is
+how far a snapshot may go (corel.3.1), and which snapshots take something back (corel.green)."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from reconvene.pipeline.verify.coded import KINDS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["find_gaps", "find_shared", "place_messages"]
+__all__ = ["find_gaps", "find_shared", "find_taking_back", "place_messages"]
 
 _GREEN, _SNAPSHOT = KINDS["corel", "green"], KINDS["corel", "snapshot"]
 
@@ -45,5 +45,18 @@ def find_gaps(placed: "DataFrame", coded: "DataFrame") -> "DataFrame":
         .withColumn("first", F.row_number().over(Window.partitionBy("rid", "pos").orderBy("node", "place")) == 1)
         .withColumn("reached", F.sum(F.when(F.col("first"), F.col("positions"))).over(upwards))
         .where(F.coalesce("reached", F.lit(0)) < F.col("pos"))
+        .select("rid", "node", "place")
+    )
+
+
+def find_taking_back(coded: "DataFrame") -> "DataFrame":
+    """The snapshots that are below their node's next position: rid, node, place."""
+    kind, pos = F.col("kind"), F.col("pos")
+    before = Window.partitionBy("rid", "node").orderBy("place").rowsBetween(Window.unboundedPreceding, -1)
+    following = F.when(kind == _GREEN, pos + 1).otherwise(pos)
+    return (
+        coded.where(kind.isin(_GREEN, _SNAPSHOT))
+        .withColumn("following", F.last(following).over(before))
+        .where((kind == _SNAPSHOT) & (pos < F.col("following")))
         .select("rid", "node", "place")
     )

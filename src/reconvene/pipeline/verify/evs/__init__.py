@@ -11,7 +11,8 @@ each delivered message was sent once, in the regular configuration of where it i
 delivery's index among its node's deliveries of that sender is the message's index among the sender's sendings, then
 what a node has delivered of a sender is its first so many messages. If, too, at every delivery its node's counts
 reach those at the sending, then everything that the sender had delivered was delivered before it; and what had led
-to that, in the same way, was delivered before that. The counts at a sending are all that precedes it.
+to that, in the same way, was delivered before that. The counts at a sending are all that precedes it,
+if what precedes what has no cycle (below): where that is not proven, this is not either.
 
 **Logical time (6.1, 6.2).** An event's time is, from left to right: its root's place in an order in which everyone
 went through the roots; the highest timestamp that its node has delivered in the root, at or before it; whether it

@@ -205,7 +205,7 @@ class Conclusion:
         by_order = total and not sums["crossing"]
         clear = roots is not None and not (sums["backwards"] or sums["early"] or sums["resent"])
         if not (by_order or (clear and self._clocks_fit())):
-            self._doubt(*_GRAPHS)
+            self._doubt(*_GRAPHS, "evs.5", "to.causal")
 
     def _clocks_fit(self) -> bool:
         """Can the nodes' clocks be set, in each regular configuration, so that all sendings are before the deliveries

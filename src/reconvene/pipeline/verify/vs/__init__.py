@@ -12,7 +12,8 @@ view, its *home*.
 process delivers of a caster in a view begins with the caster's first message of that view, and goes on as the
 caster's casts do, without a gap, then it delivers them in their order; and if at every delivery its process's
 counts reach those at the cast, then everything that the caster had delivered in the view was delivered before it;
-and what had led to that, in the same way, was delivered before that. A message that is delivered in a later view
+and what had led to that, in the same way, was delivered before that: if what precedes what has no cycle (L1,
+below), without which this is not proven either. A message that is delivered in a later view
 than it was cast in has, of that view, only its caster's earlier messages before it: the caster was not there yet.
 
 **Logical time (L2).** An event's time is, from left to right: its process's time (`times`), which is the timestamp
