@@ -11,7 +11,7 @@ PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
 CODE := src tests scripts examples $(if $(wildcard bench/*.py),bench)
 
-.PHONY: help setup test check format demo soak bench docs docs-check lock clean
+.PHONY: help setup test seeds check format demo soak bench docs docs-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +20,9 @@ setup: ## make .venv with the pinned dependencies; nothing to do the second time
 	@scripts/setup
 
 test: setup ## run the tests (ARGS="-k name" chooses among them)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow" tests $(ARGS)
+	@scripts/test $(WORKERS) $(ARGS)
+
+seeds: setup ## run the simulator's seeds that `make test` runs
 	$(BIN)/python -m reconvene.campaign.soak --seeds 0-299 --profile chaos --jobs $(WORKERS) --out out/test --fresh --demand
 	$(BIN)/python -m reconvene.campaign.soak --seeds 0-299 --profile log --jobs $(WORKERS) --out out/test --fresh --demand
 

@@ -29,7 +29,7 @@ plant = planting(MUTANTS)
     "release",
     "a safe message is delivered when the one before it is safe",
     {"evs.7.1"},
-    10,
+    12,
 )
 def _(release: Any) -> Any:
     def mutated(self: Delivery, stable: list[int] | None) -> None:
@@ -202,7 +202,7 @@ def _with(exchange: Exchange, name: str, value: Any, function: Any, closure: lis
     "finish",
     "step 6.a to the letter: what those who left sent after the first gap in the order is discarded",
     {"evs.7.1"},
-    5,
+    11,
 )
 def _(finish: Any) -> Any:
     def mutated(self: Configuration, exchange: Exchange, following: int, now: int) -> None:

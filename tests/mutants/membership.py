@@ -48,7 +48,7 @@ def _(begin: Any) -> Any:
     "boot",
     "the highest number of the last incarnation is not kept",
     NUMBERS,
-    3,
+    4,
 )
 def _(boot: Any) -> Any:
     def mutated(stored: bytes | None, ordinal: int) -> bytes:
@@ -79,7 +79,7 @@ def _(init: Any) -> Any:
     "receive_proposal",
     "a proposal is answered though its number is not above all answered before",
     NUMBERS,
-    12,
+    20,
 )
 def _(receive_proposal: Any) -> Any:
     def mutated(self: Changes, number: int, *rest: Any) -> None:
@@ -186,7 +186,7 @@ def _(hold_ns: Any) -> Any:
     "leave_out",
     "who did not answer in time is never taken back",
     {"live.membership"},
-    21,
+    27,
 )
 def _(leave_out: Any) -> Any:
     def mutated(self: Hearing, site: int, now: int) -> None:

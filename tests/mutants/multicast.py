@@ -99,7 +99,7 @@ def _(hear: Any) -> Any:
     "turn",
     "what an alive frame told, which may be lost, is left out of the next frame's acks",
     {"evs.5", "evs.4"},
-    49,
+    1,
 )
 def _(turn: Any) -> Any:
     def mutated(self: Multicast, now: int, wanted: bool) -> Out:
@@ -133,7 +133,7 @@ def _(compose: Any) -> Any:
     "_due_nacks",
     "missing frames are never asked for",
     {"live.membership", "live.delivery"},
-    48,
+    3,
 )
 def _(due_nacks: Any) -> Any:
     def mutated(self: Multicast, now: int) -> list[tuple[int, Nack]]:
@@ -161,7 +161,7 @@ def _(asks: Any) -> Any:
     "answer",
     "a nack is answered with the sender's newest frame",
     {"live.membership", "live.delivery"},
-    34,
+    1,
 )
 def _(answer: Any) -> Any:
     def mutated(self: Multicast, nack: Nack, now: int) -> list[Frame]:
@@ -283,7 +283,7 @@ def _(accept: Any) -> Any:
     "accept_stored",
     "step 6.a discards nothing, not even what depends on frames that nobody here has",
     {"evs.5", "evs.1.1"},
-    36,
+    39,
 )
 def _(accept_stored: Any) -> Any:
     def mutated(self: Multicast, now: int) -> None:

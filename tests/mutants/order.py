@@ -27,7 +27,7 @@ ORDER = {"evs.6.1", "evs.6.2", "evs.6.3", "to.order"}
     "_horizon",
     "the first member does not wait for the lowest place",
     ORDER,
-    32,
+    42,
 )
 def _(horizon: Any) -> Any:
     return lambda self: sorted(self._places)[1] if self.rank == 0 and len(self._places) > 1 else horizon(self)
@@ -74,7 +74,7 @@ def _(pass_: Any) -> Any:
     "stamp",
     "every seventh frame is given the slot of the one before it",
     {"evs.3", "to.unique", "live.delivery"},
-    48,
+    0,
 )
 def _(stamp: Any) -> Any:
     used: dict[int, list[Stamp]] = {}
@@ -129,7 +129,7 @@ def _(horizon: Any) -> Any:
     "_horizon",
     "a site orders by a clock of its own that it has not announced",
     {"evs.4"},
-    7,
+    13,
     slow_leaver,
 )
 def _(horizon: Any) -> Any:

@@ -27,7 +27,7 @@ plant = planting(MUTANTS)
     "_receive_in_configuration",
     "frames are taken directly though the state was told",
     {"evs.4", "evs.7.1"},
-    21,
+    31,
     slow_leaver,
 )
 def _(receive: Any) -> Any:
@@ -81,7 +81,7 @@ def _(freeze: Any) -> Any:
     "__init__",
     "a site goes on without the frames that it lacks",
     {"evs.4", "evs.7.1"},
-    3,
+    4,
 )
 def _(init: Any) -> Any:
     def mutated(self: Recovery, exchange: Exchange) -> None:
@@ -109,7 +109,7 @@ def _(all_recovered: Any) -> Any:
     "receive_early",
     "a frame of the next configuration is delivered in this one",
     {"evs.1.3"},
-    19,
+    48,
 )
 def _(receive_early: Any) -> Any:
     def mutated(self: Changes, datagram: Frame | Alive | Nack, now: int) -> bool:
@@ -171,7 +171,7 @@ def _(restart: Any) -> Any:
     "restart",
     "a message that was half sent goes on where it was in the next configuration",
     {"content"},
-    12,
+    27,
 )
 def _(restart: Any) -> Any:
     return lambda self: None

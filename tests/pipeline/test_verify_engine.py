@@ -1,6 +1,7 @@
 """Both engines say the same: of golden traces, of planted bugs, of ideal runs that were broken at random."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 from msgspec import structs
@@ -8,6 +9,7 @@ from pyspark.sql import Row, SparkSession
 from tests.mutants import corel_harness, harness
 from tests.mutants.all import MUTANTS
 from tests.mutants.corel import MUTANTS as LOG_MUTANTS
+from tests.mutants.harness import Mutant
 from tests.pipeline.told import Told, broken, golden, made, tell
 
 from reconvene.pipeline.generate import MUTATIONS
@@ -27,18 +29,31 @@ NOT_NAMED = {"bad/vs.L4--delivers-after-its-site-failed"}
 """Traces in which what is wrong is told by no message and no row alone."""
 
 
-def planted() -> Iterator[Told]:
-    """Of every planted bug, the trace of the run that is known to show it."""
+class Bug(NamedTuple):
+    """A planted bug, in the run that is known to show it."""
+
+    mutant: Mutant
+    aside: set[str]
+    """What caught it there, checks of the trace apart."""
+    told: Told
+
+
+def plant_all() -> Iterator[Bug]:
     for mutants, record in ((MUTANTS, harness.record), (LOG_MUTANTS, corel_harness.record)):
         for mutant in mutants:
             with mutant.planted():
-                _, run, rows = record(mutant.family(mutant.seed))
-            yield structs.replace(run, run=f"planted/{mutant.name}"), rows
+                aside, run, rows = record(mutant.family(mutant.seed))
+            yield Bug(mutant, aside, (structs.replace(run, run=f"planted/{mutant.name}"), rows))
 
 
 @pytest.fixture(scope="module")
-def told() -> list[Told]:
-    return [*golden(), *planted(), *made(), *broken(range(14))]
+def planted() -> list[Bug]:
+    return list(plant_all())
+
+
+@pytest.fixture(scope="module")
+def told(planted: list[Bug]) -> list[Told]:
+    return [*golden(), *(bug.told for bug in planted), *made(), *broken(range(14))]
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +68,20 @@ def test_the_reports_are_the_same(verification: Verification, told: list[Told]) 
     assert structs.replace(report, engine="local") == expected
 
 
-def test_every_mutation_of_a_made_trace_is_rejected(verification: Verification) -> None:
-    judged = {(row.run, row.check): row.violations for row in verification.judge().collect()}
+@pytest.fixture(scope="module")
+def judged(verification: Verification) -> dict[tuple[str, str], int]:
+    """By run and check, the violations of what is not proven right."""
+    return {(row.run, row.check): row.violations for row in verification.judge().collect()}
+
+
+def test_every_planted_bug_is_caught(planted: list[Bug], judged: dict[tuple[str, str], int]) -> None:
+    """By a check that answers for it, unless what answers for it is none, and caught it there."""
+    for mutant, aside, (run, _) in planted:
+        caught = any(judged.get((run.run, check)) for check in mutant.expected)
+        assert caught or mutant.expected & aside, mutant.name
+
+
+def test_every_mutation_of_a_made_trace_is_rejected(judged: dict[tuple[str, str], int]) -> None:
     for stack, mutations in MUTATIONS.items():
         assert not any(run == f"made {stack} right" for run, _ in judged)
         for name, mutation in mutations.items():
