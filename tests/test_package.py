@@ -17,7 +17,6 @@ import pytest
 
 from reconvene import __version__
 
-pytestmark = pytest.mark.xdist_group("package")
 """What one process has built and installed the others would have to build and install again."""
 
 ROOT = Path(__file__).parent.parent

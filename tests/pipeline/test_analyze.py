@@ -31,8 +31,6 @@ from reconvene.sim.runner import run_scenario
 from reconvene.trace.reader import Trace, read_trace
 from reconvene.trace.writer import write_trace
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 

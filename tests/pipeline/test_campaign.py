@@ -23,8 +23,6 @@ from reconvene.trace.parquet import read_parquet_runs
 from reconvene.trace.reader import read_trace
 from reconvene.wire.messages import Frame
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 # Executors need not find the tests: what is planted travels to them.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 

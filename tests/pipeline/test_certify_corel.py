@@ -18,7 +18,7 @@ from reconvene.verify.history import History
 from reconvene.verify.precedes import Precedes
 from reconvene.verify.report import Tallies
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 Counts = dict[tuple[str, str], tuple[int, int]]
 """By run and check: cases, and suspects or violations."""

@@ -31,7 +31,7 @@ from reconvene.verify.history import History
 from reconvene.verify.ideal import random_run
 from reconvene.verify.report import Report
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 BROKEN, IDEAL = 60, 30
 CLOCKS = {"evs.1.1", "evs.2.3", "evs.2.4", "evs.5", "to.causal"}

@@ -20,7 +20,7 @@ from reconvene.verify.report import CheckResult
 from reconvene.verify.vs import IDS
 from reconvene.verify.vs.ideal import random_filtered_run
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 BROKEN, IDEAL, WORLDS = 160, 20, (0, 2, 3)
 CLOCKS = ("vs.L1", "vs.L2", "vs.C1")

@@ -15,8 +15,6 @@ import pytest
 from tests.pipeline.heart import QUICK
 from tests.pipeline.log_places import running
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__path__[0])
 PATIENCE_S = 500

@@ -14,8 +14,6 @@ from reconvene.demo.spark_worker import count_votes
 from reconvene.errors import Unavailable
 from reconvene.objects.tally import Addition
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def test_without_java_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")

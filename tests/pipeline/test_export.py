@@ -16,8 +16,6 @@ from reconvene.local import LocalCluster
 from reconvene.pipeline.export import export_log, hold
 from reconvene.pipeline.tally import follow_tally, tally_by_window
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SPARK_S = 300.0
 
 

@@ -16,8 +16,6 @@ from reconvene.trace.reader import check_row, check_run
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 FAMILIES = {"evs": ("evs.", "transis.", "to.", "live."), "corel": ("corel.", "evs.primary."), "filter": ("vs.",)}
 
 Rows = dict[str, dict[str, list[Row]]]

@@ -17,8 +17,6 @@ from reconvene.trace.parquet_form import event_files
 from reconvene.trace.reader import read_trace
 from reconvene.trace.writer import write_trace
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 GOOD = Path(__file__).parent.parent / "golden" / "good"
 REFUSED = Path(__file__).parent.parent / "golden" / "refused"
 NAMES = ("chain", "log-snapshots", "pair")

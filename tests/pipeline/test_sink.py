@@ -22,8 +22,6 @@ from tests.pipeline.test_sink_writers import BUSY_S, end, texts
 
 from reconvene.local import LocalCluster
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SPARK_S = 300.0
 """What takes a few seconds may take so long on a machine that others keep busy."""
 

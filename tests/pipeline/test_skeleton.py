@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline.told import broken, golden, tell
 
@@ -10,8 +9,6 @@ from reconvene.pipeline.verify.skeleton import EXACT, skeletons
 from reconvene.verify.engine import verify
 from reconvene.verify.evs.safe import accountable
 from reconvene.verify.history import History
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_configurations_tell_the_same_without_the_messages(spark: SparkSession) -> None:

@@ -35,8 +35,6 @@ from reconvene.trace.reader import Trace, read_rows, read_run, read_trace
 from reconvene.trace.writer import write_trace
 from reconvene.verify.history import History
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 GOLDEN = Path(__file__).parent.parent / "golden"
 TORN = ("torn-last-line", "no-newline-at-the-end")
 """Of the same run as `pair`."""

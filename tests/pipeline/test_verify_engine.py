@@ -18,8 +18,6 @@ from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 from reconvene.verify.report import WITNESSES
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 UNPROVEN = "not proven right"
 GRAPHS = {"evs.1.1", "evs.2.3", "evs.2.4", "evs.6.1", "evs.6.2", "vs.L1", "vs.L2"}
 """Proven by clocks, among other things: those of traces that are made by hand prove nothing."""

@@ -15,8 +15,6 @@ from tests.verify.test_verify_command import run
 
 from reconvene.pipeline import session
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.fixture
 def in_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
