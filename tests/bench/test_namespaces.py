@@ -168,10 +168,15 @@ def test_an_exception_leaves_nothing() -> None:
 
 
 LEFT = """
-import sys, time
+import time
+from pathlib import Path
+from subprocess import DEVNULL
 from reconvene.bench.namespaces import Namespaces
 network = Namespaces(1).__enter__()
-print(network.names[0], network.run(0, ["sleep", "600"]).pid, flush=True)
+inside = network.run(0, ["sleep", "600"], stdout=DEVNULL).pid
+while Path(f"/proc/{inside}/comm").read_text() != "sleep\\n":
+    time.sleep(0.01)  # it is still on its way there, and has not said yet that it dies with us
+print(network.names[0], inside, flush=True)
 time.sleep(600)
 """
 
