@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["JUDGED", "JUDGED_ROWS", "judge_excerpts", "judge_runs", "violations_of"]
 
 JUDGED_ROWS = 1_000_000
-"""A run of more rows is judged by an excerpt. The local engine needs about 500 bytes a row."""
+"""A run of more rows is judged by an excerpt. The local engine needs 500 to 1,000 bytes a row."""
 
 JUDGED = T.StructType([
     T.StructField("run", T.StringType(), False),
