@@ -28,6 +28,7 @@ class Layer:
 
 LAYERS = (
     Layer("words", ("ids", "errors", "units", "quorum"), uses=(), pure=True),
+    Layer("world", ("world",), uses=()),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
     Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire")),
     Layer(
@@ -71,12 +72,14 @@ LAYERS = (
         ("runtime.*",),
         uses=(
             *("words", "wire", "seal", "interface", "site", "groups", "corel", "tables", "storage", "trace"),
-            "recorder",
+            *("recorder", "world"),
         ),
     ),
     # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.
-    Layer("client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "corel", "runtime")),
-    Layer("objects", ("objects.*",), uses=("words", "client")),
+    Layer(
+        "client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "corel", "runtime", "world")
+    ),
+    Layer("objects", ("objects.*",), uses=("words", "world", "client")),
     # Clusters of real processes on this machine.
     Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client")),
     Layer("public", ("", "blocking"), uses=("words", "runtime", "client")),

@@ -30,6 +30,7 @@ from reconvene.wire.clients import (
 )
 from reconvene.wire.handshake import NONCE_BYTES, client_proof, is_proof, session_seals, site_proof, transcript
 from reconvene.wire.records import SEAL_BYTES, RecordReader, RecordSeal, frame
+from reconvene.world import world
 
 __all__ = ["ERRORS", "HEARTBEAT_S", "Channel", "open_channel"]
 
@@ -98,7 +99,7 @@ class Channel(asyncio.Protocol):
         self._reader = RecordReader(HANDSHAKE_BYTES)
         self._seal: RecordSeal | None = None
         self._opener: RecordSeal | None = None
-        self._hello = Hello(MAJOR, MINOR, "" if key is None else key.name, os.urandom(NONCE_BYTES))
+        self._hello = Hello(MAJOR, MINOR, "" if key is None else key.name, world().random_bytes(NONCE_BYTES))
         self._said = b""
         self._proven = False
         self._done: asyncio.Future[None] = self._loop.create_future()

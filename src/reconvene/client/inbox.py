@@ -39,7 +39,7 @@ class Inboxes:
         self.limit_messages = limit_messages
         self.bytes = 0
         self.messages = 0
-        self.all: set[Inbox] = set()
+        self.all: dict[Inbox, None] = {}
 
     def cut_fullest(self) -> None:
         fullest = max(self.all, key=lambda inbox: (inbox.bytes / self.limit_bytes, inbox.messages))
@@ -68,7 +68,7 @@ class Inbox:
         self._waiter: asyncio.Future[None] | None = None
         self._ended = False
         self._error: ReconveneError | None = None
-        inboxes.all.add(self)
+        inboxes.all[self] = None
 
     def put(self, event: Waiting) -> None:
         if self._ended:
@@ -131,7 +131,7 @@ class Inbox:
             return
         self._ended = True
         self._error = error
-        self._all.all.discard(self)
+        self._all.all.pop(self, None)
         # It is the reader's own from here on: a group that is over is not in the way of others.
         self._all.bytes -= self.bytes
         self._all.messages -= self.messages

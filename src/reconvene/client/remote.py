@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -41,6 +40,7 @@ from reconvene.wire.clients import (
     Told,
     Viewed,
 )
+from reconvene.world import world
 
 __all__ = ["RemoteLink"]
 
@@ -72,7 +72,8 @@ class RemoteLink:
         self._loop = asyncio.get_running_loop()
         self.requests = Requests()
         self.channel: Channel | None = None
-        self._places: set[Place] = set()
+        self._places: dict[Place, None] = {}
+        """In the order of their joins, in which they are joined again."""
         self._numbered: dict[int, Place] = {}
         self._given_up: set[str] = set()
         """Groups whose join was given up before the site answered it: they are left first."""
@@ -152,7 +153,7 @@ class RemoteLink:
             place.membership = 0
             place.begun = False
             if place.leaving:
-                self._places.discard(place)
+                self._places.pop(place, None)
                 place.inbox.end(None)
         self.requests.lose_all(reason)
         self.log.lose()
@@ -248,7 +249,7 @@ class RemoteLink:
                 case Left(membership=membership, reason=reason):
                     place = self._numbered.pop(membership, None)
                     if place is not None:
-                        self._places.discard(place)
+                        self._places.pop(place, None)
                         place.over(reason)
                 case Joined():
                     self._joined(struct)
@@ -310,7 +311,7 @@ class RemoteLink:
         while place.group in self._given_up:
             await self.wait_for_news(until)
             channel = await self.connected()
-        self._places.add(place)
+        self._places[place] = None
         await self._answer(self._ask_to_join(channel, place), Unavailable)
 
     def _ask_to_join(self, channel: Channel, place: Place) -> "asyncio.Future[None]":
@@ -323,7 +324,7 @@ class RemoteLink:
         """A join that fails, the first or a later one, ends the place; a lost connection is tried again."""
         error = None if asked.cancelled() else asked.exception()
         if error is not None and self.channel is not None and place in self._places:
-            self._places.discard(place)
+            self._places.pop(place, None)
             place.inbox.end(Unavailable(f"group {place.group!r}: {error}"))
 
     async def leave(self, place: Place) -> None:
@@ -337,7 +338,7 @@ class RemoteLink:
     def abandon(self, place: Place) -> None:
         if place in self._places and not place.membership and self.channel is not None:
             self._given_up.add(place.group)
-        self._places.discard(place)
+        self._places.pop(place, None)
         membership, place.membership, place.begun = place.membership, 0, False
         if self.channel is not None and self._numbered.pop(membership, None) is not None:
             self.channel.send(Leave(self.requests.number(), membership))
@@ -432,7 +433,7 @@ class RemoteLink:
 def _pauses() -> Iterator[float]:
     pause, longest = _BACK_OFF_S
     while True:
-        yield pause * random.uniform(0.5, 1.5)
+        yield pause * world().uniform(0.5, 1.5)
         pause = min(2 * pause, longest)
 
 

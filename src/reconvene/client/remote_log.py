@@ -1,7 +1,6 @@
 """The log of a site over a socket: what was not acknowledged is tried again, here or at another site."""
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from reconvene.corel.batch import Kind
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.wire import client_log as wire
 from reconvene.wire.clients import LOG_MINOR, STAGING_MINOR
+from reconvene.world import world
 
 __all__ = ["Connected", "RemoteLog"]
 
@@ -45,7 +45,7 @@ class RemoteLog:
     def __init__(self, link: Connected) -> None:
         self._link = link
         self._loop = asyncio.get_running_loop()
-        self.session: bytes | None = os.urandom(_SESSION_BYTES)
+        self.session: bytes | None = world().random_bytes(_SESSION_BYTES)
         self._waiting: deque[Flight] = deque()
         """For a connection, or for room in the window."""
         self._flying: dict[int, Flight] = {}

@@ -9,7 +9,6 @@ import heapq
 import logging
 from collections.abc import Callable
 from itertools import count
-from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -18,6 +17,7 @@ from reconvene.client.log_link import LogLink
 from reconvene.client.state_machine import Failure, StateMachine, unwrap, wrap
 from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.wire.client_log import FETCH_MESSAGES
+from reconvene.world import world
 
 if TYPE_CHECKING:
     from reconvene.client.log import Log
@@ -26,7 +26,7 @@ __all__ = ["Runner"]
 
 _log = logging.getLogger("reconvene.client")
 
-_TURN_S = 0.005
+_TURN_NS = 5_000_000
 """How long entries are applied without a break: a site in this program must not stand still."""
 
 
@@ -144,7 +144,8 @@ class Runner:
     async def _apply(self, batch: EntryBatch) -> bool:
         """False: the machine has stopped."""
         apply: Callable[..., None] = self.machine.apply
-        until = monotonic() + _TURN_S
+        now = world().monotonic_ns
+        until = now() + _TURN_NS
         self._amid = batch.commit is not None
         for entry in batch.entries():
             try:
@@ -155,10 +156,10 @@ class Runner:
             self._position = batch.passed(entry.position + 1)
             self._applied(entry.author, entry.counter)
             self._unsaved += 1
-            if monotonic() > until:
+            if now() > until:
                 self._tell()
                 await asyncio.sleep(0)
-                until = monotonic() + _TURN_S
+                until = now() + _TURN_NS
         self._position = batch.next
         self._amid = batch.more
         self._applied(batch.author, batch.first + len(batch) - 1)

@@ -12,7 +12,6 @@ prices.
         price = await prices.get("coffee", optimistic=True) # with what is accepted here and not ordered yet
 """
 
-from secrets import token_bytes
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -21,6 +20,7 @@ import msgspec
 from reconvene.client.log import Log
 from reconvene.client.log_entries import Entry
 from reconvene.client.state_machine import StateMachine
+from reconvene.world import world
 
 __all__ = ["MapState", "ReplicatedMap"]
 
@@ -108,7 +108,7 @@ class ReplicatedMap:
 
     async def add(self, key: str, value: Any) -> bool:
         """Sets it only if there is no such key. Of all who try, in all components, one wins: True for that one."""
-        ask = token_bytes(8)
+        ask = world().random_bytes(8)
         await self._change(Change(self.state.name, key, value, ask=ask), ordered=True)
         return self.state.won.get(ask, False)
 

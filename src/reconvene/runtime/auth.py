@@ -5,7 +5,6 @@ client key where keys are configured, for a certificate where TLS has a client a
 either it opens on loopback only, and lets in with the role append. Only an admin key makes an admin over TCP.
 """
 
-import os
 import ssl
 from enum import IntEnum
 
@@ -23,6 +22,7 @@ from reconvene.wire.handshake import (
     transcript,
 )
 from reconvene.wire.records import RecordSeal
+from reconvene.world import world
 
 __all__ = ["Admission", "Door", "Role", "server_tls", "tcp_door", "unix_door"]
 
@@ -125,7 +125,7 @@ class Admission:
             raise Rejected(f"site {self._site} asks for a client key, and the client shows none")
         # Who names an unknown key is challenged like anyone else, so that names can't be found out by trying.
         self._key = keys.get(hello.name)
-        challenge = Challenge(MAJOR, MINOR, self._cluster, self._site, os.urandom(NONCE_BYTES))
+        challenge = Challenge(MAJOR, MINOR, self._cluster, self._site, world().random_bytes(NONCE_BYTES))
         self._said = transcript(hello, challenge, self._door.tls is not None)
         return challenge
 
@@ -134,7 +134,7 @@ class Admission:
         if not self._said or self.role is not None:
             raise Rejected("a proof that was not asked for")
         key = self._key
-        expected = client_proof(os.urandom(32) if key is None else key.key, self._said)
+        expected = client_proof(world().random_bytes(32) if key is None else key.key, self._said)
         if not is_proof(proof.proof, expected) or key is None:
             raise Rejected(f"client key {self.name!r} is unknown to site {self._site}, or differs there")
         self.role = Role[key.role.upper()]

@@ -72,7 +72,8 @@ class Premises:
     log: logging.Logger
     stop: Callable[[], None]
     """Asks the site to end."""
-    connections: set["Connection"] = field(default_factory=set)
+    connections: dict["Connection", None] = field(default_factory=dict)
+    """In the order of their arrival."""
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("clients", "clients_refused", "clients_cut_off"), 0)
     )
@@ -128,7 +129,7 @@ class Connection(asyncio.Protocol):
         if premises.here(self.door) >= limit:
             self._refuse(Unavailable(f"site {premises.config.name} has {limit} clients, its limit"))
             return
-        premises.connections.add(self)
+        premises.connections[self] = None
         self._timer = self._loop.call_later(premises.config.clients.handshake_ns / 1e9, self._handshake_late)
 
     def data_received(self, data: bytes) -> None:
@@ -416,7 +417,7 @@ class Connection(asyncio.Protocol):
         if self._closed:
             return
         self._closed = True
-        self._premises.connections.discard(self)
+        self._premises.connections.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         if self._pump is not None:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
-from time import monotonic_ns, time_ns
 
 from reconvene.core.effects import Persist
 from reconvene.core.groups.events import Process
@@ -23,16 +22,16 @@ from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.config import Config
 from reconvene.runtime.history import History
-from reconvene.runtime.keeper import Keeper
+from reconvene.runtime.lmdb_disk import LmdbDisk
 from reconvene.runtime.log_service import LogService
 from reconvene.runtime.log_start import first_ops, load_replica, tables_for
 from reconvene.runtime.log_status import Authors
 from reconvene.runtime.logs import event
-from reconvene.runtime.ports import Receiver, Transport
+from reconvene.runtime.ports import Disk, Keeping, Receiver, Store, Transport
 from reconvene.runtime.site_notes import SiteNotes
 from reconvene.runtime.site_trace import SiteTrace
-from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.storage.tables import Put, Tables
+from reconvene.world import world
 
 __all__ = ["SiteEngine"]
 
@@ -47,26 +46,29 @@ _RESERVE_BYTES = 256 << 20
 
 
 class SiteEngine:
-    def __init__(self, config: Config, transport: Transport, log: logging.Logger) -> None:
+    def __init__(self, config: Config, transport: Transport, log: logging.Logger, disk: Disk | None = None) -> None:
         self.config = config
         self.names = config.names
         self.ordinal = config.ordinal
         self.incarnation = 0
         self._transport = transport
+        self._disk: Disk = LmdbDisk() if disk is None else disk
         self._log = log
+        self._world = world()
+        self._now = self._world.monotonic_ns
         self._receivers: dict[Process, Receiver] = {}
         self._roomless: list[asyncio.Future[None]] = []
         self._stopping = False
         self._due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
-        self._started_at = monotonic_ns()
-        self._wall_offset_ns = time_ns() - monotonic_ns()
+        self._started_at = self._now()
+        self._wall_offset_ns = self._world.time_ns() - self._now()
         self._notes = SiteNotes(log, config.names)
         self._blocked: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
         self._loop: asyncio.AbstractEventLoop
-        self._store: LmdbStore
-        self._keeper: Keeper
+        self._store: Store
+        self._keeper: Keeping
         self._site: Site
         self._groups: Groups
         self._stack: Stack
@@ -84,13 +86,13 @@ class SiteEngine:
         """Boots the site: a new incarnation is synced before anyone hears of it."""
         self._loop = asyncio.get_running_loop()
         config = self.config
-        self._store = LmdbStore(config.dir / "store", config.log.max_bytes + _RESERVE_BYTES)
+        self._store = self._disk.open(config.dir / "store", config.log.max_bytes + _RESERVE_BYTES)
         try:
-            self._boot(monotonic_ns())
+            self._boot(self._now())
         except BaseException:
             self._store.close()
             raise
-        self._keeper = Keeper(self._store, self._synced, self._disk_failed, self._logged)
+        self._keeper = self._disk.keeper(self._store, self._synced, self._disk_failed, self._logged)
         event(self._log, logging.INFO, "site starts", site=config.name, incarnation=self.incarnation)
         if config.faults.blocked:
             ordinals = frozenset(self.names.index(name) for name in config.faults.blocked)
@@ -145,7 +147,7 @@ class SiteEngine:
         give_up_at = self._loop.time() + _DRAIN_S
         while not self._drained() and self._loop.time() < give_up_at:
             await asyncio.sleep(0.01)
-        self._groups.leave_cluster(monotonic_ns())
+        self._groups.leave_cluster(self._now())
         for _ in range(_FAREWELLS):
             self._turn()
             await asyncio.sleep(_FAREWELL_GAP_S)
@@ -156,7 +158,7 @@ class SiteEngine:
         await self._keeper.close()
         if self._trace is not None:
             settled = self._replica.settled and self._keeper.trouble is None
-            self._trace.close(monotonic_ns() + self._wall_offset_ns, left=settled)
+            self._trace.close(self._now() + self._wall_offset_ns, left=settled)
         self._service.close()
         self._store.close()
         event(self._log, logging.INFO, "site has left", site=self.config.name)
@@ -173,14 +175,14 @@ class SiteEngine:
     # -- turns
 
     def _receive(self, datagrams: list[bytes]) -> None:
-        now = monotonic_ns()
+        now = self._now()
         receive = self._groups.receive
         for data in datagrams:
             receive(data, now)
         self._turn()
 
     def _synced(self, tokens: list[int]) -> None:
-        now = monotonic_ns()
+        now = self._now()
         for token in tokens:
             self._groups.synced(token, now)
         self._notes.disk_takes()
@@ -219,9 +221,9 @@ class SiteEngine:
     def _turn(self) -> None:
         self._due = False
         self._notes.counts["turns"] += 1
-        now = monotonic_ns()
+        now = self._now()
         self._service.before_turn()
-        turn = self._stack.flush(now, time_ns())
+        turn = self._stack.flush(now, self._world.time_ns())
         effects, log = turn.site, turn.log
         if effects.events:
             self._notes.events(effects.events)
@@ -258,7 +260,7 @@ class SiteEngine:
 
     def _fire(self) -> None:
         self._timer = None
-        now = monotonic_ns()
+        now = self._now()
         if self._stack.deadline() <= now:
             self._groups.tick(now)
             self._turn()
@@ -298,7 +300,7 @@ class SiteEngine:
 
     def _close(self, process: Process) -> None:
         if self._receivers.pop(process, None) is not None:
-            self._groups.close(process, monotonic_ns())
+            self._groups.close(process, self._now())
             self._wake()
 
     def _let_in(self) -> None:
@@ -347,7 +349,7 @@ class SiteEngine:
             "configuration": site.configuration,
             "members": [self.names[member] for member in site.members],
             "sites": list(self.names),
-            "uptime_s": (monotonic_ns() - self._started_at) / 1e9,
+            "uptime_s": (self._now() - self._started_at) / 1e9,
             "processes": len(self._receivers),
             "groups": [
                 {"name": group.name, "members": group.members, "primary": group.primary}
@@ -402,12 +404,12 @@ class ProcessAccess:
     def join(self, group: str, primary: bool) -> int:
         engine = self._engine
         engine._refuse_if_stopping()
-        membership = engine._groups.join(self.process, group, primary, monotonic_ns())
+        membership = engine._groups.join(self.process, group, primary, engine._now())
         engine._wake()
         return membership
 
     def leave(self, membership: int) -> None:
-        self._engine._groups.leave(membership, monotonic_ns())
+        self._engine._groups.leave(membership, self._engine._now())
         self._engine._wake()
 
     def send(
@@ -416,7 +418,7 @@ class ProcessAccess:
         engine = self._engine
         if engine._stopping:
             engine._refuse_if_stopping()
-        taken = engine._groups.send(membership, service, payloads, to, monotonic_ns())
+        taken = engine._groups.send(membership, service, payloads, to, engine._now())
         if taken and not engine._due:
             engine._wake()
         return taken

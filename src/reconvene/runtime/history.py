@@ -3,9 +3,10 @@
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
-from time import time_ns
 
 from msgspec import Struct
+
+from reconvene.world import world
 
 __all__ = ["KEPT", "History", "Stay"]
 
@@ -55,4 +56,4 @@ class History:
 
     def _note(self, number: str, members: tuple[str, ...], forming: bool) -> None:
         n = self._stays[-1].n + 1 if self._stays else 1
-        self._stays.append(Stay(n, time_ns() // 1_000_000, number, members, forming))
+        self._stays.append(Stay(n, world().time_ns() // 1_000_000, number, members, forming))

@@ -1,21 +1,21 @@
 """What one client asks, taken a little at a time.
 
 Promised: requests in order, each record opened and decoded once it is its turn; however much a client asks at once,
-the rest of the site has its turn after `TURN_S`, and while something waits here the client is not read.
+the rest of the site has its turn after `TURN_NS`, and while something waits here the client is not read.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from time import monotonic
 
 from reconvene.errors import ReconveneError
 from reconvene.wire.clients import HANDSHAKE_BYTES, ToSite, decode_from_client
 from reconvene.wire.records import RecordReader, RecordSeal
+from reconvene.world import world
 
-__all__ = ["TURN_S", "Intake"]
+__all__ = ["TURN_NS", "Intake"]
 
-TURN_S = 0.005
+TURN_NS = 5_000_000
 """How long one client's requests are carried out without a break: far less than what a site may stand still for."""
 
 
@@ -33,6 +33,7 @@ class Intake:
         self._receive = receive
         self._refuse = refuse
         self._loop = asyncio.get_running_loop()
+        self._now = world().monotonic_ns
         self._records: deque[bytes] = deque()
         self._requests: deque[ToSite] = deque()
         self._paused = False
@@ -58,11 +59,11 @@ class Intake:
         self._requests.clear()
 
     def _work(self) -> None:
-        until = monotonic() + TURN_S
+        until = self._now() + TURN_NS
         try:
             while self._requests or self._open_record():
                 self._receive(self._requests.popleft())
-                if (self._requests or self._records) and monotonic() > until:
+                if (self._requests or self._records) and self._now() > until:
                     self._pause()
                     return
         except ReconveneError as error:

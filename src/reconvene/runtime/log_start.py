@@ -1,7 +1,5 @@
 """From a site's configuration and storage to its replica of the log."""
 
-import os
-
 from reconvene.corel.check import check
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.load import create, exists
@@ -12,6 +10,7 @@ from reconvene.errors import Malformed, Unavailable
 from reconvene.runtime.config import Config
 from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Op, Reader, Tables
+from reconvene.world import world
 
 __all__ = ["IDENTITY_BYTES", "first_ops", "limits_of", "load_replica", "tables_for"]
 
@@ -47,7 +46,7 @@ def first_ops(config: Config, tables: Reader) -> list[Op]:
     """What is to be synced before the log's first start here; nothing at a later one."""
     if exists(tables):
         return []
-    return create(os.urandom(IDENTITY_BYTES), ReplicaSet.first(config.replicas, config.log.quorum))
+    return create(world().random_bytes(IDENTITY_BYTES), ReplicaSet.first(config.replicas, config.log.quorum))
 
 
 def load_replica(config: Config, tables: Tables, incarnation: int, frame_bytes: int) -> Replica:

@@ -4,15 +4,18 @@ The engine has turns; a transport brings it datagrams and carries them away; a s
 the site's processes, in this program or behind a socket. Each part is given these interfaces and no more.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
+from reconvene.core.effects import Persist
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.ids import Service
 from reconvene.runtime.history import History
 from reconvene.runtime.log_port import LogPort
+from reconvene.storage.tables import Op, Tables
 
-__all__ = ["Access", "Engine", "Receiver", "Transport"]
+__all__ = ["Access", "Disk", "Engine", "Keeping", "Receiver", "Store", "Transport"]
 
 
 class Transport(Protocol):
@@ -36,6 +39,50 @@ class Transport(Protocol):
         """By name: datagrams and bytes sent and received, and each reason for which one was dropped."""
 
     def close(self) -> None: ...
+
+
+class Store(Tables, Protocol):
+    """A site's stable storage: its own values under names, the log's under keys that no name begins like."""
+
+    @property
+    def used_bytes(self) -> int:
+        """What the values take; what was deleted does not count."""
+
+    def get(self, key: bytes | str) -> bytes | None: ...
+
+    def put(self, values: Mapping[str, bytes]) -> None:
+        """As `write`, under names."""
+
+
+class Keeping(Protocol):
+    """Writes what turns want kept, beside the loop: see runtime.keeper."""
+
+    trouble: str | None
+    """Why the last write failed, until one succeeds."""
+
+    def persist(self, writes: list[Persist]) -> None: ...
+
+    def write(self, token: int, ops: Sequence[Op], writes: Sequence[Persist] = ()) -> None:
+        """The log's operations, and with them, in the same transaction, what the site wants persisted."""
+
+    async def close(self) -> None:
+        """What was handed over is still written; nothing is called any more."""
+
+
+class Disk(Protocol):
+    """Where a site keeps its store: a real disk, or a simulated one."""
+
+    def open(self, path: Path, max_bytes: int) -> Store:
+        """Raises Unavailable where it can't be used, Malformed where it is damaged."""
+
+    def keeper(
+        self,
+        store: Store,
+        synced: Callable[[list[int]], None],
+        failed: Callable[[str], None],
+        logged: Callable[[list[int]], None],
+    ) -> Keeping:
+        """Made on the loop, and calls back on it: see runtime.keeper."""
 
 
 class Receiver(Protocol):
