@@ -3,11 +3,12 @@
 ReconveneError
 ├─ Malformed          outside data: counted, dropped or refused, never fatal
 ├─ Rejected           definite: nothing happened
+│  └─ InvalidArgument  and nothing was sent: no request can have this value (also a ValueError)
 ├─ OutcomeUnknown     indefinite: it may yet happen
 └─ Unavailable        not now: disk full, shutting down, limit reached
 """
 
-__all__ = ["Malformed", "OutcomeUnknown", "ReconveneError", "Rejected", "Unavailable"]
+__all__ = ["InvalidArgument", "Malformed", "OutcomeUnknown", "ReconveneError", "Rejected", "Unavailable"]
 
 
 class ReconveneError(Exception):
@@ -23,6 +24,10 @@ class Malformed(ReconveneError):
 
 class Rejected(ReconveneError):
     """The request was refused; nothing happened."""
+
+
+class InvalidArgument(Rejected, ValueError):
+    """An argument has a value that no request can have: nothing was sent."""
 
 
 class OutcomeUnknown(ReconveneError):

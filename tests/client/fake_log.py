@@ -150,8 +150,8 @@ class FakeLog:
             self.tell(Color.RED, self.waiting[-1:])
         parts = [AppendedPart(taken, "", 0, False)] if taken else []
         if rest:
-            parts.append(AppendedPart(len(rest), self.name, first + taken, True))
-        return Appended(1, tuple(parts))
+            parts.append(AppendedPart(len(rest), self.name, first + taken, True, incarnation=1))
+        return Appended(tuple(parts))
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
         found = [(number, at) for (name, number), at in self.shared.taken.items() if name == session]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from reconvene import Color, Entry, Log, OutcomeUnknown, Rejected, Truncated, Un
 from reconvene.client.log_entries import EntryBatch, Positions, heading_of
 from reconvene.client.remote_log import RemoteLog
 from reconvene.runtime import client_log
-from reconvene.runtime.config import Clients
+from reconvene.runtime.config import Clients, Limits
 from reconvene.runtime.keys import add_client_key
 from reconvene.runtime.log_port import LogPort
 from reconvene.wire import client_log as wire
@@ -42,11 +43,13 @@ class Place:
 
 
 @asynccontextmanager
-async def place(fake: FakeLog | None = None, clients: Clients | None = None) -> AsyncIterator[Place]:
+async def place(
+    fake: FakeLog | None = None, clients: Clients | None = None, limits: Limits | None = None
+) -> AsyncIterator[Place]:
     engine = FakeEngine()
     made = FakeLog() if fake is None else fake
     engine.log = made
-    async with serving(engine=engine, name=made.name, clients=clients) as serves:
+    async with serving(engine=engine, name=made.name, clients=clients, limits=limits) as serves:
         yield Place(serves, made)
 
 
@@ -235,13 +238,55 @@ def test_a_session_of_the_programs_own() -> None:
             await log.append(b"1", session=b"till 7", number=1)
             await log.append_many([b"2", b"3"], session=b"till 7", number=2)
             again = await log.append_many([b"2", b"3", b"4"], session=b"till 7", number=2)
-            assert (again.again, again.ids) == (2, ["", "", "a:1:4"])
+            assert (again.again, again.ids) == (2, [None, None, "a:1:4"])
             assert here.fake.appends[-1] == (3, b"till 7", 2)
             assert [entry.data for entry in await log.read()] == [b"1", b"2", b"3", b"4"]
             assert (await again.ordered())[-1] == 3
-            for session, number in ((b"", 1), (b"x" * 65, 1), ("text", 1), (b"x", 0), (b"x", None)):
+            for session, number in ((b"", 1), (b"x" * 65, 1), (b"x", 0), (None, 1), (None, 0), (b"x", 1 << 62)):
+                with pytest.raises(Rejected, match=r"session|number") as refused:
+                    await log.append(b"x", session=session, number=number)
+                assert isinstance(refused.value, ValueError)
                 with pytest.raises(Rejected, match=r"session|number"):
-                    await log.append(b"x", session=session, number=number)  # type: ignore[arg-type]
+                    await log.append_many([b"x"], session=session, number=number)
+            wrong: Any
+            for wrong in (("text", 1), (b"x", None), (b"x", "1"), (b"x", True)):
+                with pytest.raises(TypeError, match=r"session|number"):
+                    await log.append(b"x", session=wrong[0], number=wrong[1])
+            assert here.fake.appends[-1] == (3, b"till 7", 2), "nothing was sent"
+
+    asyncio.run(scenario())
+
+
+def test_messages_that_are_too_large_leave_no_gaps_in_the_session() -> None:
+    async def scenario() -> None:
+        async with place(limits=Limits(message_bytes=8 << 10)) as here, reconvene.connect(here.serves.unix) as site:
+            messages = [bytes(5_000) if at % 2 else b"%d" % at for at in range(200)]
+            outcomes = await asyncio.gather(*map(site.log.append, messages), return_exceptions=True)
+            assert [isinstance(outcome, Rejected) for outcome in outcomes] == [False, True] * 100
+            assert "at most 4096" in str(outcomes[1])
+            numbers = [number for _, _, number in here.fake.appends]
+            assert numbers == list(range(1, 101))
+
+    asyncio.run(scenario())
+
+
+def test_a_session_with_many_refusals_is_followed_by_another() -> None:
+    """Each refusal may leave a gap in its numbers, and the log remembers a limited number of them."""
+
+    async def scenario() -> None:
+        async with connected() as (log, here):
+            for _ in range(100):
+                here.fake.trouble = "the disk is full"
+                with pytest.raises(Unavailable):
+                    await log.append(b"refused")
+                here.fake.trouble = None
+                await log.append(b"taken")
+            gaps: dict[bytes | None, int] = {}
+            for _, session, _ in here.fake.appends:
+                gaps[session] = gaps.get(session, 0) + 1
+            assert len(gaps) == 7
+            assert max(gaps.values()) <= 16
+            assert len(await log.read()) == 100
 
     asyncio.run(scenario())
 

@@ -8,6 +8,7 @@ from tests.corel.world import MS, SECOND, World
 from reconvene.corel.batch import Heading, Kind, Source, encode_batch
 from reconvene.corel.layout import SESSIONS
 from reconvene.corel.limits import LogLimits
+from reconvene.corel.ranges import Ranges, has, include, length_with
 from reconvene.corel.retries import MOST_RUNS, Part, Positions
 from reconvene.corel.sessions import MOST_RANGES, Sessions, check_session
 from reconvene.errors import Malformed, Rejected
@@ -53,13 +54,46 @@ def test_the_session_that_was_silent_for_longest_is_forgotten() -> None:
     assert [key for key, _ in tables.scan(SESSIONS, b"\xff")] == [SESSIONS + b"c", SESSIONS + b"d"]
 
 
-def test_gaps_are_bounded_and_the_lowest_numbers_stay_known() -> None:
+def test_the_order_forgets_no_number_that_was_taken() -> None:
+    """Each of several replicas may have taken as many gaps as it could remember, without hearing of the others'."""
     sessions = Sessions(SESSIONS, 2)
-    for place in range(MOST_RANGES + 10):
-        sessions.take(*batch(Source(b"s", 3 * place, 0, 1)), place)
-    assert sessions.has(b"s", 0)
-    assert not sessions.has(b"s", 3)
-    assert sessions.has(b"s", 3 * (MOST_RANGES + 9))
+    for place in range(3 * MOST_RANGES):
+        assert sessions.take(*batch(Source(b"s", 3 * place, 0, 1)), place) == ()
+    for place in range(3 * MOST_RANGES):
+        assert sessions.take(*batch(Source(b"s", 3 * place, 0, 1)), 1_000 + place) == (0,)
+    again = Sessions(SESSIONS, 2)
+    again.restore(sessions.rows())
+    assert list(again.rows()) == list(sessions.rows())
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 6)), max_size=40),
+    st.tuples(st.integers(0, 60), st.integers(1, 6)),
+)
+def test_ranges_are_a_set_of_numbers(runs: list[tuple[int, int]], more: tuple[int, int]) -> None:
+    ranges: Ranges = []
+    seen: set[int] = set()
+    for number, count in runs:
+        before = include(ranges, number, number + count - 1)
+        there = {found for first, last in before for found in range(first, last + 1)}
+        assert there == seen & set(range(number, number + count))
+        seen.update(range(number, number + count))
+        assert ranges == as_ranges(seen)
+    assert all(has(ranges, number) == (number in seen) for number in range(70))
+    number, count = more
+    assert length_with(ranges, number, number + count - 1) == len(
+        as_ranges(seen | set(range(number, number + count)))
+    )
+
+
+def as_ranges(numbers: set[int]) -> Ranges:
+    found: Ranges = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found
 
 
 def test_sources_that_make_no_sense_are_none() -> None:
@@ -101,11 +135,14 @@ def test_a_retry_is_taken_once_before_and_after_it_is_green() -> None:
     assert taken.new
     assert (taken.number, taken.count, taken.author, taken.first) == (1, 2, 0, 1)
     again = once(world, "a", 1, b"x", b"y", b"z")
-    assert again == [Part(1, 2, 0, 1), Part(3, 1, 0, 3, new=True)]
+    assert again == [Part(1, 2, 0, 1, incarnation=1), Part(3, 1, 0, 3, new=True, incarnation=1)]
     world.run(SECOND)
     for name in "abc":
         assert world.texts(name) == [b"x", b"y", b"z"]
-        assert once(world, name, 2, b"y", b"z") == [Part(2, 1, position=1), Part(3, 1, position=2)]
+        assert once(world, name, 2, b"y", b"z") == [
+            Part(2, 1, 0, 2, position=1, incarnation=1),
+            Part(3, 1, 0, 3, position=2, incarnation=1),
+        ]
     world.run(SECOND)
     world.agree("abc")
 
@@ -119,16 +156,18 @@ def test_a_retry_is_known_after_a_restart_and_a_recovery() -> None:
     world.run(100 * MS)
     world.cluster.crash("a")
     world.cluster.restart("a")
-    assert once(world, "a", 1, b"x") == [Part(1, 1, 0, 1)]
+    assert once(world, "a", 1, b"x") == [Part(1, 1, 0, 1, incarnation=1)]
     world.cluster.partition(["ab", "c"])
     world.run(2 * SECOND)
     assert world.texts("b") == [b"x"]
     world.cluster.crash("b")
     world.cluster.restart("b")
-    assert once(world, "b", 1, b"x") == [Part(1, 1, position=0)], "also where the green batch was read again"
+    assert once(world, "b", 1, b"x") == [Part(1, 1, 0, 1, position=0, incarnation=1)], (
+        "also where the green batch was read again"
+    )
     world.cluster.heal()
     world.run(2 * SECOND)
-    assert once(world, "c", 1, b"x") == [Part(1, 1, position=0)]
+    assert once(world, "c", 1, b"x") == [Part(1, 1, 0, 1, position=0, incarnation=1)]
     world.agree("abc")
 
 
@@ -168,6 +207,152 @@ def test_an_append_is_taken_whole_or_not_at_all() -> None:
     with pytest.raises(Exception, match="wait to be ordered"):
         once(world, "a", 1, b"w", b"x", b"y", b"z")
     assert [part.new for part in once(world, "a", 1, b"w", b"x", b"y")] == [True, False, True]
+
+
+def test_what_cannot_be_remembered_is_refused_and_nothing_is_taken_twice() -> None:
+    world = World("abc")
+    world.run(SECOND)
+    numbers = world.random.sample(range(1, 10_000), 150)
+    counting: list[bytes] = []
+    for number in numbers:
+        try:
+            (part,) = once(world, "a", number, b"%d" % number)
+        except Rejected:
+            assert len(counting) >= MOST_RANGES
+        else:
+            assert part.new
+            counting.append(b"%d" % number)
+        if world.random.random() < 0.1:
+            world.run(200 * MS)
+    for name in "abc":
+        world.run(SECOND)
+        for number in numbers:
+            if b"%d" % number in counting:
+                assert not once(world, name, number, b"%d" % number)[0].new
+    assert len(as_ranges(set(map(int, counting)))) == MOST_RANGES
+    world.run(SECOND)
+    assert sorted(world.texts("b")) == sorted(counting)
+    # Where a gap is filled, there is room for another one.
+    (_, low), (high, _), *_ = as_ranges(set(map(int, counting)))
+    once(world, "a", low + 1, *[b"x"] * (high - low - 1))
+    world.run(SECOND)
+    once(world, "b", 20_000, b"one more")
+    with pytest.raises(Rejected, match="gaps"):
+        once(world, "b", 30_000, b"one too many")
+    world.run(SECOND)
+    world.agree("abc")
+
+
+def test_gaps_that_replicas_took_apart_are_all_remembered() -> None:
+    world = World("abc")
+    world.run(SECOND)
+    world.cluster.partition(["a", "b", "c"])
+    world.run(2 * SECOND)
+    for start, name in enumerate("abc"):
+        for place in range(MOST_RANGES):
+            once(world, name, 10 * place + 3 * start, b"%d" % (10 * place + 3 * start))
+        with pytest.raises(Rejected, match="gaps"):
+            once(world, name, 9_999, b"too many")
+    world.cluster.heal()
+    world.run(3 * SECOND)
+    for name in "abc":
+        assert len(world.texts(name)) == 3 * MOST_RANGES
+        for place in range(MOST_RANGES):
+            for start in range(3):
+                number = 10 * place + 3 * start
+                assert not once(world, name, number, b"%d" % number)[0].new
+        with pytest.raises(Rejected, match="gaps"):
+            once(world, name, 9_999, b"still too many")
+        world.cluster.crash(name)
+        world.cluster.restart(name)
+        world.run(2 * SECOND)
+    assert once(world, "a", 1, b"1", b"2")[0].new, "a number that makes no further gap"
+    world.run(SECOND)
+    world.agree("abc")
+    world.verified()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_numbers_anywhere_count_once_or_are_refused(seed: int) -> None:
+    """Against an oracle that remembers everything: what was taken is in the log once, what was refused is not."""
+    world = World("abc", seed)
+    world.run(SECOND)
+    random, cluster = world.random, world.cluster
+    taken: set[int] = set()
+    refused: set[int] = set()
+    for _ in range(150):
+        if random.random() < 0.05:
+            cluster.partition(random.choice([["a", "bc"], ["ab", "c"], ["a", "b", "c"], ["abc"]]))
+            world.run(random.choice([20, 500, 2_000]) * MS)
+        number = random.randrange(500)
+        for name in random.sample("abc", 2):
+            try:
+                once(world, name, number, b"%d" % number)
+                taken.add(number)
+            except Rejected:
+                refused.add(number)
+    cluster.heal()
+    world.run(4 * SECOND)
+    for number in sorted(taken):
+        for name in "abc":
+            assert not once(world, name, number, b"%d" % number)[0].new
+    world.run(SECOND)
+    assert len(as_ranges(taken)) > MOST_RANGES, "together they took more than each of them would"
+    assert refused - taken
+    world.agree("abc")
+    assert sorted(map(int, world.texts("a"))) == sorted(taken)
+    assert {row for name in "abc" for row in world.log(name).home.taking.green.ranges(b"s")} == set(as_ranges(taken))
+
+
+def test_a_number_with_other_data_is_refused() -> None:
+    world = World("abc")
+    world.run(SECOND)
+    world.log("a").append_once([b"one", b"two"], b"s", 1)
+    with pytest.raises(Rejected, match=r"number 2 .*other data"):
+        world.log("a").append_once([b"one", b"2"], b"s", 1)  # in the same turn, in no batch yet
+    world.turn("a")
+    with pytest.raises(Rejected, match=r"number 2 .*other data"):
+        world.log("a").append_once([b"2", b"three"], b"s", 2)
+    assert [part.new for part in once(world, "a", 1, b"one", b"two")] == [False]
+    world.run(SECOND)
+    for name in "abc":
+        with pytest.raises(Rejected, match=r"b's', number 1 .*other data"):
+            once(world, name, 1, b"another")
+        assert [part.new for part in once(world, name, 1, b"one", b"two")] == [False]
+    world.cluster.partition(["a", "bc"])
+    world.run(2 * SECOND)
+    once(world, "a", 3, b"three")
+    world.run(100 * MS)
+    world.cluster.crash("a")
+    world.cluster.restart("a")
+    with pytest.raises(Rejected, match=r"number 3 .*other data"):
+        once(world, "a", 3, b"3")
+    world.cluster.partition(["ab", "c"])
+    world.run(2 * SECOND)
+    with pytest.raises(Rejected, match=r"number 3 .*other data"):
+        once(world, "b", 3, b"3")
+    world.cluster.heal()
+    world.run(2 * SECOND)
+    assert world.texts("c") == [b"one", b"two", b"three"]
+
+
+def test_what_is_told_of_a_retry() -> None:
+    """Its id, as long as the log holds it."""
+    world = World("abc")
+    world.run(SECOND)
+    once(world, "a", 1, b"x")
+    assert once(world, "a", 1, b"x") == [Part(1, 1, 0, 1, incarnation=1)]
+    world.run(SECOND)
+    world.cluster.crash("a")
+    world.cluster.restart("a")
+    world.run(SECOND)
+    assert once(world, "c", 1, b"x") == [Part(1, 1, 0, 1, position=0, incarnation=1)]
+    replica = world.log("c")
+    replica.truncate(1)
+    world.run(SECOND)
+    assert replica.queue.base.position == 1
+    (part,) = once(world, "c", 1, b"other: it cannot be told any more")
+    assert (part.new, part.author) == (False, None)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -36,7 +36,7 @@ def append(cluster: LocalCluster, site: str, messages: list[bytes], *, ordered: 
         receipts = client.log.append_many(messages)
         if ordered:
             receipts.ordered(BUSY_S)
-        return receipts.ids
+        return [known for known in receipts.ids if known is not None]
 
 
 def wait_green(cluster: LocalCluster, names: str, green: int) -> None:

@@ -220,7 +220,8 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
             await until(lambda: of(c).status()["primary"] == 0)
             await of(a).durable(of(a).append([b"other", b"once"], b"session", 6).parts[0].first)
             again = of(c).append([b"once"], b"session", 7).parts[0].first
-            await of(c).durable(again)
+            changed = of(c).append([b"not the same"], b"session", 6).parts[0].first
+            await of(c).durable(changed)
             await until(lambda: of(a).green == 2)
             for engine in engines[:2]:
                 engine._block(frozenset(), frozenset())
@@ -232,6 +233,8 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
             assert of(c).counted(void, 1) == [None]
             assert await of(c).origin(void) == 1
             assert await Places(of(c)).find("c", again, 1, 0, retried=True) == [(1, 1)]
+            with pytest.raises(Rejected, match="counts for nothing: another one with other data, at 0"):
+                await Places(of(c)).find("c", changed, 1, 0, retried=True)
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))

@@ -27,7 +27,7 @@ class _Taken:
 
     def __init__(self) -> None:
         self.site = ""
-        self.ids: list[str] = []
+        self.ids: list[str | None] = []
         self.positions: list[int] = []
         self.count = 0
         self.again = 0
@@ -121,7 +121,7 @@ async def _append_piece(
     timeout: float | None,
     quiet: bool,
 ) -> None:
-    receipts = await log.append_many(piece, session=session, number=number if session else 0, timeout=timeout)
+    receipts = await log.append_many(piece, session=session, number=number if session else None, timeout=timeout)
     ids = receipts.ids
     taken.count += len(piece)
     taken.again += receipts.again

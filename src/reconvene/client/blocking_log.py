@@ -38,7 +38,7 @@ class Receipt:
         self._receipt = receipt
 
     @property
-    def id(self) -> str:
+    def id(self) -> str | None:
         return self._receipt.id
 
     @property
@@ -63,7 +63,7 @@ class Receipts:
         return len(self._receipts)
 
     @property
-    def ids(self) -> list[str]:
+    def ids(self) -> list[str | None]:
         return self._receipts.ids
 
     @property
@@ -207,7 +207,7 @@ class Log:
         self._log = log
 
     def append(
-        self, data: Data, *, session: bytes | None = None, number: int = 0, timeout: float | None = None
+        self, data: Data, *, session: bytes | None = None, number: int | None = None, timeout: float | None = None
     ) -> Receipt:
         work = self._log.append(data, session=session, number=number, timeout=timeout)
         return Receipt(self._thread, self._thread.run(work))
@@ -217,7 +217,7 @@ class Log:
         payloads: Iterable[Data],
         *,
         session: bytes | None = None,
-        number: int = 0,
+        number: int | None = None,
         timeout: float | None = None,
     ) -> Receipts:
         """`payloads` is walked through first, in this thread, so it must have an end."""

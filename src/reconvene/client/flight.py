@@ -75,6 +75,7 @@ class Flight:
         self.size = sum(map(len, messages))
         self.session = session
         self.number = number
+        """Of the first of them in the session, from 1 on; 0: the link gives it when it sends them."""
         self.kind = kind
         self.sent = False
         """A site may have it."""

@@ -21,7 +21,7 @@ from reconvene.client.state_machine import StateMachine
 from reconvene.client.transactions import session_of
 from reconvene.corel.batch import Kind
 from reconvene.corel.commits import Range, encode_commit
-from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.errors import InvalidArgument, OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.wire.client_log import FETCH_MESSAGES
 
 __all__ = ["Log"]
@@ -39,13 +39,11 @@ class Log:
         self._gathering_bytes = 0
         self._boarding: Flight | None = None
         """What single appends of this round of the loop go with."""
-        self._number = 1
-        """Of the next message of this process's session."""
 
     # -- appending
 
     async def append(
-        self, data: Data, *, session: bytes | None = None, number: int = 0, timeout: float | None = None
+        self, data: Data, *, session: bytes | None = None, number: int | None = None, timeout: float | None = None
     ) -> Receipt:
         """Appends one message; returns when it is durable at the site. `await receipt.ordered()` gives its position.
 
@@ -54,12 +52,14 @@ class Log:
         session, number: the program's own name for a sequence of messages, up to 64 bytes, and this one's place in
         it, from 1 on: what the log has under them is not taken again, also after the program was restarted.
         timeout: s. Raises OutcomeUnknown where it is not durable by then. Further: Rejected (too large, not this
-        client's role, no replica at the site), Unavailable (nothing happened: the disk, no connection in time),
+        client's role, no replica at the site; the number was taken with other data, or would leave too many gaps),
+        Unavailable (nothing happened: the disk, no connection in time),
         OutcomeUnknown (the connection was lost, and there was no other in time).
         """
         data = as_bytes(data)
-        if session is not None:
-            flight = Flight([data], *_own_session(session, number))
+        own = _own_session(session, number)
+        if own is not None:
+            flight = Flight([data], *own)
             self._link.append(flight)
             await within(timeout, flight.arrived(), "durable")
             return Receipt(flight, 0, self._find)
@@ -70,7 +70,7 @@ class Log:
             if flight.count == 1:
                 raise
             # Perhaps because of another one that went with it: nothing of them was taken.
-            flight, at = self._depart([data], None if flight.session is None else flight.number + at), 0
+            flight, at = self._depart([data]), 0
             await within(timeout, flight.arrived(), "durable")
         return Receipt(flight, at, self._find)
 
@@ -79,7 +79,7 @@ class Log:
         payloads: Iterable[Data],
         *,
         session: bytes | None = None,
-        number: int = 0,
+        number: int | None = None,
         timeout: float | None = None,
     ) -> Receipts:
         """The same for many, in their order: one receipt for all of them, with no future or object for each.
@@ -87,15 +87,15 @@ class Log:
         `payloads` may be lazy: no more of it is taken than there is room for. Where it fails, those before the
         failure may have been appended: the error's `taken` says how many are known to be.
         """
-        own = (None, 0) if session is None else _own_session(session, number)
+        own = _own_session(session, number)
         flights: list[Flight] = []
         await within(timeout, self._fly_all(pieces(payloads), own, flights), "durable")
         return Receipts(flights, self._find)
 
     async def _fly_all(
-        self, pieces: Iterator[list[bytes]], own: tuple[bytes | None, int], flights: list[Flight]
+        self, pieces: Iterator[list[bytes]], own: tuple[bytes, int] | None, flights: list[Flight]
     ) -> None:
-        session, number = own
+        session, number = own or (None, 0)
         settled = 0
         try:
             for piece in pieces:
@@ -138,22 +138,14 @@ class Log:
         if flight is not None:
             flight.count, flight.size = len(self._gathering), self._gathering_bytes
             flight.retried = False
-            self._number_of(flight)
             self._link.append(flight)
 
-    def _depart(self, messages: list[bytes], number: int | None = None, kind: Kind = Kind.DATA) -> Flight:
-        self._take_off()  # numbers are given in the order of departure
-        flight = Flight(messages, self._link.session, number or 0, kind)
+    def _depart(self, messages: list[bytes], kind: Kind = Kind.DATA) -> Flight:
+        self._take_off()  # what was appended before goes before it
+        flight = Flight(messages, self._link.session, 0, kind)
         flight.retried = False
-        if number is None:
-            self._number_of(flight)
         self._link.append(flight)
         return flight
-
-    def _number_of(self, flight: Flight) -> None:
-        if flight.session is not None:
-            flight.number = self._number
-            self._number += flight.count
 
     async def _find(self, flight: Flight) -> list[tuple[int, int]]:
         return await flight.ordered(self._link.find)
@@ -328,11 +320,20 @@ async def _failure(error: ReconveneError, flights: list[Flight]) -> ReconveneErr
     return raised
 
 
-def _own_session(session: object, number: object) -> tuple[bytes, int]:
-    if not isinstance(session, bytes) or not 0 < len(session) <= _SESSION_BYTES:
-        raise Rejected(f"session: 1 to {_SESSION_BYTES} bytes expected")
-    if not isinstance(number, int) or not 0 < number < _NUMBERS:
-        raise Rejected(f"number: of the message in its session, from 1 on, expected, not {number!r}")
+def _own_session(session: object, number: object) -> tuple[bytes, int] | None:
+    """Both, or neither."""
+    if session is None:
+        if number is not None:
+            raise InvalidArgument(f"number={number!r} without a session: give session= too, or neither")
+        return None
+    if not isinstance(session, bytes):
+        raise TypeError(f'session: bytes expected, not {type(session).__name__}: encode a name, as with b"till 7"')
+    if not 0 < len(session) <= _SESSION_BYTES:
+        raise InvalidArgument(f"session: 1 to {_SESSION_BYTES} bytes expected, not {len(session)}")
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"number: the message's place in its session expected, from 1 on, not {number!r}")
+    if not 0 < number < _NUMBERS:
+        raise InvalidArgument(f"number: the message's place in its session expected, from 1 on, not {number}")
     return session, number
 
 

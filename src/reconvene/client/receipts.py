@@ -29,8 +29,8 @@ class Receipts:
         return sum(flight.count for flight in self._flights)
 
     @property
-    def ids(self) -> list[str]:
-        """Of each message. Where the log had it before, the id that it got then; empty where that is not known."""
+    def ids(self) -> list[str | None]:
+        """Of each message. Where the log had it before, the id that it got then; None where that is not known."""
         return [
             _id_of(part, at)
             for flight in self._flights
@@ -67,9 +67,9 @@ class Receipt:
         self._find = find
 
     @property
-    def id(self) -> str:
-        """AUTHOR:INCARNATION:COUNTER, as in the log. Where the log had it before, the one that it got then; empty
-        where that is not known."""
+    def id(self) -> str | None:
+        """AUTHOR:INCARNATION:COUNTER, as in the log. Where the log had it before, the one that it got then; None
+        where that is not known any more: the log was truncated, or the site remembers later messages only."""
         return _id_of(*self._part())
 
     @property
@@ -102,8 +102,8 @@ class Receipt:
         return f"<receipt {self.id or 'of an earlier append'}>"
 
 
-def _id_of(part: Part, at: int) -> str:
-    return message_id(part.author, part.incarnation, part.first + at) if part.incarnation else ""
+def _id_of(part: Part, at: int) -> str | None:
+    return message_id(part.author, part.incarnation, part.first + at) if part.incarnation else None
 
 
 async def within(timeout: float | None, work: Coroutine[Any, Any, T], what: str) -> T:

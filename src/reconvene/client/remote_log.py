@@ -23,6 +23,9 @@ from reconvene.world import world
 __all__ = ["Connected", "RemoteLog"]
 
 _SESSION_BYTES = 16
+_MOST_REFUSED = 16
+"""Of a session's requests, each of which may leave a gap in its numbers: then another session is begun, long before
+the log would refuse a number since it can't remember so many gaps."""
 
 T = TypeVar("T")
 
@@ -46,6 +49,10 @@ class RemoteLog:
         self._link = link
         self._loop = asyncio.get_running_loop()
         self.session: bytes | None = world().random_bytes(_SESSION_BYTES)
+        self._number = 1
+        """Of the session's next message."""
+        self._refused = 0
+        """The session's requests that a site did not take."""
         self._waiting: deque[Flight] = deque()
         """For a connection, or for room in the window."""
         self._flying: dict[int, Flight] = {}
@@ -122,12 +129,14 @@ class RemoteLog:
                 continue
             try:
                 _check_minor(channel, LOG_MINOR if flight.kind is Kind.DATA else STAGING_MINOR)
-                longest = max(map(len, flight.messages))
-                if longest > channel.welcome.message_bytes:
-                    raise Rejected(f"message of {longest} bytes: at most {channel.welcome.message_bytes} are taken")
+                longest, most = max(map(len, flight.messages)), wire.log_message_bytes(channel.welcome.message_bytes)
+                if longest > most:
+                    raise Rejected(f"message of {longest} bytes: at most {most} are taken")
             except Rejected as error:
                 flight.give_up(error)
                 continue
+            if flight.session is not None and not flight.number:
+                self._give_number(flight)
             struct = wire.Append(
                 self._link.requests.number(), flight.messages, flight.session, flight.number, flight.kind
             )
@@ -137,12 +146,21 @@ class RemoteLog:
             answered = self._link.requests.add(channel, struct, None, flight.size)
             answered.add_done_callback(partial(self._answered, struct.request))
 
+    def _give_number(self, flight: Flight) -> None:
+        """Only now, when it is sent: what is never sent leaves no gap."""
+        if self._refused >= _MOST_REFUSED:
+            self.session, self._number, self._refused = world().random_bytes(_SESSION_BYTES), 1, 0
+        flight.session, flight.number = self.session, self._number
+        self._number += flight.count
+
     def _answered(self, request: int, answered: "asyncio.Future[wire.Appended]") -> None:
         flight = self._flying.get(request)
         if flight is None or isinstance(answered.exception(), Lost):
             return  # it waits for the next connection
         del self._flying[request]
         error = answered.exception()
+        if error is not None and flight.session == self.session:
+            self._refused += 1
         if error is None:
             said = answered.result()
             flight.land(Landed(said.parts, said.green))

@@ -36,7 +36,7 @@ class _Run:
 class Accepting:
     def __init__(self, queue: Queue, incarnation: int, limits: LogLimits) -> None:
         self._queue = queue
-        self._incarnation = incarnation
+        self.incarnation = incarnation
         self._limits = limits
         self._runs: deque[_Run] = deque()
         self._sizes: dict[BatchId, tuple[int, int]] = {}
@@ -89,6 +89,20 @@ class Accepting:
         self.open_messages += len(messages)
         self.open_bytes += size
         return first
+
+    def waiting(self, counter: int, count: int) -> list[bytes]:
+        """Messages that are in no batch yet, from this counter on."""
+        at = counter - self._queue.next_counter()
+        found: list[bytes] = []
+        for run in self._runs:
+            if at < len(run.messages):
+                found += run.messages[at : at + count - len(found)]
+                at = 0
+                if len(found) == count:
+                    break
+            else:
+                at -= len(run.messages)
+        return found
 
     def check(self, messages: Sequence[bytes]) -> None:
         """Raises where `append` would not take them."""
@@ -164,9 +178,7 @@ class Accepting:
     def _accept(self, kind: Kind, messages: list[bytes], sources: list[Source], size: int, time: int) -> Heading:
         queue = self._queue
         assert queue.own is not None, "only a replica accepts"
-        heading = Heading(
-            kind, queue.own, self._incarnation, queue.next_counter(), len(messages), time, bool(sources)
-        )
+        heading = Heading(kind, queue.own, self.incarnation, queue.next_counter(), len(messages), time, bool(sources))
         body = encode_batch(heading, messages, sources)
         self._syncing.append(queue.accept(heading, body))
         self.pending -= len(messages)

@@ -10,7 +10,7 @@ class LogLimits:
     batch_bytes: int = 8_192
     """Of one batch's messages together; a larger message is a batch of its own. Best a little less than a frame."""
     batch_messages: int = 10_000
-    message_bytes: int = 15 << 20
+    message_bytes: int = (16 << 20) - (64 << 10)
     """A larger message is rejected. Less than the site's own limit: a batch has a heading."""
     red_messages: int = 1_000_000
     red_bytes: int = 1 << 30

@@ -30,10 +30,10 @@ from reconvene.corel.messages import (
     FORCE,
     Force,
 )
+from reconvene.corel.once import Once
 from reconvene.corel.queue import Queue
 from reconvene.corel.replicas import Change, ReplicaSet, encode_change
 from reconvene.corel.retries import Part
-from reconvene.corel.sessions import check_session
 from reconvene.corel.snapshots import Snapshots
 from reconvene.corel.taking import LOOKED_BACK
 from reconvene.corel.truncation import Truncation
@@ -84,6 +84,7 @@ class Replica:
         self.home.keeps = keeps and not record.outcast
         self.home.on_green = self._green
         self.accepting = Accepting(queue, incarnation, self.limits)
+        self._once = Once(self.home, self.accepting, self.read)
         self.home.on_restored = self.accepting.recount
         self.home.taking.look_back(
             last_green(tables, bodies, base.position, queue.green, LOOKED_BACK), self.home.waiting()
@@ -181,24 +182,14 @@ class Replica:
         self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind = Kind.DATA
     ) -> list[Part]:
         """The same under a client session, whose own number the first message has; the others follow. What is known
-        here of the session, green or not, is not taken again. Gives what became of all of them, in order.
+        here of the session, green or not, is not taken again. Returns what became of all of them, in order.
 
-        Where two replicas took the same number, the first in the order counts, and the other is void (`voids`).
+        Raises Rejected also where a number can't be remembered, or was taken with other data (`once`). Where two
+        replicas took the same number, the first in the order counts, and the other is void (`voids`).
         """
         if not self.is_replica:
             raise Rejected(f"site {self.name} keeps no replica of the log")
-        check_session(session, number)
-        taking, accepting, own = self.home.taking, self.accepting, self.queue.own
-        assert own is not None, "it is a replica"
-        parts = list(taking.parts(session, number, len(messages)))
-        chosen = [messages[part.number - number :][: part.count] for part in parts]
-        accepting.check([message for part, some in zip(parts, chosen, strict=True) if part.new for message in some])
-        for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
-            if part.new:
-                first = accepting.append(some, kind, session, part.number)
-                taking.pending.add(session, part.number, part.count, own, first)
-                parts[index] = Part(part.number, part.count, own, first, new=True)
-        return parts
+        return self._once.append(messages, session, number, kind)
 
     def voids(self, position: int, heading: Heading) -> tuple[int, ...]:
         """Of a green batch: the indices of messages that are a client's retries of earlier ones."""
@@ -293,6 +284,8 @@ class Replica:
         """Makes batches of what was appended; `time`: this site's clock, ns since 1970."""
         self._time = time
         made = self.accepting.close(time)
+        for heading in made:
+            self.home.taking.pending.note_batch(heading)
         if made:
             self.home.durable.after(lambda: self._accepted(made))
 

@@ -4,7 +4,7 @@ Two maps, each bounded, neither of them part of the log: the messages that are h
 positions of those that became green lately (`Positions`). After a restart both are made again from what is stored.
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable
 
@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from reconvene.corel.batch import Heading
 from reconvene.corel.bodies import Bodies
-from reconvene.corel.sessions import MOST_NUMBER, sound_sources
+from reconvene.corel.ranges import Ranges, include
+from reconvene.corel.sessions import MOST_NUMBER, Sessions, sound_sources
 
 __all__ = ["MOST_RUNS", "Part", "Pending", "Positions"]
 
@@ -27,12 +28,14 @@ class Part(Struct, frozen=True):
     """The session's, of the first of them."""
     count: int
     author: int | None = None
-    """They are the messages from `first` on of this author, not green yet; None: they are green."""
+    """They are the messages from `first` on of this author. None: they are green, and whose they are is not known."""
     first: int = 0
     new: bool = False
     """They were taken now, not before."""
     position: int | None = None
-    """Of green ones: from this position on. None: that is not known here any more."""
+    """Of green ones: from this position on. None: they are not green, or that is not known here any more."""
+    incarnation: int = 0
+    """Of the author, where it is known."""
 
 
 class _Runs:
@@ -76,17 +79,51 @@ class _Runs:
 
 
 class Pending:
-    def __init__(self) -> None:
+    def __init__(self, green: Sessions) -> None:
+        self._green = green
         self._runs: dict[bytes, dict[int, _Runs]] = {}
         """By session and author. An author does not take a number again that it has here."""
+        self._known: dict[bytes, Ranges] = {}
+        """Of the same sessions: the numbers that are here, green or not."""
+        self._batches: dict[int, list[int]] = {}
+        """By author: the first counters of the batches that hold these messages, rising."""
 
     def add(self, session: bytes, number: int, count: int, author: int, first: int) -> None:
         self._runs.setdefault(session, {}).setdefault(author, _Runs()).add(number, count, first)
+        known = self._known.get(session)
+        if known is None:
+            known = self._known[session] = list(self._green.ranges(session))
+        include(known, number, number + count - 1)
 
     def add_batch(self, heading: Heading, bodies: Bodies) -> None:
         if heading.sourced:
+            self.note_batch(heading)
             for source in sound_sources(heading, bodies.get(heading.id)):
                 self.add(source.session, source.number, source.count, heading.author, heading.first + source.start)
+
+    def note_batch(self, heading: Heading) -> None:
+        """Messages that were added are in this batch."""
+        if heading.sourced:
+            insort(self._batches.setdefault(heading.author, []), heading.first)
+
+    def batch(self, author: int, counter: int) -> int | None:
+        """The first counter of the last batch that begins no later than this message, which is here and not green:
+        the batch that holds it, if one does."""
+        firsts = self._batches.get(author, [])
+        at = bisect_right(firsts, counter) - 1
+        return None if at < 0 else firsts[at]
+
+    def remove_batch(self, heading: Heading) -> None:
+        """It is green."""
+        firsts = self._batches.get(heading.author, [])
+        at = bisect_left(firsts, heading.first)
+        if at < len(firsts) and firsts[at] == heading.first:
+            del firsts[at]
+
+    def ranges(self, session: bytes) -> Ranges:
+        """All numbers that are known here, green or not. Not to be changed."""
+        known = self._known.get(session)
+        return self._green.ranges(session) if known is None else known
 
     def remove(self, session: bytes, number: int, count: int, author: int) -> None:
         """These messages are green."""
@@ -98,7 +135,7 @@ class Pending:
         if not runs.runs:
             del authors[author]
             if not authors:
-                del self._runs[session]
+                del self._runs[session], self._known[session]
 
     def highest(self, session: bytes) -> int:
         """The highest number that is here and not green; -1: there is none."""
@@ -116,6 +153,8 @@ class Pending:
     def restart(self, headings: Iterable[Heading], bodies: Bodies) -> None:
         """These batches are all that is here and not green."""
         self._runs.clear()
+        self._known.clear()
+        self._batches.clear()
         for heading in headings:
             self.add_batch(heading, bodies)
 

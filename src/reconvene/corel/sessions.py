@@ -4,8 +4,10 @@ A session numbers its messages. Given: green batches in their order. Promised: a
 the order; where it comes again it is *void*: it keeps its position and counts for nothing. The table is a function of
 the total order alone, and so the same at every replica at the same green line.
 
-Bounded: so many sessions, the one that is silent for longest is forgotten; so many gaps in a session's numbers, what
-is beyond the lowest is forgotten first. What is forgotten is taken again if it comes again.
+Bounded: so many sessions, the one that is silent for longest is forgotten, and what it sends again is taken again. Of
+a session that is remembered no number is forgotten. Its gaps are bounded where a replica takes its messages (`once`):
+each takes no number by which it would know of more than MOST_RANGES ranges. So replicas that can't hear each other
+may together have taken MOST_RANGES each, and that is how long a row of this table can become.
 
 The session of a transaction's commits is another kind: of it the highest number is known, and with a number all lower
 ones are taken, whether they came or not. They are bounded by themselves: clients come and go, and one of a table that
@@ -19,6 +21,7 @@ from msgspec import DecodeError, Struct, msgpack
 from reconvene.corel.batch import Heading, Kind, Source, sources_of
 from reconvene.corel.commits import TRANSACTION
 from reconvene.corel.layout import session_key, table_end
+from reconvene.corel.ranges import Ranges, has, include
 from reconvene.errors import Malformed, Rejected
 from reconvene.storage.tables import Clear, Op, Put, Reader
 
@@ -27,7 +30,7 @@ __all__ = ["MOST_NUMBER", "MOST_RANGES", "MOST_SESSION_BYTES", "Row", "Sessions"
 MOST_SESSION_BYTES = 64
 MOST_NUMBER = (1 << 62) - 1
 MOST_RANGES = 64
-"""Of a session's numbers: one more than the gaps between them."""
+"""Of a session's numbers, as one replica knows them when it takes another: one more than the gaps between them."""
 
 Row = tuple[bytes, bytes]
 """A session, and what is stored of it."""
@@ -38,38 +41,19 @@ class Taken(Struct, array_like=True, gc=False):
 
     position: int
     """Of its last message, void or not: no two sessions have the same."""
-    ranges: list[tuple[int, int]]
-    """(first, last) of the numbers that were taken, in order, with gaps between them."""
+    ranges: Ranges
+    """The numbers that were taken."""
     commit: int = -1
     """Of a transaction: where its last commit stands that counts. -1: it is none."""
 
-    def take(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Takes the numbers from `first` to `last`; gives those of them that had been taken, as ranges."""
+    def take(self, first: int, last: int) -> Ranges:
+        """Takes the numbers from `first` to `last`. Returns those of them that had been taken, as ranges."""
         ranges = self.ranges
         if self.commit >= 0:
             highest = ranges[-1][1] if ranges else -1
             self.ranges = [(0, max(highest, last))]
             return [(first, min(last, highest))] if first <= highest else []
-        if not ranges or first > ranges[-1][1] + 1:
-            ranges.append((first, last))
-            self._bound()
-            return []
-        if first == ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], last)
-            return []
-        before = [(max(one, first), min(two, last)) for one, two in ranges if one <= last and two >= first]
-        touched = [(one, two) for one, two in ranges if one <= last + 1 and two >= first - 1]
-        merged = (min([first, *(one for one, _ in touched)]), max([last, *(two for _, two in touched)]))
-        self.ranges = sorted([*(found for found in ranges if found not in touched), merged])
-        self._bound()
-        return before
-
-    def _bound(self) -> None:
-        if len(self.ranges) > MOST_RANGES:
-            del self.ranges[1]
-
-    def has(self, number: int) -> bool:
-        return any(first <= number <= last for first, last in self.ranges)
+        return include(ranges, first, last)
 
 
 _TAKEN = msgpack.Decoder(Taken)
@@ -98,7 +82,12 @@ class Sessions:
 
     def has(self, session: bytes, number: int) -> bool:
         taken = self._get(session)
-        return taken is not None and taken.has(number)
+        return taken is not None and has(taken.ranges, number)
+
+    def ranges(self, session: bytes) -> Ranges:
+        """The numbers that were taken. Not to be changed."""
+        taken = self._get(session)
+        return [] if taken is None else taken.ranges
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
         """Of a transaction: the number and the position of its last commit that counts."""
@@ -185,12 +174,12 @@ def sound_sources(heading: Heading, body: bytes) -> list[Source]:
     ]
 
 
-def check_session(session: bytes, number: int) -> None:
-    """Raises Rejected."""
+def check_session(session: bytes, number: int, count: int = 1) -> None:
+    """Of so many messages, the first of which has this number. Raises Rejected."""
     if not 1 <= len(session) <= MOST_SESSION_BYTES:
         raise Rejected(f"a session's name has 1 to {MOST_SESSION_BYTES} bytes, not {len(session)}")
-    if not 0 <= number <= MOST_NUMBER:
-        raise Rejected(f"a session's numbers are from 0 to {MOST_NUMBER}, not {number}")
+    if not 0 <= number <= MOST_NUMBER - count + 1:
+        raise Rejected(f"a session's numbers are from 0 to {MOST_NUMBER}: {count} from {number} on are not")
 
 
 def _decode(rows: Iterable[Row]) -> tuple[dict[bytes, Taken], dict[bytes, Taken]]:
@@ -214,4 +203,4 @@ def _decode(rows: Iterable[Row]) -> tuple[dict[bytes, Taken], dict[bytes, Taken]
 def _sound(taken: Taken) -> bool:
     ends = [end for found in taken.ranges for end in found]
     rising = all(first <= last for first, last in taken.ranges) and ends == sorted(ends)
-    return bool(ends) and rising and len(taken.ranges) <= MOST_RANGES
+    return bool(ends) and rising

@@ -28,7 +28,7 @@ class Taking:
         """As of the green line …"""
         self.folded = Sessions(FOLDED, most)
         """… and as of the base."""
-        self.pending = Pending()
+        self.pending = Pending(self.green)
         self._positions = Positions()
         self._tables = tables
         self._bodies = bodies
@@ -50,6 +50,7 @@ class Taking:
         """A batch with sources is green. Gives what is to be written with its place, beside `changes`."""
         for source in sound_sources(heading, body):
             self.pending.remove(source.session, source.number, source.count, heading.author)
+        self.pending.remove_batch(heading)
         void = self.green.take(heading, body, position)
         self._note(heading, body, position, void)
         if not void:

@@ -157,9 +157,9 @@ class Writer:
         self._report.appends.append(append)
         return append
 
-    def _keep(self, first: int, count: int, ids: list[str], again: int, receipt: Receipt | Receipts) -> None:
+    def _keep(self, first: int, count: int, ids: list[str | None], again: int, receipt: Receipt | Receipts) -> None:
         append = self._record(first, count, "receipt")
-        append.ids, append.again = ids, again
+        append.ids, append.again = [known or "" for known in ids], again
         if self._random.random() < _ASKED:
             task = asyncio.create_task(self._ask(append, receipt))
             self._asking.add(task)

@@ -80,7 +80,13 @@ class Tally:
         await self._runner.__aexit__(kind, error, traceback)
 
     async def add(
-        self, key: str, amount: int = 1, *, ordered: bool = False, session: bytes | None = None, number: int = 0
+        self,
+        key: str,
+        amount: int = 1,
+        *,
+        ordered: bool = False,
+        session: bytes | None = None,
+        number: int | None = None,
     ) -> Receipt:
         """Returns when it is durable at the site; with `ordered`, when it is in the totals here.
 

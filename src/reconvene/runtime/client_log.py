@@ -352,16 +352,15 @@ class _Overstepped(Rejected):
 def parts_of(appended: Appended) -> list[wire.Part]:
     """What became of an append, as clients are told."""
     return [
-        wire.Part(
-            part.count, part.author, appended.incarnation if part.new else 0, part.first, part.new, part.position
-        )
+        wire.Part(part.count, part.author, part.incarnation, part.first, part.new, part.position)
         for part in appended.parts
     ]
 
 
 def last_own(parts: list[wire.Part], site: str) -> int:
     """The counter of the last of them that may not be durable yet; 0: all of them are."""
-    return max((part.first + part.count - 1 for part in parts if part.author == site), default=0)
+    own = (part for part in parts if part.author == site and part.position is None)
+    return max((part.first + part.count - 1 for part in own), default=0)
 
 
 def pending_of(port: LogPort, messages: int) -> "tuple[tuple[int, list[_Listed]], int]":

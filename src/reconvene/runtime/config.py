@@ -109,7 +109,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """A bound on everything. At each one the sender waits, or gets an error."""
 
     message_bytes: Annotated[int, Meta(ge=4 << 10, le=1 << 30)] = 16 << 20
-    """A larger message is rejected; all groups of a site's processes have to fit one. The same at every site."""
+    """A larger message is rejected; of the log, one that is larger than this less 64 KiB (or half of it, if that is
+    more): 16,711,680 bytes by default. All groups of a site's processes have to fit one. The same at every site."""
     queue_bytes: Flow = 32 << 20
     """What may wait to be sent; beyond it senders wait."""
     queue_messages: Count = 100_000

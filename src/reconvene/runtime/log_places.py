@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 
-from reconvene.errors import ReconveneError, Unavailable
+from reconvene.corel.batch import Kind
+from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.runtime.log_port import LogPort
 
 __all__ = ["Places", "Positions", "joined"]
@@ -72,8 +73,21 @@ class Places:
         counted: Positions = []
         for at, place in enumerate(self._port.counted(start, count), start):
             where = place if place is not None else await self._port.origin(at)
+            if where is not None and where != at:
+                self._expect_same(at, where)
             counted.append((at if where is None else where, 1))
         return counted
+
+    def _expect_same(self, void: int, where: int) -> None:
+        """Two sites may have taken a session's number with different data, while they could not hear each other."""
+        if where < self._port.base:
+            return
+        mine, first = (self._port.read(position, 1, 1)[0] for position in (void, where))
+        if mine.kind is Kind.DATA and mine.messages[0] != first.messages[0]:
+            raise Rejected(
+                f"the message at position {void} counts for nothing: another one with other data, at {where}, has "
+                "the same session and number and comes before it; append it under a new number"
+            )
 
     # -- the site's own
 

@@ -61,19 +61,19 @@ class AppendedPart(Struct, frozen=True):
 
     count: int
     author: str
-    """Message i of them is `first + i` of this replica's; empty where they are green."""
+    """Message i of them is `first + i` of this replica's; empty where they are green, and that is not known."""
     first: int
     new: bool
     """False: the log had them of this session before."""
     position: int | None = None
-    """Of green ones: the first one's, the others follow. None: that is not known here any more."""
+    """Of green ones: the first one's, the others follow. None: they are not green, or it is not known any more."""
+    incarnation: int = 0
+    """Of their author; 0: not known."""
 
 
 class Appended(Struct, frozen=True):
     """What became of an append: of all its messages, in their order."""
 
-    incarnation: int
-    """The site's: of what is new."""
     parts: tuple[AppendedPart, ...]
 
 

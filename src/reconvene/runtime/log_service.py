@@ -158,16 +158,21 @@ class LogService:
     ) -> Appended:
         self._refuse_in_trouble()
         if session is None:
+            if number:
+                raise Rejected(f"number {number} without a session: a number belongs to one")
             first = self._replica.append(messages, kind)
-            parts: tuple[AppendedPart, ...] = (AppendedPart(len(messages), self.name, first, True),)
+            parts = [AppendedPart(len(messages), self.name, first, True, incarnation=self._incarnation)]
         else:
-            parts = tuple(map(self._part, self._replica.append_once(messages, session, number, kind)))
+            try:
+                parts = list(map(self._part, self._replica.append_once(messages, session, number, kind)))
+            except Malformed as error:
+                raise self._note_damage(error) from None
         self._wake()
-        return Appended(self._incarnation, parts)
+        return Appended(tuple(parts))
 
     def _part(self, part: Part) -> AppendedPart:
         author = "" if part.author is None else self._author(part.author)
-        return AppendedPart(part.count, author, part.first, part.new, part.position)
+        return AppendedPart(part.count, author, part.first, part.new, part.position, part.incarnation)
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
         return self._replica.home.taking.green.committed(session)

@@ -10,6 +10,7 @@ from reconvene.errors import Malformed, Unavailable
 from reconvene.runtime.config import Config
 from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Op, Reader, Tables
+from reconvene.wire.client_log import log_message_bytes
 from reconvene.world import world
 
 __all__ = ["IDENTITY_BYTES", "first_ops", "limits_of", "load_replica", "tables_for"]
@@ -18,15 +19,13 @@ IDENTITY_BYTES = 8
 _FRAME_SPARE = 512
 """Of a frame, for what stands around a batch's messages."""
 _LEAST_BATCH = 256
-_MESSAGE_SPARE = 64 << 10
-"""Of the site's largest message, for what a batch travels with when it is sent again."""
 
 
 def limits_of(config: Config, frame_bytes: int) -> LogLimits:
-    log, most = config.log, config.limits.message_bytes
+    log = config.log
     return LogLimits(
         batch_bytes=log.batch_bytes or max(frame_bytes - _FRAME_SPARE, _LEAST_BATCH),
-        message_bytes=max(most - _MESSAGE_SPARE, most // 2),
+        message_bytes=log_message_bytes(config.limits.message_bytes),
         red_messages=log.red_messages,
         red_bytes=log.red_bytes,
         sessions=log.sessions,

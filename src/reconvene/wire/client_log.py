@@ -12,7 +12,7 @@ __all__ = [
     "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append",
     "Appended", "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "Fetch", "Fetched", "ForceLost",
     "Forget", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered", "Part",
-    "Pending", "ReadSnapshot", "Run", "SaveSnapshot", "Snapshot", "WatchColors",
+    "Pending", "ReadSnapshot", "Run", "SaveSnapshot", "Snapshot", "WatchColors", "log_message_bytes",
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
@@ -24,6 +24,9 @@ MOST_COLLECTED = 256
 """Ranges in one Collect."""
 SNAPSHOT_PIECE_BYTES = 256 << 10
 """A snapshot travels in pieces of at most so many bytes."""
+
+_MESSAGE_SPARE = 64 << 10
+"""Of the site's largest message, for what a batch travels with when it is sent again."""
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Name = Annotated[str, Meta(max_length=255)]
@@ -232,3 +235,8 @@ class Colored(Struct, array_like=True, tag=17):
 
 
 LogAnswer = Appended | Ordered | Fetched | Colored
+
+
+def log_message_bytes(message_bytes: int) -> int:
+    """The largest message of the log, where a site's largest message has so many bytes."""
+    return max(message_bytes - _MESSAGE_SPARE, message_bytes // 2)
