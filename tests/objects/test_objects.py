@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.client.test_cluster import Three, three
 
-from reconvene import Entry
+from reconvene import Entry, OutcomeUnknown
 from reconvene.objects import ReplicatedMap, Tally
 from reconvene.objects.replicated_map import MapState
 from reconvene.objects.tally import TallyState
@@ -64,6 +64,42 @@ def test_a_map_is_the_same_everywhere() -> None:
     asyncio.run(scenario())
 
 
+def test_every_winner_is_told_so() -> None:
+    """However many of one client's adds are under way at once."""
+
+    async def scenario() -> None:
+        async with sites() as found:
+            a, b = (ReplicatedMap(site.log, "seats") for site in found.sites[:2])
+            async with a, b:
+                won = await asyncio.gather(*(a.add(f"seat {seat}", "a") for seat in range(5_000)))
+                assert won == [True] * 5_000
+                lost = await asyncio.gather(*(b.add(f"seat {seat}", "b") for seat in range(0, 5_000, 2)))
+                assert lost == [False] * 2_500
+                assert await b.items(ordered=True) == {f"seat {seat}": "a" for seat in range(5_000)}
+                assert (a.state.asked, b.state.asked) == ({}, {})
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_that_is_not_known_is_no_answer() -> None:
+    """The copy took over a snapshot, which holds the answers of the last changes only."""
+
+    async def scenario() -> None:
+        async with sites() as found, ReplicatedMap(found.sites[0].log, "seats") as seats:
+            others = MapState("seats")
+            others.items = {"seat 2": "someone", "seat 3": "someone"}
+            theirs = others.snapshot()
+            apply = seats.state.apply
+            seats.state.apply = lambda entry: seats.state.restore(theirs)  # type: ignore[method-assign]
+            with pytest.raises(OutcomeUnknown, match="seat 2"):
+                await seats.add("seat 2", "me")
+            seats.state.apply = apply  # type: ignore[method-assign]
+            assert not await seats.add("seat 2", "me")
+            assert await seats.add("seat 1", "me")
+
+    asyncio.run(scenario())
+
+
 def test_a_tally_loses_nobody() -> None:
     async def scenario() -> None:
         async with sites() as found:
@@ -72,7 +108,7 @@ def test_a_tally_loses_nobody() -> None:
                 await a.add("door", 2, ordered=True)
                 await part(found, "c")
                 await c.add("door", 5)
-                await b.add("door")
+                await b.add("door", ordered=True)
                 assert await c.total("door", optimistic=True) == 7
                 assert await a.total("door", ordered=True) == 3
                 await meet(found)

@@ -20,9 +20,13 @@ import msgspec
 from reconvene.client.log import Log
 from reconvene.client.log_entries import Entry
 from reconvene.client.state_machine import StateMachine
+from reconvene.errors import OutcomeUnknown
 from reconvene.world import world
 
 __all__ = ["MapState", "ReplicatedMap"]
+
+_REMEMBERED = 1_000
+"""Answers that a snapshot holds."""
 
 
 class Change(msgspec.Struct, array_like=True, tag="map", frozen=True):
@@ -47,7 +51,9 @@ class MapState(StateMachine):
         self.name = name
         self.items: dict[str, Any] = {}
         self.won: dict[bytes, bool] = {}
-        """Of the last changes that asked: did it count?"""
+        """Of the last changes that asked: did it count? Replicated, for copies that begin with a snapshot."""
+        self.asked: dict[bytes, bool | None] = {}
+        """Not replicated: the changes that this program waits for, and the answer once it is known."""
 
     @property
     def kind(self) -> str:
@@ -70,8 +76,10 @@ class MapState(StateMachine):
             self.items[change.key] = change.value
 
     def _remember(self, ask: bytes, won: bool) -> None:
+        if ask in self.asked:
+            self.asked[ask] = won
         self.won[ask] = won
-        if len(self.won) > 1_000:  # who asks, asks soon
+        if len(self.won) > _REMEMBERED:
             del self.won[next(iter(self.won))]
 
     def snapshot(self) -> bytes:
@@ -79,6 +87,8 @@ class MapState(StateMachine):
 
     def restore(self, data: bytes) -> None:
         self.items, self.won = msgspec.msgpack.decode(data, type=tuple[dict[str, Any], dict[bytes, bool]])
+        for ask in self.asked:
+            self.asked[ask] = self.won.get(ask, self.asked[ask])
 
 
 class ReplicatedMap:
@@ -107,10 +117,22 @@ class ReplicatedMap:
         await self._change(Change(self.state.name, key, remove=True), ordered)
 
     async def add(self, key: str, value: Any) -> bool:
-        """Sets it only if there is no such key. Of all who try, in all components, one wins: True for that one."""
+        """Sets it only if there is no such key. Of all who try, in all components, one wins: True for that one.
+
+        Raises OutcomeUnknown where this copy learned of the change only through a snapshot that is much later, which
+        does not say who won; further as `append`.
+        """
         ask = world().random_bytes(8)
-        await self._change(Change(self.state.name, key, value, ask=ask), ordered=True)
-        return self.state.won.get(ask, False)
+        asked = self.state.asked
+        asked[ask] = None
+        try:
+            await self._change(Change(self.state.name, key, value, ask=ask), ordered=True)
+            won = asked[ask]
+        finally:
+            del asked[ask]
+        if won is None:
+            raise OutcomeUnknown(f"add {key!r}: it is decided, but this copy does not know how: look at the key")
+        return won
 
     async def get(self, key: str, default: Any = None, *, ordered: bool = False, optimistic: bool = False) -> Any:
         """Of this site's copy, as of what it has applied. ordered: after all that was ordered anywhere before; it
