@@ -190,13 +190,13 @@ class Runner:
 
     def applied(self, position: int, timeout: float | None = None) -> None:
         """Raises TimeoutError where it is not in `timeout` s."""
-        self._thread.run(self._runner.applied(position), timeout)
+        self._thread.run(self._runner.applied(position, timeout))
 
     def caught_up(self, timeout: float | None = None) -> None:
         self._thread.run(self._runner.caught_up(timeout))
 
-    def optimistic(self) -> StateMachine:
-        return self._thread.run(self._runner.optimistic())
+    def optimistic(self, timeout: float | None = None) -> StateMachine:
+        return self._thread.run(self._runner.optimistic(timeout))
 
 
 class Log:

@@ -19,8 +19,9 @@ __all__ = ["Follow", "check_position", "headings", "read", "staged"]
 class Follow:
     """An iterator over entries. Read it from one task; a read that is cancelled loses nothing.
 
-    What is read ahead is one chunk, of about half a megabyte. Where the connection is lost it goes on at the same
-    position, at the same or another site, since positions are the same everywhere.
+    What is read ahead is one chunk, of about half a megabyte. Where the connection is lost, the next read waits until
+    a site answers again, however long that takes. It goes on at the same position, at the same or another site, since
+    positions are the same everywhere. `Site.connected` says whether there is a connection now.
     """
 
     def __init__(self, link: LogLink, start: int, stop: int | None, control: bool) -> None:
@@ -129,9 +130,12 @@ class Follow:
         if self._ahead is None:
             return await self._link.fetch(self._next, FETCH_MESSAGES, FETCH_BYTES, True)
         ahead = self._ahead
-        chunk = await asyncio.shield(ahead)
-        self._ahead = None
-        return chunk
+        try:
+            return await asyncio.shield(ahead)
+        finally:
+            # Also where it failed: the next read asks again. A cancelled read leaves it for the next one.
+            if ahead.done():
+                self._ahead = None
 
     def _take(self, chunk: Chunk) -> None:
         if self._next < chunk.base:
@@ -146,8 +150,9 @@ class Follow:
                 self._batches.append(part)
                 self._next = part.end
         if self._next < chunk.green and (self._stop is None or self._next < self._stop):
-            # There is more for sure, so this waits for nobody.
-            self._ahead = asyncio.ensure_future(self._link.fetch(self._next, FETCH_MESSAGES, FETCH_BYTES, False))
+            # This site has more, so it answers at once. Where the connection is lost before it does, the fetch has to
+            # wait for the next one, as any other does: hence `wait`.
+            self._ahead = asyncio.ensure_future(self._link.fetch(self._next, FETCH_MESSAGES, FETCH_BYTES, True))
             self._ahead.add_done_callback(_heed)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 from reconvene.client.flight import Flight, Landed, gathered
@@ -35,6 +35,8 @@ class LocalLog:
         self._pump: asyncio.Task[None] | None = None
         self._waiting: set[asyncio.Future[None]] = set()
         """Those who read, and wait for the log to grow."""
+        self._watching: set[Callable[[], None]] = set()
+        """Wakes those who read changes of colour."""
         self._closed = False
 
     @property
@@ -50,6 +52,8 @@ class LocalLog:
         for moved in self._waiting:
             if not moved.done():
                 moved.set_exception(Unavailable(_CLOSED))
+        for wake in self._watching:
+            wake()
         self._places.close()
 
     # -- appending
@@ -182,10 +186,13 @@ class LocalLog:
             news.set()
 
         end = self._port.watch_colors(changed)
+        self._watching.add(news.set)
         try:
             while True:
                 await news.wait()
                 news.clear()
+                if self._closed:
+                    raise Unavailable(_CLOSED)
                 while waiting:
                     changes = waiting.popleft()
                     yield changes
@@ -193,6 +200,7 @@ class LocalLog:
                         raise Unavailable(f"more than {COLORS_WAITING} changes of colour waited unread")
                     size -= len(changes)
         finally:
+            self._watching.discard(news.set)
             end()
 
     async def barrier(self) -> int:
@@ -207,7 +215,7 @@ class LocalLog:
     async def snapshot(self) -> tuple[int, int] | None:
         return self._port.snapshot()
 
-    async def read_snapshot(self) -> tuple[int, bytes] | None:
+    async def read_snapshot(self, patient: bool = False) -> tuple[int, bytes] | None:
         found = self._port.snapshot()
         return None if found is None else (found[0], self._port.read_snapshot(0, found[1]))
 

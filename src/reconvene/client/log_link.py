@@ -72,7 +72,8 @@ class LogLink(Protocol):
 
     async def snapshot(self) -> tuple[int, int] | None: ...
 
-    async def read_snapshot(self) -> tuple[int, bytes] | None: ...
+    async def read_snapshot(self, patient: bool = False) -> tuple[int, bytes] | None:
+        """(position, data). With `patient`, a lost connection is waited out, however long it takes."""
 
     async def save_snapshot(self, position: int, data: bytes) -> None: ...
 

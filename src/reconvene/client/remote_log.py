@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -246,23 +246,24 @@ class RemoteLog:
     async def snapshot(self) -> tuple[int, int] | None:
         return _converted(await self._ask_briefly(wire.Snapshot), tuple[int, int] | None)  # type: ignore[arg-type]
 
-    async def read_snapshot(self) -> tuple[int, bytes] | None:
+    async def read_snapshot(self, patient: bool = False) -> tuple[int, bytes] | None:
+        ask = partial(self._ask, patient=True) if patient else self._ask_briefly
         while True:
-            newest = await self.snapshot()
+            newest = _converted(await ask(wire.Snapshot), tuple[int, int] | None)  # type: ignore[arg-type]
             if newest is None:
                 return None
             position, size = newest
-            data = await self._pieces(position, size)
+            data = await self._pieces(ask, position, size)
             if data is not None:
                 return position, data
 
-    async def _pieces(self, position: int, size: int) -> bytes | None:
+    async def _pieces(self, ask: "_Ask", position: int, size: int) -> bytes | None:
         """None: there is a newer one, or the site that has taken over has another."""
         data = bytearray()
         while len(data) < size:
             most = min(size - len(data), wire.SNAPSHOT_PIECE_BYTES)
             piece = _converted(
-                await self._ask_briefly(partial(_read, position, len(data), most)),
+                await ask(partial(_read, position, len(data), most)),
                 bytes | None,  # type: ignore[arg-type]
             )
             if not piece:
@@ -321,6 +322,10 @@ class RemoteLog:
                 if not channel.closed:
                     channel.send(wire.Forget(struct.request))
                 raise
+
+
+_Ask = Callable[[Callable[[int], wire.LogRequest]], Awaitable[Any]]
+"""Asks a site for one thing."""
 
 
 class _Pending(msgspec.Struct, array_like=True):

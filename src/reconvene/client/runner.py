@@ -1,7 +1,8 @@
 """Applies the log to a state machine, for as long as it is wanted.
 
 Promised: entries in order, each once; where the log is truncated, from the newest snapshot on; an `apply` that raises
-stops this machine and nothing else, and says at which position.
+stops this machine and nothing else, and says at which position. While its site is away the machine keeps its state
+and waits; it goes on at the same position as soon as a site answers.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from reconvene.client.log_entries import EntryBatch, Truncated
+from reconvene.client.log_entries import Entry, EntryBatch, Truncated
 from reconvene.client.log_link import LogLink
 from reconvene.client.state_machine import Failure, StateMachine, unwrap, wrap
 from reconvene.errors import ReconveneError, Rejected, Unavailable
@@ -54,6 +55,8 @@ class Runner:
         """Entries since the last snapshot."""
         self._saving: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._given_up = 0
+        """Of those: about how many are not waited for any more."""
         self._numbers = count()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -86,30 +89,49 @@ class Runner:
     def failed(self) -> Failure | None:
         return self.machine.failed
 
-    async def applied(self, position: int) -> None:
-        """Waits until the entry at `position` is applied. Raises Unavailable where the machine has stopped before."""
+    async def applied(self, position: int, timeout: float | None = None) -> None:
+        """Waits until the entry at `position` is applied, also while the site is away.
+
+        Raises TimeoutError where that is not so within `timeout` s, Unavailable where the machine has stopped before.
+        """
         if position < self._position:
             return
         self._check()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (position, next(self._numbers), future))
-        await future
+        try:
+            async with asyncio.timeout(timeout):
+                await future
+        except TimeoutError:
+            raise TimeoutError(
+                f"position {position} is not applied within {timeout:g} s: the machine is at {self._position}"
+            ) from None
+        finally:
+            if future.cancelled():
+                self._forget()
 
     async def caught_up(self, timeout: float | None = None) -> None:
-        """An ordered read: waits until everything that was ordered anywhere is applied. As `Log.barrier`."""
-        await self.applied(await self._log.barrier(timeout) - 1)
+        """An ordered read: waits until everything that was ordered anywhere is applied. As `Log.barrier`: Unavailable
+        after `timeout` s."""
+        now = asyncio.get_running_loop().time
+        started = now()
+        position = await self._log.barrier(timeout) - 1
+        left = None if timeout is None else max(0.0, timeout - (now() - started))
+        try:
+            await self.applied(position, left)
+        except TimeoutError as error:
+            raise Unavailable(f"not caught up within {timeout:g} s: {error}") from None
 
-    async def optimistic(self) -> StateMachine:
+    async def optimistic(self, timeout: float | None = None) -> StateMachine:
         """The state as it would be if all that is pending at the site were ordered as it stands: a copy. An entry
-        that makes its `apply` raise is left out of it."""
-        while True:
-            restores = self._restores
-            green, pending = await self._link.pending(FETCH_MESSAGES)
-            await self.applied(green - 1)
-            while self._amid:
-                await self.applied(self._position)
-            if restores == self._restores:
-                break
+        that makes its `apply` raise is left out of it. Raises Unavailable where the site does not answer in the
+        connection's timeout, and where the machine has not applied what the site has within `timeout` s."""
+        try:
+            async with asyncio.timeout(timeout):
+                pending = await self._pending()
+        except TimeoutError:
+            why = f"no optimistic view within {timeout:g} s: the machine is at {self._position}"
+            raise Unavailable(why) from None
         view = self.machine.copy()
         for entry in pending:
             if entry.counter > self._last.get(entry.author, 0):
@@ -118,6 +140,17 @@ class Runner:
                 except Exception as error:
                     _log.info("pending entry %s does not apply: %r", entry.id, error)
         return view
+
+    async def _pending(self) -> list[Entry]:
+        """What is pending at the site, where everything before it is applied."""
+        while True:
+            restores = self._restores
+            green, pending = await self._link.pending(FETCH_MESSAGES)
+            await self.applied(green - 1)
+            while self._amid:
+                await self.applied(self._position)
+            if restores == self._restores:
+                return pending
 
     # -- applying
 
@@ -131,7 +164,7 @@ class Runner:
                     return
             except Truncated as error:
                 try:
-                    await self._restore(error.first)
+                    await self._restore(error.first, patient=True)
                 except ReconveneError as why:
                     self._stop(self._position, why)
                     return
@@ -176,6 +209,14 @@ class Runner:
             if not future.done():
                 future.set_result(None)
 
+    def _forget(self) -> None:
+        """Of those that wait for a position, drops the ones that were given up, once they are half of all."""
+        self._given_up += 1
+        if 2 * self._given_up > len(self._waiting):
+            self._waiting = [waits for waits in self._waiting if not waits[2].done()]
+            heapq.heapify(self._waiting)
+            self._given_up = 0
+
     def _stop(self, position: int, error: Exception) -> None:
         self.machine.failed = Failure(position, error)
         _log.error("state machine %s stopped at position %d: %r", self.machine.kind, position, error)
@@ -203,9 +244,10 @@ class Runner:
 
     # -- snapshots
 
-    async def _restore(self, need: int) -> None:
-        """From the newest snapshot, where it is further on; which must be so if the log begins after the position."""
-        found = await self._log.read_snapshot()
+    async def _restore(self, need: int, patient: bool = False) -> None:
+        """From the newest snapshot, where it is further on; which must be so if the log begins after the position.
+        With `patient`, a site that is away is waited for."""
+        found = await self._link.read_snapshot(patient)
         first = max(need, 0)
         if found is None or found[0] <= self._position:
             if self._position < first:
