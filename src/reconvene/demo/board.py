@@ -51,13 +51,16 @@ class Board:
         self._cluster = cluster
         self._sites = sites
         self.tallies = tallies
+        self.seen: list[SiteRow] = []
+        """At the last look."""
 
     def site(self, name: str) -> Site:
         return self._sites[name]
 
     async def look(self) -> list[SiteRow]:
         states = self._cluster.states()
-        return list(await asyncio.gather(*(self._row(name, state) for name, state in states.items())))
+        self.seen = list(await asyncio.gather(*(self._row(name, state) for name, state in states.items())))
+        return self.seen
 
     async def settled(self) -> list[SiteRow]:
         """When no vote comes any more: who is together has the same, and a majority has counted all of it."""

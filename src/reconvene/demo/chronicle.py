@@ -84,6 +84,10 @@ class Chronicle:
                 if seen or members == self._sites:
                     seen.append(Installed(site, members, row.t))
 
+    def installed(self) -> int:
+        """How many configurations were read so far, of all sites together."""
+        return sum(map(len, self.seen.values()))
+
     def unexpected(self) -> str | None:
         """The first thing that differs from what is due, in one line."""
         for site in self._sites:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from reconvene.demo import checks
 from reconvene.demo.figures import counted, spread
 from reconvene.demo.outcome import Took
+from reconvene.demo.patience import while_it_moves
 from reconvene.demo.places import Places
 from reconvene.demo.script import Story
 from reconvene.demo.spark import Judge
@@ -32,14 +33,14 @@ async def count(story: Story) -> None:
     stage, polls, board, outcome = story.stage, story.polls, story.board, story.outcome
     stage.begin("The polls close, and everyone is asked")
     stage.say("Every site for its tally and its whole log; every voter for the place that the vote was given.")
+    await while_it_moves(polls.hold(), polls.receipts, story.pace.patience_s)
     async with asyncio.timeout(story.pace.patience_s):
-        await polls.hold()
         tallies = {name: await tally.totals(ordered=True) for name, tally in board.tallies.items()}
         logs = {name: await board.site(name).log.read() for name in tallies}
         everything = await board.site("a").log.read(control=True)
         receipts = [vote.receipt for vote in polls.box.votes if vote.receipt is not None]
         places = await asyncio.gather(*(receipt.ordered() for receipt in receipts))
-        rows = await board.settled()
+    rows = await while_it_moves(board.settled(), story.moved, story.pace.patience_s)
     if outcome.lost is not None:
         outcome.lost = replace(outcome.lost, position=places[outcome.lost.voter - 1])
     outcome.findings += [
@@ -59,7 +60,7 @@ async def count(story: Story) -> None:
     figures.changes = [Took(change.what, change.took_ns) for change in story.chronicle.changes]
     if story.spark is not None:
         stage.say("And Spark for the table that its stream has made of the log.")
-        table = await story.spark.close(max(places) + 1)
+        table = await story.spark.close(max(places) + 1, story.pace.spark)
         figures.rows = table.rows
         outcome.findings.append(checks.same_table(table, tallies["a"]))
 

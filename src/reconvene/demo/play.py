@@ -21,6 +21,9 @@ _PATIENT = {"timing": {"suspect_base": "1500ms", "round_patience": "2s"}}
 """Of the sites. By default they suspect who is silent for 0.6 s, which on a laptop, beside Java and a browser, may be
 somebody who only waits for a processor; and every such mistake would be a change that the script did not cause."""
 
+_START_S = 300.0
+"""For the sites to start. One that ends instead is noticed at once."""
+
 
 async def play(
     places: Places, stage: Stage, *, seed: int = 7, keep: bool = False, spark: bool = True, pace: Pace | None = None
@@ -39,7 +42,7 @@ async def play(
         stage.opening()
         stage.note("Starting them …")
         async with _spark_beside(places, outcome, spark) as beside:
-            await in_thread(cluster.start)
+            await in_thread(cluster.start, _START_S)
             outcome.dashboards = cluster.dashboards
             if beside is not None:
                 order = (KILLED, *(name for name in SITES if name != KILLED))

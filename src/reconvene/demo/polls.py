@@ -33,6 +33,7 @@ class Polls:
         self._booths: dict[str, Booth] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._stack = AsyncExitStack()
+        self.answer_is_lost = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -78,6 +79,10 @@ class Polls:
                     task.result()
             await asyncio.sleep(_POLL_S)
 
+    def receipts(self) -> int:
+        """How many voters have one."""
+        return self._counts().total()
+
     def _counts(self) -> Counter[str]:
         found = Counter(dict.fromkeys(self._booths, 0))
         found.update(vote.booth for vote in self.box.votes if vote.receipt is not None)
@@ -94,6 +99,7 @@ class Polls:
             casting = asyncio.ensure_future(cast(vote, site))
             try:
                 await line.lost.wait()
+                self.answer_is_lost = True
                 await kill()
                 receipt = await casting
             finally:

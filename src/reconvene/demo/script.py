@@ -9,12 +9,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from reconvene.demo.board import Board, SiteRow, open_board
 from reconvene.demo.chronicle import Chronicle
 from reconvene.demo.outcome import Outcome
+from reconvene.demo.patience import while_it_moves
 from reconvene.demo.polls import Polls
-from reconvene.demo.spark import SparkBeside
+from reconvene.demo.spark import SparkBeside, SparkPatience
 from reconvene.demo.stage import Stage
 from reconvene.demo.threads import in_thread
 from reconvene.errors import Unavailable
@@ -40,9 +42,8 @@ class Pace:
     votes: int = 12
     """At each booth, in each scene."""
     patience_s: float = 60.0
-    """For whatever has to come about."""
-    spark_s: float = 90.0
-    """For Spark to start and to read its first rows."""
+    """For whatever has to come about, from when anything has last moved towards it."""
+    spark: SparkPatience = field(default_factory=SparkPatience)
 
 
 class Broken(Exception):
@@ -118,9 +119,10 @@ class Story:
             )
             if self.spark is not None:
                 self.stage.note(f"Spark was reading from {KILLED}. It goes on at another site, at the same position.")
-            async with asyncio.timeout(self.pace.patience_s):
-                self.outcome.lost = await self.polls.lose_an_answer(KILLED, _LEFT, self._crash)
-            lost = self.outcome.lost
+            losing = self.polls.lose_an_answer(KILLED, _LEFT, self._crash)
+            lost = self.outcome.lost = await while_it_moves(
+                losing, lambda: (self.polls.answer_is_lost, self.chronicle.installed()), self.pace.patience_s
+            )
             self.stage.say(
                 f"Site {lost.then} answers her: "
                 + (f"it has her vote already, from {KILLED}." if lost.again else "it takes her vote; one will count.")
@@ -137,7 +139,9 @@ class Story:
                 " count what has waited."
             )
             self.chronicle.expect([KILLED])
-            await self._change("the restart", lambda: self.cluster.restart(KILLED), [MAJORITY])
+            await self._change(
+                "the restart", lambda: self.cluster.restart(KILLED, timeout_s=self.pace.patience_s), [MAJORITY]
+            )
             async with asyncio.timeout(self.pace.patience_s):
                 await self.board.back(KILLED)
             await self.polls.add(KILLED)
@@ -168,11 +172,9 @@ class Story:
         moving = asyncio.ensure_future(self._move())
         try:
             yield
-            async with asyncio.timeout(self.pace.patience_s):
-                await self.polls.hold()
-                self.rows = await self.board.settled()
-        except TimeoutError:
-            raise Broken(f"{title}: not so within {self.pace.patience_s:g} s") from None
+            self.rows = await while_it_moves(self.at_rest(), self.moved, self.pace.patience_s)
+        except TimeoutError as error:
+            raise Broken(f"{title}: {error}") from None
         finally:
             moving.cancel()
             await asyncio.wait([moving])
@@ -190,19 +192,40 @@ class Story:
     def _aside(self) -> str:
         return "" if self.spark is None else f"Spark: {self.spark.says()}"
 
+    async def at_rest(self) -> list[SiteRow]:
+        """Everyone who has come has voted, and the sites have done with all of that what they can."""
+        await self.polls.hold()
+        return await self.board.settled()
+
+    def moved(self) -> object:
+        """Changes with every receipt and with all that is to be seen on the board."""
+        return self.polls.receipts(), self.board.seen
+
     async def _votes(self) -> None:
-        async with asyncio.timeout(self.pace.patience_s):
-            await self.polls.votes(self.pace.votes)
+        await while_it_moves(self.polls.votes(self.pace.votes), self.polls.receipts, self.pace.patience_s)
 
     async def _change(self, what: str, work: Callable[[], None], components: Sequence[Sequence[str]]) -> None:
         """Does it, waits for the configurations that it leads to, and notes how long that took."""
         self.chronicle.expect(*components)
         since_ns = time.time_ns()
         await in_thread(work)
-        await in_thread(self.cluster.wait_for, components, self.pace.patience_s)
+        await self._together(components)
         change = await in_thread(self.chronicle.took, what, since_ns)
         parts = " ┃ ".join(" ".join(component) for component in components)
         self.stage.say(f"After {show_ns(change.took_ns)} they are together as {parts}.")
+
+    async def _together(self, components: Sequence[Sequence[str]]) -> None:
+        """Waits for them for as long as the sites install configurations at all."""
+        while True:
+            before = self.chronicle.installed()
+            try:
+                await in_thread(self.cluster.wait_for, components, self.pace.patience_s)
+            except Unavailable:
+                await in_thread(self.chronicle.read)
+                if self.chronicle.installed() == before:
+                    raise
+            else:
+                return
 
     async def _wait_for_spark(self) -> None:
         """The stream has to read from the site that is killed before it is killed."""
@@ -212,7 +235,7 @@ class Story:
             self.stage.note("The polls stay open until Spark has read its first votes; fewer voters come meanwhile.")
             self.polls.pace(_IDLE * self.pace.gap_s)
         try:
-            await self.spark.first_rows(self.pace.spark_s)
+            await self.spark.first_rows(self.pace.spark)
         except Unavailable:
             if self.spark.has_started:
                 raise

@@ -10,8 +10,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -19,13 +20,14 @@ from typing import Self, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from reconvene.demo.patience import processor_s, while_it_moves
 from reconvene.demo.threads import in_thread
 from reconvene.errors import Unavailable
 from reconvene.verify.report import Report
 
 __all__ = [
-    "Close", "Doing", "Failed", "Follow", "Judge", "Judged", "Progress", "SparkBeside", "Started", "Table", "ToSpark",
-    "decode_order", "encode_line",
+    "Close", "Doing", "Failed", "Follow", "Judge", "Judged", "Progress", "SparkBeside", "SparkPatience", "Started",
+    "Table", "ToSpark", "decode_order", "encode_line",
 ]  # fmt: skip
 
 _LINE_BYTES = 1 << 24
@@ -111,6 +113,17 @@ def decode_order(line: bytes) -> ToSpark:
     return _orders(line)
 
 
+@dataclass(frozen=True, slots=True)
+class SparkPatience:
+    """Spark is given up when it stands still for so long, or has used so much processor time in vain.
+
+    It has taken 20 to 30 s of processor time to start and read its first rows, on old and new machines.
+    """
+
+    idle_s: float = 60.0
+    processor_s: float = 180.0
+
+
 class SparkBeside:
     """`async with SparkBeside(log) as spark:` starts it; leaving ends it, whatever it is at.
 
@@ -183,18 +196,32 @@ class SparkBeside:
     def follow(self, addresses: list[str], table: Path) -> None:
         self._writer.write(encode_line(Follow(addresses, str(table))))
 
-    async def first_rows(self, timeout_s: float) -> None:
-        """Waits until the stream reads."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self.following.wait()
-        except TimeoutError:
-            self._why = self._why or f"no row was read within {timeout_s:g} s; see {self._log}"
+    async def first_rows(self, patience: SparkPatience) -> None:
+        """Waits until the stream reads. Ends Spark, and raises Unavailable, where that is hopeless."""
+        await self._while_it_works(self.following.wait(), patience, "no row was read")
         if self._why is not None:
             raise Unavailable(f"the stream: {self._why}")
 
-    async def close(self, position: int) -> Table:
-        return await self._ask(Close(position), Table)
+    async def close(self, position: int, patience: SparkPatience) -> Table:
+        """What is in the table once everything below the position is."""
+        what = f"the table has not come to position {position}"
+        return await self._while_it_works(self._ask(Close(position), Table), patience, what)
+
+    async def _while_it_works(self, work: Awaitable[T], patience: SparkPatience, what: str) -> T:
+        """Spark may take as long as it needs, but not more processor time than it ever should."""
+        before = processor_s(self._process.pid)
+
+        def moved() -> tuple[int, float]:
+            return self.position, min(processor_s(self._process.pid) - before, patience.processor_s)
+
+        try:
+            return await while_it_moves(work, moved, patience.idle_s)
+        except TimeoutError:
+            used = processor_s(self._process.pid) - before
+            self._fail(f"{what} in {used:.0f} s of processor time; see {self._log}")
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
+            raise Unavailable(f"Spark: {self._why}") from None
 
     async def judge(self, order: Judge) -> Report:
         return (await self._ask(order, Judged)).report
