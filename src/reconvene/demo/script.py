@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
 from reconvene.demo.board import Board, SiteRow, open_board
 from reconvene.demo.chronicle import Chronicle

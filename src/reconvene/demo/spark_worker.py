@@ -9,13 +9,14 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import count
+from pyspark.sql.functions import count as count_rows
 
 from reconvene.demo.spark import (
     Close,
@@ -45,7 +46,7 @@ from reconvene.report.page import write_page
 from reconvene.report.verify_page import write_verify_report
 from reconvene.verify.report import Report
 
-__all__ = ["count_votes", "main"]
+__all__ = ["count_votes", "main", "patiently"]
 
 _CONF = {
     "spark.sql.shuffle.partitions": "2",
@@ -57,8 +58,12 @@ _MASTER = "local[2,4]"
 _LESS_PRIORITY = 5
 _LOOK_S = 0.2
 _EVERY = "500 milliseconds"
+_LATE = "failed to connect back"
+"""What Spark says of a Python process that it has given up."""
+_TRIES = 10
 
 T = TypeVar("T", bound=Struct)
+R = TypeVar("R")
 
 
 class Line:
@@ -101,35 +106,62 @@ def _work(line: Line) -> None:
     with open_session(_MASTER, app="Wiredville", conf=_CONF) as spark:
         line.tell(Started())
         follow = line.hear(Follow)
-        _follow(spark, follow, line)
+        following = _Following(spark, follow, line)
+        with hold(Path(follow.table)):
+            patiently(following.run)
         line.tell(count_votes(spark, Path(follow.table)))
-        line.tell(Judged(_judge(spark, line.hear(Judge), lambda what: line.tell(Doing(what)))))
+        judge = line.hear(Judge)
+        line.tell(Judged(patiently(lambda: _judge(spark, judge, lambda what: line.tell(Doing(what))))))
 
 
-def _follow(spark: SparkSession, order: Follow, line: Line) -> None:
-    """Until the table has what `Close` asks for."""
-    close: Close | None = None
-    reached = 0
-    with hold(Path(order.table)):
-        options = {"addresses": ",".join(order.addresses)}
-        export = export_log(spark, options, Path(order.table), every=_EVERY)
-        while close is None or reached < close.position:
-            if export.wait(_LOOK_S):
-                raise Unavailable("the stream has ended by itself")
-            told = export.progress()
-            if told is not None and told.position != reached:
-                reached = told.position
-                line.tell(Progress(reached, told.rows))
-            if close is None and line.waits():
-                close = line.hear(Close)
-        export.stop()
+def patiently(work: Callable[[], R]) -> R:
+    """Does it again where Spark gave up a Python process because it did not start within 10 s, as on a busy machine:
+    that time is fixed in Spark. The work must be one that may be done again."""
+    for tried in count(1):
+        try:
+            return work()
+        except Unavailable as error:
+            if _LATE not in str(error) or tried == _TRIES:
+                raise
+    raise AssertionError("it returns or raises")
+
+
+class _Following:
+    """A stream that keeps the table in step until `Close` asks for the last of it. A second `run` goes on."""
+
+    def __init__(self, spark: SparkSession, order: Follow, line: Line) -> None:
+        self._spark = spark
+        self._order = order
+        self._line = line
+        self._close: Close | None = None
+        self._reached = 0
+        self._rows = 0
+        """Of streams that were given up."""
+
+    def run(self) -> None:
+        options = {"addresses": ",".join(self._order.addresses)}
+        export = export_log(self._spark, options, Path(self._order.table), every=_EVERY)
+        rows = 0
+        try:
+            while self._close is None or self._reached < self._close.position:
+                if export.wait(_LOOK_S):
+                    raise Unavailable("the stream has ended by itself")
+                told = export.progress()
+                if told is not None and told.position != self._reached:
+                    self._reached, rows = told.position, told.rows
+                    self._line.tell(Progress(self._reached, self._rows + rows))
+                if self._close is None and self._line.waits():
+                    self._close = self._line.hear(Close)
+        finally:
+            self._rows += rows
+            export.stop()
 
 
 def count_votes(spark: SparkSession, table: Path) -> Table:
     """A vote for someone is always the same bytes, so few payloads have to be looked into."""
     with plain_errors():
         rows = spark.read.parquet(str(table / "log"))
-        found = rows.groupBy("payload").agg(count("*").alias("rows")).collect()
+        found = rows.groupBy("payload").agg(count_rows("*").alias("rows")).collect()
         positions = rows.select("position").distinct().count()
     counts: Counter[str] = Counter()
     for row in found:
