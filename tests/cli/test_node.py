@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -268,7 +269,36 @@ def test_what_kills_the_engine_ends_the_process(make: Make, tmp_path: Path) -> N
     assert "planted" in done.stderr
 
 
+def test_after_a_crash_all_of_storage_is_checked_once(make: Make, tmp_path: Path) -> None:
+    site = make()
+    site.start()
+    site.ready()
+    site.running.send_signal(signal.SIGABRT)  # as an assertion of a library does
+    assert site.ends() == -signal.SIGABRT
+    assert (tmp_path / "a" / "crash").stat().st_size > 0
+    site.start()
+    site.until_says("storage is checked as a whole")
+    site.until(lambda: site.log.read_text().count(" site ready ") == 2, "ready again")
+    assert (tmp_path / "a" / "crash").stat().st_size == 0
+    assert site.stop() == 0
+
+
 # -- one that can't start
+
+
+def test_damaged_storage(make: Make, tmp_path: Path) -> None:
+    site = make()
+    site.start()
+    site.ready()
+    assert site.stop() == 0
+    data = tmp_path / "a" / "store" / "data.mdb"
+    data.write_bytes(data.read_bytes()[:8192] + bytes(data.stat().st_size - 8192))
+    site.log.unlink()
+    site.start()
+    assert site.ends() == 2
+    *logged, line = site.log.read_text().splitlines()
+    assert all(re.match(r"\S+Z (info|warning) ", text) for text in logged)
+    assert re.fullmatch(r"reconvene: .*data\.mdb: is damaged: page \d+ is not what it should be", line)
 
 
 def test_a_datagram_port_in_use(make: Make, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,12 @@ from reconvene.errors import ReconveneError
 from reconvene.runtime import logs
 from reconvene.runtime.config import Config
 from reconvene.runtime.config_check import check
+from reconvene.runtime.crash_mark import CrashMark
 from reconvene.runtime.directory import held
 from reconvene.runtime.engine import SiteEngine
 from reconvene.runtime.keys import load_cluster_keys
 from reconvene.runtime.lag import LoopLag
+from reconvene.runtime.lmdb_disk import LmdbDisk
 from reconvene.runtime.logs import ERROR, INFO, WARNING, event, logger
 from reconvene.runtime.server import ClientServer
 from reconvene.runtime.udp import Udp
@@ -81,14 +83,21 @@ async def running(config: Config) -> AsyncIterator[SiteEngine]:
 
 
 @asynccontextmanager
-async def _parts(config: Config, stop: Callable[[], None]) -> AsyncIterator[Parts]:
+async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) -> AsyncIterator[Parts]:
+    """`alone`: the process is the site's, and may be marked when it crashes."""
     check(config)
     async with AsyncExitStack() as ends:
         ends.enter_context(held(config.dir, config.cluster, config.name))
+        mark = ends.enter_context(closing(CrashMark(config.dir))) if alone else None
+        crashed = mark is not None and mark.left
+        if crashed:
+            event(logger("site"), WARNING, "storage is checked as a whole", why="the last run ended in a crash")
         transport = Udp(config, logger("udp"))
         ends.callback(transport.close)
-        engine = SiteEngine(config, transport, logger("site"))
+        engine = SiteEngine(config, transport, logger("site"), LmdbDisk(check_all=crashed))
         await engine.start()
+        if mark is not None:
+            mark.clear()
         ends.push_async_callback(engine.stop)
         clients = ClientServer(engine, config, stop, logger("clients"))
         await clients.start()
@@ -140,7 +149,7 @@ async def run(config: Config, reload: Callable[[], Config] | None = None) -> int
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number)
     loop.add_signal_handler(signal.SIGHUP, lambda: event(log, INFO, "not ready yet", signal="SIGHUP"))
-    async with _parts(config, ending.set) as parts:
+    async with _parts(config, ending.set, alone=True) as parts:
         loop.add_signal_handler(signal.SIGHUP, parts.reload_keys, reload or (lambda: config), log)
         event(log, INFO, "ready", **_addresses(parts))
         _notify("READY=1")
