@@ -65,7 +65,6 @@ LAYERS = (
         uses=("words", "wire", "interface", "site", "groups", "tables", "corel", "trace", "recorder"),
     ),
     Layer("campaign", ("campaign.*",), uses=("words", "interface", "groups", "corel", "trace", "verify", "sim")),
-    Layer("testing", ("testing.*",), uses=("words", "interface", "site", "groups", "trace", "verify", "sim")),
     # One site as a process: the shell around the core that has sockets, files and a clock.
     Layer(
         "runtime",
@@ -82,6 +81,12 @@ LAYERS = (
     Layer("objects", ("objects.*",), uses=("words", "world", "client")),
     # Clusters of real processes on this machine.
     Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client")),
+    # The real site and the real client on a simulated network, for other people's tests.
+    Layer(
+        "testing",
+        ("testing.*",),
+        uses=(*("words", "interface", "tables", "trace", "verify", "sim", "runtime", "client", "local"),),
+    ),
     Layer("public", ("", "blocking"), uses=("words", "runtime", "client")),
     # Pages for people, from plain data.
     Layer("report", ("report.*",), uses=("words", "trace", "verify")),

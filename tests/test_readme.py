@@ -15,7 +15,7 @@ from tests.client.places import free_ports, short_dir
 from tests.pages import GOES_ON, ROOT, Step, blocks, call, check, going_on, run_program, steps
 
 from reconvene.local import LocalCluster
-from reconvene.testing import SimCluster
+from reconvene.testing import Cluster
 
 README = (ROOT / "README.md").read_text()
 SECTIONS: dict[str, str] = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL))
@@ -92,9 +92,9 @@ def test_a_simulation(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
         check(step, call(step.command.replace("scenarios/", f"{ROOT}/scenarios/"), capsys))
 
 
-def test_the_test_of_a_service(cluster: Callable[..., SimCluster]) -> None:
+def test_the_test_of_a_service(cluster: Callable[..., Cluster]) -> None:
     (block,) = [code for code in blocks(README, "python") if "def test_" in code]
-    names: dict[str, Callable[[Callable[..., SimCluster]], None]] = {}
+    names: dict[str, Callable[[Callable[..., Cluster]], None]] = {}
     exec(block, names)
     names["test_both_sides_go_on"](cluster)
 

@@ -5,8 +5,9 @@ from functools import cache
 from itertools import pairwise
 
 from msgspec import UNSET
+from tests.sim.core_cluster import SimCluster
+from tests.sim.core_service import Configuration, Message
 
-from reconvene.testing import Configuration, Message, SimCluster
 from reconvene.trace.events import Row
 
 __all__ = ["Story", "regular", "stormy"]

@@ -9,8 +9,8 @@ from itertools import combinations, pairwise
 
 import pytest
 from tests.paper.story import Story, regular, stormy
-
-from reconvene.testing import Configuration, SimCluster
+from tests.sim.core_cluster import SimCluster
+from tests.sim.core_service import Configuration
 
 
 @pytest.fixture(params=["atop-11", "atop-12", "all-ack-11"])
@@ -225,9 +225,9 @@ def test_7_2_safe_means_all_have_installed(story: Story) -> None:
                         assert conf in story.cluster.configurations(member)
 
 
-def test_a_recovered_process_is_alone_at_first(cluster: Callable[..., SimCluster]) -> None:
+def test_a_recovered_process_is_alone_at_first(sim_cluster: Callable[..., SimCluster]) -> None:
     """Section 2: after a failure it recovers in a configuration of its own, under the same name."""
-    three = cluster(3)
+    three = sim_cluster(3)
     three.wait_together()
     three.crash("b")
     three.restart("b")

@@ -6,9 +6,10 @@ from itertools import combinations, pairwise
 import pytest
 from tests.core.hand import Hand
 from tests.paper.story import Story, stormy
+from tests.sim.core_cluster import SimCluster
+from tests.sim.core_service import Configuration, Message
 
 from reconvene.core.effects import ConfKind
-from reconvene.testing import Configuration, Message, SimCluster
 
 Make = Callable[..., SimCluster]
 
@@ -126,25 +127,25 @@ def test_uniformity_what_is_hidden_here_may_have_been_installed_nowhere() -> Non
     assert one == two
 
 
-def test_liveness_a_machine_that_does_not_respond_is_removed(cluster: Make) -> None:
+def test_liveness_a_machine_that_does_not_respond_is_removed(sim_cluster: Make) -> None:
     """Within a time that follows from the options: silence, a gathering, a round."""
-    three = cluster(3)
+    three = sim_cluster(3)
     three.wait_together()
     three.crash("c")
     three.wait_together("a", "b", timeout="1500ms")
 
 
-def test_liveness_one_that_hears_and_does_not_answer_is_removed(cluster: Make) -> None:
-    three = cluster(3)
+def test_liveness_one_that_hears_and_does_not_answer_is_removed(sim_cluster: Make) -> None:
+    three = sim_cluster(3)
     three.wait_together()
     for node in "ab":
         three.cut("c", node)
     three.wait_together("a", "b", timeout="1500ms")
 
 
-def test_liveness_connected_machines_form_a_common_view(cluster: Make) -> None:
+def test_liveness_connected_machines_form_a_common_view(sim_cluster: Make) -> None:
     """Every connected set, reported to all of its members, wherever they came from."""
-    five = cluster(5, seed=3)
+    five = sim_cluster(5, seed=3)
     five.partition("ab", "cd", "e")
     for group in ("ab", "cd", "e"):
         five.wait_together(*group, timeout="3s")
@@ -155,9 +156,9 @@ def test_liveness_connected_machines_form_a_common_view(cluster: Make) -> None:
     five.wait_together(timeout="3s")
 
 
-def test_liveness_without_transitive_connection_views_are_stable(cluster: Make) -> None:
+def test_liveness_without_transitive_connection_views_are_stable(sim_cluster: Make) -> None:
     """a–b–c, a and c apart: no common view is possible; one of two comes, and stays."""
-    three = cluster(3)
+    three = sim_cluster(3)
     three.wait_together()
     three.cut("a", "c")
     three.cut("c", "a")
@@ -169,9 +170,9 @@ def test_liveness_without_transitive_connection_views_are_stable(cluster: Make) 
     assert {node: three.configuration(node) for node in three.nodes} == before
 
 
-def test_safety_nobody_is_removed_who_responds(cluster: Make) -> None:
+def test_safety_nobody_is_removed_who_responds(sim_cluster: Make) -> None:
     """Machines are removed only by Liveness: without faults the view that all have stays."""
-    four = cluster(4, loss=0.05)
+    four = sim_cluster(4, loss=0.05)
     four.wait_together()
     before = [len(four.configurations(node)) for node in four.nodes]
     for turn in range(40):
@@ -212,9 +213,9 @@ def test_figure_3_symmetry_is_broken() -> None:
     assert max(numbers) == int(hand.changes("a")[-1].conf), "past view changes can be ordered by number"
 
 
-def test_hidden_views_are_told_in_their_place(cluster: Make) -> None:
+def test_hidden_views_are_told_in_their_place(sim_cluster: Make) -> None:
     """A hidden view is reported before the next regular one, in the order in which they were attempted."""
-    four = cluster(4, seed=5, loss=0.3)
+    four = sim_cluster(4, seed=5, loss=0.3)
     four.run_for("4s")
     four.network(loss=0.0)
     four.wait_together()

@@ -5,9 +5,9 @@ is struck. What follows has to hold, and the sites have to come together again.
 """
 
 import pytest
+from tests.sim.core_cluster import SimCluster
 
 from reconvene.sim.node import Node
-from reconvene.testing import SimCluster
 
 STEPS = ("gathering", "forming: sync", "forming: states", "recovering: exchange", "recovering: wait", "operational")
 FAULTS = ("crash", "amid sending", "pause", "partition", "cut")

@@ -14,7 +14,7 @@ from reconvene.runtime.config_check import check, expected, show
 from reconvene.runtime.schema import Key, Kind, keys
 from reconvene.units import parse_address, parse_duration, parse_size
 
-__all__ = ["load", "read_toml"]
+__all__ = ["load", "parse", "read_toml"]
 
 MOST_BYTES = 1 << 20
 """Of a file: no configuration is larger."""
@@ -26,8 +26,13 @@ S = TypeVar("S", bound=Struct)
 def load(path: str | Path) -> Config:
     """The configuration in this file, checked. Raises Malformed."""
     path = Path(path)
-    config = _Reader(path).struct(Config, read_toml(path, "a configuration file"), "")
-    check(config, str(path))
+    return parse(read_toml(path, "a configuration file"), path)
+
+
+def parse(content: dict[str, Any], source: Path) -> Config:
+    """The same from what a file would hold; `source` is what errors name, and where relative paths start."""
+    config = _Reader(source).struct(Config, content, "")
+    check(config, str(source))
     return config
 
 

@@ -163,6 +163,11 @@ class SiteEngine:
         self._store.close()
         event(self._log, logging.INFO, "site has left", site=self.config.name)
 
+    def abandon(self) -> None:
+        """Where a process is only simulated, and is killed: lets go of what the operating system would close."""
+        if self._trace is not None:
+            self._trace.abandon()
+
     def _drained(self) -> bool:
         return self._groups.drained and self._site.drained and self._replica.settled
 

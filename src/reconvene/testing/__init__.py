@@ -1,25 +1,26 @@
 """Simulated clusters for tests of services built on Reconvene.
 
-`SimCluster` is a cluster in virtual time: send, partition, crash, heal, and look at what each node saw. With pytest,
-the fixture `cluster` makes one and verifies its history when the test is over.
+`Cluster` runs a scenario of yours on real sites with the real client, in virtual time and from a seed: partition,
+crash, pause, fill a disk, heal, and look at what your service did. With pytest, the fixture `cluster` makes one.
+docs/testing.md has the rest.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconvene.testing.cluster import SimCluster, TimedOut, Violated
-    from reconvene.testing.service import Configuration, Handle, Message, Service
+    from reconvene.testing.cluster import Cluster
+    from reconvene.testing.errors import NotSimulated, Stuck, TimedOut, Violated
+    from reconvene.testing.machine import Program
 
-__all__ = ["Configuration", "Handle", "Message", "Service", "SimCluster", "TimedOut", "Violated"]
+__all__ = ["Cluster", "NotSimulated", "Program", "Stuck", "TimedOut", "Violated"]
 
 _HOMES = {
-    "Configuration": "service",
-    "Handle": "service",
-    "Message": "service",
-    "Service": "service",
-    "SimCluster": "cluster",
-    "TimedOut": "cluster",
-    "Violated": "cluster",
+    "Cluster": "cluster",
+    "NotSimulated": "errors",
+    "Program": "machine",
+    "Stuck": "errors",
+    "TimedOut": "errors",
+    "Violated": "errors",
 }
 
 

@@ -1,80 +1,70 @@
-"""A cluster inside a test: no sockets, no waiting, the same from the same seed."""
+"""A cluster inside a test: the real sites and the real client, on a simulated network, in virtual time."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+import asyncio
+import gc
+import random
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
 
-from reconvene.core.effects import Changed, Delivered, Event
-from reconvene.core.options import Options
-from reconvene.ids import Service as Promise
-from reconvene.ids import message_id
-from reconvene.sim.cluster import Cluster
+from reconvene.client.channel import Channel
+from reconvene.client.connecting import connect
+from reconvene.client.site import Site
+from reconvene.errors import Rejected
+from reconvene.local.layout import site_names
+from reconvene.local.together import apart, together
+from reconvene.runtime.config import Config
+from reconvene.runtime.config_file import parse
+from reconvene.runtime.faults import check_components
+from reconvene.runtime.journal import run_quorum
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.durations import parse_duration, show_duration
-from reconvene.sim.node import Node
-from reconvene.testing.service import Configuration, Handle, Message
+from reconvene.sim.network import Network
+from reconvene.testing.errors import TimedOut, Violated
+from reconvene.testing.loop import HEARTBEATS, SimLoop
+from reconvene.testing.machine import PORT, Machine, Program
+from reconvene.testing.streams import Streams
 from reconvene.trace.events import SCHEMA, Run
+from reconvene.trace.reader import read_trace
+from reconvene.trace.writer import RUN_FILE, encode_run, node_file
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 from reconvene.verify.report import Report
 
-__all__ = ["SimCluster", "TimedOut", "Violated"]
+__all__ = ["Cluster", "Duration"]
 
 Duration = str | int | float
 """`"500ms"`, or a number of seconds."""
 
+T = TypeVar("T")
 
-class TimedOut(AssertionError):
-    """What a test waited for did not happen in (virtual) time."""
+_POLL_S = 0.02
+_QUIET_S = 3.0
+"""Without an event for this long a cluster has come to rest."""
+_REST_S = 120.0
+"""How long it may take until it has, once nothing is broken any more."""
 
-
-class Violated(AssertionError):
-    """A history breaks something that Reconvene promises. `report` says what, with witnesses."""
-
-    def __init__(self, report: Report, run: str) -> None:
-        self.report = report
-        lines = [f"{run}: {', '.join(report.violated())}"]
-        for check in report.checks:
-            lines += [f"  {check.id}: {w.node}#{w.n}: {w.detail}" for w in check.witnesses[:3]]
-        super().__init__("\n".join(lines))
+HEARTBEATS.add(Channel._heartbeat)
 
 
-class SimCluster:
-    """Nodes named a, b, c … (or as you like), started, on a network that does what you tell it.
+class Cluster:
+    """Sites named a, b, c … (or as you like), one on each machine of a simulated network.
 
-    >>> from reconvene.testing import SimCluster
-    >>> cluster = SimCluster(3, seed=7)
-    >>> cluster.wait_together()
-    >>> cluster.send("a", b"hello")
-    >>> cluster.run_until(lambda: len(cluster.deliveries("c")) == 1)
-    >>> [message.payload for message in cluster.deliveries("b")]
-    [b'hello']
-    >>> cluster.partition(["a"], ["b", "c"])
-    >>> cluster.wait_together("b", "c")
-    >>> cluster.configuration("c").members
-    ('b', 'c')
-    >>> cluster.settle()
-    >>> cluster.configuration("a").members
-    ('a', 'b', 'c')
-    >>> cluster.verify().ok
-    True
-
-    Your own service is an object with `on_configuration` and `on_message` (either may be missing), made anew at each
-    start of its node with a handle to send by:
-
-    >>> class Echo:
-    ...     def __init__(self, handle):
-    ...         self.handle = handle
-    ...         self.heard = []
-    ...     def on_message(self, message):
-    ...         self.heard.append(message.payload)
-    ...         if message.payload == b"ping":
-    ...             self.handle.send(b"pong from " + self.handle.node.encode())
-    >>> cluster = SimCluster(2, service=Echo)
-    >>> cluster.wait_together()
-    >>> cluster.send("a", b"ping")
-    >>> cluster.run_for("1s")
-    >>> sorted(cluster.service("b").heard)
-    [b'ping', b'pong from a', b'pong from b']
+    >>> from reconvene.testing import Cluster
+    >>> async def scenario(net):
+    ...     async with net.connect("a") as site:
+    ...         net.partition([["a"], ["b", "c"]])
+    ...         receipt = await site.log.append(b"accepted on the small side")
+    ...         net.heal()
+    ...         return await receipt.ordered()
+    >>> Cluster("abc", seed=7).run(scenario)
+    0
     """
 
     def __init__(
@@ -82,145 +72,244 @@ class SimCluster:
         nodes: int | Iterable[str] = 3,
         *,
         seed: int = 0,
-        service: Callable[[Handle], Any] | None = None,
-        order: str = "atop",
         latency: Duration = "1ms",
         jitter: Duration = "200us",
         loss: float = 0.0,
-        options: Options | None = None,
+        limit: Duration = "60min",
+        settings: Mapping[str, Any] | None = None,
+        directory: Path | str | None = None,
     ) -> None:
-        names = [_letters(place) for place in range(nodes)] if isinstance(nodes, int) else list(nodes)
-        conditions = Conditions(latency_ns=_ns(latency), jitter_ns=_ns(jitter), loss=loss)
-        self.sim = Cluster(
-            names, seed=seed, options=options or Options(order=order), conditions=conditions, check_every=1
+        """nodes: how many sites, or their names.
+        latency, jitter, loss: of datagrams between machines; see `network`.
+        limit: of virtual time, after which a scenario that has not ended fails.
+        settings: what every site's file has besides names and addresses, as `{"log": {"retain_bytes": "1MiB"}}`.
+        directory: a new or empty one, for the trace; it stays. By default a temporary one.
+        """
+        self.names: tuple[str, ...] = site_names(nodes) if isinstance(nodes, int) else tuple(sorted(nodes))
+        self.seed = seed
+        self.directory = self._make_directory(directory)
+        self._loop = SimLoop(self._stream("world"), _ns(limit))
+        weakref.finalize(self, self._loop.close)
+        deaf_to: list[frozenset[int]] = [frozenset()] * len(self.names)
+        self._machines = {
+            name: Machine(
+                self._loop,
+                self._config(name, settings or {}),
+                lambda: self._network,
+                deaf_to,
+                self._stream(f"disk {name}"),
+            )
+            for name in self.names
+        }
+        self._network = Network(
+            self._loop.timeline,
+            [machine.postbox.receive for machine in self._machines.values()],
+            self._stream("network"),
+            Conditions(latency_ns=_ns(latency), jitter_ns=_ns(jitter), loss=loss),
         )
-        """The whole simulator, where this class does not do."""
-        self._make = service
-        self._services: dict[str, tuple[int, Any]] = {}
-        self._history: dict[str, list[Message | Configuration]] = {name: [] for name in self.sim.names}
+        self._streams = self._loop.streams = Streams(self._loop, self.names, self._network, self._stream("streams"))
+        self._components: tuple[tuple[str, ...], ...] = (self.names,)
         self._settled = False
-        self.sim.on_events(self._hear)
-        self.sim.start()
+        self._ran = False
 
-    # -- what is there -----------------------------------------------------------------------------------
+    def _make_directory(self, given: Path | str | None) -> Path:
+        if given is None:
+            made = Path(tempfile.mkdtemp(prefix="reconvene-test-"))
+            weakref.finalize(self, shutil.rmtree, made, ignore_errors=True)
+            return made
+        path = Path(given)
+        if path.exists() and any(path.iterdir()):
+            raise Rejected(f"{path}: expected a new or empty directory")
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _stream(self, name: str) -> Random:
+        """A source of random numbers of its own, so that one user's draws do not move another's."""
+        return Random(f"{self.seed}/{name}")
+
+    def _config(self, name: str, settings: Mapping[str, Any]) -> Config:
+        own = self.directory / name
+        own.mkdir()
+        told = {
+            "cluster": "simulated",
+            "name": name,
+            "sites": {other: f"{other}:7001" for other in self.names},
+            "dir": str(own),
+            "seal": {"insecure": True},
+            "trace": {"dir": str(self.trace_dir)},
+            **settings,
+        }
+        return parse(told, self.directory / f"{name}.toml")
+
+    # -- running
+
+    def run(
+        self, scenario: "Callable[[Cluster], Coroutine[Any, Any, T]]", *, judge: bool = True, settle: bool = True
+    ) -> T:
+        """Starts the sites, waits until they are together, and runs `scenario(self)` to its end, in virtual time.
+
+        Returns what it returns, and raises what it raises. Then, unless `settle` is False, all that is broken is
+        mended, and the cluster comes to rest; at last the history of the run is judged, also for what had to get
+        done: `Violated` says what was broken. A cluster runs one scenario.
+        """
+        if self._ran:
+            raise RuntimeError("a simulated cluster runs one scenario: make another one")
+        self._ran = True
+        loop = self._loop
+        collects, state = gc.isenabled(), random.getstate()
+        gc.disable()
+        random.seed(f"{self.seed}/random")
+        try:
+            result = loop.run_until_complete(self._main(scenario, settle))
+        except BaseException as error:
+            error.add_note(f"in a simulated cluster: seed {self.seed}, at {show_duration(loop.timeline.now)}")
+            raise
+        finally:
+            self._write_run()
+            for machine in self._machines.values():
+                machine.crash()
+            loop.end()
+            random.setstate(state)
+            if collects:
+                gc.enable()
+        if judge:
+            self.verify()
+        return result
+
+    async def _main(self, scenario: "Callable[[Cluster], Coroutine[Any, Any, T]]", settle: bool) -> T:
+        await asyncio.gather(*(machine.start() for machine in self._machines.values()))
+        await self.wait_for()
+        try:
+            result = await scenario(self)
+        finally:
+            await self._loop.cancel_others()
+        for machine in self._machines.values():
+            for program in machine.programs:
+                program.kill()
+            machine.programs.clear()
+        if settle:
+            await self.settle()
+            self._settled = True
+        return result
+
+    # -- what is there
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        return self.sim.names
+    def addresses(self) -> dict[str, str]:
+        """Where each site's clients connect: for `reconvene.connect`, in this cluster's scenario."""
+        return {name: self.address(name) for name in self.names}
 
-    @property
-    def now_ns(self) -> int:
-        return self.sim.now
+    def address(self, name: str) -> str:
+        self._machine(name)
+        return f"tcp://{name}:{PORT}"
 
-    def service(self, node: str) -> Any:
-        """The service at this node, of its present or, if it is down, last life."""
-        return self._services[node][1]
+    def connect(self, *names: str, **options: Any) -> AbstractAsyncContextManager[Site]:
+        """`reconvene.connect` to the first of these sites (or of all) that answers."""
+        return connect([self.address(name) for name in names or self.names], **options)
 
-    def history(self, node: str) -> list[Message | Configuration]:
-        """All that this node was told, in order, over all its lives."""
-        return list(self._history[node])
+    def state(self, name: str) -> str:
+        """up | paused | down"""
+        return self._machine(name).state
 
-    def deliveries(self, node: str) -> list[Message]:
-        return [item for item in self._history[node] if isinstance(item, Message)]
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """What the sites that are up say of themselves."""
+        return {
+            name: machine.engine.status()
+            for name, machine in self._machines.items()
+            if machine.engine is not None and machine.state == "up"
+        }
 
-    def configurations(self, node: str) -> list[Configuration]:
-        return [item for item in self._history[node] if isinstance(item, Configuration)]
+    # -- waiting
 
-    def configuration(self, node: str) -> Configuration:
-        """The one that it is in, or was in last."""
-        return next(
-            item
-            for item in reversed(self._history[node])
-            if isinstance(item, Configuration) and item.kind != "hidden"
-        )
+    async def wait_for(
+        self, components: Sequence[Sequence[str]] | None = None, timeout_s: float = 30.0
+    ) -> dict[str, dict[str, Any]]:
+        """Until the sites of each component are in one configuration of exactly these; gives their statuses.
 
-    def together(self, *nodes: str) -> bool:
-        """Are these, or all, in one regular configuration with nobody else?"""
-        names = tuple(sorted(nodes or self.nodes))
-        present = [self.configuration(name) for name in names if self.sim.node(name).up]
-        return (
-            len(present) == len(names)
-            and len({one.id for one in present}) == 1
-            and present[0].kind == "regular"
-            and present[0].members == names
-        )
+        By default those components that can talk and run now.
+        """
+        until = self._loop.time() + timeout_s
+        while True:
+            statuses = self.statuses()
+            wanted = self._connected() if components is None else components
+            if all(together(component, statuses) for component in wanted):
+                return statuses
+            if self._loop.time() >= until:
+                shown = " | ".join(",".join(component) for component in wanted)
+                raise TimedOut(
+                    f"seed {self.seed}: not in the configurations {shown} after {timeout_s:g} s: "
+                    f"{apart(wanted, statuses)}"
+                )
+            await asyncio.sleep(_POLL_S)
 
-    # -- time --------------------------------------------------------------------------------------------
+    def _connected(self) -> list[list[str]]:
+        up = [[name for name in part if self._machines[name].state == "up"] for part in self._components]
+        return [part for part in up if part]
 
-    def run_for(self, duration: Duration) -> None:
-        self.sim.run_for(_ns(duration))
+    async def repair(self) -> None:
+        """Mends everything, starts what is down, and waits until all sites are together."""
+        self._network.calm()
+        self.heal()
+        for name in self.names:
+            self.mend_disk(name)
+            if self.state(name) == "paused":
+                self.resume(name)
+            elif self.state(name) == "down":
+                await self.restart(name)
+        await self.wait_for()
 
-    def run_until(self, predicate: Callable[[], bool], timeout: Duration = "30s") -> None:
-        """Until it is true, looked at after each event; TimedOut after so much virtual time."""
-        until = self.sim.now + _ns(timeout)
-        while not predicate():
-            if not self.sim.loop.step(until):
-                if predicate():
-                    return
-                raise TimedOut(f"not within {show_duration(_ns(timeout))}; {self._where()}")
+    async def settle(self) -> None:
+        """`repair`, and waits until nothing happens any more: nobody may send or append meanwhile."""
+        await self.repair()
+        until = self._loop.time() + _REST_S
+        quiet_since, size = self._loop.time(), self._trace_bytes()
+        while self._loop.time() - quiet_since < _QUIET_S:
+            await asyncio.sleep(_POLL_S)
+            if self._trace_bytes() != size:
+                quiet_since, size = self._loop.time(), self._trace_bytes()
+            if self._loop.time() > until:
+                raise TimedOut(f"seed {self.seed}: the cluster has not come to rest in {_REST_S:g} s")
 
-    def wait_together(self, *nodes: str, timeout: Duration = "30s") -> None:
-        """Until these, or all, are in one regular configuration of their own."""
-        self.run_until(lambda: self.together(*nodes), timeout)
+    def _trace_bytes(self) -> int:
+        return sum(node_file(self.trace_dir, name).stat().st_size for name in self.names)
 
-    def settle(self, duration: Duration = "10s") -> None:
-        """Repairs everything and lets time pass, after which `verify` judges liveness too."""
-        self.sim.network.calm()
-        self.sim.heal()
-        for node in self.sim.nodes:
-            if not node.up:
-                node.start()
-            elif node.paused:
-                node.resume()
-        self.run_for(duration)
-        self._settled = True
+    # -- programs
 
-    # -- what happens ------------------------------------------------------------------------------------
+    def spawn(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> Program:
+        """Starts `main(*arguments)` at the machine of this site.
 
-    def send(self, node: str, payload: bytes, service: str = "agreed") -> None:
-        self._settled = False
-        self._up(node).hand_over(Promise[service.upper()], [payload])
+        It is cut off with its machine, is paused and dies with it, and starts anew when that restarts. What it raises
+        ends the scenario.
+        """
+        machine = self._up(name)
+        label = f"{getattr(main, '__name__', 'program')} at {name}"
+        program = Program(self._loop, label, machine.config.ordinal, partial(main, *arguments))
+        machine.programs.append(program)
+        program.start()
+        return program
 
-    def partition(self, *components: Iterable[str]) -> None:
-        """Replaces all connectivity. A node in no component is alone."""
-        self._settled = False
-        self.sim.partition(components)
+    # -- faults
+
+    def partition(self, components: Sequence[Sequence[str]]) -> None:
+        """Replaces all connectivity: only machines in the same list can talk. One in no list is alone."""
+        self._connect(check_components(components, self.names))
 
     def heal(self) -> None:
-        self._settled = False
-        self.sim.heal()
+        """Everyone can talk with everyone."""
+        self._connect((self.names,))
+
+    def _connect(self, components: tuple[tuple[str, ...], ...]) -> None:
+        self._components = components
+        self._network.partition([[self.names.index(name) for name in part] for part in components])
+        self._streams.mended()
 
     def cut(self, source: str, destination: str) -> None:
         """One way: what `source` sends to `destination` is lost."""
-        self._settled = False
-        self.sim.cut(source, destination)
+        self._network.cut(self._ordinal(source), self._ordinal(destination))
 
     def mend(self, source: str, destination: str) -> None:
-        self._settled = False
-        self.sim.mend(source, destination)
-
-    def crash(self, node: str) -> None:
-        self._settled = False
-        self._up(node)
-        self.sim.crash(node)
-
-    def restart(self, node: str) -> None:
-        self._settled = False
-        if self.sim.node(node).up:
-            raise ValueError(f"{node} is up")
-        self.sim.restart(node)
-
-    def pause(self, node: str) -> None:
-        self._settled = False
-        if self._up(node).paused:
-            raise ValueError(f"{node} is paused")
-        self.sim.pause(node)
-
-    def resume(self, node: str) -> None:
-        self._settled = False
-        if not self._up(node).paused:
-            raise ValueError(f"{node} is not paused")
-        self.sim.resume(node)
+        self._network.mend(self._ordinal(source), self._ordinal(destination))
+        self._streams.mended()
 
     def network(
         self,
@@ -231,9 +320,8 @@ class SimCluster:
         duplicate: float | None = None,
         reorder: float | None = None,
     ) -> None:
-        """Changes these conditions from now on."""
-        self._settled = False
-        self.sim.change_network(
+        """Changes these conditions from now on. What is lost, doubled and reordered is datagrams between sites."""
+        self._network.change(
             Changes(
                 latency_ns=None if latency is None else _ns(latency),
                 jitter_ns=None if jitter is None else _ns(jitter),
@@ -243,91 +331,95 @@ class SimCluster:
             )
         )
 
-    # -- the verdict -------------------------------------------------------------------------------------
+    def crash(self, *names: str) -> None:
+        """kill -9 of everything on these machines, at one moment. What was synced stays."""
+        for machine in [self._up(name, "up", "paused") for name in names]:
+            machine.crash()
+
+    async def restart(self, *names: str) -> None:
+        """Starts sites that are down, and the programs beside them. Returns when they answer."""
+        for machine in [self._up(name, "down") for name in names]:
+            await machine.start()
+
+    async def stop(self, *names: str) -> None:
+        """A clean leave: what was accepted is sent, and the others are told."""
+        for machine in [self._up(name) for name in names]:
+            await machine.stop()
+
+    def pause(self, *names: str) -> None:
+        """SIGSTOP of everything on these machines: it stands still, and loses nothing but time."""
+        for machine in [self._up(name) for name in names]:
+            machine.pause()
+
+    def resume(self, *names: str) -> None:
+        """SIGCONT."""
+        for machine in [self._up(name, "paused") for name in names]:
+            machine.resume()
+
+    def fill_disk(self, name: str) -> None:
+        """Every write fails with "No space left on device", until `mend_disk`."""
+        self._machine(name).disk.fill()
+
+    def fail_disk(self, name: str) -> None:
+        """Every write fails with "Input/output error", until `mend_disk`."""
+        self._machine(name).disk.fail()
+
+    def slow_disk(self, name: str, by: Duration) -> None:
+        """Every sync takes so much longer, until `mend_disk`."""
+        self._machine(name).disk.slower_ns = _ns(by)
+
+    def mend_disk(self, name: str) -> None:
+        self._machine(name).disk.mend()
+
+    def _machine(self, name: str) -> Machine:
+        if name not in self._machines:
+            raise Rejected(f"there is no site {name!r}; expected one of {', '.join(self.names)}")
+        return self._machines[name]
+
+    def _ordinal(self, name: str) -> int:
+        return self._machine(name).config.ordinal
+
+    def _up(self, name: str, *states: str) -> Machine:
+        expected = states or ("up",)
+        machine = self._machine(name)
+        if machine.state not in expected:
+            raise Rejected(f"site {name} is {machine.state}; expected one that is {' or '.join(expected)}")
+        return machine
+
+    # -- the verdict
+
+    @property
+    def trace_dir(self) -> Path:
+        """The history of the run, as `reconvene verify` reads it; for as long as this object lives."""
+        return self.directory / "trace"
 
     def verify(self) -> Report:
-        """Checks the history so far against everything that Reconvene promises; raises Violated."""
-        sim = self.sim
-        run = Run(
-            schema=SCHEMA,
-            run=f"test-{sim.seed}",
-            nodes=list(sim.names),
-            stack="evs",
-            order=sim.options.order,
-            seed=sim.seed,
-            settled=self._settled,
-            components=sim.components(),
-            down=[node.name for node in sim.nodes if not node.up],
-            quorum={"kind": "majority"},
-        )
-        report = verify([History.of(run, sim.rows)])
+        """Judges the history of the run; raises Violated."""
+        trace = read_trace(self.trace_dir)
+        report = verify([History.of(trace.run, trace.rows)])
         if not report.ok:
-            raise Violated(report, run.run)
+            raise Violated(report, trace.run.run)
         return report
 
-    def _up(self, name: str) -> Node:
-        node = self.sim.node(name)
-        if not node.up:
-            raise ValueError(f"{name} is down")
-        return node
-
-    def _where(self) -> str:
-        places = [
-            f"{node.name}: " + (" ".join(self.configuration(node.name).members) if node.up else "down")
-            for node in self.sim.nodes
-        ]
-        return f"seed {self.sim.seed}, at {show_duration(self.now_ns)} configurations were " + ", ".join(places)
-
-    # -- services ----------------------------------------------------------------------------------------
-
-    def _hear(self, node: Node, events: list[Event]) -> None:
-        service = self._service_of(node)
-        for event in events:
-            if isinstance(event, Changed):
-                members = tuple(self.nodes[ordinal] for ordinal in event.members)
-                configuration = Configuration(event.kind.value, event.conf, members)
-                self._history[node.name].append(configuration)
-                _call(service, "on_configuration", configuration)
-            elif isinstance(event, Delivered):
-                sender = self.nodes[event.sender]
-                for place, payload in enumerate(event.payloads):
-                    number = message_id(sender, event.incarnation, event.first + place)
-                    message = Message(sender, payload, event.service.label, event.conf, number)
-                    self._history[node.name].append(message)
-                    _call(service, "on_message", message)
-
-    def _service_of(self, node: Node) -> Any:
-        if self._make is None:
-            return None
-        assert node.site is not None
-        incarnation = node.site.incarnation
-        life, service = self._services.get(node.name, (0, None))
-        if life != incarnation:
-            service = self._make(self._handle(node, incarnation))
-            self._services[node.name] = (incarnation, service)
-        return service
-
-    def _handle(self, node: Node, incarnation: int) -> Handle:
-        def send(payload: bytes, promise: Promise) -> None:
-            if node.site is not None and node.site.incarnation == incarnation:
-                self._settled = False
-                node.send(promise, payload)
-
-        return Handle(node.name, send, lambda: node.now)
-
-
-def _call(service: Any, callback: str, argument: object) -> None:
-    method = getattr(service, callback, None)
-    if method is not None:
-        method(argument)
+    def _write_run(self) -> None:
+        config = self._machines[self.names[0]].config
+        run = Run(
+            schema=SCHEMA,
+            run=f"seed-{self.seed}",
+            nodes=list(self.names),
+            stack="corel" if config.log.enabled else "evs",
+            order=config.order.engine,
+            seed=self.seed,
+            settled=self._settled,
+            components=[list(part) for part in self._components],
+            down=[name for name in self.names if self.state(name) == "down"],
+            quorum=run_quorum(self.names, config.log.replicas, config.log.quorum),
+        )
+        self.trace_dir.mkdir(exist_ok=True)
+        (self.trace_dir / RUN_FILE).write_bytes(encode_run(run))
+        for name in self.names:
+            node_file(self.trace_dir, name).touch()
 
 
 def _ns(duration: Duration) -> int:
     return parse_duration(duration) if isinstance(duration, str) else int(duration * 1_000_000_000)
-
-
-def _letters(place: int) -> str:
-    """a … z, and then names of two letters; their order is that of the places."""
-    return (
-        chr(ord("a") + place) if place < 26 else f"z{chr(ord('a') + (place - 26) // 26)}{chr(ord('a') + place % 26)}"
-    )

@@ -1,11 +1,11 @@
 """All-ack, lazy and eager."""
 
 import pytest
+from tests.sim.core_cluster import SimCluster
 
 from reconvene.core.options import MS, Options
 from reconvene.core.order import AllAck, Note, Stamp, make_engine
 from reconvene.core.order.all_ack import LAZY_FOR_NS
-from reconvene.testing import SimCluster
 from reconvene.wire.messages import Frame
 
 

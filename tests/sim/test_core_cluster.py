@@ -1,15 +1,15 @@
-"""reconvene.testing: what people test their own services with."""
+"""The core of a cluster, as tests of the protocols have it."""
 
 import doctest
-import subprocess
-import sys
 from collections.abc import Callable
 from random import Random
 
 import pytest
+from tests.sim import core_cluster
+from tests.sim.core_cluster import SimCluster
+from tests.sim.core_service import Configuration, Handle, Message
 
-import reconvene.testing.cluster
-from reconvene.testing import Configuration, Handle, Message, SimCluster, TimedOut, Violated
+from reconvene.testing import TimedOut, Violated
 
 
 class Tally:
@@ -34,11 +34,11 @@ class Tally:
 
 
 def test_the_example_in_the_docstring() -> None:
-    assert doctest.testmod(reconvene.testing.cluster).failed == 0
+    assert doctest.testmod(core_cluster).failed == 0
 
 
-def test_a_service(cluster: Callable[..., SimCluster]) -> None:
-    tallies = cluster(3, seed=4, service=Tally)
+def test_a_service(sim_cluster: Callable[..., SimCluster]) -> None:
+    tallies = sim_cluster(3, seed=4, service=Tally)
     tallies.wait_together()
     for node in tallies.nodes:
         tallies.service(node).add(5)
@@ -47,8 +47,8 @@ def test_a_service(cluster: Callable[..., SimCluster]) -> None:
     assert tallies.service("b").members == ("a", "b", "c")
 
 
-def test_a_service_begins_anew_after_a_crash(cluster: Callable[..., SimCluster]) -> None:
-    tallies = cluster(["x", "y"], service=Tally)
+def test_a_service_begins_anew_after_a_crash(sim_cluster: Callable[..., SimCluster]) -> None:
+    tallies = sim_cluster(["x", "y"], service=Tally)
     tallies.wait_together()
     first = tallies.service("x")
     first.add(1)
@@ -63,7 +63,7 @@ def test_a_service_begins_anew_after_a_crash(cluster: Callable[..., SimCluster])
     assert tallies.service("y").total == 1, "a handle of an earlier life says nothing"
 
 
-def test_a_service_that_answers_itself_does_not_stop_time(cluster: Callable[..., SimCluster]) -> None:
+def test_a_service_that_answers_itself_does_not_stop_time(sim_cluster: Callable[..., SimCluster]) -> None:
     class Chatter:
         def __init__(self, handle: Handle) -> None:
             self.handle = handle
@@ -73,14 +73,14 @@ def test_a_service_that_answers_itself_does_not_stop_time(cluster: Callable[...,
             self.heard += 1
             self.handle.send(message.payload)
 
-    alone = cluster(1, service=Chatter)
+    alone = sim_cluster(1, service=Chatter)
     alone.send("a", b"again")
     alone.run_for("10ms")
     assert 10 < alone.service("a").heard <= 1001
 
 
-def test_faults(cluster: Callable[..., SimCluster]) -> None:
-    four = cluster(4, seed=2)
+def test_faults(sim_cluster: Callable[..., SimCluster]) -> None:
+    four = sim_cluster(4, seed=2)
     four.wait_together()
     four.partition(["a", "b"], ["c", "d"])
     four.wait_together("a", "b")
@@ -105,9 +105,9 @@ def test_faults(cluster: Callable[..., SimCluster]) -> None:
     assert {"regular", "transitional"} <= kinds
 
 
-def test_large_messages_come_whole(cluster: Callable[..., SimCluster]) -> None:
+def test_large_messages_come_whole(sim_cluster: Callable[..., SimCluster]) -> None:
     payloads = [Random(size).randbytes(size) for size in (0, 1, 9_000, 70_000, 200_000)]
-    three = cluster(3, seed=8, loss=0.05)
+    three = sim_cluster(3, seed=8, loss=0.05)
     three.wait_together()
     for place, payload in enumerate(payloads):
         three.send(three.nodes[place % 3], payload, service=["fifo", "safe", "agreed"][place % 3])
@@ -120,14 +120,14 @@ def test_large_messages_come_whole(cluster: Callable[..., SimCluster]) -> None:
         assert sorted(delivered) == sorted(set(delivered) & set(payloads)), "whole, and once"
 
 
-def test_waiting_has_an_end(cluster: Callable[..., SimCluster]) -> None:
-    two = cluster(2, seed=9)
+def test_waiting_has_an_end(sim_cluster: Callable[..., SimCluster]) -> None:
+    two = sim_cluster(2, seed=9)
     with pytest.raises(TimedOut, match=r"not within 2s; seed 9.*a: a b"):
         two.run_until(lambda: False, timeout=2)
 
 
-def test_what_cannot_be_done_is_said(cluster: Callable[..., SimCluster]) -> None:
-    two = cluster(2)
+def test_what_cannot_be_done_is_said(sim_cluster: Callable[..., SimCluster]) -> None:
+    two = sim_cluster(2)
     with pytest.raises(ValueError, match="a is up"):
         two.restart("a")
     with pytest.raises(ValueError, match="not paused"):
@@ -150,8 +150,8 @@ def test_the_same_seed_gives_the_same_history() -> None:
     assert play(1) != play(2)
 
 
-def test_a_broken_history_is_found_out(cluster: Callable[..., SimCluster]) -> None:
-    two = cluster(2, verify=False)
+def test_a_broken_history_is_found_out(sim_cluster: Callable[..., SimCluster]) -> None:
+    two = sim_cluster(2, verify=False)
     two.wait_together()
     two.send("a", b"x")
     two.send("a", b"y")
@@ -160,12 +160,3 @@ def test_a_broken_history_is_found_out(cluster: Callable[..., SimCluster]) -> No
     rows[-1].msg, rows[-2].msg = rows[-2].msg, rows[-1].msg
     with pytest.raises(Violated, match=r"test-0: .*evs"):
         two.verify()
-
-
-def test_the_plugin_is_cheap_to_import() -> None:
-    program = (
-        "import sys, reconvene.testing.plugin;"
-        "print([m for m in sys.modules if m.startswith(('reconvene.', 'msgspec', 'rich', 'typer'))])"
-    )
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "['reconvene.testing', 'reconvene.testing.plugin']"
