@@ -10,6 +10,7 @@ from reconvene.client.connecting import connect
 from reconvene.errors import Unavailable
 from reconvene.local.client_fleet import ClientFleet
 from reconvene.local.cluster import LocalCluster
+from reconvene.local.linearizable import unfit
 from reconvene.local.log_digest import Digest, LogDigest, differences
 from reconvene.local.log_ledger import Index, Judgement, judge
 from reconvene.local.log_load import LogClient, LogJob, LogReport
@@ -41,10 +42,14 @@ class LogOutcome:
         self.entries = index.length
         self.judgement: Judgement = judge([append for report in reports for append in report.appends], index)
         self.errors = [error for report in reports for error in report.errors]
+        calls = [call for report in reports for call in report.calls]
+        self.calls = len(calls)
+        """On the map."""
         followed = {client: digest for report in reports for client, digest in report.followed.items()}
         self.faults = [
             *differences(logs | followed),
             *self.judgement.findings,
+            *unfit(calls),
             *(fault for report in reports for fault in report.faults),
         ]
 

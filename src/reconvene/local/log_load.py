@@ -4,7 +4,7 @@
 
 A process of its own, as `ClientFleet` has them. A client has three writers on one connection: one that appends single
 messages, many at a time; one that appends bursts; and one that names its messages itself, and appends them again
-until it has a receipt. And it follows the log from the beginning.
+until it has a receipt. It follows the log from the beginning, and it calls on a replicated map.
 """
 
 import asyncio
@@ -23,8 +23,11 @@ from reconvene.client.pieces import FLIGHT_BYTES
 from reconvene.client.receipts import Receipt, Receipts
 from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.local.client_fleet import DRAINED, first_line
+from reconvene.local.linearizable import Call
 from reconvene.local.log_digest import Digest, LogDigest
 from reconvene.local.log_ledger import Append, payload
+from reconvene.local.map_calls import MAP, Caller
+from reconvene.objects import ReplicatedMap
 from reconvene.runtime.node import new_event_loop
 
 __all__ = ["WRITERS", "LogClient", "LogJob", "LogReport", "main"]
@@ -42,6 +45,8 @@ _HURRY = 0.1
 _ASKED = 0.5
 """The share of appends whose position is asked for."""
 _AGAIN_S = 0.1
+_CALLERS = 3
+"""Of the map, for each client."""
 _DRAIN_S = 60.0
 _KEPT = 20
 
@@ -60,6 +65,8 @@ class LogJob(Struct, frozen=True, kw_only=True):
 
 class LogReport(Struct, kw_only=True):
     appends: list[Append] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    """On the map."""
     followed: dict[str, Digest] = field(default_factory=dict)
     """By client."""
     errors: list[str] = field(default_factory=list)
@@ -188,11 +195,19 @@ class Client:
             Writer(client.number * len(WRITERS) + at, kind, client.rate / len(WRITERS), seed, report)
             for at, kind in enumerate(WRITERS)
         ]
+        self.callers = [Caller(client.number * _CALLERS + at, seed, report.calls.append) for at in range(_CALLERS)]
         self._digest = LogDigest()
 
     async def live(self) -> None:
-        async with connect(self._addresses, timeout=_TIMEOUT_S, wait=60.0) as site:
-            await asyncio.gather(self._follow(site.log), *(writer.write(site.log) for writer in self.writers))
+        async with (
+            connect(self._addresses, timeout=_TIMEOUT_S, wait=60.0) as site,
+            ReplicatedMap(site.log, MAP) as kept,
+        ):
+            await asyncio.gather(
+                self._follow(site.log),
+                *(writer.write(site.log) for writer in self.writers),
+                *(caller.run(kept) for caller in self.callers),
+            )
 
     async def _follow(self, log: Log) -> None:
         while True:
@@ -212,17 +227,24 @@ def _note(report: LogReport, what: str) -> None:
         report.errors.append(what)
 
 
+def _at_work(writers: Sequence[Writer], callers: Sequence[Caller]) -> bool:
+    return any(writer.open for writer in writers) or not all(caller.idle for caller in callers)
+
+
 async def run(job: LogJob, orders: asyncio.StreamReader) -> LogReport:
     report = LogReport()
     clients = [Client(client, job.seed, report) for client in job.clients]
     writers = [writer for client in clients for writer in client.writers]
+    callers = [caller for client in clients for caller in client.callers]
     async with asyncio.TaskGroup() as tasks:
         lives = [tasks.create_task(client.live()) for client in clients]
         if await orders.readline():
             for writer in writers:
                 writer.quiet()
+            for caller in callers:
+                caller.quiet()
             give_up_at = time.monotonic() + _DRAIN_S
-            while any(writer.open for writer in writers) and time.monotonic() < give_up_at:
+            while _at_work(writers, callers) and time.monotonic() < give_up_at:
                 await asyncio.sleep(_TICK_S)
             sys.stdout.buffer.write(DRAINED)
             sys.stdout.flush()
@@ -230,6 +252,7 @@ async def run(job: LogJob, orders: asyncio.StreamReader) -> LogReport:
         for life in lives:
             life.cancel()
     report.faults += [f"in vain: {writer.waits()}" for writer in writers if writer.open]
+    report.faults += ["in vain: a call on the map" for caller in callers if not caller.idle]
     for client in clients:
         client.end()
     return report

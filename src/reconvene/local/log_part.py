@@ -36,6 +36,8 @@ class LogPart(Struct, kw_only=True):
     entries: int
     """In the log at the end."""
     judgement: Judgement
+    calls: int = 0
+    """On the map, all of them linearizable where nothing was found."""
     counts: Counts
     rest_s: float
     """From when everything was mended to one green line everywhere."""
@@ -132,6 +134,7 @@ def _part(
         load_s=load_s,
         entries=outcome.entries,
         judgement=outcome.judgement,
+        calls=outcome.calls,
         counts=count(trace),
         rest_s=rest_s,
         faults=dict(campaign.faults),

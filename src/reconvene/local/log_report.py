@@ -43,6 +43,7 @@ def lines(parts: Sequence[LogPart]) -> Iterator[str]:
         f" position, {_sum(parts, 'inexact'):,} of them of retries whose own was not known any more"
     )
     yield f"ordered         {entries:,} entries, {entries / seconds:,.0f} a second"
+    yield f"map             {sum(part.calls for part in parts):,} calls, judged for linearizability a key at a time"
     yield f"read            by every site and every client; {sum(len(part.findings) for part in parts)} findings"
     yield (
         f"retried         {_sum(parts, 'again'):,} messages that the log had; {_sum(parts, 'voids'):,} void entries"

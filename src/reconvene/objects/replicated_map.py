@@ -23,7 +23,7 @@ from reconvene.client.state_machine import StateMachine
 from reconvene.errors import OutcomeUnknown
 from reconvene.world import world
 
-__all__ = ["MapState", "ReplicatedMap"]
+__all__ = ["MapState", "ReplicatedMap", "is_change"]
 
 _REMEMBERED = 1_000
 """Answers that a snapshot holds."""
@@ -44,6 +44,18 @@ class Change(msgspec.Struct, array_like=True, tag="map", frozen=True):
 _command = msgspec.msgpack.Decoder(Change)
 
 
+def _decode(data: bytes) -> Change | None:
+    try:
+        return _command.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def is_change(data: bytes) -> bool:
+    """Whether these bytes of the log are a map's command."""
+    return _decode(data) is not None
+
+
 class MapState(StateMachine):
     """What is replicated: a plain dictionary, a function of the log's entries and of nothing else."""
 
@@ -60,12 +72,9 @@ class MapState(StateMachine):
         return f"map {self.name}"
 
     def apply(self, entry: Entry) -> None:
-        try:
-            change = _command.decode(entry.data)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+        change = _decode(entry.data)
+        if change is None or change.map != self.name:
             return  # someone else's: what is not ours is passed over, never an error
-        if change.map != self.name:
-            return
         if change.ask:
             self._remember(change.ask, change.key not in self.items)
             if change.key in self.items:
