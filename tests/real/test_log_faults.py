@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.real.arena import BUSY_S, QUIET_S
 
 from reconvene.local import LocalCluster
 from reconvene.local.campaign import leave
+from reconvene.local.disk_faults import DiskFault, DiskPlan, can_trace
 from reconvene.local.load_fleet import places
 from reconvene.local.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
 from reconvene.local.soak_judge import Counts, count, judge
@@ -138,4 +140,25 @@ def test_both_halves_of_a_partition_append() -> None:
         cluster.heal()
         end = it.finish()
         assert end.counts.failures == 1
+        assert end.outcome.judgement.receipts > 500
+
+
+@pytest.mark.skipif(not can_trace(), reason="strace is not here, or may not trace")
+def test_disks_that_fail_while_they_append() -> None:
+    """Each kind of error, once and for good, at sites that go on or end themselves: every receipt is kept."""
+    plans = [
+        DiskPlan(call, error, number, lasting)
+        for call, number in (("fdatasync", 3), ("pwrite64", 2))
+        for error, lasting in (("EIO", True), ("ENOSPC", False))
+    ]
+    with log_arena(3) as it:
+        cluster = it.cluster
+        for name, plan in zip("bcde", plans, strict=True):
+            fault = DiskFault(cluster.pids[name], plan)
+            it.pass_by(1.5)
+            fault.mend()
+            if cluster.state(name) == "down":
+                cluster.restart(name, timeout_s=LONG_S)
+            it.orders_on(*cluster.names)
+        end = it.finish()
         assert end.outcome.judgement.receipts > 500

@@ -1,7 +1,8 @@
 """Random faults on a local cluster, one after the other, from a seed.
 
 Given: a cluster that runs. Promised: at every step something is broken or mended; at no time are more sites out of
-work than a minority, so that there is always something for the others to do; `mend` leaves nothing broken.
+work than a minority, so that there is always something for the others to do; `mend` leaves nothing broken. A site
+whose disk fails may end itself, and is started again when the disk is well; no other may.
 """
 
 import os
@@ -16,9 +17,10 @@ from pathlib import Path
 from reconvene.errors import Unavailable
 from reconvene.local.cluster import LocalCluster
 from reconvene.local.control import Line
+from reconvene.local.disk_faults import DiskFault, can_trace, draw_plan
 from reconvene.wire.clients import Block
 
-__all__ = ["BLACKOUT", "BREAKS", "HARD", "ISOLATE", "MENDS", "Campaign", "cut", "leave"]
+__all__ = ["BLACKOUT", "BREAKS", "DISK", "DISK_MEND", "HARD", "ISOLATE", "MENDS", "Campaign", "cut", "leave"]
 
 BREAKS = ("kill", "pause", "partition", "one-way", "term")
 MENDS = ("restart", "resume", "heal")
@@ -26,12 +28,16 @@ BLACKOUT = "blackout"
 """All sites are killed at one moment and started again. It never comes by itself: who wants it does it."""
 ISOLATE = "isolate"
 """A partition of one site from all others, which can be made while another one starts."""
+DISK, DISK_MEND = "disk", "disk-mend"
+"""Writes or syncs of one site fail; only where strace can be used and it is asked for."""
 HARD = ("kill", "partition", ISOLATE, BLACKOUT)
 """Breaks that end a site without warning or cut the network in pieces."""
 _ANSWER_S = 15.0
 _LEAVE_S = 15.0
 _START_S = 60.0
 _POLL_S = 0.005
+_ILL_S, _WELL_S = 4.0, 6.0
+"""How long a disk fails, and how long after that the next one does."""
 _PATIENCE_S = 3.5
 """Without anything being broken, while a site starts."""
 
@@ -66,11 +72,13 @@ class Campaign:
         kinds: Collection[str] = (*BREAKS, *MENDS),
         spared: Collection[str] = (),
         isolating: bool = False,
+        disks: bool = False,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`spared` sites are paused and cut off like others, and never ended.
 
         `isolating`: while a site starts, another one is isolated, and not only cut off one way.
+        `disks`: disks fail too, where strace is there.
         """
         self.cluster = cluster
         self.faults: Counter[str] = Counter()
@@ -79,14 +87,16 @@ class Campaign:
         self.longest_hard_gap_s = 0.0
         """… and without one of `HARD`."""
         self._random = random.Random(f"campaign/{seed}")
-        self._kinds = frozenset(kinds)
+        self._kinds = frozenset(kinds) | ({DISK, DISK_MEND} if disks and can_trace() else frozenset())
         self._spared = frozenset(spared)
         self._isolating = isolating
         self._tell = tell
         self._down: list[str] = []
         self._paused: list[str] = []
+        self._ill: dict[str, DiskFault] = {}
+        """Sites whose disk fails."""
         self._split = False
-        self._broke_at = self._struck_at = time.monotonic()
+        self._broke_at = self._struck_at = self._disk_at = time.monotonic()
 
     # -- what can be done now
 
@@ -101,17 +111,20 @@ class Campaign:
         return time.monotonic() - self._struck_at
 
     def _up(self) -> list[str]:
-        return [name for name in self.cluster.names if name not in self._down and name not in self._paused]
+        out = {*self._down, *self._paused, *self._ill}
+        return [name for name in self.cluster.names if name not in out]
 
     def _possible(self) -> list[str]:
         names = self.cluster.names
-        out = len(self._down) + len(self._paused)
+        out = len(self._down) + len(self._paused) + len(self._ill)
         room = out < (len(names) - 1) // 2
         victims = [name for name in self._up() if name not in self._spared]
         possible = {
             "kill": room and bool(victims),
             "term": room and bool(victims),
             "pause": room and not self._paused,
+            DISK: room and not self._ill and bool(self._up()),
+            DISK_MEND: bool(self._ill),
             "partition": not self._split,
             "one-way": not self._split and len(self._up()) > 1,
             "restart": bool(self._down),
@@ -123,7 +136,7 @@ class Campaign:
     def check(self) -> None:
         """Raises Unavailable where a site has ended that nobody ended."""
         for name in self.cluster.names:
-            if name not in self._down and self.cluster.state(name) == "down":
+            if name not in self._down and name not in self._ill and self.cluster.state(name) == "down":
                 raise Unavailable(
                     f"site {name} has ended by itself; the end of its log:\n{self.cluster.log_tail(name)}"
                 )
@@ -133,7 +146,7 @@ class Campaign:
     def step(self, *, breaking: bool = False) -> str:
         """Breaks or mends something; `breaking`: breaks something, where anything can be. Gives what."""
         possible = self._possible()
-        breaks = [kind for kind in possible if kind in BREAKS]
+        breaks = [kind for kind in possible if kind in (*BREAKS, DISK)]
         kind = self._random.choice(breaks if breaking and breaks else possible)
         self.do(kind)
         return kind
@@ -146,8 +159,17 @@ class Campaign:
             raise
         self.faults[kind] += 1
         self._tell(f"{kind} {what}")
-        if kind in BREAKS or kind == ISOLATE:
+        if kind in (DISK, DISK_MEND):
+            self._disk_at = time.monotonic()
+        if kind in BREAKS or kind in (ISOLATE, DISK):
             self._broke(kind)
+
+    def disk_due(self) -> str | None:
+        """Whether it is time that a disk fails, or is well again: which of the two."""
+        since_s = time.monotonic() - self._disk_at
+        kind = DISK_MEND if self._ill else DISK
+        due = since_s > (_ILL_S if self._ill else _WELL_S) and kind in self._possible()
+        return kind if due else None
 
     def strike(self) -> None:
         """A kill, where one more site may be out of work; or a partition, also where there is one already."""
@@ -162,6 +184,8 @@ class Campaign:
 
     def mend(self) -> None:
         """Everything."""
+        while self._ill:
+            self.do(DISK_MEND)
         while self._paused:
             self.do("resume")
         while self._down:
@@ -180,6 +204,8 @@ class Campaign:
 
     def _blackout(self) -> str:
         """What was cut one way is not any more; a partition is still there."""
+        while self._ill:
+            self.do(DISK_MEND)
         self.cluster.crash(*(name for name in self.cluster.names if name not in self._down))
         self._broke(BLACKOUT)
         self._down = list(self.cluster.names)
@@ -198,6 +224,21 @@ class Campaign:
         name = self._victim(spare=False)
         self.cluster.pause(name)
         self._paused.append(name)
+        return name
+
+    def _disk(self) -> str:
+        name = self._victim(spare=False)
+        plan = draw_plan(self._random)
+        self._ill[name] = DiskFault(self.cluster.pids[name], plan)
+        return f"{name}: {plan}"
+
+    def _disk_mend(self) -> str:
+        """A site that has ended itself meanwhile is one that is down."""
+        name, fault = self._ill.popitem()
+        fault.mend()
+        if self.cluster.state(name) == "down":
+            self._down.append(name)
+            return f"{name}, which had ended itself"
         return name
 
     def _partition(self) -> str:

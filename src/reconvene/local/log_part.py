@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from reconvene.local.campaign import BLACKOUT, BREAKS, HARD, ISOLATE, Campaign
+from reconvene.local.campaign import BLACKOUT, BREAKS, DISK, HARD, ISOLATE, Campaign
 from reconvene.local.cluster import LocalCluster
 from reconvene.local.load_fleet import places
 from reconvene.local.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
@@ -68,7 +68,7 @@ class LogPart(Struct, kw_only=True):
 
     @property
     def breaks(self) -> int:
-        return sum(self.faults.get(kind, 0) for kind in (*BREAKS, ISOLATE, BLACKOUT))
+        return sum(self.faults.get(kind, 0) for kind in (*BREAKS, DISK, ISOLATE, BLACKOUT))
 
 
 def log_cluster(directory: Path, sites: int) -> LocalCluster:
@@ -91,7 +91,7 @@ def run_log_part(
         with LogLoad.on(places(cluster), rate=rate, seed=seed, log=log) as load:
             wait_appended(cluster, TOGETHER_S)
             began = time.monotonic()
-            campaign = Campaign(cluster, seed, spared=[spared], isolating=True, tell=tell)
+            campaign = Campaign(cluster, seed, spared=[spared], isolating=True, disks=True, tell=tell)
             break_until(campaign, load, vitals, chance, began + seconds * chance.uniform(*_BLACKOUT), _HARD_S)
             campaign.do(BLACKOUT)
             break_until(campaign, load, vitals, chance, began + seconds, _HARD_S)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from reconvene.local.campaign import BLACKOUT, BREAKS, ISOLATE, MENDS
+from reconvene.local.campaign import BLACKOUT, BREAKS, DISK, DISK_MEND, ISOLATE, MENDS
 from reconvene.local.log_part import LogPart
 from reconvene.local.soak_report import dropped_line, fault_lines, growth, memory_lines
 
@@ -53,7 +53,7 @@ def lines(parts: Sequence[LogPart]) -> Iterator[str]:
         f" in the log; {_sum(parts, 'refused'):,} refused"
     )
     yield f"rest            {max(part.rest_s for part in parts):.1f} s at most from mended to all ordered everywhere"
-    yield from fault_lines(parts, (*BREAKS, ISOLATE, BLACKOUT, *MENDS))
+    yield from fault_lines(parts, (*BREAKS, DISK, ISOLATE, BLACKOUT, *MENDS, DISK_MEND))
     hard = sum(part.hard for part in parts)
     longest = max(part.longest_hard_gap_s for part in parts)
     yield f"                a kill or a partition every {seconds / max(1, hard):.1f} s, {longest:.1f} s apart at most"

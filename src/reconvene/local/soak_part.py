@@ -130,7 +130,9 @@ def break_until(
     while time.monotonic() < until:
         load.check()
         campaign.check()
-        if campaign.hard_idle_s > hard_s:
+        if disk := campaign.disk_due():
+            campaign.do(disk)
+        elif campaign.hard_idle_s > hard_s:
             campaign.strike()
         else:
             campaign.step(breaking=campaign.idle_s > _BREAK_S)
