@@ -80,7 +80,7 @@ LAYERS = (
     ),
     Layer("objects", ("objects.*",), uses=("words", "world", "client")),
     # Clusters of real processes on this machine.
-    Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client")),
+    Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client", "objects")),
     # The real site and the real client on a simulated network, for other people's tests.
     Layer(
         "testing",
