@@ -11,11 +11,16 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.client.places import short_dir
+from tests.storage.injected import injecting
 
+import reconvene
+import reconvene.blocking
 from reconvene.cli import main
 from reconvene.runtime.keys import add_client_key, write_cluster_key
 from reconvene.runtime.metrics import COUNTERS
@@ -47,8 +52,9 @@ class Site:
         self.file.write_text(text + (more if "[seal]" in more else f"[seal]\ninsecure = true\n{more}"))
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, **environment: str) -> None:
-        program = [sys.executable, "-m", "reconvene", "node", "--config", str(self.file)]
+    def start(self, *under: str, **environment: str) -> None:
+        """`under`: a command that runs it."""
+        program = [*under, sys.executable, "-m", "reconvene", "node", "--config", str(self.file)]
         with self.log.open("ab") as log, self.printed.open("ab") as out:
             self.process = subprocess.Popen(program, stdout=out, stderr=log, env={**os.environ, **environment})
 
@@ -267,6 +273,32 @@ def test_what_kills_the_engine_ends_the_process(make: Make, tmp_path: Path) -> N
     assert done.returncode == 1
     assert "site fault " in done.stderr
     assert "planted" in done.stderr
+
+
+def test_a_meta_page_that_can_t_be_written_costs_a_moment(make: Make, tmp_path: Path) -> None:
+    """Everything that was appended is acknowledged in the end, and is there after a restart."""
+    with short_dir() as directory:
+        site = make(more=f'[clients]\nunix = "{directory}/sock"\n[log]\nenabled = true\n')
+        data = tmp_path / "a" / "store" / "data.mdb"
+        # Whichever of these writes is a meta page's, the others are of pages: every one is to be borne.
+        site.start(*injecting("pwrite64", "EIO", "30..34", data))
+        site.ready()
+        with reconvene.blocking.connect(f"unix:{directory}/sock") as client:
+            number = 0
+            while number < 20:
+                with suppress(reconvene.Unavailable):  # refused, and nothing has happened
+                    client.log.append(b"%d" % number, timeout=PATIENCE_S).ordered(timeout=PATIENCE_S)
+                    number += 1
+        assert site.says("storage refuses")
+        site.until(lambda: json.loads(site.get("/status")[1])["storage"] == "ok", "storage is ok again")
+        os.kill(int(site.status()["pid"]), signal.SIGKILL)
+        site.ends()
+        site.start()
+        site.until(lambda: site.log.read_text().count(" site ready ") == 2, "ready again")
+        with reconvene.blocking.connect(f"unix:{directory}/sock") as client:
+            found = [entry.data for entry in client.log.read(0, 20)]
+        assert found == [b"%d" % number for number in range(20)]
+        assert site.stop() == 0
 
 
 def test_after_a_crash_all_of_storage_is_checked_once(make: Make, tmp_path: Path) -> None:

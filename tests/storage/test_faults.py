@@ -74,6 +74,26 @@ def test_a_full_disk_keeps_what_it_took_and_goes_on_once_there_is_room(tmp_path:
         store.close()
 
 
+def test_a_write_that_a_full_disk_cuts_short_is_told_as_what_it_is(tmp_path: Path) -> None:
+    """LMDB calls it an input/output error."""
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=4m", "none") as disk:
+        store = LmdbStore(disk / "store")
+        store.write([Put(b"\x01%04d" % number, b"kept" * 500) for number in range(50)])
+        refusals = list[OSError]()
+        for pages in range(1, 12):
+            filler = fill(disk, but=4096 * pages)
+            try:
+                store.write([Put(b"\x02%04d" % number, bytes(2000)) for number in range(400)])
+            except OSError as error:
+                refusals.append(error)
+            filler.unlink()
+        assert len(refusals) == 11
+        assert {error.errno for error in refusals} == {ENOSPC}
+        assert all("No space left on device" in str(error) for error in refusals)
+        assert store.get(b"\x010049") == b"kept" * 500
+        store.close()
+
+
 def test_on_a_full_disk_nothing_comes_back_until_it_is_durable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from reconvene.errors import Malformed
 
-__all__ = ["DataFile", "Page", "examine", "newest_transaction", "walk"]
+__all__ = ["DataFile", "Page", "examine", "newest_transaction", "walk", "write_meta_pages_again"]
 
 _HEADER = Struct("<QHHHH")
 _META = Struct("<IIQQ")
@@ -108,6 +108,19 @@ def walk(path: Path) -> None:
 def newest_transaction(path: Path) -> int:
     with path.open("rb") as file:
         return DataFile(path, file.fileno()).meta.transaction
+
+
+def write_meta_pages_again(path: Path) -> None:
+    """As they are read now, so that the disk has them: after a write that failed the system may take a page for
+    written that is not. Raises OSError."""
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        page_bytes = DataFile(path, fd).meta.page_bytes
+        for at in (0, page_bytes):
+            os.pwrite(fd, os.pread(fd, page_bytes, at), at)
+        os.fdatasync(fd)
+    finally:
+        os.close(fd)
 
 
 class DataFile:

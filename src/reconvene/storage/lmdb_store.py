@@ -10,21 +10,25 @@ holds. `meminit` stays on: otherwise what the process had in its memory, keys am
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from errno import EIO
+from errno import EIO, ENOSPC
 from pathlib import Path
 from sys import maxsize
+from threading import Lock
+from typing import TypeVar
 from zlib import crc32
 
 import lmdb
 
 from reconvene.errors import Malformed, Unavailable
-from reconvene.storage.data_file import examine, newest_transaction
+from reconvene.storage.data_file import examine, newest_transaction, write_meta_pages_again
 from reconvene.storage.directory import sync_directory
 from reconvene.storage.guard import Guard
 from reconvene.storage.tables import MOST_KEY_BYTES, Clear, Op, Put
 from reconvene.storage.watermark import Watermark
+
+T = TypeVar("T")
 
 __all__ = ["CHECK_S", "FORMAT", "MAP_BYTES", "LmdbStore"]
 
@@ -45,6 +49,8 @@ _CHUNK_BYTES = 1 << 20
 _LOCK_BYTES = 16384
 """More than LMDB needs for `_READERS`."""
 _READERS = 16
+_LEAST_ROOM = 1 << 20
+"""A disk with less than this is full, for a write that was cut short."""
 
 
 class LmdbStore:
@@ -63,6 +69,12 @@ class LmdbStore:
         self.path = path
         self.map_bytes = map_bytes
         self._guard: Guard | None = None
+        self._committed = 0
+        """The last transaction that is known to be durable."""
+        self._is_doubtful = False
+        """LMDB gave up, and does not know any more what the disk has: see `_mend`."""
+        self._writing, self._copying, self._using = Lock(), Lock(), Lock()
+        """Taken in this order: by a write, by a copy, and by a read and whoever puts another environment in place."""
         try:
             data = path / "data.mdb"
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,7 +85,7 @@ class LmdbStore:
             if not examine(data, check_s):
                 self._guard = Guard(data)
             _make_room_for_locks(path / "lock.mdb")
-            self._env = lmdb.open(str(path), map_size=map_bytes, mode=0o600, max_readers=_READERS, max_spare_txns=2)
+            self._env = self._open()
         except (OSError, lmdb.Error) as error:
             self.trust()
             raise Unavailable(f"{path}: can't be used as storage: {error}") from None
@@ -108,7 +120,8 @@ class LmdbStore:
     @property
     def used_bytes(self) -> int:
         """What the values take, in whole pages; what was deleted is used again, and does not count."""
-        stat = self._env.stat()
+        with self._using:
+            stat = self._env.stat()
         pages: int = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
         return pages * int(stat["psize"])
 
@@ -119,8 +132,7 @@ class LmdbStore:
         if self._guard is not None:
             self._guard.one(name)
         try:
-            with self._env.begin() as transaction:
-                stored = transaction.get(name)
+            stored = self._read(lambda cursor: cursor.get(name))
         except lmdb.Error as error:
             raise self._unreadable(name, error) from None
         return None if stored is None else self._opened(name, stored)
@@ -137,17 +149,10 @@ class LmdbStore:
         if self._guard is not None:
             self._guard.near([end])
         try:
-            with self._env.begin() as transaction, transaction.cursor() as cursor:
-                # LMDB takes no longer key; all that are equal to the start of a longer `end` are before it.
-                found = cursor.set_range(end[:MOST_KEY_BYTES]) or cursor.last()
-                while found and cursor.key() >= end:
-                    found = cursor.prev()
-                if not found or cursor.key() < start:
-                    return None
-                key, stored = cursor.item()
+            found = self._read(lambda cursor: _last(cursor, start, end))
         except lmdb.Error as error:
             raise self._unreadable(end, error) from None
-        return key, self._opened(key, stored)
+        return None if found is None else (found[0], self._opened(*found))
 
     def _stored(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         after: bytes | None = None
@@ -160,26 +165,24 @@ class LmdbStore:
 
     def _chunk(self, start: bytes, after: bytes | None, end: bytes) -> tuple[list[tuple[bytes, bytes]], bool]:
         """The next of a scan, and whether there may be more."""
-        chunk: list[tuple[bytes, bytes]] = []
-        room = _CHUNK_BYTES
+        first = start if after is None else after
         if self._guard is not None:
-            self._guard.ahead(start if after is None else after, end, _CHUNK_KEYS)
+            self._guard.ahead(first, end, _CHUNK_KEYS)
         try:
-            with self._env.begin() as transaction, transaction.cursor() as cursor:
-                if not cursor.set_range((start if after is None else after)[:MOST_KEY_BYTES]):
-                    return chunk, False
-                for key, stored in cursor.iternext():
-                    if key >= end:
-                        return chunk, False
-                    if key < start or key == after:
-                        continue
-                    chunk.append((key, stored))
-                    room -= len(stored)
-                    if room <= 0 or len(chunk) == _CHUNK_KEYS:
-                        return chunk, True
+            return self._read(lambda cursor: _chunk(cursor, start, after, end))
         except lmdb.Error as error:
-            raise self._unreadable(start if after is None else after, error) from None
-        return chunk, False
+            raise self._unreadable(first, error) from None
+
+    def _read(self, read: "Callable[[lmdb.Cursor[bytes]], T]") -> T:
+        """In one transaction."""
+        try:
+            with self._using, self._env.begin() as transaction, transaction.cursor() as cursor:
+                return read(cursor)
+        except lmdb.PanicError:
+            with self._writing:  # the write that failed opens the store anew before it ends
+                pass
+            with self._using, self._env.begin() as transaction, transaction.cursor() as cursor:
+                return read(cursor)
 
     def _opened(self, key: bytes, stored: bytes) -> bytes:
         value = stored[_SUM_BYTES:]
@@ -199,22 +202,58 @@ class LmdbStore:
         """Raises ValueError, and has changed nothing, where a key is empty or too long."""
         if self._guard is not None:
             _look_ahead(self._guard, ops)
+        with self._writing:
+            if self._is_doubtful:
+                self._mend()
+            try:
+                with self._env.begin(write=True) as transaction, transaction.cursor() as cursor:
+                    _perform(cursor, ops)
+            except lmdb.BadValsizeError:
+                raise ValueError(f"a key is empty, or longer than {MOST_KEY_BYTES} bytes") from None
+            except lmdb.Error as error:
+                self._look_for_panic()
+                raise self._refused(error) from error
+            self._committed = self._env.info()["last_txnid"]
+            self._watermark.note(self._committed)
+
+    def _look_for_panic(self) -> None:
+        """After a write that failed. Where LMDB has given up nothing could be read either: so at once."""
         try:
-            with self._env.begin(write=True) as transaction, transaction.cursor() as cursor:
-                _perform(cursor, ops)
-        except lmdb.BadValsizeError:
-            raise ValueError(f"a key is empty, or longer than {MOST_KEY_BYTES} bytes") from None
-        except lmdb.PanicError as error:
-            # A meta page could not be written: LMDB does not know any more what the disk has.
-            raise OSError(EIO, f"{error}: restart the site once the disk is sound", str(self.path)) from error
-        except lmdb.Error as error:
-            raise self._refused(error) from error
-        self._watermark.note(self._env.info()["last_txnid"])
+            with self._env.begin():
+                return
+        except lmdb.Error:
+            self._is_doubtful = True
+        with suppress(OSError):
+            self._mend()
+
+    def _mend(self) -> None:
+        """A meta page could not be written, and LMDB does not know whether the disk has the old one or the new one.
+        Both point to whole trees. The one that is read now becomes the one that the disk has: only then may pages be
+        written again, since what is free in one may be in use in the other. Raises OSError where the disk refuses."""
+        with self._copying, self._using:
+            self._env.close()
+            try:
+                self._env = self._open()
+            except (OSError, lmdb.Error) as error:
+                self._env = lmdb.open(str(self.path), map_size=self.map_bytes, readonly=True, lock=False)
+                raise OSError(EIO, f"can't be opened anew: {error}", str(self.path)) from None
+        try:
+            write_meta_pages_again(self.path / "data.mdb")
+        except Malformed as error:
+            raise OSError(EIO, str(error), str(self.path)) from None
+        found = self._env.info()["last_txnid"]
+        if found < self._committed:
+            raise OSError(EIO, f"has lost transaction {self._committed}, and ends with {found}", str(self.path))
+        self._is_doubtful = False
+
+    def _open(self) -> lmdb.Environment:
+        return lmdb.open(str(self.path), map_size=self.map_bytes, mode=0o600, max_readers=_READERS, max_spare_txns=2)
 
     def copy(self, to: Path) -> None:
         """What is durable now, as one moment saw it, into an empty directory; not synced. Raises OSError."""
         try:
-            self._env.copy(str(to), compact=True)
+            with self._copying:
+                self._env.copy(str(to), compact=True)
         except lmdb.Error as error:
             raise self._refused(error) from error
 
@@ -225,7 +264,11 @@ class LmdbStore:
         self._env.close()
 
     def _refused(self, error: lmdb.Error) -> OSError:
-        return OSError(error.code if error.code > 0 else EIO, str(error), str(self.path))
+        number, what = error.code if error.code > 0 else EIO, str(error)
+        if number == EIO and _is_full(self.path):
+            # LMDB calls a write that was cut short an I/O error.
+            number, what = ENOSPC, f"{what} ({os.strerror(ENOSPC)})"
+        return OSError(number, what, str(self.path))
 
     def _check_format(self) -> None:
         stored = self.get(_FORMAT_KEY)
@@ -241,6 +284,33 @@ class LmdbStore:
         elif int(stored) < FORMAT:
             # All that format 1 has is in format 2 as it was. The number keeps older programs from what is new.
             self.write([Put(_FORMAT_KEY, b"%d" % FORMAT)])
+
+
+def _last(cursor: "lmdb.Cursor[bytes]", start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
+    # LMDB takes no longer key; all that are equal to the start of a longer `end` are before it.
+    found = cursor.set_range(end[:MOST_KEY_BYTES]) or cursor.last()
+    while found and cursor.key() >= end:
+        found = cursor.prev()
+    return cursor.item() if found and cursor.key() >= start else None
+
+
+def _chunk(
+    cursor: "lmdb.Cursor[bytes]", start: bytes, after: bytes | None, end: bytes
+) -> tuple[list[tuple[bytes, bytes]], bool]:
+    chunk: list[tuple[bytes, bytes]] = []
+    room = _CHUNK_BYTES
+    if not cursor.set_range((start if after is None else after)[:MOST_KEY_BYTES]):
+        return chunk, False
+    for key, stored in cursor.iternext():
+        if key >= end:
+            return chunk, False
+        if key < start or key == after:
+            continue
+        chunk.append((key, stored))
+        room -= len(stored)
+        if room <= 0 or len(chunk) == _CHUNK_KEYS:
+            return chunk, True
+    return chunk, False
 
 
 def _perform(cursor: "lmdb.Cursor[bytes]", ops: Sequence[Op]) -> None:
@@ -306,6 +376,13 @@ def _make_room_for_locks(lock: Path) -> None:
         os.posix_fallocate(fd, 0, _LOCK_BYTES)
     finally:
         os.close(fd)
+
+
+def _is_full(path: Path) -> bool:
+    with suppress(OSError):
+        room = os.statvfs(path)
+        return room.f_bavail * room.f_frsize < _LEAST_ROOM
+    return False
 
 
 def _shown(key: bytes) -> str:
