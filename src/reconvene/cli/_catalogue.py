@@ -114,14 +114,8 @@ CATALOGUE = (
             Command(
                 "log snapshot",
                 "log_snapshot:snapshot_command",
-                "fetch or hand over a snapshot",
-                "reconvene log snapshot --out state.bin --dir town",
-            ),
-            Command(
-                "log check",
-                "log_check:check_command",
-                "check what a stopped site keeps",
-                "reconvene log check town/sites/a",
+                "show, fetch or hand over a snapshot",
+                "reconvene log snapshot --dir town",
             ),
             Command(
                 "log backup",
@@ -130,10 +124,16 @@ CATALOGUE = (
                 "reconvene log backup copy --site a --dir town",
             ),
             Command(
+                "log check",
+                "log_check:check_command",
+                "check what a stopped site keeps, or a copy",
+                "reconvene log check copy",
+            ),
+            Command(
                 "log restore",
                 "log_copy:restore_command",
                 "make such a copy a site's directory",
-                "reconvene log restore copy /var/lib/reconvene/a",
+                "reconvene log restore copy restored",
             ),
         ),
     ),
