@@ -38,7 +38,14 @@ if TYPE_CHECKING:
     from reconvene.client.site import Site
     from reconvene.client.staging import Committed, Staging
     from reconvene.client.state_machine import Failure, StateMachine
-    from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
+    from reconvene.errors import (
+        InvalidArgument,
+        Malformed,
+        OutcomeUnknown,
+        ReconveneError,
+        Rejected,
+        Unavailable,
+    )
     from reconvene.ids import Service
     from reconvene.runtime.config import Config, Limits
     from reconvene.runtime.config_file import load as load_config
@@ -60,6 +67,7 @@ __all__ = [
     "Failure",
     "Follow",
     "Group",
+    "InvalidArgument",
     "Limits",
     "Log",
     "Malformed",
@@ -93,7 +101,9 @@ _HOMES = {
     **dict.fromkeys(
         ("Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId"), "client.events"
     ),
-    **dict.fromkeys(("Malformed", "OutcomeUnknown", "ReconveneError", "Rejected", "Unavailable"), "errors"),
+    **dict.fromkeys(
+        ("InvalidArgument", "Malformed", "OutcomeUnknown", "ReconveneError", "Rejected", "Unavailable"), "errors"
+    ),
     **dict.fromkeys(
         ("Color", "ColorChange", "Entry", "EntryBatch", "Positions", "SnapshotInfo", "Truncated"),
         "client.log_entries",

@@ -58,7 +58,7 @@ def test_processes_that_cannot_be(to: list[Any], error: type[Exception]) -> None
 def test_sites_that_are_not_there_cannot_be_blocked() -> None:
     async def scenario() -> None:
         async with serving() as serves, reconvene.connect(serves.unix) as site:
-            with pytest.raises(Rejected, match="no site"):
+            with pytest.raises(Rejected, match="a lone surrogate"):
                 await site.block(["\udcff"])
             with pytest.raises(Rejected, match="no site 'z' in this cluster: a, b expected"):
                 await site.block([], ["z"])

@@ -109,7 +109,7 @@ def test_what_is_refused(kind: str) -> None:
             await group.send(b"", to=["nobody"])
         with pytest.raises(Rejected, match="process z:1:1: no such site in this cluster: a expected"):
             await group.send(b"", to=["z:1:1"])
-        with pytest.raises(Rejected, match="a list of processes expected"):
+        with pytest.raises(TypeError, match="a list of processes expected"):
             await group.send(b"", to=str(group.me))
         with pytest.raises(Rejected, match="nobody"):
             await group.send(b"", to=[])

@@ -161,7 +161,7 @@ def test_a_commit_that_makes_no_sense_shows_nothing() -> None:
 def test_what_is_refused() -> None:
     async def scenario() -> None:
         async with connected() as (log, here):
-            with pytest.raises(Rejected, match="letters expected"):
+            with pytest.raises(Rejected, match="name: 1 to 1024 characters expected"):
                 await log.commit([], name="")
             with pytest.raises(Rejected, match="version: a number from 0 on"):
                 await log.commit([], name="t", version=-1)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from reconvene.errors import Rejected
+from reconvene.errors import InvalidArgument
 from reconvene.units import parse_address, show_address
 
 __all__ = ["Address", "Addresses", "parse_addresses"]
@@ -23,16 +23,20 @@ class Address(NamedTuple):
 
 
 def parse_addresses(addresses: Addresses) -> tuple[Address, ...]:
-    """Raises Rejected for what is no address, and where there is none at all."""
+    """Raises TypeError, and InvalidArgument for what is no address and where there is none at all."""
+    if isinstance(addresses, bytes) or not isinstance(addresses, str | Path | Iterable):
+        raise TypeError(f"addresses: text, a path or a list of them expected, not {type(addresses).__name__}")
     given = [addresses] if isinstance(addresses, str | Path) else list(addresses)
     if not given:
-        raise Rejected("addresses: at least one site expected")
+        raise InvalidArgument("addresses: at least one site expected")
     return tuple(map(_parse, given))
 
 
 def _parse(given: str | Path) -> Address:
     if isinstance(given, Path):
         return Address(str(given))
+    if not isinstance(given, str):
+        raise TypeError(f"address: text or a path expected, not {type(given).__name__}")
     if given.startswith("unix:"):
         return _unix(given, given.removeprefix("unix:"))
     if given.startswith("tcp://"):
@@ -58,5 +62,5 @@ def _tcp(given: str, text: str) -> Address:
     return Address("", host, port)
 
 
-def _no_address(given: str) -> Rejected:
-    return Rejected(f"address {given!r}: unix:PATH, a path, tcp://HOST:PORT or HOST:PORT expected")
+def _no_address(given: str) -> InvalidArgument:
+    return InvalidArgument(f"address {given!r}: unix:PATH, a path, tcp://HOST:PORT or HOST:PORT expected")

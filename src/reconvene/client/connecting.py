@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from reconvene.client.addresses import Addresses, parse_addresses
+from reconvene.client.arguments import check_seconds
 from reconvene.client.inbox import Inboxes
 from reconvene.client.remote import RemoteLink
 from reconvene.client.site import Site
@@ -41,6 +42,10 @@ async def connect(
     limits: inbox_bytes and inbox_messages bound what waits here unread.
     Raises Rejected where a site refuses, Unavailable where none answers.
     """
+    check_seconds(timeout, "timeout")
+    check_seconds(wait, "wait")
+    if limits is not None and not isinstance(limits, Limits):
+        raise TypeError(f"limits: reconvene.Limits expected, not {type(limits).__name__}")
     bounds = Limits() if limits is None else limits
     link = RemoteLink(
         parse_addresses(addresses),
@@ -57,6 +62,10 @@ async def connect(
 
 
 def find_key(key: ClientKey | str | Path | None, name: str | None) -> ClientKey | None:
+    if key is not None and not isinstance(key, ClientKey | str | Path):
+        raise TypeError(f"key: a file or a reconvene.ClientKey expected, not {type(key).__name__}")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"key_name: text expected, not {type(name).__name__}")
     if key is None or isinstance(key, ClientKey):
         return key
     keys = load_client_keys(Path(key))
@@ -75,6 +84,8 @@ def client_tls(tls: ssl.SSLContext | str | Path | bool) -> ssl.SSLContext | None
         return ssl.create_default_context() if tls else None
     if isinstance(tls, ssl.SSLContext):
         return tls
+    if not isinstance(tls, str | Path):
+        raise TypeError(f"tls: True, a file or an ssl.SSLContext expected, not {type(tls).__name__}")
     try:
         return ssl.create_default_context(cafile=tls)
     except OSError as error:

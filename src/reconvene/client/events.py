@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from reconvene.core.groups.events import ViewId
-from reconvene.errors import Rejected
+from reconvene.errors import InvalidArgument
 from reconvene.ids import Service, message_id
 
 __all__ = ["Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId"]
@@ -33,10 +33,10 @@ class Process(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Process":
-        """Raises Rejected."""
+        """Raises InvalidArgument."""
         found = _WRITTEN.fullmatch(text)
         if found is None:
-            raise Rejected(f"process {text!r}: SITE:INCARNATION:NUMBER expected, such as a:1:7")
+            raise InvalidArgument(f"process {text!r}: SITE:INCARNATION:NUMBER expected, such as a:1:7")
         return cls(found[1], int(found[2]), int(found[3]))
 
 

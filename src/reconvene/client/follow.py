@@ -10,10 +10,9 @@ from reconvene.client.log_entries import BatchHeading, Entry, EntryBatch, Trunca
 from reconvene.client.log_link import Chunk, LogLink
 from reconvene.client.transactions import Rows, commit_of
 from reconvene.corel.commits import Commit
-from reconvene.errors import Rejected
 from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES
 
-__all__ = ["Follow", "check_position", "headings", "read", "staged"]
+__all__ = ["Follow", "headings", "read", "staged"]
 
 
 class Follow:
@@ -207,14 +206,6 @@ async def staged(link: LogLink, commit: int, ranges: Iterable[tuple[int, int]]) 
     rows = Rows(link, commit, ranges)
     while (batch := await rows.next()) is not None:
         yield batch
-
-
-def check_position(position: object, what: str) -> int:
-    if not isinstance(position, int) or isinstance(position, bool):
-        raise TypeError(f"{what}: a position is a number, not {type(position).__name__}")
-    if not 0 <= position < 1 << 62:
-        raise Rejected(f"{what}: a position from 0 on expected, not {position}")
-    return position
 
 
 def _heed(task: "asyncio.Task[Chunk]") -> None:

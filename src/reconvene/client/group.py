@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import islice
 from typing import TypeAlias
 
+from reconvene.client.arguments import check_payloads
 from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View
 from reconvene.client.inbox import Again, Waiting
 from reconvene.client.link import Link, Place
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, ViewChanged
-from reconvene.errors import Rejected, Unavailable
+from reconvene.errors import InvalidArgument, Rejected, Unavailable
 from reconvene.ids import Service
 
 __all__ = ["SLICE", "Data", "Group", "as_bytes", "slices"]
@@ -252,9 +253,11 @@ class Group:
 
 
 def _service(service: Service | str) -> Service:
+    if not isinstance(service, int | str):
+        raise TypeError(f"service: one of {', '.join(known.label for known in Service)} expected, not {service!r}")
     found = _SERVICES.get(service)
     if found is None:
-        raise Rejected(f"service {service!r}: one of {', '.join(known.label for known in Service)} expected")
+        raise InvalidArgument(f"service {service!r}: one of {', '.join(known.label for known in Service)} expected")
     return found
 
 
@@ -267,6 +270,7 @@ def as_bytes(data: object) -> bytes:
 
 def slices(payloads: Iterable[Data]) -> Iterator[list[bytes]]:
     """Of at most `SLICE` messages each, all of them bytes."""
+    check_payloads(payloads)
     source = iter(payloads)
     while piece := list(islice(source, SLICE)):
         if set(map(type, piece)) != _BYTES:

@@ -8,15 +8,25 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 
 from reconvene.client import follow as following
+from reconvene.client.arguments import (
+    check_count,
+    check_name,
+    check_names,
+    check_position,
+    check_quorum,
+    check_ranges,
+    check_seconds,
+    check_text,
+)
 from reconvene.client.flight import Flight
-from reconvene.client.follow import Follow, check_position
+from reconvene.client.follow import Follow
 from reconvene.client.group import Data, as_bytes
 from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch, SnapshotInfo
 from reconvene.client.log_link import LogLink
 from reconvene.client.pieces import FLIGHT_BYTES, FLIGHT_MESSAGES, pieces
 from reconvene.client.receipts import Receipt, Receipts, within
 from reconvene.client.runner import Runner
-from reconvene.client.staging import Committed, Staging, made_commit, still_there, told
+from reconvene.client.staging import NAME_LENGTH, Committed, Staging, made_commit, still_there, told
 from reconvene.client.state_machine import StateMachine
 from reconvene.client.transactions import session_of
 from reconvene.corel.batch import Kind
@@ -191,7 +201,7 @@ class Log:
     async def last_commit(self, name: str) -> tuple[int, int] | None:
         """(version, position) of a transaction's last commit that counts, as far as this site knows; after a
         `barrier`, of all. None: none is known."""
-        last = await self._link.last_commit(session_of(name))
+        last = await self._link.last_commit(session_of(check_text(name, "name", NAME_LENGTH)))
         return None if last is None else (last[0] - 1, last[1])
 
     # -- reading
@@ -231,14 +241,12 @@ class Log:
     def staged(self, commit: int, ranges: Iterable[tuple[int, int]]) -> AsyncIterator[EntryBatch]:
         """Messages that the commit at position `commit` makes visible: of its ranges, (position, count) …, those that
         are given here. For those who read a transaction in parts; `follow` reads all of it where it belongs."""
-        return following.staged(self._link, check_position(commit, "commit"), ranges)
+        return following.staged(self._link, check_position(commit, "commit"), list(check_ranges(ranges, "ranges")))
 
     async def pending(self, most: int = FETCH_MESSAGES) -> list[Entry]:
         """What the site has that is not ordered yet: first the yellow ones, then the red ones, in their present
         order, which may change. At most the first 8,192, and about half a megabyte of them."""
-        if most < 1:
-            raise Rejected(f"most: at least 1 expected, not {most}")
-        return (await self._link.pending(min(most, FETCH_MESSAGES)))[1]
+        return (await self._link.pending(min(check_count(most, "most", 1), FETCH_MESSAGES)))[1]
 
     async def colors(self) -> AsyncGenerator[ColorChange, None]:
         """Changes of colour at the site, from now on. Raises Unavailable where the connection is lost, or who reads
@@ -250,6 +258,8 @@ class Log:
     async def barrier(self, timeout: float | None = None) -> int:
         """Waits until everything that was ordered anywhere when it was called is ordered here; gives the position
         after it. In a component that can't order it waits: Unavailable after `timeout` s."""
+        if timeout is not None:
+            check_seconds(timeout, "timeout")
         try:
             async with asyncio.timeout(timeout):
                 return await self._link.barrier()
@@ -267,7 +277,10 @@ class Log:
         snapshot_every: so many entries: then it is asked for a snapshot, which the site keeps, so that the log may be
         truncated and others need not begin at 0; for admins. 0: never.
         """
-        return Runner(self, self._link, machine, check_position(start, "start"), snapshot_every)
+        if not isinstance(machine, StateMachine):
+            raise TypeError(f"machine: a reconvene.StateMachine expected, not {type(machine).__name__}")
+        every = check_count(snapshot_every, "snapshot_every")
+        return Runner(self, self._link, machine, check_position(start, "start"), every)
 
     # -- snapshots of state machines
 
@@ -293,17 +306,21 @@ class Log:
         """Through the log itself: the position of the change, once it is ordered. `add` with `remove` replaces one by
         the other. For admins. Raises Rejected where the new set makes no sense or the last change is not ordered."""
         if add is None and remove is None and quorum is None:
-            raise Rejected("add, remove or quorum expected")
-        return await self._link.change_replicas(add, remove, quorum)
+            raise InvalidArgument("add, remove or quorum expected")
+        return await self._link.change_replicas(
+            None if add is None else check_name(add, "add"),
+            None if remove is None else check_name(remove, "remove"),
+            None if quorum is None else check_quorum(quorum),
+        )
 
     async def losses(self, lost: Sequence[str]) -> dict[str, object]:
         """What may be lost if these replicas are given up."""
-        return await self._link.losses(_names(lost))
+        return await self._link.losses(check_names(lost, "lost"))
 
     async def force_lost(self, lost: Sequence[str]) -> None:
         """Gives up replicas that are gone for good, where the rest is no quorum any more. Look at `losses` first; one
         of them that comes back is a stranger. For admins."""
-        await self._link.force_lost(_names(lost))
+        await self._link.force_lost(check_names(lost, "lost"))
 
 
 async def _failure(error: ReconveneError, flights: list[Flight]) -> ReconveneError:
@@ -335,9 +352,3 @@ def _own_session(session: object, number: object) -> tuple[bytes, int] | None:
     if not 0 < number < _NUMBERS:
         raise InvalidArgument(f"number: the message's place in its session expected, from 1 on, not {number}")
     return session, number
-
-
-def _names(sites: Sequence[str]) -> list[str]:
-    if isinstance(sites, str) or not all(isinstance(name, str) for name in sites):
-        raise TypeError("a list of sites' names expected")
-    return list(sites)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from reconvene.client.arguments import check_payloads
 from reconvene.client.group import Data, as_bytes
 
 __all__ = ["FLIGHT_BYTES", "FLIGHT_MESSAGES", "pieces"]
@@ -13,6 +14,7 @@ FLIGHT_MESSAGES = 4_096
 
 def pieces(payloads: Iterable[Data]) -> Iterator[list[bytes]]:
     """Lazily: no more is taken of it than is asked for."""
+    check_payloads(payloads)
     piece: list[bytes] = []
     size = 0
     for data in payloads:

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from reconvene.client.arguments import check_seconds
 from reconvene.client.flight import Flight
 from reconvene.client.log_entries import Positions
-from reconvene.errors import OutcomeUnknown
+from reconvene.errors import InvalidArgument, OutcomeUnknown
 from reconvene.ids import message_id
 from reconvene.wire.client_log import Part
 
@@ -110,6 +111,11 @@ async def within(timeout: float | None, work: Coroutine[Any, Any, T], what: str)
     """Raises OutcomeUnknown where it takes longer."""
     if timeout is None:
         return await work
+    try:
+        check_seconds(timeout, "timeout")
+    except (TypeError, InvalidArgument):
+        work.close()
+        raise
     try:
         async with asyncio.timeout(timeout):
             return await work

@@ -9,9 +9,9 @@ from typing import Any
 
 from reconvene.client.channel import ERRORS, Channel
 from reconvene.client.link import Place
-from reconvene.errors import OutcomeUnknown, ReconveneError, Unavailable
-from reconvene.wire.client_log import Append, ChangeReplicas, ForceLost, LogRequest, SaveSnapshot
-from reconvene.wire.clients import Block, Failed, Health, Join, Leave, Send, Status, Stop
+from reconvene.errors import InvalidArgument, Malformed, OutcomeUnknown, ReconveneError, Unavailable
+from reconvene.wire.client_log import Append, ChangeReplicas, Fetch, ForceLost, LogRequest, Order, SaveSnapshot
+from reconvene.wire.clients import Block, Failed, Health, Join, Leave, Send, Status, Stop, check_request
 
 __all__ = ["Lost", "Request", "Requests"]
 
@@ -21,6 +21,9 @@ _PROCESS_BYTES = 24
 
 _NOT_TWICE = (Send, Block, Stop, SaveSnapshot, ChangeReplicas, ForceLost)
 """What has an effect each time that it is asked."""
+
+_CHECKED_BEFORE = (Send, Append, Order, Fetch)
+"""Frequent ones: all that is in them was checked, or made here."""
 
 AnyRequest = Join | Leave | Send | Status | Health | Block | Stop | LogRequest
 
@@ -58,7 +61,9 @@ class Requests:
     def add(
         self, channel: Channel, struct: AnyRequest, place: Place | None = None, size: int = 0
     ) -> "asyncio.Future[Any]":
-        """Sends it; the future has the answer."""
+        """Sends it; the future has the answer. Raises InvalidArgument where no site could read it."""
+        if not isinstance(struct, _CHECKED_BEFORE):
+            _check(struct)
         future: asyncio.Future[Any] = self._loop.create_future()
         self._open[struct.request] = Request(struct, future, place, size)
         if isinstance(struct, Send):
@@ -113,6 +118,14 @@ class Requests:
                 _settle(request, OutcomeUnknown(f"{reason}: what was asked may or may not have been done"))
             else:
                 _settle(request, Lost(reason))
+
+
+def _check(struct: AnyRequest) -> None:
+    """What a site can't read it refuses, and what can't be encoded would hold up all others."""
+    try:
+        check_request(struct)
+    except (Malformed, TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(f"{type(struct).__name__}: {error}") from None
 
 
 def _header_bytes(struct: AnyRequest) -> int:

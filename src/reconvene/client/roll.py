@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from reconvene.client.events import Process
 from reconvene.core.groups import events
-from reconvene.errors import Rejected
+from reconvene.errors import InvalidArgument
 from reconvene.wire.clients import MOST_NAMED
 
 __all__ = ["Roll"]
@@ -32,12 +32,12 @@ class Roll:
         return found
 
     def numbered(self, processes: Iterable[Process | str]) -> tuple[events.Process, ...]:
-        """Raises Rejected for what names no process of this cluster."""
-        if isinstance(processes, str | Process):
-            raise Rejected("to: a list of processes expected")
+        """Raises TypeError, and InvalidArgument for what names no process of this cluster."""
+        if isinstance(processes, str | Process) or not isinstance(processes, Iterable):
+            raise TypeError(f"to: a list of processes expected, not {type(processes).__name__}")
         numbered = tuple(map(self._number, processes))
         if len(numbered) > MOST_NAMED:
-            raise Rejected(f"to: {len(numbered)} processes: at most {MOST_NAMED} expected")
+            raise InvalidArgument(f"to: {len(numbered)} processes: at most {MOST_NAMED} expected")
         return numbered
 
     def _number(self, process: Process | str) -> events.Process:
@@ -45,15 +45,15 @@ class Roll:
         if not isinstance(named, Process):
             raise TypeError(f"a process, or text such as a:1:7, expected in `to`, not {type(named).__name__}")
         if named.site not in self.names:
-            raise Rejected(f"process {named}: no such site in this cluster: {', '.join(self.names)} expected")
+            raise InvalidArgument(f"process {named}: no such site in this cluster: {', '.join(self.names)} expected")
         if named.incarnation not in _NUMBERS or named.number not in _NUMBERS:
-            raise Rejected(f"process {named}: numbers from 0 to {_NUMBERS[-1]} expected")
+            raise InvalidArgument(f"process {named}: numbers from 0 to {_NUMBERS[-1]} expected")
         return events.Process(self.names.index(named.site), named.incarnation, named.number)
 
     def ordinals(self, sites: Iterable[str]) -> frozenset[int]:
-        """Raises Rejected for what is no site of this cluster."""
+        """Raises InvalidArgument for what is no site of this cluster."""
         named = set(sites)
         unknown = sorted(named - set(self.names))
         if unknown:
-            raise Rejected(f"no site {unknown[0]!r} in this cluster: {', '.join(self.names)} expected")
+            raise InvalidArgument(f"no site {unknown[0]!r} in this cluster: {', '.join(self.names)} expected")
         return frozenset(map(self.names.index, named))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from reconvene.client.arguments import check_names, check_text
 from reconvene.client.group import Group
 from reconvene.client.link import Link, Place
 from reconvene.client.log import Log
@@ -54,7 +55,9 @@ class Site:
         receive: False for a process that only sends: messages are not kept for it, and it need not read.
         Raises Rejected for a bad name or a group that this process is in, Unavailable at a limit.
         """
-        _check_name(name)
+        if not isinstance(name, str):
+            raise TypeError(f"a group's name is text, not {type(name).__name__}")
+        check_text(name, "a group's name", _NAME, least=0)
         place = Place(self._link, name, bool(primary), bool(receive))
         try:
             await self._link.join(place)
@@ -79,20 +82,8 @@ class Site:
 
         Raises Rejected where the configuration does not allow it, or the client is no admin.
         """
-        await self._link.block(incoming, outgoing)
+        await self._link.block(check_names(incoming, "incoming"), check_names(outgoing, "outgoing"))
 
     async def stop(self) -> None:
         """Asks the site to leave its cluster and end. Raises Rejected where the client is no admin."""
         await self._link.stop()
-
-
-def _check_name(name: object) -> None:
-    """What can't be said to a site is refused here: there it would cost the connection."""
-    if not isinstance(name, str):
-        raise TypeError(f"a group's name is text, not {type(name).__name__}")
-    if len(name) > _NAME:
-        raise Rejected(f"a group's name of {len(name)} characters: at most {_NAME} are ever taken")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise Rejected("a group's name expected to be text: it has a lone surrogate") from None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from reconvene.client.arguments import check_count, check_position, check_ranges, check_seconds, check_text
 from reconvene.client.flight import Flight
 from reconvene.client.group import Data
 from reconvene.client.log_entries import Positions, Truncated
@@ -17,13 +18,13 @@ from reconvene.corel.batch import Kind
 from reconvene.corel.commits import MOST_RANGES, Commit, Range
 from reconvene.errors import ReconveneError, Rejected
 
-__all__ = ["Committed", "Staging", "made_commit", "still_there", "told"]
+__all__ = ["NAME_LENGTH", "Committed", "Staging", "made_commit", "still_there", "told"]
 
 _UNDER_WAY = 32
 """Pieces whose places are not known: as much is unordered of one writer, and kept, whatever there is to write."""
 _STALL_S = 1.0
 """Without an answer, for another look at where the connection is."""
-_NAME_LENGTH = 1_024
+NAME_LENGTH = 1_024
 _NUMBERS = 1 << 61
 
 
@@ -42,7 +43,7 @@ class Staging:
 
     def __init__(self, link: LogLink, timeout: float | None) -> None:
         self._link = link
-        self._timeout = timeout
+        self._timeout = None if timeout is None else check_seconds(timeout, "timeout")
         self._under_way: deque[tuple[list[bytes], Flight]] = deque()
         self._runs: list[tuple[int, int]] = []
 
@@ -105,12 +106,14 @@ class Staging:
 def made_commit(
     name: str | None, version: int, ranges: Iterable[Range], index: Iterable[Range], previous: int | None
 ) -> Commit:
-    """Raises Rejected for what can't be one."""
-    if name is not None and not 0 < len(name) <= _NAME_LENGTH:
-        raise Rejected(f"name: of a transaction, 1 to {_NAME_LENGTH} letters expected")
-    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < _NUMBERS:
-        raise Rejected(f"version: a number from 0 on expected, not {version!r}")
-    commit = Commit(name or "", version, list(ranges), list(index), previous)
+    """Raises TypeError, and Rejected for what can't be one."""
+    if name is not None:
+        check_text(name, "name", NAME_LENGTH)
+    check_count(version, "version", end=_NUMBERS)
+    if previous is not None:
+        check_position(previous, "previous")
+    found, hidden = list(check_ranges(ranges, "places")), list(check_ranges(index, "index"))
+    commit = Commit(name or "", version, found, hidden, previous)
     named = max(len(commit.ranges), len(commit.index))
     if named > MOST_RANGES:
         raise Rejected(

@@ -17,6 +17,7 @@ from typing import Any, Self, cast
 
 import msgspec
 
+from reconvene.client.arguments import check_text, encoded
 from reconvene.client.log import Log
 from reconvene.client.log_entries import Entry
 from reconvene.client.state_machine import StateMachine
@@ -25,6 +26,8 @@ from reconvene.world import world
 
 __all__ = ["MapState", "ReplicatedMap", "is_change"]
 
+_LETTERS = 1 << 20
+"""Of a map's name, or of a key."""
 _REMEMBERED = 1_000
 """Answers that a snapshot holds."""
 
@@ -104,7 +107,7 @@ class ReplicatedMap:
     """Keys are text; values are what msgpack can hold: numbers, text, bytes, lists, dictionaries."""
 
     def __init__(self, log: Log, name: str = "map", *, snapshot_every: int = 0) -> None:
-        self.state = MapState(name)
+        self.state = MapState(check_text(name, "name", _LETTERS))
         self._log = log
         self._runner = log.run(self.state, snapshot_every=snapshot_every)
 
@@ -152,7 +155,8 @@ class ReplicatedMap:
         return dict((await self._read(ordered, optimistic)).items)
 
     async def _change(self, change: Change, ordered: bool) -> None:
-        receipt = await self._log.append(msgspec.msgpack.encode(change))
+        check_text(change.key, "key", _LETTERS, least=0)
+        receipt = await self._log.append(encoded(change, "value"))
         if ordered:
             await self._runner.applied(await receipt.ordered())
 

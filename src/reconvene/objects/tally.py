@@ -15,12 +15,16 @@ from typing import Self, cast
 
 import msgspec
 
+from reconvene.client.arguments import check_count, check_text
 from reconvene.client.log import Log
 from reconvene.client.log_entries import Entry
 from reconvene.client.receipts import Receipt
 from reconvene.client.state_machine import StateMachine
 
 __all__ = ["Tally", "TallyState"]
+
+_LETTERS = 1 << 20
+"""Of a tally's name, or of a key."""
 
 
 class Addition(msgspec.Struct, array_like=True, tag="tally", frozen=True):
@@ -66,7 +70,7 @@ class Tally:
     """Totals by key."""
 
     def __init__(self, log: Log, name: str = "tally", *, snapshot_every: int = 0) -> None:
-        self.state = TallyState(name)
+        self.state = TallyState(check_text(name, "name", _LETTERS))
         self._log = log
         self._runner = log.run(self.state, snapshot_every=snapshot_every)
 
@@ -92,6 +96,8 @@ class Tally:
 
         session, number: as of `Log.append`: the same ones are added once, also by a program that was restarted.
         """
+        check_text(key, "key", _LETTERS, least=0)
+        check_count(amount, "amount", -(1 << 63), 1 << 64)
         command = msgspec.msgpack.encode(Addition(self.state.name, key, amount))
         receipt = await self._log.append(command, session=session, number=number)
         if ordered:

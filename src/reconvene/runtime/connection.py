@@ -46,6 +46,7 @@ from reconvene.wire.clients import (
     Stop,
     Told,
     ToSite,
+    Unreadable,
     Welcome,
 )
 from reconvene.wire.records import SEAL_BYTES
@@ -163,7 +164,12 @@ class Connection(asyncio.Protocol):
 
     # -- requests
 
-    def _receive(self, message: ToSite) -> None:
+    def _receive(self, message: ToSite | Unreadable) -> None:
+        if isinstance(message, Unreadable):
+            if self._access is None:
+                raise Rejected(f"a request before the handshake: {message.reason}")
+            self._fail(message.request, Rejected(message.reason))
+            return
         if self._access is None:
             self._receive_in_handshake(message)
             return

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from reconvene.errors import ReconveneError
-from reconvene.wire.clients import HANDSHAKE_BYTES, ToSite, decode_from_client
+from reconvene.wire.clients import HANDSHAKE_BYTES, ToSite, Unreadable, decode_from_client
 from reconvene.wire.records import RecordReader, RecordSeal
 from reconvene.world import world
 
@@ -23,7 +23,7 @@ class Intake:
     def __init__(
         self,
         transport: asyncio.Transport,
-        receive: Callable[[ToSite], None],
+        receive: Callable[[ToSite | Unreadable], None],
         refuse: Callable[[ReconveneError], None],
     ) -> None:
         self.opener: RecordSeal | None = None
@@ -35,7 +35,7 @@ class Intake:
         self._loop = asyncio.get_running_loop()
         self._now = world().monotonic_ns
         self._records: deque[bytes] = deque()
-        self._requests: deque[ToSite] = deque()
+        self._requests: deque[ToSite | Unreadable] = deque()
         self._paused = False
         self._closed = False
 

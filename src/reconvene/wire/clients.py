@@ -47,8 +47,10 @@ __all__ = [
     "ToClient",
     "ToSite",
     "Told",
+    "Unreadable",
     "Viewed",
     "Welcome",
+    "check_request",
     "decode_from_client",
     "decode_from_site",
     "encode",
@@ -70,6 +72,9 @@ SLACK_BYTES = 1 << 20
 """A record may be this much longer than the longest message: other structs before it, and headers."""
 RECORD_STRUCTS = 1 << 16
 """The most structs in a client's record: small ones take far more room decoded than encoded."""
+_HANDSHAKE = 2
+"""Structs up to this tag are of the handshake, and have no number."""
+_MOST_NUMBER = 1 << 62
 MOST_NAMED = 4_096
 """Processes that one Send may be for."""
 
@@ -275,9 +280,24 @@ ToClient = (
     | LogAnswer
 )  # fmt: skip
 
+
+class Unreadable(Struct):
+    """What a site makes of a request that is not as it should be: it is answered, and the others are carried out.
+    It never travels."""
+
+    request: int
+    reason: str
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _Requests = Annotated[list[ToSite], Meta(max_length=RECORD_STRUCTS)]
 _from_client: Callable[[bytes], list[ToSite]] = msgspec.msgpack.Decoder(_Requests).decode
+_pieces: Callable[[bytes], list[msgspec.Raw]] = msgspec.msgpack.Decoder(
+    Annotated[list[msgspec.Raw], Meta(max_length=RECORD_STRUCTS)]
+).decode
+_one_from_client: Callable[[msgspec.Raw], ToSite] = msgspec.msgpack.Decoder(ToSite).decode
+_loosely: Callable[[msgspec.Raw], object] = msgspec.msgpack.Decoder().decode
+_WRONG = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
 _from_site = msgspec.msgpack.Decoder(list[ToClient]).decode
 
 
@@ -285,17 +305,40 @@ def encode(structs: Sequence[ToSite] | Sequence[ToClient]) -> bytes:
     return _encode(structs)
 
 
-def decode_from_client(record: bytes) -> list[ToSite]:
-    """Raises Malformed and nothing else."""
+def decode_from_client(record: bytes) -> list[ToSite | Unreadable]:
+    """Raises Malformed and nothing else. A request that has a number, and is wrong otherwise, is Unreadable."""
     try:
-        return _from_client(record)
-    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
+        return _from_client(record)  # type: ignore[return-value]
+    except msgspec.ValidationError as error:
+        why = error
+    except _WRONG as error:
         raise Malformed(str(error)) from error
+    try:
+        return [_read(piece, why) for piece in _pieces(record)]
+    except _WRONG as error:
+        raise Malformed(str(error)) from error
+
+
+def _read(piece: msgspec.Raw, why: Exception) -> ToSite | Unreadable:
+    try:
+        return _one_from_client(piece)
+    except msgspec.ValidationError as error:
+        match _loosely(piece):
+            case [int(kind), int(request), *_] if kind > _HANDSHAKE and 0 <= request <= _MOST_NUMBER:
+                return Unreadable(request, f"request of kind {kind}: {error}")
+    raise Malformed(str(why))
+
+
+def check_request(request: ToSite) -> None:
+    """Raises Malformed, TypeError, OverflowError or ValueError where a site could not read it."""
+    (read,) = decode_from_client(encode([request]))
+    if isinstance(read, Unreadable):
+        raise Malformed(read.reason)
 
 
 def decode_from_site(record: bytes) -> list[ToClient]:
     """Raises Malformed and nothing else."""
     try:
         return _from_site(record)
-    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
+    except _WRONG as error:
         raise Malformed(str(error)) from error
