@@ -113,11 +113,19 @@ class Worker:
         """None: there is none, or this is not the place to take one."""
         if self.group.blocked:
             return None
+        for worker in self._absent():
+            await self._append(Gone(worker))
         receipt = await self._append(Take(str(self.group.me)))
         token = await receipt.ordered()
         await self.runner.applied(token)
         job = self.queue.taken(token)
         return None if job is None else Task(job.what, job.token)
+
+    def _absent(self) -> list[str]:
+        """Workers that hold a job and are not here. A `take` that was sent before its worker was gone may get its
+        place after its `gone`: then the view has no news of it, and the job would stay where it is."""
+        here = {str(process) for process in self.group.view.members}
+        return sorted({job.worker for job in self.queue.open if job.worker} - here)
 
     async def finish(self, task: Task) -> reconvene.Receipt:
         return await self._append(Finish(task.what, task.token))
