@@ -45,6 +45,9 @@ class FakeEngine:
     def health(self) -> str:
         return "primary"
 
+    def log_note(self) -> str | None:
+        return None
+
     def storage(self) -> str:
         return "ok"
 

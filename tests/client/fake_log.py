@@ -282,6 +282,12 @@ class FakeLog:
     def losses(self, lost: Sequence[str]) -> dict[str, object]:
         return {"lost": list(lost)}
 
+    def check_readable(self) -> None:
+        pass
+
+    def init(self, without: Sequence[str] = ()) -> None:
+        self.replicas.append(["init", *without])
+
     def force_lost(self, lost: Sequence[str]) -> None:
         self.replicas.append(list(lost))
 

@@ -1,6 +1,7 @@
 """Sites for tests, each with addresses of its own, and certificates."""
 
 import asyncio
+import contextlib
 import datetime
 import ipaddress
 import logging
@@ -17,8 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.client.fake_engine import FakeEngine
 
-from reconvene.runtime.config import Clients, Config, Limits, Seal
+from reconvene.corel.load import create, exists
+from reconvene.corel.replicas import ReplicaSet
+from reconvene.runtime.config import Clients, Config, Limits, Log, Seal
 from reconvene.runtime.server import ClientServer
+from reconvene.storage.lmdb_store import LmdbStore
 
 __all__ = ["LogLines", "authority", "certificate", "cluster", "free_ports", "serving", "short_dir"]
 
@@ -50,7 +54,16 @@ def cluster(
     seal: Seal | None = None,
     clients: Clients | None = None,
     limits: Limits | None = None,
+    log: Log | None = None,
 ) -> list[Config]:
+    """Sites whose log is begun: what is in their stores, before they start for the first time, says so."""
+    log = Log() if log is None else log
+    replicas = ReplicaSet.first(log.replicas or names, log.quorum)
+    for name in names:
+        (directory / name).mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(LmdbStore(directory / name / "store")) as store:
+            if not exists(store):
+                store.write(create(name.encode() * 8, replicas, admitted=True))
     sites = {name: ("127.0.0.1", port) for name, port in zip(names, free_ports(len(names)), strict=True)}
     return [
         Config(
@@ -61,6 +74,7 @@ def cluster(
             seal=Seal(insecure=True) if seal is None else seal,
             clients=Clients() if clients is None else clients,
             limits=Limits() if limits is None else limits,
+            log=log,
         )
         for name in names
     ]
@@ -112,7 +126,7 @@ async def serving(
     """A server before a made-up engine."""
     with short_dir() as directory:
         config = cluster(directory, name, clients=clients, limits=limits)[0]
-        config.dir.mkdir()
+        config.dir.mkdir(exist_ok=True)
         log = logging.getLogger(f"test.{directory.name}")
         lines = LogLines()
         log.addHandler(lines)

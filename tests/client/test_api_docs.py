@@ -34,6 +34,7 @@ def site_file(tcp: int) -> Iterator[Path]:
             dir = "."
             sites = {{ a = "127.0.0.1:{free_ports(1)[0]}" }}
             seal = {{ insecure = true }}
+            log = {{ begin = true }}
             clients = {{ tcp = "127.0.0.1:{tcp}", keys = "clients.toml" }}
             """
         )

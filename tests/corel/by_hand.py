@@ -141,7 +141,8 @@ class Replicas:
         assert name not in self.lives, f"{name} is up"
         tables = self.tables[name]
         if not exists(tables):
-            tables.write(create(sha256(name.encode()).digest()[:8], ReplicaSet.first(self.names, self._quorum)))
+            first = ReplicaSet.first(self.names, self._quorum)
+            tables.write(create(sha256(name.encode()).digest()[:8], first, admitted=True))
         self._incarnations[name] += 1
         replica = self._replica(name, self.names, self._incarnations[name], tables, self._limits)
         self.lives[name] = _Life(replica, self._incarnations[name])

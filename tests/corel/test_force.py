@@ -138,7 +138,7 @@ def test_who_was_given_up_and_comes_back_is_outside() -> None:
     fill(world, "a", 1)
     assert {world.log(name).step for name in "cde"} == {"log: outside"}
     for name in "cde":
-        with pytest.raises(Rejected, match="keeps no replica"):
+        with pytest.raises(Rejected, match="was given up as lost, and the log went on without it"):
             world.append(name, b"x")
     # Added as it is, it stays out: what it holds is another history.
     world.log("a").propose(replicas(world, "a").added("c"))

@@ -33,7 +33,10 @@ class SomeCore(RealLogCore):
         if exists(tables):
             return []
         self._made += 1
-        return create(sha256(f"{names[ordinal]}/{self._made}".encode()).digest()[:8], self._first)
+        first = ordinal not in self._created
+        self._created.add(ordinal)
+        identity = sha256(f"{names[ordinal]}/{self._made}".encode()).digest()[:8]
+        return create(identity, self._first, admitted=first)
 
 
 class World:
@@ -45,12 +48,16 @@ class World:
         limits: LogLimits | None = None,
         quorum: Spec = MAJORITY,
         check_every: int = 7,
+        start: Sequence[str] | None = None,
     ) -> None:
         names = tuple(names)
-        self.core = SomeCore(replicas or names, quorum, limits)
+        self.core = self.make_core(replicas or names, quorum, limits)
         self.cluster = Cluster(names, seed=seed, core=self.core, check_every=check_every)
         self.random = Random(seed)
-        self.cluster.start()
+        self.cluster.start(start)
+
+    def make_core(self, replicas: Sequence[str], quorum: Spec, limits: LogLimits | None) -> RealLogCore:
+        return SomeCore(replicas, quorum, limits)
 
     def run(self, duration_ns: int = SECOND) -> None:
         self.cluster.run_for(duration_ns)

@@ -7,7 +7,7 @@ from tests.mutants.corel_harness import log_aborted, log_ambushed, log_busy, log
 from tests.mutants.harness import Mutant, planting
 
 from reconvene import quorum
-from reconvene.corel import recovery, replica
+from reconvene.corel import plan, recovery, replica
 from reconvene.corel.handler import Handler
 from reconvene.corel.ordering import Ordering
 from reconvene.corel.queue import Queue
@@ -471,6 +471,33 @@ def _(opened: Any) -> Any:
 
 
 # -- too rare for random runs: one of the paper's sentences, tested by hand, does not hold
+
+
+@plant_by_hand(
+    "empty-storages-vote",
+    plan,
+    "_voters",
+    "an empty storage counts for a quorum as soon as it is there",
+    {"test_two_wiped_of_three_begin_no_second_log"},
+    0,
+)
+def _(voters: Any) -> Any:
+    return lambda participants, newest, states: participants
+
+
+@plant_by_hand(
+    "a-quorum-begins-a-log",
+    plan,
+    "_begins",
+    "where an operator has said so, empty storages begin a log as soon as they are a quorum",
+    {"test_with_begin_left_in_their_files_they_begin_none_either"},
+    0,
+)
+def _(begins: Any) -> Any:
+    def mutated(participants: Any, newest: Any, states: Any) -> bool:
+        return newest.quorum_holds(participants) and all(states[name].begin is not None for name in participants)
+
+    return mutated
 
 
 @plant_by_hand(

@@ -18,7 +18,7 @@ def table() -> str:
 
 def _row(mutant: Mutant) -> str:
     checks = ", ".join(f"`{check}`" for check in sorted(mutant.expected))
-    where = "tests/paper" if mutant in BY_HAND else f"{mutant.family.__name__} {mutant.seed}"
+    where = "tests/paper, tests/corel" if mutant in BY_HAND else f"{mutant.family.__name__} {mutant.seed}"
     return f"| `{mutant.name}` | {mutant.breaks} | {checks} | {where} |"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.corel import test_beginning
 from tests.mutants.all import MUTANTS as BELOW
 from tests.mutants.corel import BY_HAND, MUTANTS
 from tests.mutants.corel_harness import catch, catch_within
@@ -14,6 +15,8 @@ from tests.paper import test_corel_recovery, test_corel_view_changes
 
 RUNS = {f"{mutant.family.__name__}-{mutant.seed}": (mutant.family, mutant.seed) for mutant in MUTANTS}
 """The runs that are known to catch a mutant."""
+
+_BY_HAND_IN = (test_corel_recovery, test_corel_view_changes, test_beginning)
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "mutants.md"
 
@@ -28,7 +31,7 @@ def test_is_caught(mutant: Mutant) -> None:
 @pytest.mark.parametrize("mutant", BY_HAND, ids=lambda mutant: mutant.name)
 def test_is_caught_by_hand(mutant: Mutant) -> None:
     (name,) = mutant.expected
-    module = test_corel_recovery if hasattr(test_corel_recovery, name) else test_corel_view_changes
+    module = next(module for module in _BY_HAND_IN if hasattr(module, name))
     sentence: Callable[[], None] = getattr(module, name)
     with mutant.planted(), pytest.raises(AssertionError):
         sentence()

@@ -32,7 +32,7 @@ def config_of(directory: Path, names: str, name: str, ports: list[int], *, trace
         seal=Seal(insecure=True),
         timing=QUICK,
         trace=Trace(dir=directory / "trace") if trace else Trace(),
-        log=Log(batch_bytes=600),
+        log=Log(batch_bytes=600, begin=True),
     )
 
 

@@ -46,6 +46,10 @@ class FakeEngine:
     def health(self) -> str:
         return self.state
 
+    def log_note(self) -> str | None:
+        log = self.told.get("log")
+        return log.get("waits") if isinstance(log, dict) else None
+
     def storage(self) -> str:
         return str(self.told["storage"])
 

@@ -116,6 +116,10 @@ def test_health(run: Callable[[Case], None], tmp_path: Path, health: str, status
             answer = await get(port, "/health?require=primary")
             assert (answer.status, answer.json) == (strict, {"health": health})
             assert (await get(port, "/health", method="HEAD")).status == status
+            engine.told["log"] = {"waits": "the log here is empty"}
+            answer = await get(port, "/health")
+            assert (answer.status, answer.json) == (status, {"health": health, "log": "the log here is empty"})
+            engine.told["log"] = None
             answer = await get(port, "/health?require=everything")
             assert (answer.status, answer.json) == (400, {"error": "require: expected primary"})
             engine.told["storage"] = "No space left on device"

@@ -29,7 +29,7 @@ QUICK = Timing(beacon_every_ns=20_000_000, suspect_base_ns=200_000_000, round_pa
 
 def configs(directory: Path, names: str, **log: object) -> list[Config]:
     told = replace(Log(), **log)
-    return [replace(config, timing=QUICK, log=told) for config in cluster(directory, names)]
+    return [replace(config, timing=QUICK) for config in cluster(directory, names, log=told)]
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -123,7 +123,7 @@ def configure(folder: Path, names: Sequence[str], key: Path) -> list[Path]:
         file.write_text(
             f'cluster = "bench"\nname = "{name}"\ndir = "{folder / name}"\n[sites]\n{sites}'
             f'[seal]\nkeys = ["{key}"]\n[faults]\nallowed = true\n[logging]\nlevel = "error"\n'
-            "[log]\nred_messages = 5000000\nred_bytes = 4294967296\n"
+            "[log]\nbegin = true\nred_messages = 5000000\nred_bytes = 4294967296\n"
         )
         files.append(file)
     return files

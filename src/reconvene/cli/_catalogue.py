@@ -106,6 +106,12 @@ CATALOGUE = (
                 "reconvene log status --dir town",
             ),
             Command(
+                "log init",
+                "log_init:init_command",
+                "begin a new log",
+                "reconvene log init --node /var/lib/reconvene/site.sock",
+            ),
+            Command(
                 "log replicas",
                 "log_replicas:replicas_command",
                 "show or change who keeps it",

@@ -27,6 +27,9 @@ def status_command(
         return
     out = console()
     out.print(_table(views, logs))
+    for name, log in logs.items():
+        if log is not None and (log.get("waits") or log.get("left_out")):
+            out.print(f"{name}: {log.get('waits') or log.get('left_out')}", markup=False)
     known = next((log for log in logs.values() if log is not None and log.get("replica")), None)
     if known is not None:
         out.print(f"replicas {' '.join(known.get('replicas', ()))}, quorum {quorum_words(known.get('quorum', {}))}")
@@ -47,7 +50,9 @@ def _table(views: list[SiteView], logs: dict[str, dict[str, Any] | None]) -> Tab
             continue
         green = int(log.get("green", 0))
         red = int(log.get("red", 0)) + int(log.get("unlogged", 0))
-        phase = str(log.get("phase", "-")) if log.get("replica") else "no replica"
+        phase = "waits" if log.get("waits") else "no replica"
+        if log.get("replica"):
+            phase = str(log.get("phase", "-"))
         table.add_row(
             Text(view.name, style="bold"),
             view.state,

@@ -307,6 +307,9 @@ class Log:
     def losses(self, lost: Sequence[str]) -> dict[str, object]:
         return self._thread.run(self._log.losses(lost))
 
+    def init(self, without: Sequence[str] = ()) -> None:
+        self._thread.run(self._log.init(without))
+
     def force_lost(self, lost: Sequence[str]) -> None:
         self._thread.run(self._log.force_lost(lost))
 

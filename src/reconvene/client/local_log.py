@@ -119,6 +119,7 @@ class LocalLog:
 
     async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
         port = self._port
+        port.check_readable()
         while wait and port.base <= start and start >= port.green:
             await self._moved()
         return self._chunk(port.read(start, messages, size) if port.base <= start < port.green else [])
@@ -227,6 +228,9 @@ class LocalLog:
 
     async def losses(self, lost: Sequence[str]) -> dict[str, object]:
         return self._port.losses(lost)
+
+    async def init(self, without: Sequence[str]) -> None:
+        self._port.init(without)
 
     async def force_lost(self, lost: Sequence[str]) -> None:
         self._port.force_lost(lost)

@@ -317,6 +317,12 @@ class Log:
         """What may be lost if these replicas are given up."""
         return await self._link.losses(check_names(lost, "lost"))
 
+    async def init(self, without: Sequence[str] = ()) -> None:
+        """Begins a new log, where none was begun: the sites that keep it are empty until then, and accept nothing.
+        All of its replicas have to be there, but for those in `without`, of which you know that they hold no log.
+        It begins a moment later: `status()["primary"]` is above 0 then. For admins."""
+        await self._link.init(check_names(without, "without"))
+
     async def force_lost(self, lost: Sequence[str]) -> None:
         """Gives up replicas that are gone for good, where the rest is no quorum any more. Look at `losses` first; one
         of them that comes back is a stranger. For admins."""

@@ -17,7 +17,7 @@ from reconvene.client.requests import Lost, Requests
 from reconvene.corel.batch import Kind
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.wire import client_log as wire
-from reconvene.wire.clients import LOG_MINOR, STAGING_MINOR
+from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, STAGING_MINOR
 from reconvene.world import world
 
 __all__ = ["Connected", "RemoteLog"]
@@ -291,6 +291,9 @@ class RemoteLog:
     async def losses(self, lost: Sequence[str]) -> dict[str, object]:
         return _converted(await self._ask_briefly(lambda number: wire.Losses(number, list(lost))), dict[str, object])
 
+    async def init(self, without: Sequence[str]) -> None:
+        await self._ask_briefly(lambda number: wire.Init(number, list(without)), minor=INIT_MINOR)
+
     async def force_lost(self, lost: Sequence[str]) -> None:
         await self._ask_briefly(lambda number: wire.ForceLost(number, list(lost)))
 
@@ -383,7 +386,7 @@ def _chunk(said: wire.Fetched) -> Chunk:
 def _check_minor(channel: Channel, minor: int = LOG_MINOR) -> None:
     welcome = channel.welcome
     if welcome.minor < minor:
-        what = "the log needs" if minor == LOG_MINOR else "transactions need"
+        what = {LOG_MINOR: "the log needs", STAGING_MINOR: "transactions need"}.get(minor, "that needs")
         raise Rejected(
             f"{channel.address}: site {welcome.site} speaks version {welcome.major}.{welcome.minor} of the client "
             f"protocol: {what} {welcome.major}.{minor}"

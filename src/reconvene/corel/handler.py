@@ -30,8 +30,9 @@ class Handler(Recovery):
 
     def _attempt(self) -> None:
         home, plan = self.home, self._planned()
-        if home.may_order(plan.participants):
+        if home.may_order(plan.voters):
             self._primary = plan.next_primary
+            home.record.admitted = True  # it has all that the voters know
             home.record.last_attempted_primary = self._primary
             home.record.attempt_conf = self.conf
             home.record.attempt_members = plan.participants

@@ -57,6 +57,8 @@ class Home:
         """By site: the highest green line that it told."""
         self.keeps = True
         """It keeps the log at all."""
+        self.begin: tuple[str, ...] | None = None
+        """An operator has said that a new log may begin here, without these replicas if they are absent."""
         self.strangers: tuple[str, ...] = ()
         """Sites of this configuration that came under a replica's name with another storage."""
         self.wants_renewal = False

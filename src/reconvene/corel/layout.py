@@ -169,6 +169,9 @@ class Record(Struct, kw_only=True):
     """The set was last changed by force."""
     outcast: bool = False
     """It was left out by force: what it holds may not be the log's any more, and counts for nothing."""
+    admitted: bool = True
+    """This storage counts for a quorum. An empty one does not: it waits until the log is begun with it, or until it
+    has recovered together with a quorum of others."""
     identities: dict[int, bytes] = field(default_factory=dict)
     """By replica number: the storage that was seen under it."""
     names: dict[int, str] = field(default_factory=dict)

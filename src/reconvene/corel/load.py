@@ -37,12 +37,14 @@ def exists(tables: Reader) -> bool:
     return tables.get(RECORD) is not None
 
 
-def create(identity: bytes, replicas: ReplicaSet) -> list[Op]:
-    """What is to be synced before a replica starts for the first time."""
-    return [
-        Put(RECORD, msgpack.encode(Record(identity=identity, replicas=replicas, names=names_of(replicas)))),
-        Put(BASE, msgpack.encode(Base(replicas=replicas, names=names_of(replicas)))),
-    ]
+def create(identity: bytes, replicas: ReplicaSet, *, admitted: bool) -> list[Op]:
+    """What is to be synced before a replica starts for the first time.
+
+    `admitted`: it belongs to a log that is begun with all of these replicas. Else it waits (`layout.Record`).
+    """
+    names = names_of(replicas)
+    record = Record(identity=identity, replicas=replicas, names=names, admitted=admitted)
+    return [Put(RECORD, msgpack.encode(record)), Put(BASE, msgpack.encode(Base(replicas=replicas, names=names)))]
 
 
 def names_of(replicas: ReplicaSet) -> dict[int, str]:

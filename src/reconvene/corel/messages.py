@@ -18,14 +18,14 @@ from reconvene.corel.replicas import ReplicaSet, check_replicas
 from reconvene.errors import Malformed
 
 __all__ = [
-    "ACK", "BARRIER", "BASE", "CLAIMS", "COMMIT", "DATA", "ECHO", "FED", "FEED", "FORCE", "FOREIGN", "PRIORITY",
-    "READY", "RED", "SNAPSHOT", "STATE", "Ack", "Barrier", "BaseSent", "Claims", "Commit", "Data",
-    "Echo", "Fed", "Feed", "Force", "Item", "Priority", "Ready", "Reds", "Stamped", "State",
+    "ACK", "BARRIER", "BASE", "CLAIMS", "COMMIT", "DATA", "ECHO", "FED", "FEED", "FORCE", "FOREIGN", "INIT",
+    "PRIORITY", "READY", "RED", "SNAPSHOT", "STATE", "Ack", "Barrier", "BaseSent", "Claims", "Commit", "Data",
+    "Echo", "Fed", "Feed", "Force", "Init", "Item", "Priority", "Ready", "Reds", "Stamped", "State",
     "decode", "decode_ack", "decode_data", "encode", "encode_ack", "encode_data",
 ]  # fmt: skip
 
 DATA, ACK, STATE, CLAIMS, BASE, PRIORITY, RED, READY, COMMIT, BARRIER, ECHO, FORCE, SNAPSHOT = range(16, 29)
-FEED, FOREIGN, FED = 30, 31, 32
+FEED, FOREIGN, FED, INIT = 30, 31, 32, 33
 """FOREIGN: not the log's: plain messages beside it, as the simulator sends them."""
 
 _DATA = Layout(">BBQQ")
@@ -79,6 +79,11 @@ class State(Struct, array_like=True, frozen=True):
     identities: dict[Author, bytes]
     heard_primary: Number = 0
     """As `layout.Record` has it."""
+    admitted: bool = True
+    """As `layout.Record` has it."""
+    begin: list[str] | None = None
+    """An operator has said that a new log may begin here, without these replicas if they are absent. None: nobody
+    has."""
 
 
 class Claims(Struct, array_like=True, frozen=True):
@@ -165,6 +170,12 @@ class Force(Struct, array_like=True, frozen=True):
     """An administrator's word that the replicas left out of this set are lost."""
 
     replicas: ReplicaSet
+
+
+class Init(Struct, array_like=True, frozen=True):
+    """An operator's word that a new log begins, without these replicas if they are absent."""
+
+    without: list[str]
 
 
 M = TypeVar("M")

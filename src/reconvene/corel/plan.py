@@ -3,7 +3,7 @@
 Everyone who has the same state messages makes the same plan.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -27,6 +27,9 @@ class Plan(Struct, frozen=True):
     """Replicas here that are too far behind to take part …"""
     feeders: dict[str, str]
     """… and who sends each of them what is green."""
+    voters: tuple[str, ...]
+    """Those of the participants that count for a quorum. A storage that is empty does not count before it has all
+    that a quorum of others knows: the one that its site had before may have promised something."""
     strangers: tuple[str, ...]
     """Sites that come under a replica's name with another storage."""
     max_committed: int
@@ -92,6 +95,7 @@ def make_plan(states: Mapping[str, State]) -> Plan | None:
     return Plan(
         replicas=newest,
         participants=tuple(participants),
+        voters=tuple(_voters(participants, newest, keepers)),
         followers=followers,
         feeders=feeders,
         strangers=strangers,
@@ -119,15 +123,45 @@ def _compatible(present: list[str], newest: ReplicaSet, states: Mapping[str, Sta
     any other case nothing is to be ordered here, and the one who has come furthest goes on by itself.
     """
     known = max(states[name].last_committed_primary for name in present)
-    if max(states[name].heard_primary for name in present) <= known or newest.quorum_holds(present):
+    if max(states[name].heard_primary for name in present) <= known:
+        return present
+    if newest.quorum_holds(_admitted(present, states)):
         return present
     return [max(present, key=lambda name: states[name].green)]
+
+
+def _admitted(names: Iterable[str], states: Mapping[str, State]) -> list[str]:
+    return [name for name in names if states[name].admitted]
+
+
+def _voters(participants: list[str], newest: ReplicaSet, states: Mapping[str, State]) -> list[str]:
+    """Those that are admitted; everyone where a new log begins."""
+    return participants if _begins(participants, newest, states) else _admitted(participants, states)
+
+
+def _begins(participants: list[str], newest: ReplicaSet, states: Mapping[str, State]) -> bool:
+    """Nothing was ever ordered, every replica that is here may begin a log, and every other one was named as absent.
+
+    A replica that is absent may hold a log. So a quorum is not enough: of three sites, two that lost their disks
+    are a quorum, and are as empty as new ones.
+    """
+    here = [states[name] for name in participants]
+    first = encode_replicas(newest)
+    if any(state.yellow or state.last_committed_primary or state.heard_primary for state in here):
+        return False
+    if any(encode_replicas(state.replicas) != first for state in here):
+        return False
+    if any(not state.admitted and state.begin is None for state in here):
+        return False
+    absent = set(newest.names()).difference(participants)
+    return all(absent.issubset(state.begin) for state in here if state.begin is not None)
 
 
 def _followers(present: list[str], newest: ReplicaSet, states: Mapping[str, State]) -> tuple[str, ...]:
     green = max(states[name].green for name in present)
     far = tuple(name for name in present if green - states[name].green > FAR)
-    return far if far and newest.quorum_holds([name for name in present if name not in far]) else ()
+    near = [name for name in present if name not in far]
+    return far if far and newest.quorum_holds(_admitted(near, states)) else ()
 
 
 def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> bool:

@@ -127,6 +127,8 @@ class Recovery:
             marked=[Stamped(entry.heading.id, entry.timestamp) for entry in queue.marked()],
             identities=record.identities,
             heard_primary=record.heard_primary,
+            admitted=record.admitted,
+            begin=None if self.home.begin is None else list(self.home.begin),
         )
         self.home.send(STATE, state)
 

@@ -28,7 +28,9 @@ from reconvene.corel.load import fill, last_green, load_base, load_record, store
 from reconvene.corel.losses import Losses, check_force, losses
 from reconvene.corel.messages import (
     FORCE,
+    INIT,
     Force,
+    Init,
 )
 from reconvene.corel.once import Once
 from reconvene.corel.queue import Queue
@@ -68,8 +70,10 @@ class Replica:
         tables: Reader,
         limits: LogLimits | None = None,
         keeps: bool = True,
+        begin: bool = False,
     ) -> None:
-        """`sites` by ordinal. `tables` holds what `load.create` made, or what an earlier incarnation left.
+        """`sites` by ordinal. `tables` holds what `load.create` made, or what an earlier incarnation left. `begin`: a
+        new log may begin here, once all of its replicas are there and say the same.
 
         Raises Malformed where that makes no sense, Unavailable where it was written by a newer program.
         """
@@ -82,6 +86,7 @@ class Replica:
         fill(queue, bodies, tables)
         self.home = Home(name, sites, tables, record, queue, durable, self.limits)
         self.home.keeps = keeps and not record.outcast
+        self.home.begin = () if begin else None
         self.home.on_green = self._green
         self.accepting = Accepting(queue, incarnation, self.limits)
         self._once = Once(self.home, self.accepting, self.read)
@@ -140,8 +145,36 @@ class Replica:
 
     @property
     def is_replica(self) -> bool:
+        """It keeps the log, and accepts messages."""
+        return self.left_out is None and self.home.record.admitted
+
+    @property
+    def left_out(self) -> str | None:
+        """Why the log goes on without what this site holds, if it does: then nobody should read it here either."""
         home = self.home
-        return home.keeps and self.queue.own is not None and not home.removed and self.name not in home.strangers
+        if home.record.outcast:
+            return (
+                f"site {self.name} was given up as lost, and the log went on without it: replace it,"
+                " or read at another site"
+            )
+        if self.name in home.strangers:
+            return (
+                f"site {self.name} has another storage than the log's replica {self.name}: replace it,"
+                " or read at another site"
+            )
+        if home.keeps and self.queue.own is not None and not home.removed:
+            return None
+        return f"site {self.name} keeps no replica of the log"
+
+    @property
+    def waits(self) -> str | None:
+        """Why it accepts nothing yet, where it is a replica: its storage is empty, and belongs to no log so far."""
+        if self.left_out is not None or self.home.record.admitted:
+            return None
+        if self.home.begin is None:
+            return "the log here is empty: it waits for `reconvene log init`, or for a log's replicas to bring it in"
+        absent = [name for name in self.home.record.replicas.names() if name not in self.participants]
+        return f"the log here is empty: it begins when all of its replicas are here; absent: {', '.join(absent)}"
 
     @property
     def begun(self) -> bool:
@@ -174,9 +207,17 @@ class Replica:
 
         Raises Rejected (too large, no replica), Unavailable at a limit; then it took none.
         """
-        if not self.is_replica:
-            raise Rejected(f"site {self.name} keeps no replica of the log")
+        self.check_accepts()
         return self.accepting.append(messages, kind)
+
+    def check_accepts(self) -> None:
+        """Raises Rejected where the site is no replica of the log, Unavailable where it is none yet."""
+        left_out = self.left_out
+        if left_out is not None:
+            raise Rejected(left_out)
+        waits = self.waits
+        if waits is not None:
+            raise Unavailable(f"site {self.name}: {waits}")
 
     def append_once(
         self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind = Kind.DATA
@@ -187,8 +228,7 @@ class Replica:
         Raises Rejected also where a number can't be remembered, or was taken with other data (`once`). Where two
         replicas took the same number, the first in the order counts, and the other is void (`voids`).
         """
-        if not self.is_replica:
-            raise Rejected(f"site {self.name} keeps no replica of the log")
+        self.check_accepts()
         return self._once.append(messages, session, number, kind)
 
     def voids(self, position: int, heading: Heading) -> tuple[int, ...]:
@@ -221,6 +261,30 @@ class Replica:
         if not replicas.quorum_holds(self.participants):
             raise Unavailable(f"{', '.join(self.participants)}: not a quorum of the new set")
         return self.append([encode_change(Change(sets[0].age, replicas))], Kind.CHANGE)
+
+    def init(self, without: Collection[str] = ()) -> None:
+        """Begins a new log with the replicas that are here. `without`: those that may be absent, since an operator
+        knows that they hold no log. Raises Rejected where a log was begun, Unavailable where replicas are absent."""
+        replicas, here = self.home.record.replicas, self.participants
+        for name in sorted(without):
+            if replicas.number_of(name) is None:
+                raise Rejected(f"log: {name} is none of its replicas: {', '.join(replicas.names())}")
+        left_out = self.left_out
+        if left_out is not None:
+            raise Rejected(left_out)
+        plan = self.view.handler.plan
+        if plan is None:
+            raise Unavailable(f"site {self.name} does not know yet which replicas are here: try again")
+        if plan.max_committed or plan.green or self.primary:
+            raise Rejected("log: it has begun already")
+        absent = [name for name in replicas.names() if name not in here and name not in without]
+        if absent:
+            raise Unavailable(
+                f"log: {', '.join(absent)}: not here; start them, or name them with --without if they hold no log"
+            )
+        if not replicas.quorum_holds(here):
+            raise Unavailable(f"log: {', '.join(here)}: not a quorum of its replicas {', '.join(replicas.names())}")
+        self.home.send(INIT, Init(sorted(without)))
 
     def force(self, replicas: ReplicaSet) -> None:
         """Makes this the set here and at every member of the configuration, by no quorum's leave. What that may lose,

@@ -26,6 +26,7 @@ from reconvene.corel.messages import (
     FED,
     FEED,
     FORCE,
+    INIT,
     PRIORITY,
     READY,
     RED,
@@ -39,6 +40,7 @@ from reconvene.corel.messages import (
     Fed,
     Feed,
     Force,
+    Init,
     Priority,
     Ready,
     Reds,
@@ -177,6 +179,10 @@ class View:
             return
         if handler.stopped:
             return
+        if isinstance(message, Init):
+            self.home.begin = tuple(message.without)
+            self.home.renew()
+            return
         match message:
             case State():
                 handler.receive_state(sender, message)
@@ -211,6 +217,8 @@ class View:
         if self.handler.stopped or message.replicas.epoch <= self.home.record.replicas.epoch:
             return
         self.home.force(message.replicas)
+        if message.replicas.number_of(self.home.name) is not None:
+            self.home.record.admitted = True  # the operator counts on it
         self.home.durable.after(self.home.renew)
 
     # -- what is sent
@@ -259,7 +267,7 @@ class View:
             self._told = self._ordering.logged
 
 
-_Control = State | Claims | BaseSent | Priority | Reds | Ready | Commit | Barrier | Echo | Force | Feed | Fed
+_Control = State | Claims | BaseSent | Priority | Reds | Ready | Commit | Barrier | Echo | Force | Feed | Fed | Init
 _HANDLED: dict[int, type[_Control]] = {
     STATE: State,
     CLAIMS: Claims,
@@ -273,4 +281,5 @@ _HANDLED: dict[int, type[_Control]] = {
     FORCE: Force,
     FEED: Feed,
     FED: Fed,
+    INIT: Init,
 }

@@ -183,7 +183,8 @@ class LocalCluster:
             self._note(down=())
             self._fleet.start_all(deadline)
         try:
-            self.wait_for([self.names], max(deadline - time.monotonic(), 1.0))
+            statuses = self.wait_for([self.names], max(deadline - time.monotonic(), 1.0))
+            self._wait_for_log(statuses, deadline)
         except BaseException:
             self.kill()
             raise
@@ -258,6 +259,17 @@ class LocalCluster:
         self._connect(Faults())
 
     # -- waiting
+
+    def _wait_for_log(self, statuses: dict[str, dict[str, Any]], deadline: float) -> None:
+        """A new log begins a moment after its sites have met, unless the settings leave that to an operator."""
+        if self._log_settings().get("begin") is False:
+            return
+        with self._fleet.lines() as lines:
+            while all((status.get("log") or {}).get("waits") for status in statuses.values()):
+                if time.monotonic() >= deadline:
+                    raise Unavailable("the log has not begun; see `reconvene log status`")
+                time.sleep(POLL_S)
+                statuses = lines.statuses(self.names)
 
     def wait_for(
         self, components: Sequence[Sequence[str]] | None = None, timeout_s: float = 15.0

@@ -26,6 +26,7 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
                 other: f"{LOOPBACK}:{ports.http}" for other, ports in sorted(choices.sites.items()) if other != name
             },
         },
+        "log": {"begin": True},
         "faults": {"allowed": True, "blocked": list(blocked), "record": str(layout.faults)},
     }
     if choices.trace:

@@ -132,6 +132,10 @@ class ClientLog:
                 self._await(request, changed, lambda position: self._tell(request, position))
             case wire.Losses(request=request, lost=lost):
                 self._tell(request, self._port.losses(lost), 16 << 10)
+            case wire.Init(request=request, without=without):
+                self._need(Role.ADMIN, "begin a log")
+                self._port.init(without)
+                self._out.answer(request)
             case wire.ForceLost(request=request, lost=lost):
                 self._need(Role.ADMIN, "give up replicas of the log")
                 self._port.force_lost(lost)
@@ -262,6 +266,7 @@ class ClientLog:
 
     def _fetch(self, fetch: wire.Fetch) -> None:
         port = self._port
+        port.check_readable()
         if not fetch.wait or fetch.start < port.green or fetch.start < port.base:
             self._fetched(fetch)
             return

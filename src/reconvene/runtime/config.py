@@ -232,6 +232,9 @@ class Log(Struct, frozen=True, kw_only=True):
     sessions: Count = 10_000
     """Client sessions that are remembered, so that an append that is tried again is taken once; beyond it the one
     that was used least recently is forgotten. As many transactions are, by themselves. The same at every site."""
+    begin: bool = False
+    """Whether a new log begins by itself once all of its replicas are there, empty, and say so too. For clusters of
+    one machine, and for tests. Else `reconvene log init` begins it."""
 
 
 class Logging(Struct, frozen=True, kw_only=True):

@@ -250,6 +250,7 @@ class SiteEngine:
         if self._roomless:
             self._let_in()
         self._note_phase()
+        self._notes.log_is(self.log_note())
         self._arm(now)
 
     def _arm(self, now: int) -> None:
@@ -333,6 +334,13 @@ class SiteEngine:
     def storage(self) -> str:
         full = "the log has reached log.max_bytes" if self._full else None
         return self._keeper.trouble or self._service.damage or full or "ok"
+
+    def log_note(self) -> str | None:
+        """Why the log takes nothing here, where that is neither the disk's fault nor what was configured."""
+        replica = self._replica
+        if self.log is None or self.config.name not in replica.home.record.names.values():
+            return None
+        return replica.waits or replica.left_out
 
     def health(self) -> str:
         if self._site.phase != "operational" or not self._groups.settled:

@@ -246,9 +246,11 @@ class HttpServer:
         health = self._engine.health()
         storage = self._engine.storage()
         ready = storage == "ok" and (health == "primary" or (health == "minority" and not require))
-        return json_answer(
-            {"health": health} | ({} if storage == "ok" else {"storage": storage}), 200 if ready else 503
-        )
+        detail = {} if storage == "ok" else {"storage": storage}
+        log = self._engine.log_note()
+        if log is not None:
+            detail["log"] = log
+        return json_answer({"health": health} | detail, 200 if ready else 503)
 
     async def _get_metrics(self, request: web.Request) -> web.Response:
         return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -13,6 +13,8 @@ Change = tuple[Color, str, int, int, int]
 """(colour, author, incarnation, first, count)"""
 Changed = Callable[[list[Change]], None]
 T = TypeVar("T")
+_BEYOND = 1 << 62
+"""Beyond every green line."""
 
 
 class Feed:
@@ -37,6 +39,11 @@ class Feed:
             self._green = green
             for moved in list(self._moved.values()):
                 moved(green)
+
+    def wake(self) -> None:
+        """Followers look again, though nothing has moved: what they wait for may never come here."""
+        for moved in list(self._moved.values()):
+            moved(_BEYOND)
 
     def _changes(self, events: Sequence[LogEvent]) -> list[Change]:
         found: list[Change] = []

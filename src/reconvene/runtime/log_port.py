@@ -165,5 +165,12 @@ class LogPort(Protocol):
     def losses(self, lost: Sequence[str]) -> dict[str, object]:
         """What may be lost if these replicas are given up: JSON-able, for people to read before they decide."""
 
+    def check_readable(self) -> None:
+        """Raises Rejected where the log went on without what this site holds."""
+
+    def init(self, without: Sequence[str] = ()) -> None:
+        """Begins a new log; it begins in a configuration that follows. Raises Rejected where it has begun,
+        Unavailable where replicas are absent that `without` does not name."""
+
     def force_lost(self, lost: Sequence[str]) -> None:
         """Gives them up. Raises Rejected where the rest still is a quorum."""

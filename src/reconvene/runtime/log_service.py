@@ -25,6 +25,9 @@ __all__ = ["LogService"]
 
 _BARRIERS = 100_000
 """That may wait at once."""
+_BEGIN_S = 5.0
+"""How long an append waits for a log that begins by itself."""
+_LOOK_EVERY_S = 0.01
 _LOOK_AT = 1_024
 _BATCHES_AT_ONCE = 256
 """Looked through before others have their turn."""
@@ -66,6 +69,8 @@ class LogService:
         """From so many on, those that nobody waits for any more are looked for."""
         self._roomless: list[asyncio.Future[None]] = []
         self._accepted = self._ordered = self._primaries = 0
+        self._left_out = replica.left_out is not None
+        """As followers know it."""
 
     def _begin(self) -> Receipts:
         queue = self._replica.queue
@@ -116,6 +121,9 @@ class LogService:
             receipts.accepted(accepted)
         if events:
             self._feed.tell(queue.green, events)
+        if (self._replica.left_out is None) is self._left_out:
+            self._left_out = not self._left_out
+            self._feed.wake()
         if self._roomless and self.room() > 0:
             self.let_in()
 
@@ -189,15 +197,23 @@ class LogService:
         return replica.accepting.room()
 
     async def wait_for_room(self) -> None:
+        await self._wait_for_begin()
         while True:
             self._refuse_in_trouble()
-            if not self._replica.is_replica:
-                raise Rejected(f"site {self.name} keeps no replica of the log")
+            self._replica.check_accepts()
             if self._replica.accepting.room() > 0:
                 return
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._roomless.append(future)
             await future
+
+    async def _wait_for_begin(self) -> None:
+        """Where the log begins by itself (log.begin), it does so a moment after its sites have met."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + _BEGIN_S
+        while self._replica.waits and self._replica.home.begin is not None and loop.time() < give_up_at:
+            self._refuse_in_trouble()
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     def durable(self, counter: int) -> "asyncio.Future[None]":
         return self._receipts.when_durable(counter)
@@ -233,6 +249,7 @@ class LogService:
         return found
 
     def _expect_readable(self, start: int) -> None:
+        self.check_readable()
         if start < self.base:
             raise Rejected(f"position {start} is truncated: the log begins at {self.base}")
         if start > self.green:
@@ -292,7 +309,14 @@ class LogService:
             self._damaged(self.damage)
         return Unavailable(str(error))
 
+    def check_readable(self) -> None:
+        """What a site holds may be another history if the log went on without it, and is old in any case."""
+        left_out = self._replica.left_out
+        if left_out is not None:
+            raise Rejected(left_out)
+
     def pending(self, messages: int, newest: bool = False) -> list[PendingBatch]:
+        self.check_readable()
         queue = self._replica.queue
         found: list[PendingBatch] = []
         try:
@@ -330,15 +354,16 @@ class LogService:
             yield entry.color, entry.heading
 
     def watch(self, moved: Moved) -> Callable[[], None]:
+        self.check_readable()
         return self._feed.watch(moved)
 
     def watch_colors(self, changed: Changed) -> Callable[[], None]:
+        self.check_readable()
         return self._feed.watch_colors(changed)
 
     def barrier(self) -> "asyncio.Future[None]":
         self._refuse_in_trouble()
-        if not self._replica.is_replica:
-            raise Rejected(f"site {self.name} keeps no replica of the log")
+        self._replica.check_accepts()
         if self._barriers >= self._look_at:
             self._forget_barriers()
         if self._barriers >= _BARRIERS:
@@ -416,6 +441,11 @@ class LogService:
         counter = self._replica.propose(replicas)
         self._wake()
         return self._receipts.when_ordered(counter)
+
+    def init(self, without: Sequence[str] = ()) -> None:
+        self._refuse_in_trouble()
+        self._replica.init(without)
+        self._wake()
 
     def losses(self, lost: Sequence[str]) -> dict[str, object]:
         self._given_up(lost)

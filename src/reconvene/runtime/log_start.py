@@ -45,7 +45,8 @@ def first_ops(config: Config, tables: Reader) -> list[Op]:
     """What is to be synced before the log's first start here; nothing at a later one."""
     if exists(tables):
         return []
-    return create(world().random_bytes(IDENTITY_BYTES), ReplicaSet.first(config.replicas, config.log.quorum))
+    replicas = ReplicaSet.first(config.replicas, config.log.quorum)
+    return create(world().random_bytes(IDENTITY_BYTES), replicas, admitted=False)
 
 
 def load_replica(config: Config, tables: Tables, incarnation: int, frame_bytes: int) -> Replica:
@@ -64,4 +65,5 @@ def load_replica(config: Config, tables: Tables, incarnation: int, frame_bytes: 
         more = f", and {len(problems) - 1} more: see `reconvene log check`" if len(problems) > 1 else ""
         raise Malformed(f"{problems[0]}{more}")
     limits = limits_of(config, frame_bytes)
-    return Replica(config.name, config.names, incarnation, tables, limits, keeps=config.log.enabled)
+    log = config.log
+    return Replica(config.name, config.names, incarnation, tables, limits, keeps=log.enabled, begin=log.begin)

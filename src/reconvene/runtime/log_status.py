@@ -33,6 +33,8 @@ def status(replica: Replica, storage: str) -> dict[str, object]:
     return {
         "enabled": replica.home.keeps,
         "replica": replica.is_replica,
+        "waits": replica.waits,
+        "left_out": replica.left_out,
         "number": queue.own,
         "phase": replica.phase.value,
         "primary": replica.primary,

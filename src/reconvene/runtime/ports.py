@@ -141,6 +141,9 @@ class Engine(Protocol):
     def health(self) -> str:
         """primary | minority | forming"""
 
+    def log_note(self) -> str | None:
+        """Why the log accepts nothing here, in one line; None: it does, or the disk is why."""
+
     def storage(self) -> str:
         """ok, or why nothing can be kept"""
 

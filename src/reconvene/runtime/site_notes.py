@@ -22,6 +22,7 @@ class SiteNotes:
         self.health = "forming"
         """As they were last told."""
         self._refusing = False
+        self._log_note: str | None = None
         self.history = History(names)
 
     def events(self, events: Sequence[Event]) -> None:
@@ -60,6 +61,16 @@ class SiteNotes:
             self.health = health
             if health != "forming":
                 event(self._log, logging.INFO, "health", health=health, configuration=configuration)
+
+    def log_is(self, note: str | None) -> None:
+        """Why the log takes nothing here; None: it does."""
+        if note == self._log_note:
+            return
+        self._log_note = note
+        if note is None:
+            event(self._log, logging.INFO, "the log accepts messages")
+        else:
+            event(self._log, logging.WARNING, "the log accepts nothing", why=note)
 
     # -- storage and trace
 

@@ -139,14 +139,19 @@ class RealLogCore:
         self._quorum = quorum
         self._limits = limits
         self._replica = replica
+        self._created: set[int] = set()
 
     def boot(self, stored: bytes | None, ordinal: int) -> bytes:
         return boot(stored, ordinal)
 
     def create(self, ordinal: int, names: Sequence[str], tables: Reader) -> list[Op]:
+        """The log is begun once, at all nodes, whenever each of them starts. One that lost its disk waits."""
         if exists(tables):
             return []
-        return create(sha256(names[ordinal].encode()).digest()[:8], ReplicaSet.first(names, self._quorum))
+        first = ordinal not in self._created
+        self._created.add(ordinal)
+        identity = sha256(f"{names[ordinal]}{'' if first else len(self._created)}".encode()).digest()[:8]
+        return create(identity, ReplicaSet.first(names, self._quorum), admitted=first)
 
     def site(
         self, options: Options, ordinal: int, names: Sequence[str], record: bytes, tables: Reader, now: int

@@ -139,6 +139,7 @@ class Cluster:
             "trace": {"dir": str(self.trace_dir)},
             **settings,
         }
+        told["log"] = {"begin": True, **settings.get("log", {})}
         return parse(told, self.directory / f"{name}.toml")
 
     # -- running

@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 __all__ = [
     "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append",
     "Appended", "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "Fetch", "Fetched", "ForceLost",
-    "Forget", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered", "Part",
-    "Pending", "ReadSnapshot", "Run", "SaveSnapshot", "Snapshot", "WatchColors", "log_message_bytes",
+    "Forget", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered",
+    "Part", "Pending", "ReadSnapshot", "Run", "SaveSnapshot", "Snapshot", "WatchColors", "log_message_bytes",
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
@@ -166,9 +166,16 @@ class LastCommit(Struct, array_like=True, tag=26):
     session: SessionId
 
 
+class Init(Struct, array_like=True, tag=27):
+    """Begins a new log, without these replicas if they are absent. For admins."""
+
+    request: Count
+    without: Annotated[list[Name], Meta(max_length=64)] = []
+
+
 LogRequest = (
     Append | Order | Fetch | Forget | Pending | WatchColors | Barrier | LogStatus | Snapshot | ReadSnapshot
-    | SaveSnapshot | ChangeReplicas | Losses | ForceLost | Collect | LastCommit
+    | SaveSnapshot | ChangeReplicas | Losses | ForceLost | Collect | LastCommit | Init
 )  # fmt: skip
 
 

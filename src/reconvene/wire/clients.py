@@ -17,6 +17,7 @@ from reconvene.wire.client_log import Count, LogAnswer, LogRequest, Name
 
 __all__ = [
     "HANDSHAKE_BYTES",
+    "INIT_MINOR",
     "LOG_MINOR",
     "MAJOR",
     "MINOR",
@@ -57,12 +58,15 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 2
-"""1 has the log, 2 its headings alone, and transactions."""
+MINOR = 3
+"""1 has the log, 2 its headings alone, and transactions, 3 begins a log."""
 LOG_MINOR = 1
 """A site of a lower minor does not know what is asked about the log …"""
 STAGING_MINOR = 2
 """… and one of a lower one than this nothing of transactions: it would take what is staged for what is not."""
+
+INIT_MINOR = 3
+"""A site of a lower minor begins its log by itself."""
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: strangers get no more memory than this."""

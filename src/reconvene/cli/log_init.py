@@ -1,0 +1,53 @@
+"""reconvene log init: a new log is begun, because its operator says so."""
+
+import asyncio
+import time
+from typing import Annotated
+
+import typer
+
+from reconvene.cli._cluster import console
+from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.client.site import Site
+from reconvene.errors import Malformed, Unavailable
+
+__all__ = ["init_command"]
+
+_BEGIN_S = 30.0
+_LOOK_EVERY_S = 0.05
+
+
+def init_command(
+    directory: MaybeDir = None,
+    node: Node = None,
+    site: OnSite = None,
+    key: Key = None,
+    tls: Tls = None,
+    without: Annotated[
+        str | None,
+        typer.Option(metavar="SITES", help="Replicas that may be absent, since you know that they hold no log: c,d."),
+    ] = None,
+) -> None:
+    """Begin a new log: once, when its replicas are up for the first time. No empty site begins one by itself."""
+    absent = [] if without is None else [name.strip() for name in without.split(",")]
+    if not all(absent) or len(set(absent)) != len(absent):
+        raise Malformed(f"--without {without}: expected names of sites, such as c,d")
+    members = asyncio.run(_begin(Target(directory, node, key, tls, site), absent))
+    console().print(f"the log begins: {' '.join(members)}", markup=False)
+
+
+async def _begin(target: Target, without: list[str]) -> list[str]:
+    async with target.connect() as site:
+        await site.log.init(without)
+        return await _begun(site)
+
+
+async def _begun(site: Site) -> list[str]:
+    give_up_at = time.monotonic() + _BEGIN_S
+    while time.monotonic() < give_up_at:
+        status = await site.log.status()
+        members = status.get("participants")
+        if status.get("primary") and isinstance(members, list):
+            return members
+        await asyncio.sleep(_LOOK_EVERY_S)
+    raise Unavailable(f"the log has not begun within {_BEGIN_S:g} s: see `reconvene log status`, and try again")
