@@ -110,6 +110,19 @@ def test_a_wait_that_only_heartbeats_interrupt_is_a_deadlock() -> None:
         Cluster(1).run(scenario)
 
 
+def test_waiting_for_a_site_that_nobody_starts_is_a_deadlock() -> None:
+    """The client goes on looking for it, for ever."""
+
+    async def scenario(net: Cluster) -> None:
+        async with net.connect("a") as site:
+            net.crash("a")
+            async for _ in site.log.follow():
+                pass
+
+    with pytest.raises(Stuck, match=r"at 6.*Waiting: the scenario at test_sim_loop.py:\d+ async for _ in [^;]*$"):
+        Cluster(1).run(scenario)
+
+
 def test_a_long_sleep_is_no_deadlock() -> None:
     async def scenario(net: Cluster) -> float:
         async with net.connect("a"):

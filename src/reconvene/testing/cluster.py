@@ -6,9 +6,8 @@ import random
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -18,18 +17,15 @@ from reconvene.client.connecting import connect
 from reconvene.client.site import Site
 from reconvene.errors import Rejected
 from reconvene.local.layout import site_names
-from reconvene.local.together import apart, together
 from reconvene.runtime.config import Config
 from reconvene.runtime.config_file import parse
-from reconvene.runtime.faults import check_components
 from reconvene.runtime.journal import run_quorum
-from reconvene.sim.conditions import Changes, Conditions
-from reconvene.sim.durations import parse_duration, show_duration
-from reconvene.sim.network import Network
+from reconvene.sim.conditions import Conditions
+from reconvene.sim.durations import show_duration
 from reconvene.testing.errors import TimedOut, Violated
 from reconvene.testing.loop import HEARTBEATS, SimLoop
-from reconvene.testing.machine import PORT, Machine, Program
-from reconvene.testing.streams import Streams
+from reconvene.testing.machine import PORT
+from reconvene.testing.machines import POLL_S, Duration, Machines, as_ns
 from reconvene.trace.events import SCHEMA, Run
 from reconvene.trace.reader import read_trace
 from reconvene.trace.writer import RUN_FILE, encode_run, node_file
@@ -37,14 +33,10 @@ from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 from reconvene.verify.report import Report
 
-__all__ = ["Cluster", "Duration"]
-
-Duration = str | int | float
-"""`"500ms"`, or a number of seconds."""
+__all__ = ["Cluster"]
 
 T = TypeVar("T")
 
-_POLL_S = 0.02
 _QUIET_S = 3.0
 """Without an event for this long a cluster has come to rest."""
 _REST_S = 120.0
@@ -53,7 +45,7 @@ _REST_S = 120.0
 HEARTBEATS.add(Channel._heartbeat)
 
 
-class Cluster:
+class Cluster(Machines):
     """Sites named a, b, c … (or as you like), one on each machine of a simulated network.
 
     >>> from reconvene.testing import Cluster
@@ -85,30 +77,16 @@ class Cluster:
         settings: what every site's file has besides names and addresses, as `{"log": {"retain_bytes": "1MiB"}}`.
         directory: a new or empty one, for the trace; it stays. By default a temporary one.
         """
-        self.names: tuple[str, ...] = site_names(nodes) if isinstance(nodes, int) else tuple(sorted(nodes))
+        names = site_names(nodes) if isinstance(nodes, int) else tuple(sorted(nodes))
+        if len(set(names)) < len(names):
+            raise Rejected(f"sites {', '.join(names)}: expected each name once")
         self.seed = seed
         self.directory = self._make_directory(directory)
-        self._loop = SimLoop(self._stream("world"), _ns(limit))
-        weakref.finalize(self, self._loop.close)
-        deaf_to: list[frozenset[int]] = [frozenset()] * len(self.names)
-        self._machines = {
-            name: Machine(
-                self._loop,
-                self._config(name, settings or {}),
-                lambda: self._network,
-                deaf_to,
-                self._stream(f"disk {name}"),
-            )
-            for name in self.names
-        }
-        self._network = Network(
-            self._loop.timeline,
-            [machine.postbox.receive for machine in self._machines.values()],
-            self._stream("network"),
-            Conditions(latency_ns=_ns(latency), jitter_ns=_ns(jitter), loss=loss),
-        )
-        self._streams = self._loop.streams = Streams(self._loop, self.names, self._network, self._stream("streams"))
-        self._components: tuple[tuple[str, ...], ...] = (self.names,)
+        loop = SimLoop(self._stream("world"), as_ns(limit))
+        weakref.finalize(self, loop.close)
+        configs = {name: self._config(name, names, settings or {}) for name in names}
+        conditions = Conditions(latency_ns=as_ns(latency), jitter_ns=as_ns(jitter), loss=loss)
+        super().__init__(loop, configs, conditions, self._stream)
         self._settled = False
         self._ran = False
 
@@ -124,16 +102,15 @@ class Cluster:
         return path
 
     def _stream(self, name: str) -> Random:
-        """A source of random numbers of its own, so that one user's draws do not move another's."""
         return Random(f"{self.seed}/{name}")
 
-    def _config(self, name: str, settings: Mapping[str, Any]) -> Config:
+    def _config(self, name: str, names: tuple[str, ...], settings: Mapping[str, Any]) -> Config:
         own = self.directory / name
         own.mkdir()
         told = {
             "cluster": "simulated",
             "name": name,
-            "sites": {other: f"{other}:7001" for other in self.names},
+            "sites": {other: f"{other}:7001" for other in names},
             "dir": str(own),
             "seal": {"insecure": True},
             "trace": {"dir": str(self.trace_dir)},
@@ -155,13 +132,17 @@ class Cluster:
         """
         if self._ran:
             raise RuntimeError("a simulated cluster runs one scenario: make another one")
+        if _in_coroutine():
+            raise RuntimeError(
+                "run() has an event loop of its own: call it in an ordinary function, not in a coroutine"
+            )
         self._ran = True
         loop = self._loop
         collects, state = gc.isenabled(), random.getstate()
         gc.disable()
         random.seed(f"{self.seed}/random")
         try:
-            result = loop.run_until_complete(self._main(scenario, settle))
+            result = loop.run_until_complete(loop.create_task(self._main(scenario, settle), name="the scenario"))
         except BaseException as error:
             error.add_note(f"in a simulated cluster: seed {self.seed}, at {show_duration(loop.timeline.now)}")
             raise
@@ -208,56 +189,7 @@ class Cluster:
         """`reconvene.connect` to the first of these sites (or of all) that answers."""
         return connect([self.address(name) for name in names or self.names], **options)
 
-    def state(self, name: str) -> str:
-        """up | paused | down"""
-        return self._machine(name).state
-
-    def statuses(self) -> dict[str, dict[str, Any]]:
-        """What the sites that are up say of themselves."""
-        return {
-            name: machine.engine.status()
-            for name, machine in self._machines.items()
-            if machine.engine is not None and machine.state == "up"
-        }
-
     # -- waiting
-
-    async def wait_for(
-        self, components: Sequence[Sequence[str]] | None = None, timeout_s: float = 30.0
-    ) -> dict[str, dict[str, Any]]:
-        """Until the sites of each component are in one configuration of exactly these; gives their statuses.
-
-        By default those components that can talk and run now.
-        """
-        until = self._loop.time() + timeout_s
-        while True:
-            statuses = self.statuses()
-            wanted = self._connected() if components is None else components
-            if all(together(component, statuses) for component in wanted):
-                return statuses
-            if self._loop.time() >= until:
-                shown = " | ".join(",".join(component) for component in wanted)
-                raise TimedOut(
-                    f"seed {self.seed}: not in the configurations {shown} after {timeout_s:g} s: "
-                    f"{apart(wanted, statuses)}"
-                )
-            await asyncio.sleep(_POLL_S)
-
-    def _connected(self) -> list[list[str]]:
-        up = [[name for name in part if self._machines[name].state == "up"] for part in self._components]
-        return [part for part in up if part]
-
-    async def repair(self) -> None:
-        """Mends everything, starts what is down, and waits until all sites are together."""
-        self._network.calm()
-        self.heal()
-        for name in self.names:
-            self.mend_disk(name)
-            if self.state(name) == "paused":
-                self.resume(name)
-            elif self.state(name) == "down":
-                await self.restart(name)
-        await self.wait_for()
 
     async def settle(self) -> None:
         """`repair`, and waits until nothing happens any more: nobody may send or append meanwhile."""
@@ -265,7 +197,7 @@ class Cluster:
         until = self._loop.time() + _REST_S
         quiet_since, size = self._loop.time(), self._trace_bytes()
         while self._loop.time() - quiet_since < _QUIET_S:
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(POLL_S)
             if self._trace_bytes() != size:
                 quiet_since, size = self._loop.time(), self._trace_bytes()
             if self._loop.time() > until:
@@ -273,119 +205,6 @@ class Cluster:
 
     def _trace_bytes(self) -> int:
         return sum(node_file(self.trace_dir, name).stat().st_size for name in self.names)
-
-    # -- programs
-
-    def spawn(self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> Program:
-        """Starts `main(*arguments)` at the machine of this site.
-
-        It is cut off with its machine, is paused and dies with it, and starts anew when that restarts. What it raises
-        ends the scenario.
-        """
-        machine = self._up(name)
-        label = f"{getattr(main, '__name__', 'program')} at {name}"
-        program = Program(self._loop, label, machine.config.ordinal, partial(main, *arguments))
-        machine.programs.append(program)
-        program.start()
-        return program
-
-    # -- faults
-
-    def partition(self, components: Sequence[Sequence[str]]) -> None:
-        """Replaces all connectivity: only machines in the same list can talk. One in no list is alone."""
-        self._connect(check_components(components, self.names))
-
-    def heal(self) -> None:
-        """Everyone can talk with everyone."""
-        self._connect((self.names,))
-
-    def _connect(self, components: tuple[tuple[str, ...], ...]) -> None:
-        self._components = components
-        self._network.partition([[self.names.index(name) for name in part] for part in components])
-        self._streams.mended()
-
-    def cut(self, source: str, destination: str) -> None:
-        """One way: what `source` sends to `destination` is lost."""
-        self._network.cut(self._ordinal(source), self._ordinal(destination))
-
-    def mend(self, source: str, destination: str) -> None:
-        self._network.mend(self._ordinal(source), self._ordinal(destination))
-        self._streams.mended()
-
-    def network(
-        self,
-        *,
-        latency: Duration | None = None,
-        jitter: Duration | None = None,
-        loss: float | None = None,
-        duplicate: float | None = None,
-        reorder: float | None = None,
-    ) -> None:
-        """Changes these conditions from now on. What is lost, doubled and reordered is datagrams between sites."""
-        self._network.change(
-            Changes(
-                latency_ns=None if latency is None else _ns(latency),
-                jitter_ns=None if jitter is None else _ns(jitter),
-                loss=loss,
-                duplicate=duplicate,
-                reorder=reorder,
-            )
-        )
-
-    def crash(self, *names: str) -> None:
-        """kill -9 of everything on these machines, at one moment. What was synced stays."""
-        for machine in [self._up(name, "up", "paused") for name in names]:
-            machine.crash()
-
-    async def restart(self, *names: str) -> None:
-        """Starts sites that are down, and the programs beside them. Returns when they answer."""
-        for machine in [self._up(name, "down") for name in names]:
-            await machine.start()
-
-    async def stop(self, *names: str) -> None:
-        """A clean leave: what was accepted is sent, and the others are told."""
-        for machine in [self._up(name) for name in names]:
-            await machine.stop()
-
-    def pause(self, *names: str) -> None:
-        """SIGSTOP of everything on these machines: it stands still, and loses nothing but time."""
-        for machine in [self._up(name) for name in names]:
-            machine.pause()
-
-    def resume(self, *names: str) -> None:
-        """SIGCONT."""
-        for machine in [self._up(name, "paused") for name in names]:
-            machine.resume()
-
-    def fill_disk(self, name: str) -> None:
-        """Every write fails with "No space left on device", until `mend_disk`."""
-        self._machine(name).disk.fill()
-
-    def fail_disk(self, name: str) -> None:
-        """Every write fails with "Input/output error", until `mend_disk`."""
-        self._machine(name).disk.fail()
-
-    def slow_disk(self, name: str, by: Duration) -> None:
-        """Every sync takes so much longer, until `mend_disk`."""
-        self._machine(name).disk.slower_ns = _ns(by)
-
-    def mend_disk(self, name: str) -> None:
-        self._machine(name).disk.mend()
-
-    def _machine(self, name: str) -> Machine:
-        if name not in self._machines:
-            raise Rejected(f"there is no site {name!r}; expected one of {', '.join(self.names)}")
-        return self._machines[name]
-
-    def _ordinal(self, name: str) -> int:
-        return self._machine(name).config.ordinal
-
-    def _up(self, name: str, *states: str) -> Machine:
-        expected = states or ("up",)
-        machine = self._machine(name)
-        if machine.state not in expected:
-            raise Rejected(f"site {name} is {machine.state}; expected one that is {' or '.join(expected)}")
-        return machine
 
     # -- the verdict
 
@@ -422,5 +241,9 @@ class Cluster:
             node_file(self.trace_dir, name).touch()
 
 
-def _ns(duration: Duration) -> int:
-    return parse_duration(duration) if isinstance(duration, str) else int(duration * 1_000_000_000)
+def _in_coroutine() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

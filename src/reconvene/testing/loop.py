@@ -25,7 +25,7 @@ from reconvene.sim.loop import Loop
 from reconvene.testing.errors import NotSimulated, Stuck, TimedOut
 from reconvene.testing.process import Process, owner_of, process_of
 from reconvene.testing.streams import Streams
-from reconvene.testing.waiting import what_waits
+from reconvene.testing.waiting import is_own_task, task_of, what_waits
 
 __all__ = ["SimLoop", "SimWorld"]
 
@@ -37,6 +37,8 @@ and what it finds may have a finalizer."""
 _QUIET_NS = 60_000_000_000
 """When no task of the test or of its programs has taken a step for this long, it is looked at whether one ever
 will."""
+_HOPELESS_NS = 600_000_000_000
+"""The same where only the client's own tasks go on: one that looks for a site, say, which nobody starts."""
 
 _MOST_AWAITS = 100
 """Of `finally` blocks of a coroutine that is closed at the end."""
@@ -83,6 +85,7 @@ class SimTask(_Numbered, asyncio.Task[Any]):
     def __init__(self, number: int, coro: Any, context: Context, **keywords: Any) -> None:
         self._number = number  # first: asyncio puts a task into a set while it is being made
         self.owner = process_of(context)
+        self.is_own = is_own_task(coro)
         super().__init__(coro, context=context, **keywords)
 
 
@@ -100,7 +103,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self._ready: Any  # a deque of handles: asyncio.BaseEventLoop's own
         self._runs = 0
         self._stepped_at = 0
-        """When a task that belongs to no site last took a step."""
+        """When a task of the test or of a program last took a step."""
+        self._look_at = _QUIET_NS
+        """When it is looked at whether one ever will again."""
         self.tasks: list[SimTask] = []
         """All of them, so that one of a dead process is not closed before the end."""
         self.set_exception_handler(self._handle_exception)
@@ -153,7 +158,8 @@ class SimLoop(asyncio.BaseEventLoop):
             raise fault
 
     def _stepped(self, handle: asyncio.Handle) -> None:
-        if isinstance(getattr(handle._callback, "__self__", None), asyncio.Task):  # type: ignore[attr-defined]
+        task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
+        if isinstance(task, SimTask) and not task.is_own:
             self._stepped_at = self.timeline.now
 
     def _advance(self) -> None:
@@ -169,22 +175,34 @@ class SimLoop(asyncio.BaseEventLoop):
                 f"the scenario has not ended after {show_duration(self._limit_ns)} of virtual time, its limit. "
                 f"{what_waits(self.tasks)}"
             )
-        if at - self._stepped_at > _QUIET_NS:
+        if at > self._look_at:
             self._look_whether_stuck()
         timeline.run(at)
 
     def _look_whether_stuck(self) -> None:
         """Sites and heartbeats go on for ever. If nothing else is to come, nobody will ever wake the test."""
-        for _, _, _, argument in self.timeline.heap:
-            if isinstance(argument, asyncio.TimerHandle) and not argument.cancelled():
-                owner = owner_of(argument)
-                if (owner is None or not owner.is_site) and not _is_heartbeat(argument):
-                    self._stepped_at = self.timeline.now  # it is asked again in a while
-                    return
+        now = self.timeline.now
+        self._look_at = max(self._stepped_at, now) + _QUIET_NS
+        quiet_ns = now - self._stepped_at
+        if quiet_ns < _QUIET_NS:
+            return
+        for _, _, _, timer in self.timeline.heap:
+            if isinstance(timer, asyncio.TimerHandle) and self._may_wake(timer, hopeless=quiet_ns >= _HOPELESS_NS):
+                return
         raise Stuck(
             f"at {show_duration(self.timeline.now)} the test waits for something that nothing will bring about. "
             f"{what_waits(self.tasks)}"
         )
+
+    def _may_wake(self, timer: asyncio.TimerHandle, hopeless: bool) -> bool:
+        """Whether something may come of it for the test."""
+        owner = owner_of(timer)
+        if timer.cancelled() or (owner is not None and (owner.is_site or owner.dead)):
+            return False
+        if getattr(timer._callback, "__func__", None) in HEARTBEATS:  # type: ignore[attr-defined]
+            return False
+        task = task_of(timer)
+        return not (hopeless and isinstance(task, SimTask) and task.is_own)
 
     def resume(self, process: Process) -> None:
         process.paused = False
@@ -326,11 +344,5 @@ def _close(coroutine: Any) -> None:
         return
 
 
-def _is_heartbeat(timer: asyncio.TimerHandle) -> bool:
-    """A client that is only connected sets these for ever."""
-    callback: Any = timer._callback  # type: ignore[attr-defined]
-    return getattr(callback, "__func__", None) in HEARTBEATS
-
-
 HEARTBEATS: set[Any] = set()
-"""Methods that are called for ever and bring nothing about; the cluster names them."""
+"""Methods that a client calls for ever while it is only connected; the cluster names them."""

@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from reconvene.errors import ReconveneError
+from reconvene.errors import ReconveneError, Rejected
 from reconvene.runtime.auth import unix_door
 from reconvene.runtime.config import Config
 from reconvene.runtime.connection import SILENCE_S, Connection
@@ -41,7 +41,9 @@ class SiteServer(ClientServer):
 class Program:
     """A program of the user's at a machine. It dies when its machine crashes, and starts anew when that restarts."""
 
-    def __init__(self, loop: SimLoop, name: str, machine: int, main: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    def __init__(
+        self, loop: SimLoop, name: str, machine: "Machine", main: Callable[[], Coroutine[Any, Any, Any]]
+    ) -> None:
         self.name = name
         self._loop = loop
         self._machine = machine
@@ -54,8 +56,12 @@ class Program:
         return self._process is not None
 
     def start(self) -> None:
-        assert not self.running, f"{self.name} runs already"
-        process = self._process = Process(self.name, self._machine)
+        if self.running:
+            raise Rejected(f"{self.name} runs already")
+        if self._machine.state == "down":
+            raise Rejected(f"{self.name}: its machine is down; restart it")
+        process = self._process = Process(self.name, self._machine.config.ordinal)
+        process.paused = self._machine.state == "paused"
         self._ended = self._loop.create_future()
         task = process.context.run(partial(self._loop.create_task, self._main(), name=self.name))
         task.add_done_callback(self._over)
