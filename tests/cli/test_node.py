@@ -275,6 +275,39 @@ def test_what_kills_the_engine_ends_the_process(make: Make, tmp_path: Path) -> N
     assert "planted" in done.stderr
 
 
+WATCH_IMPORTS = """
+import atexit, sys
+from reconvene.cli import main
+from reconvene.runtime.engine import SiteEngine
+
+start = SiteEngine.start
+def watched(engine):
+    known = set(sys.modules)
+    atexit.register(lambda: print(*sorted(set(sys.modules) - known), file=open(sys.argv[1], "w")))
+    return start(engine)
+SiteEngine.start = watched
+main(["node", "--config", sys.argv[2]])
+"""
+
+
+def test_a_site_that_runs_imports_nothing_large(make: Make, tmp_path: Path) -> None:
+    """It would stand still meanwhile."""
+    with short_dir() as directory:
+        site = make(more=f'[clients]\nunix = "{directory}/sock"\ntcp = "127.0.0.1:0"\n')
+        with site.log.open("ab") as log:
+            program = [sys.executable, "-c", WATCH_IMPORTS, str(tmp_path / "imported"), str(site.file)]
+            site.process = subprocess.Popen(program, stderr=log)
+        site.ready()
+        for path in ("/health", "/metrics", "/status", "/", "/nowhere"):
+            site.get(path)
+        with reconvene.blocking.connect(f"unix:{directory}/sock") as client:
+            client.log.append(b"one").ordered(timeout=PATIENCE_S)
+            assert client.log.read(0, 1)
+        assert site.stop() == 0
+        # It comes with the store, and is a few lines.
+        assert (tmp_path / "imported").read_text().split() == ["lmdb._envid"]
+
+
 def test_a_meta_page_that_can_t_be_written_costs_a_moment(make: Make, tmp_path: Path) -> None:
     """Everything that was appended is acknowledged in the end, and is there after a restart."""
     with short_dir() as directory:
@@ -410,6 +443,57 @@ def test_a_bad_key_file(make: Make, capsys: pytest.CaptureFixture[str], tmp_path
     (tmp_path / "cluster.key").write_text("nonsense")
     line = refusal(capsys, make(more='[seal]\nkeys = ["cluster.key"]\n'))
     assert line == f"{tmp_path}/cluster.key:1: expected 32 bytes of base64"
+
+
+def no_directory(site: Site) -> str:
+    (site.directory / "a").write_text("")
+    return ""
+
+
+def no_socket(site: Site) -> str:
+    (site.directory / "sock").write_text("")
+    return '[clients]\nunix = "sock"\n'
+
+
+def two_keys(site: Site) -> str:
+    for name in ("one", "two"):
+        add_client_key(site.directory / "keys", name, "read")
+    return '[dashboard]\nkey = "keys"\n'
+
+
+def no_certificates(site: Site) -> str:
+    (site.directory / "ca.pem").write_text("nonsense")
+    return '[dashboard]\nca = "ca.pem"\n'
+
+
+def no_client_keys(site: Site) -> str:
+    (site.directory / "keys").write_text("nonsense")
+    return '[clients]\nkeys = "keys"\n'
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (no_directory, r"^dir: .*/a: expected a directory"),
+        (no_socket, r"^clients\.unix: .*/sock: is there and is no socket"),
+        (two_keys, r"^dashboard\.key: .*/keys: expected one client key, not 2$"),
+        (no_certificates, r"^dashboard\.ca: .*/ca\.pem: expected certificates in PEM"),
+        (no_client_keys, r"/keys: "),
+    ],
+)
+def test_what_a_start_refuses_check_and_doctor_refuse_too(
+    make: Make, capsys: pytest.CaptureFixture[str], damage: Callable[[Site], str], expected: str
+) -> None:
+    site = make()
+    site.file.write_text(site.file.read_text() + damage(site))
+    line = refusal(capsys, site)
+    assert re.search(expected, line)
+    assert not (site.directory / "a" / "store").exists(), "nothing has been started"
+    assert call("node", "--config", site.file, "--check") == 2
+    assert capsys.readouterr().err == f"reconvene: {line}\n"
+    assert call("doctor", "--config", site.file) in (1, 2)
+    captured = capsys.readouterr()
+    assert line in " ".join((captured.out + captured.err).split())
 
 
 def test_a_bad_file(make: Make, capsys: pytest.CaptureFixture[str]) -> None:

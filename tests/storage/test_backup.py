@@ -189,3 +189,19 @@ def test_a_kill_amidst_writes_keeps_all_that_was_synced_and_whole_batches_only(t
         assert told[-1] <= last <= told[-1] + 1
         keys = sorted(key for key in kept if key[:1] == b"\x02")
         assert keys == [b"\x02%08d" % number for number in range(max(1, last - 20), last + 1)]
+
+
+def test_a_store_and_a_copy_are_for_their_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        store = LmdbStore(tmp_path / "store")
+        store.put({"site": b"secret"})
+        backup(store, tmp_path / "copy")
+        store.close()
+        restore(tmp_path / "copy", tmp_path / "restored")
+    finally:
+        os.umask(before)
+    for name in ("store", "copy", "restored"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o700
+        for file in (tmp_path / name).iterdir():
+            assert file.stat().st_mode & 0o777 == 0o600, file

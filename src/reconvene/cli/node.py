@@ -11,6 +11,7 @@ from reconvene.errors import Malformed
 from reconvene.runtime.config_file import load
 from reconvene.runtime.explain import explain, lines
 from reconvene.runtime.node import run_site
+from reconvene.runtime.preflight import preflight
 
 __all__ = ["node_command"]
 
@@ -26,6 +27,7 @@ def node_command(
         if as_json:
             raise Malformed("--json: expected --check with it")
         return run_site(told, partial(load, config))
+    preflight(told)
     found = explain(told)
     if as_json:
         print_json({"file": str(config), "ok": True, **to_builtins(found)})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reconvene.doctor.clock import ClockWatch, look_at_clock
 from reconvene.doctor.disk import look_at_disk
-from reconvene.doctor.finding import Finding, advise, fine
+from reconvene.doctor.finding import Finding, advise, fine, wrong
 from reconvene.doctor.limits import look_at_limits
 from reconvene.doctor.network import (
     look_at_buffers,
@@ -18,6 +18,7 @@ from reconvene.doctor.ports import look_at_ports
 from reconvene.doctor.program import look_at_program, look_at_spark
 from reconvene.runtime.config import Config, Transport
 from reconvene.runtime.explain import explain
+from reconvene.runtime.preflight import place_problems
 
 __all__ = ["examine"]
 
@@ -51,6 +52,8 @@ def examine(directory: Path, config: Config | None = None, file: Path | None = N
 
 def _configuration(config: Config, file: Path | None) -> Iterator[Finding]:
     found = explain(config)
+    for problem in place_problems(config):
+        yield wrong("files", problem, f"edit {file or 'the configuration'}, or make room for it")
     warnings = [text for text in found.warnings if not text.startswith(_LOOKED_AT_HERE)]
     for text in warnings:
         yield advise("configuration", text, f"edit {file or 'the configuration'}, unless it is meant")

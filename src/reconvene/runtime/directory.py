@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reconvene.errors import Rejected, Unavailable
 
-__all__ = ["OWNER_FILE", "held", "runs_in"]
+__all__ = ["OWNER_FILE", "held", "owner_problem", "runs_in"]
 
 OWNER_FILE = "owner"
 """CLUSTER SITE PID, on one line. The lock on it goes with the process, however that ends."""
@@ -48,6 +48,26 @@ def runs_in(directory: Path) -> str | None:
     return None
 
 
+def owner_problem(directory: Path, cluster: str, site: str) -> str | None:
+    """Why the directory is another site's; None where it is this one's, or nobody's."""
+    try:
+        file = os.open(directory / OWNER_FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None  # a new one; or not readable, which making it will tell
+    try:
+        return _not_owned(_owner(file), directory, cluster, site)
+    finally:
+        os.close(file)
+
+
+def _not_owned(owner: list[str], directory: Path, cluster: str, site: str) -> str | None:
+    if not owner or owner[:2] == [cluster, site]:
+        return None
+    # Its record would give this site the other's numbers.
+    whose = f"site {owner[1]} of cluster {owner[0]}" if len(owner) == 3 else "something else"
+    return f"dir: {directory}: holds {whose}; expected a directory of site {site}'s own"
+
+
 def _lock(file: int, directory: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -60,11 +80,9 @@ def _lock(file: int, directory: Path) -> None:
 
 
 def _claim(file: int, directory: Path, cluster: str, site: str) -> None:
-    owner = _owner(file)
-    if owner and owner[:2] != [cluster, site]:
-        # Its record would give this site the other's numbers.
-        whose = f"site {owner[1]} of cluster {owner[0]}" if len(owner) == 3 else "something else"
-        raise Rejected(f"dir: {directory}: holds {whose}; expected a directory of site {site}'s own")
+    problem = _not_owned(_owner(file), directory, cluster, site)
+    if problem is not None:
+        raise Rejected(problem)
     try:
         os.ftruncate(file, 0)
         os.pwrite(file, f"{cluster} {site} {os.getpid()}\n".encode(), 0)

@@ -15,11 +15,11 @@ from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
 from reconvene.errors import ReconveneError
 from reconvene.quorum import make_quorum
-from reconvene.runtime.auth import server_tls
 from reconvene.runtime.config import Address, Clients, Config, Http, Transport
 from reconvene.runtime.config_check import check, is_loopback
 from reconvene.runtime.keys import load_client_keys, load_cluster_keys
 from reconvene.runtime.path import choose_frame_bytes, family_of, path_mtu, resolve
+from reconvene.runtime.preflight import load_secrets
 from reconvene.units import show_address, show_duration, show_size
 
 __all__ = ["Explanation", "NewLog", "buffers", "explain", "lines"]
@@ -79,6 +79,7 @@ class Explanation:
 def explain(config: Config) -> Explanation:
     """Raises Malformed or Rejected where the configuration, or a file that it names, is bad."""
     check(config)
+    load_secrets(config)
     keys = load_cluster_keys(config.seal.keys)
     found = Explanation(
         cluster=config.cluster,
@@ -184,8 +185,6 @@ def _doors(config: Config, found: Explanation) -> None:
         ("http", config.http.address, config.http),
     )
     for name, address, door in doors:
-        if door.tls is not None:
-            server_tls(door.tls)
         if address is None:
             continue
         guards = [word for word, given in (("tls", door.tls), ("keys", door.keys)) if given is not None]

@@ -13,6 +13,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from reconvene.runtime.keys import load_cluster_keys
 from reconvene.runtime.lag import LoopLag
 from reconvene.runtime.lmdb_disk import LmdbDisk
 from reconvene.runtime.logs import ERROR, INFO, WARNING, event, logger
+from reconvene.runtime.preflight import preflight
 from reconvene.runtime.server import ClientServer
 from reconvene.runtime.udp import Udp
 from reconvene.units import show_address
@@ -86,6 +88,8 @@ async def running(config: Config) -> AsyncIterator[SiteEngine]:
 async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) -> AsyncIterator[Parts]:
     """`alone`: the process is the site's, and may be marked when it crashes."""
     check(config)
+    preflight(config)
+    load_modules(config)
     async with AsyncExitStack() as ends:
         ends.enter_context(held(config.dir, config.cluster, config.name))
         mark = ends.enter_context(closing(CrashMark(config.dir))) if alone else None
@@ -96,9 +100,9 @@ async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) 
         ends.callback(transport.close)
         engine = SiteEngine(config, transport, logger("site"), LmdbDisk(check_all=crashed))
         await engine.start()
+        ends.push_async_callback(engine.stop)
         if mark is not None:
             mark.clear()
-        ends.push_async_callback(engine.stop)
         clients = ClientServer(engine, config, stop, logger("clients"))
         await clients.start()
         ends.push_async_callback(clients.close)
@@ -107,7 +111,6 @@ async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) 
         ends.callback(lag.stop)
         http = None
         if config.http.address is not None:
-            # Imported only where it is used: what it needs takes longer to load than all the rest of a site.
             from reconvene.runtime.http import HttpServer
 
             http = HttpServer(config, engine, logger("http"), lag, clients.counters)
@@ -119,8 +122,17 @@ async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) 
 def run_site(config: Config, reload: Callable[[], Config] | None = None) -> int:
     """Runs the site in the foreground until it is told to end; gives the exit code. `reload` reads its file again."""
     logs.configure(config.logging)
+    load_modules(config)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(run(config, reload))
+
+
+def load_modules(config: Config) -> None:
+    """What is imported only where it is used, before the site starts: in its midst it would stand still meanwhile.
+
+    HTTP needs packages that take longer to load than all the rest of a site."""
+    if config.http.address is not None:
+        import_module("reconvene.runtime.http")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

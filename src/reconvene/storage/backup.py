@@ -1,7 +1,8 @@
 """A copy of a store while it is in use, and a store from a copy.
 
 Promised by both: whoever ends them in their midst leaves either nothing under the name that was asked for, or all of
-it, synced. What an unfinished one leaves has a name of its own, and is cleared away by the next.
+it, synced, and for its owner alone to read. What an unfinished one leaves has a name of its own, and is cleared away
+by the next.
 """
 
 import os
@@ -79,11 +80,12 @@ def _made_whole(to: Path) -> Iterator[Path]:
         to.parent.mkdir(parents=True, exist_ok=True)
         if unfinished.exists():
             shutil.rmtree(unfinished)
-        unfinished.mkdir()
+        unfinished.mkdir(mode=0o700)
     except OSError as error:
         raise Unavailable(f"{to}: can't be made: {error.strerror or error}") from None
     try:
         yield unfinished
+        (unfinished / _DATA).chmod(0o600)  # it holds what the log holds: for its owner alone, as the store is
         _sync_file(unfinished / _DATA)
         sync_directory(unfinished)
         unfinished.rename(to)  # also over an empty directory

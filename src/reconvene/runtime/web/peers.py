@@ -6,7 +6,6 @@ last said is kept, with when that was; nonsense is an answer that did not come.
 
 import asyncio
 import base64
-import ssl
 from collections.abc import Mapping
 from time import time_ns
 
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from reconvene.errors import Rejected, Unavailable
 from reconvene.runtime.config import Config
-from reconvene.runtime.keys import load_client_keys
+from reconvene.runtime.preflight import peer_key, peer_tls
 from reconvene.runtime.web.samples import SiteSample
 from reconvene.runtime.web.timelines import Timelines
 from reconvene.units import show_address
@@ -46,7 +45,7 @@ class Peers:
         self._config = config
         self._addresses = config.dashboard.peers
         self._timelines = timelines
-        self._tls = _tls(config)
+        self._tls = peer_tls(config)
         self._headers = _headers(config)
         self._tasks: list[asyncio.Task[None]] = []
         self.known: dict[str, Peer] = {name: Peer() for name in sorted(self._addresses)}
@@ -147,23 +146,7 @@ def _refusal(status: int, body: bytes) -> str:
 
 def _headers(config: Config) -> dict[str, str]:
     headers = {ORDER_HEADER: "1"}
-    path = config.dashboard.key
-    if path is not None:
-        keys = list(load_client_keys(path).values())
-        if len(keys) != 1:
-            raise Rejected(f"dashboard.key: {path}: expected one client key, not {len(keys)}")
-        headers["Authorization"] = f"Bearer {base64.b64encode(keys[0].key).decode()}"
+    key = peer_key(config)
+    if key is not None:
+        headers["Authorization"] = f"Bearer {base64.b64encode(key.key).decode()}"
     return headers
-
-
-def _tls(config: Config) -> ssl.SSLContext | None:
-    ca = config.dashboard.ca
-    if ca is None:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=ca)
-        if config.http.tls is not None:
-            context.load_cert_chain(config.http.tls.certificate, config.http.tls.key)
-    except OSError as error:
-        raise Rejected(f"dashboard.ca: {ca}: {error}") from None
-    return context
