@@ -293,7 +293,7 @@ main(["node", "--config", sys.argv[2]])
 def test_a_site_that_runs_imports_nothing_large(make: Make, tmp_path: Path) -> None:
     """It would stand still meanwhile."""
     with short_dir() as directory:
-        site = make(more=f'[clients]\nunix = "{directory}/sock"\ntcp = "127.0.0.1:0"\n')
+        site = make(more=f'[clients]\nunix = "{directory}/sock"\ntcp = "127.0.0.1:0"\n[log]\nbegin = true\n')
         with site.log.open("ab") as log:
             program = [sys.executable, "-c", WATCH_IMPORTS, str(tmp_path / "imported"), str(site.file)]
             site.process = subprocess.Popen(program, stderr=log)
@@ -311,14 +311,15 @@ def test_a_site_that_runs_imports_nothing_large(make: Make, tmp_path: Path) -> N
 def test_a_meta_page_that_can_t_be_written_costs_a_moment(make: Make, tmp_path: Path) -> None:
     """Everything that was appended is acknowledged in the end, and is there after a restart."""
     with short_dir() as directory:
-        site = make(more=f'[clients]\nunix = "{directory}/sock"\n[log]\nenabled = true\n')
+        site = make(more=f'[clients]\nunix = "{directory}/sock"\n[log]\nbegin = true\n')
         data = tmp_path / "a" / "store" / "data.mdb"
         # Whichever of these writes is a meta page's, the others are of pages: every one is to be borne.
         site.start(*injecting("pwrite64", "EIO", "30..34", data))
         site.ready()
         with reconvene.blocking.connect(f"unix:{directory}/sock") as client:
-            number = 0
+            number, give_up_at = 0, time.monotonic() + PATIENCE_S
             while number < 20:
+                assert time.monotonic() < give_up_at, site.log.read_text()
                 with suppress(reconvene.Unavailable):  # refused, and nothing has happened
                     client.log.append(b"%d" % number, timeout=PATIENCE_S).ordered(timeout=PATIENCE_S)
                     number += 1
