@@ -130,6 +130,7 @@ LOG: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda log: log.losses([5]), TypeError, "lost"),
     (lambda log: log.losses([LONG]), ValueError, "lost"),
     (lambda log: log.losses(["x"] * 65), ValueError, "lost"),
+    (lambda log: log.init("b"), TypeError, "without"),
     (lambda log: log.force_lost(5), TypeError, "lost"),
     (lambda log: log.force_lost([None]), TypeError, "lost"),
     (lambda log: ReplicatedMap(log, FIVE), TypeError, "name"),

@@ -147,8 +147,11 @@ class Group:
                 self._batch = None
             if self._ready:
                 return self._ready.popleft()
-            if self._inbox.empty and not await self._wait():
-                return None
+            if self._inbox.empty:
+                if not await self._wait():
+                    return None
+            else:
+                self._link.here.check_loop()
             event = self._inbox.take()
             if type(event) is not Arrived:
                 return self._absorb(event)
@@ -156,6 +159,7 @@ class Group:
             self._at = 0
 
     async def _wait(self) -> bool:
+        self._link.here.check_loop()
         if not self._place.receive:
             raise Rejected(f"group {self.name!r} was joined with receive=False: there is nothing to read")
         return await self._inbox.wait()

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Iterable
 from typing import Protocol
 
+from reconvene.client.here import Here
 from reconvene.client.inbox import Inbox, Inboxes
 from reconvene.client.log_link import LogLink
 from reconvene.client.roll import Roll
@@ -43,6 +44,7 @@ class Place:
 
 class Link(Protocol):
     inboxes: Inboxes
+    here: Here
 
     @property
     def log(self) -> LogLink | None:

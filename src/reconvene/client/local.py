@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from reconvene.client.here import Here
 from reconvene.client.inbox import Inboxes
 from reconvene.client.link import Place
-from reconvene.client.local_log import LocalLog
+from reconvene.client.local_log import CLOSED, LocalLog
 from reconvene.client.roll import Roll
 from reconvene.client.site import Site
 from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process
@@ -55,7 +56,8 @@ class LocalLink:
         self._loop = asyncio.get_running_loop()
         self._places: dict[int, Place] = {}
         self._access = engine.open(self)
-        self.log = None if engine.log is None else LocalLog(engine.log)
+        self.here = Here()
+        self.log = None if engine.log is None else LocalLog(engine.log, self.here)
 
     def events(self, batch: list[GroupEvent]) -> None:
         places = self._places
@@ -73,11 +75,13 @@ class LocalLink:
                 place.inbox.put(event)
 
     async def join(self, place: Place) -> None:
+        self.here.check()
         place.membership = self._access.join(place.group, place.primary)
         place.me = self._access.process
         self._places[place.membership] = place
 
     async def leave(self, place: Place) -> None:
+        self.here.check()
         self._access.leave(place.membership)
 
     def abandon(self, place: Place) -> None:
@@ -95,6 +99,7 @@ class LocalLink:
     def send(
         self, place: Place, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None
     ) -> Awaitable[None] | None:
+        self.here.check()
         if place.leaving or not place.membership:
             place.check()
         taken = self._access.send(place.membership, service, payloads, to)
@@ -135,18 +140,22 @@ class LocalLink:
         return total
 
     async def status(self) -> dict[str, object]:
+        self.here.check()
         return self._engine.status()
 
     async def health(self) -> str:
+        self.here.check()
         return self._engine.health()
 
     async def block(self, incoming: Iterable[str], outgoing: Iterable[str]) -> None:
+        self.here.check()
         self._engine.block(self.roll.ordinals(incoming), self.roll.ordinals(outgoing))
 
     async def stop(self) -> None:
         raise Rejected("this site is inside the program: it ends with the block that opened it")
 
     def close(self) -> None:
+        self.here.end(CLOSED)
         if self.log is not None:
             self.log.close()
         self._access.close()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 from reconvene.client.flight import Flight, Landed, gathered
+from reconvene.client.here import Here
 from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of, heading_of
 from reconvene.client.log_link import Chunk, Headings
 from reconvene.errors import OutcomeUnknown, ReconveneError, Unavailable
@@ -15,19 +16,20 @@ from reconvene.runtime.log_port import LogBatch, LogPort
 from reconvene.runtime.log_transactions import check_kind, collected
 from reconvene.wire.client_log import Part
 
-__all__ = ["COLORS_WAITING", "LocalLog", "listed"]
+__all__ = ["CLOSED", "COLORS_WAITING", "LocalLog", "listed"]
 
 COLORS_WAITING = 100_000
 """Changes of colour that wait unread, before who reads them is told that it is too slow."""
 _NOT_YET_S = 0.01
-_CLOSED = "the site was closed"
+CLOSED = "the site was closed"
 
 
 class LocalLog:
     session: bytes | None = None
     """Nothing is lost on the way: nothing is tried again."""
 
-    def __init__(self, port: LogPort) -> None:
+    def __init__(self, port: LogPort, here: Here) -> None:
+        self.here = here
         self._port = port
         self._places = Places(port)
         self._queue: deque[Flight] = deque()
@@ -43,15 +45,21 @@ class LocalLog:
     def name(self) -> str:
         return self._port.name
 
+    @property
+    def _asked(self) -> LogPort:
+        """The log, for a caller. Raises where the caller may not use it any more, or not here."""
+        self.here.check()
+        return self._port
+
     def close(self) -> None:
         if self._pump is not None:
             self._pump.cancel()
         self._closed = True
         for flight in self._queue:
-            flight.fail(Unavailable(_CLOSED))
+            flight.fail(Unavailable(CLOSED))
         for moved in self._waiting:
             if not moved.done():
-                moved.set_exception(Unavailable(_CLOSED))
+                moved.set_exception(Unavailable(CLOSED))
         for wake in self._watching:
             wake()
         self._places.close()
@@ -59,6 +67,10 @@ class LocalLog:
     # -- appending
 
     def append(self, flight: Flight) -> None:
+        self.here.check_loop()
+        if self._closed:
+            flight.fail(Unavailable(CLOSED))
+            return
         if self._queue or self._port.room() < flight.count:
             self._queue.append(flight)
             if self._pump is None:
@@ -102,10 +114,12 @@ class LocalLog:
         return not self._queue
 
     async def room(self) -> None:
+        self.here.check()
         while self._queue:
             await asyncio.wait([self._queue[-1].landed])
 
     async def find(self, flight: Flight) -> list[tuple[int, int]]:
+        self.here.check()
         landed = await flight.arrived()
         return await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
 
@@ -118,7 +132,7 @@ class LocalLog:
     # -- reading
 
     async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
-        port = self._port
+        port = self._asked
         port.check_readable()
         while wait and port.base <= start and start >= port.green:
             await self._moved()
@@ -138,13 +152,13 @@ class LocalLog:
         )  # fmt: skip
 
     async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Chunk:
-        return self._chunk(collected(self._port, ranges, size))
+        return self._chunk(collected(self._asked, ranges, size))
 
     async def last_commit(self, session: bytes) -> tuple[int, int] | None:
-        return self._port.committed(session)
+        return self._asked.committed(session)
 
     async def headings(self, start: int, batches: int) -> Headings:
-        port = self._port
+        port = self._asked
         found = port.headings(start, batches) if port.base <= start < port.green else []
         return Headings(
             port.base,
@@ -160,7 +174,7 @@ class LocalLog:
 
     async def _moved(self) -> None:
         if self._closed:
-            raise Unavailable(_CLOSED)
+            raise Unavailable(CLOSED)
         moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         end = self._port.watch(lambda _: None if moved.done() else moved.set_result(None))
         self._waiting.add(moved)
@@ -171,7 +185,7 @@ class LocalLog:
             end()
 
     async def pending(self, messages: int) -> tuple[int, list[Entry]]:
-        (green, found), _ = pending_of(self._port, messages)
+        (green, found), _ = pending_of(self._asked, messages)
         return green, listed(green, found, messages)
 
     async def colors(self) -> AsyncIterator[list[ColorChange]]:
@@ -186,14 +200,14 @@ class LocalLog:
             size += len(changes)
             news.set()
 
-        end = self._port.watch_colors(changed)
+        end = self._asked.watch_colors(changed)
         self._watching.add(news.set)
         try:
             while True:
                 await news.wait()
                 news.clear()
                 if self._closed:
-                    raise Unavailable(_CLOSED)
+                    raise Unavailable(CLOSED)
                 while waiting:
                     changes = waiting.popleft()
                     yield changes
@@ -205,35 +219,35 @@ class LocalLog:
             end()
 
     async def barrier(self) -> int:
-        await self._port.barrier()
+        await self._asked.barrier()
         return self._port.green
 
     async def status(self) -> dict[str, object]:
-        return self._port.status()
+        return self._asked.status()
 
     # -- snapshots, administration
 
     async def snapshot(self) -> tuple[int, int] | None:
-        return self._port.snapshot()
+        return self._asked.snapshot()
 
     async def read_snapshot(self, patient: bool = False) -> tuple[int, bytes] | None:
-        found = self._port.snapshot()
+        found = self._asked.snapshot()
         return None if found is None else (found[0], self._port.read_snapshot(0, found[1]))
 
     async def save_snapshot(self, position: int, data: bytes) -> None:
-        await self._port.save_snapshot(position, data)
+        await self._asked.save_snapshot(position, data)
 
     async def change_replicas(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> int:
-        return await asyncio.shield(self._port.change_replicas(add=add, remove=remove, quorum=quorum))
+        return await asyncio.shield(self._asked.change_replicas(add=add, remove=remove, quorum=quorum))
 
     async def losses(self, lost: Sequence[str]) -> dict[str, object]:
-        return self._port.losses(lost)
+        return self._asked.losses(lost)
 
     async def init(self, without: Sequence[str]) -> None:
-        self._port.init(without)
+        self._asked.init(without)
 
     async def force_lost(self, lost: Sequence[str]) -> None:
-        self._port.force_lost(lost)
+        self._asked.force_lost(lost)
 
 
 def listed(green: int, found: Sequence[tuple[str, str, int, int, int, list[bytes]]], messages: int) -> list[Entry]:

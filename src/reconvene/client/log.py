@@ -68,6 +68,7 @@ class Log:
         """
         data = as_bytes(data)
         own = _own_session(session, number)
+        self._link.here.check()
         if own is not None:
             flight = Flight([data], *own)
             self._link.append(flight)
@@ -98,6 +99,7 @@ class Log:
         failure may have been appended: the error's `taken` says how many are known to be.
         """
         own = _own_session(session, number)
+        self._link.here.check()
         flights: list[Flight] = []
         await within(timeout, self._fly_all(pieces(payloads), own, flights), "durable")
         return Receipts(flights, self._find)
@@ -158,6 +160,7 @@ class Log:
         return flight
 
     async def _find(self, flight: Flight) -> list[tuple[int, int]]:
+        self._link.here.check()
         return await flight.ordered(self._link.find)
 
     # -- transactions

@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from reconvene.client.flight import Flight
+from reconvene.client.here import Here
 from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch
 
 __all__ = ["Chunk", "Headings", "LogLink"]
@@ -28,6 +29,8 @@ class Headings(Struct, frozen=True):
 
 
 class LogLink(Protocol):
+    here: Here
+
     @property
     def session(self) -> bytes | None:
         """Of this process; None where nothing is ever tried again."""

@@ -10,6 +10,7 @@ from typing import Any
 from reconvene.client.addresses import Address
 from reconvene.client.channel import Channel, open_channel
 from reconvene.client.flights import cut, failure, landed
+from reconvene.client.here import Here
 from reconvene.client.inbox import Again, Inboxes
 from reconvene.client.link import Place
 from reconvene.client.remote_log import RemoteLog
@@ -50,6 +51,9 @@ _BACK_OFF_S = (0.05, 2.0)
 """Between rounds over all addresses: the first pause and the longest, each more or less by half."""
 
 
+_CLOSED = "the connection was closed here"
+
+
 class RemoteLink:
     def __init__(
         self,
@@ -60,6 +64,7 @@ class RemoteLink:
         inboxes: Inboxes,
     ) -> None:
         self.inboxes = inboxes
+        self.here = Here()
         self.roll = Roll(())
         self.cluster = ""
         self.name = ""
@@ -175,11 +180,12 @@ class RemoteLink:
 
     async def close(self) -> None:
         self._closing = True
+        self.here.end(_CLOSED)
         if self._reconnecting is not None:
             self._reconnecting.cancel()
         channel = self.channel
         if channel is not None:
-            channel.close("the connection was closed here")
+            channel.close(_CLOSED)
         for place in self._places:
             place.inbox.end(None)
         self._places.clear()
@@ -197,7 +203,7 @@ class RemoteLink:
 
     async def wait_for_news(self, until: float | None) -> None:
         if self._closing:
-            raise Unavailable("the connection was closed here")
+            raise Unavailable(_CLOSED)
         if self._news is None:
             self._news = self._loop.create_future()
         try:
@@ -211,6 +217,7 @@ class RemoteLink:
         return self.channel is not None
 
     async def connected(self, patient: bool = False) -> Channel:
+        self.here.check()
         until = None if patient else self._loop.time() + self.timeout_s
         while self.channel is None:
             await self.wait_for_news(until)
@@ -218,6 +225,7 @@ class RemoteLink:
 
     async def _clear_to_send(self, place: Place) -> Channel:
         """A connection that has a membership and room. Room is waited for as long as it takes, the rest is not."""
+        self.here.check()
         until: float | None = None
         while True:
             place.check()
@@ -328,6 +336,7 @@ class RemoteLink:
             place.inbox.end(Unavailable(f"group {place.group!r}: {error}"))
 
     async def leave(self, place: Place) -> None:
+        self.here.check()
         channel = self.channel
         if channel is None or not place.membership:
             self.abandon(place)

@@ -10,6 +10,7 @@ import msgspec
 
 from reconvene.client.channel import Channel
 from reconvene.client.flight import Flight, Landed, gathered
+from reconvene.client.here import Here
 from reconvene.client.local_log import COLORS_WAITING, listed
 from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of, heading_of
 from reconvene.client.log_link import Chunk, Headings
@@ -27,12 +28,15 @@ _MOST_REFUSED = 16
 """Of a session's requests, each of which may leave a gap in its numbers: then another session is begun, long before
 the log would refuse a number since it can't remember so many gaps."""
 
+_CLOSED = "the connection was closed here"
+
 T = TypeVar("T")
 
 
 class Connected(Protocol):
     """What the log needs of the link that it is a part of."""
 
+    here: Here
     requests: Requests
     channel: Channel | None
     timeout_s: float
@@ -47,6 +51,7 @@ class Connected(Protocol):
 class RemoteLog:
     def __init__(self, link: Connected) -> None:
         self._link = link
+        self.here = link.here
         self._loop = asyncio.get_running_loop()
         self.session: bytes | None = world().random_bytes(_SESSION_BYTES)
         self._number = 1
@@ -59,6 +64,7 @@ class RemoteLog:
         """By request, in their order."""
         self._give_up: asyncio.TimerHandle | None = None
         self._colors: dict[int, _Colors] = {}
+        self._closed = False
 
     @property
     def name(self) -> str:
@@ -82,10 +88,11 @@ class RemoteLog:
         self._wait_for_connection()
 
     def close(self) -> None:
+        self._closed = True
         if self._give_up is not None:
             self._give_up.cancel()
         for flight in (*self._flying.values(), *self._waiting):
-            flight.give_up(Unavailable("the connection was closed here"))
+            flight.give_up(Unavailable(_CLOSED))
         self._flying.clear()
         self._waiting.clear()
 
@@ -97,6 +104,10 @@ class RemoteLog:
     # -- appending
 
     def append(self, flight: Flight) -> None:
+        self.here.check_loop()
+        if self._closed:
+            flight.fail(Unavailable(_CLOSED))
+            return
         self._waiting.append(flight)
         channel = self._link.channel
         if channel is None:
@@ -108,6 +119,7 @@ class RemoteLog:
         return not self._waiting
 
     async def room(self) -> None:
+        self.here.check()
         while self._waiting:
             await asyncio.wait([self._waiting[0].landed])
 

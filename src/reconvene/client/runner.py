@@ -232,6 +232,7 @@ class Runner:
                 future.exception()
 
     def _check(self) -> None:
+        self._link.here.check()
         if self.failed is not None or self._closed or self._task is None:
             raise self._over() from (None if self.failed is None else self.failed.error)
 

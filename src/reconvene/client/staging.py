@@ -54,6 +54,7 @@ class Staging:
 
         Raises OutcomeUnknown where for `timeout` s there is no room, or nothing is ordered; further as `append`.
         """
+        self._link.here.check()
         for piece in pieces(payloads):
             if not self._link.has_room():
                 await within(self._timeout, self._link.room(), "taken")
@@ -83,6 +84,7 @@ class Staging:
     async def _places(self) -> list[tuple[int, int]]:
         """Of the oldest piece that is under way."""
         while True:
+            self._link.here.check()
             piece, flight = self._under_way[0]
             landed = await flight.arrived()
             finding = asyncio.ensure_future(flight.ordered(self._link.find))
