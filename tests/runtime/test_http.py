@@ -11,10 +11,12 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import pytest
 import uvloop
+from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -26,6 +28,7 @@ from reconvene.runtime import http as http_module
 from reconvene.runtime.config import Config, Http, Seal, Tls
 from reconvene.runtime.http import HttpServer
 from reconvene.runtime.keys import add_client_key
+from reconvene.runtime.web.answers import Refusal
 
 LOG = logging.getLogger("reconvene.test")
 LOOPBACK = ("127.0.0.1", 0)
@@ -335,16 +338,77 @@ def test_without_an_address_there_is_none(run: Callable[[Case], None], tmp_path:
 # -- bounds
 
 
-def test_so_many_connections_and_no_more(run: Callable[[Case], None], tmp_path: Path) -> None:
+async def idle(port: int, count: int, source: str = "127.0.0.1") -> list[asyncio.StreamWriter]:
+    """Connections on which nothing is asked."""
+    made = [await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0)) for _ in range(count)]
+    return [writer for _, writer in made]
+
+
+def test_connections_that_ask_nothing_keep_nobody_out(run: Callable[[Case], None], tmp_path: Path) -> None:
+    """Not another host, and not their own: health is answered, and there are never more than so many."""
+
     async def case() -> None:
-        async with serving(tmp_path, connections=2) as (_, port):
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        async with serving(tmp_path) as (server, port):
+            held = await idle(port, 300)
+            for source in ("127.0.0.1", "127.0.0.2"):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+                writer.write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+                writer.close()
+            assert len(server._open) <= Http().connections_by_host + 1
+            for writer in held:
+                writer.close()
+
+    run(case)
+
+
+def test_so_many_connections_and_no_more(run: Callable[[Case], None], tmp_path: Path) -> None:
+    """The host that has most of those that ask nothing makes room; what is being asked is not disturbed."""
+
+    async def case() -> None:
+        async with serving(tmp_path, connections=4, connections_by_host=3) as (server, port):
+            many = await idle(port, 3)
+            (one,) = await idle(port, 1, "127.0.0.2")
             await asyncio.sleep(0.05)
-            assert await ask(port, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") is None
-            held[0][1].close()
+            assert len(server._open) == 4
+            (other,) = await idle(port, 1, "127.0.0.3")
             await asyncio.sleep(0.05)
+            assert sorted(guest.host for guest in server._open.values()) == [
+                *("127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.3")
+            ]
             assert (await get(port, "/health")).status == 200
-            held[1][1].close()
+            for writer in (*many, one, other):
+                writer.close()
+
+    run(case)
+
+
+def test_open_pages_leave_a_place_for_health(run: Callable[[Case], None], tmp_path: Path) -> None:
+    async def case() -> None:
+        async with serving(tmp_path, connections=2) as (server, port):
+            held = await idle(port, 2)
+            await asyncio.sleep(0.05)
+            first, second = (cast(web.Request, SimpleNamespace(transport=transport)) for transport in server._open)
+            server.hold(first)
+            with pytest.raises(Refusal, match="1 pages are open"):
+                server.hold(second)
+            assert (await get(port, "/health")).status == 200
+            for writer in held:
+                writer.close()
+
+    run(case)
+
+
+def test_where_all_have_asked_one_more_is_closed(run: Callable[[Case], None], tmp_path: Path) -> None:
+    async def case() -> None:
+        async with serving(tmp_path, connections=2) as (server, port):
+            held = await idle(port, 2)
+            await asyncio.sleep(0.05)
+            for guest in server._open.values():
+                guest.has_asked = True
+            assert await ask(port, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") is None
+            for writer in held:
+                writer.close()
 
     run(case)
 
@@ -484,12 +548,15 @@ def test_handshakes_that_are_never_finished_count_too(run: Callable[[Case], None
 
     async def case() -> None:
         tls = Tls(certificate=certificate, key=key)
-        async with serving(tmp_path, tls=tls, connections=2) as (_, port):
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        async with serving(tmp_path, tls=tls, connections=2) as (server, port):
+            held = await idle(port, 4)
             await asyncio.sleep(0.05)
-            with pytest.raises((ConnectionError, ssl.SSLError)):
-                await ask(port, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", client_tls(authority))
-            for _, writer in held:
+            assert server._listener is not None
+            assert len(server._listener.arriving) == 2
+            told = await ask(port, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", client_tls(authority))
+            assert told is not None
+            assert told.status == 200
+            for writer in held:
                 writer.close()
 
     run(case)

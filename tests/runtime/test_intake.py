@@ -79,6 +79,24 @@ def test_what_waits_when_a_client_is_gone_is_not_carried_out() -> None:
     asyncio.run(scenario())
 
 
+def test_one_host_does_not_take_all_places() -> None:
+    async def scenario() -> None:
+        clients = Clients(tcp=("127.0.0.1", 0), connections=5, connections_by_host=2)
+        async with serving(clients) as serves:
+            strangers = [await Raw.connect(serves.tcp) for _ in range(2)]
+            third = await Raw.connect(serves.tcp)
+            assert "has 2 clients of 127.0.0.1, its limit for one host" in (await third.expect(Refused)).reason
+            _, port = str(serves.tcp).rsplit(":", 1)
+            _, writer = await asyncio.open_connection("127.0.0.1", int(port), local_addr=("127.0.0.2", 0))
+            while len(serves.server._premises.connections) < 3:
+                await asyncio.sleep(0.01)
+            for raw in (*strangers, third):
+                raw.close()
+            writer.close()
+
+    asyncio.run(scenario())
+
+
 def test_strangers_at_one_door_do_not_shut_the_other() -> None:
     async def scenario() -> None:
         async with serving(Clients(tcp=("127.0.0.1", 0), connections=2)) as serves:

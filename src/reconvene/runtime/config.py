@@ -154,6 +154,8 @@ class Clients(Struct, frozen=True, kw_only=True):
     """TLS on the TCP address."""
     connections: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
     """At once by TCP, and as many by the Unix socket; beyond it a client is refused."""
+    connections_by_host: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    """Of those by TCP, from one address. Keep it below connections, so that no host can take all of them."""
     handshake_ns: Span = 5_000_000_000
     """A client that has not said who it is by then is cut off."""
 
@@ -169,7 +171,9 @@ class Http(Struct, frozen=True, kw_only=True):
     keys: Path | None = None
     """As for clients: every request carries one as a bearer token. Without it anyone who can connect is answered."""
     connections: Annotated[int, Meta(ge=1, le=10_000)] = 64
-    """At once; beyond it a connection is closed."""
+    """At once; beyond it the oldest one that has not asked yet is closed, of the host that has most of these."""
+    connections_by_host: Annotated[int, Meta(ge=1, le=10_000)] = 32
+    """Of those, from one address."""
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ sends more than its window or not what the protocol says is refused, and in each
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never, cast
 
@@ -83,6 +83,21 @@ class Premises:
         """How many came in by that door. Each has a limit of its own: strangers at one must not shut the other."""
         return sum(connection.door is door for connection in self.connections)
 
+    def why_not(self, door: Door, host: str | None, arriving: Sequence[str] = ()) -> str | None:
+        """Why one more can't be taken at this door, besides those that are arriving. `host`: None for the Unix
+        socket."""
+        clients = self.config.clients
+        if self.here(door) + len(arriving) >= clients.connections:
+            return f"site {self.config.name} has {clients.connections} clients, its limit"
+        if host is None:
+            return None
+        there = sum(connection.door is door and connection.host == host for connection in self.connections)
+        if there + list(arriving).count(host) >= clients.connections_by_host:
+            return (
+                f"site {self.config.name} has {clients.connections_by_host} clients of {host}, its limit for one host"
+            )
+        return None
+
 
 class Connection(asyncio.Protocol):
     """A Receiver to its engine, a protocol to its transport."""
@@ -115,6 +130,8 @@ class Connection(asyncio.Protocol):
         self._out: ClientOutput
         self._intake: Intake
         self._peer = ""
+        self.host: str | None = None
+        """Where it comes from; None by the Unix socket."""
 
     # -- the transport calls
 
@@ -126,9 +143,10 @@ class Connection(asyncio.Protocol):
         premises = self._premises
         self._out = ClientOutput(stream, premises.config.limits.inbox_bytes, self._cut_off)
         self._intake = Intake(stream, self._receive, self._refuse)
-        limit = premises.config.clients.connections
-        if premises.here(self.door) >= limit:
-            self._refuse(Unavailable(f"site {premises.config.name} has {limit} clients, its limit"))
+        self.host = _host_of(stream)
+        why_not = premises.why_not(self.door, self.host)
+        if why_not is not None:
+            self._refuse(Unavailable(why_not))
             return
         premises.connections[self] = None
         self._timer = self._loop.call_later(premises.config.clients.handshake_ns / 1e9, self._handshake_late)
@@ -436,6 +454,11 @@ class Connection(asyncio.Protocol):
         if self._access is not None:
             self._access.close()
         self._transport.close()
+
+
+def _host_of(transport: asyncio.Transport) -> str | None:
+    peer = transport.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) and len(peer) >= 2 else None
 
 
 def _peer_name(transport: asyncio.Transport) -> str:

@@ -3,7 +3,8 @@
 It reads, and changes nothing, but for the faults that the dashboard may make where the configuration allows them.
 Given an engine. Promised: nobody without a key is answered where keys are configured; a stranger can't hold more than
 `http.connections` connections, nor one of them for longer than `LIFETIME_S` unless it is an open page's, nor send
-more than a small request.
+more than a small request. Connections on which nothing is asked keep nobody out: where there is no room, the oldest
+of them makes room. Open pages leave one place free, so that /health is always answered.
 """
 
 import asyncio
@@ -14,7 +15,9 @@ import hmac
 import logging
 import math
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from ipaddress import ip_address
 
 from aiohttp import web
@@ -45,6 +48,17 @@ _LONGEST_TOKEN = 256
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+@dataclass(slots=True)
+class _Guest:
+    """A connection."""
+
+    host: str
+    end: float
+    """When it is closed, by the loop's clock."""
+    has_asked: bool = False
+    """Its request has arrived as a whole."""
+
+
 class HttpServer:
     """`start`, then `stop`. Does nothing where no address is configured."""
 
@@ -66,8 +80,8 @@ class HttpServer:
         self._listener: Listener | None = None
         self._runner: web.AppRunner | None = None
         self._dashboard: Dashboard | None = None
-        self._open: dict[asyncio.Transport, float] = {}
-        """Each connection, and when it ends."""
+        self._open: dict[asyncio.Transport, _Guest] = {}
+        """In the order of their arrival."""
         self._sweeper: asyncio.TimerHandle | None = None
         self.address: tuple[str, int] | None = None
         """Where it listens; with port 0 configured, the one that the system chose."""
@@ -104,7 +118,7 @@ class HttpServer:
         )
         await self._runner.setup()
         assert self._runner.server is not None
-        self._listener = Listener(self._runner.server, self._tls, LIFETIME_S / 2, self._full, self._welcomed)
+        self._listener = Listener(self._runner.server, self._tls, LIFETIME_S / 2, self._why_not, self._welcomed)
         try:
             self.address = self._listener.start(http.address)
         except OSError as error:
@@ -141,29 +155,60 @@ class HttpServer:
 
     # -- connections
 
-    def _full(self) -> bool:
+    def _why_not(self, host: str) -> str | None:
+        """Why a connection from there can't be taken; makes room for it where others only wait."""
         assert self._listener is not None
-        self._open = {other: end for other, end in self._open.items() if not other.is_closing()}
-        return len(self._open) + self._listener.arriving >= self._config.http.connections
+        http = self._config.http
+        self._open = {other: guest for other, guest in self._open.items() if not other.is_closing()}
+        arriving = self._listener.arriving
+        by_host = Counter([guest.host for guest in self._open.values()] + arriving)
+        if by_host[host] >= http.connections_by_host:
+            return None if self._displace(host) else "this host has as many as it may"
+        if by_host.total() < http.connections:
+            return None
+        waiting = Counter([guest.host for guest in self._open.values() if not guest.has_asked] + arriving)
+        return (
+            None if any(self._displace(most) for most, _ in waiting.most_common()) else "as many as may be are here"
+        )
+
+    def _displace(self, host: str) -> bool:
+        """Ends the oldest connection of this host that has not asked anything yet; whether there was one."""
+        assert self._listener is not None
+        for transport, guest in self._open.items():
+            if guest.host == host and not guest.has_asked:
+                transport.abort()
+                del self._open[transport]
+                return True
+        return self._listener.displace(host)
 
     def _welcomed(self, transport: asyncio.Transport) -> None:
         loop = asyncio.get_running_loop()
-        self._open[transport] = loop.time() + LIFETIME_S
+        peer = transport.get_extra_info("peername")
+        self._open[transport] = _Guest(peer[0] if peer else "", loop.time() + LIFETIME_S)
         if self._sweeper is None:
             self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop)
 
+    def _guest(self, request: web.Request) -> "tuple[asyncio.Transport, _Guest] | None":
+        """None: it is closing."""
+        return next(((open_, guest) for open_, guest in self._open.items() if open_ is request.transport), None)
+
     def hold(self, request: web.Request) -> Callable[[], None]:
-        """This connection may stay as long as who is at its other end wants to; gives what ends it."""
-        transport = next((open_ for open_ in self._open if open_ is request.transport), None)
-        if transport is None:
-            return lambda: None  # it is closing
-        self._open[transport] = math.inf
+        """This connection may stay as long as who is at its other end wants to; gives what ends it. Raises Refusal
+        where no place would be left for others."""
+        found = self._guest(request)
+        if found is None:
+            return lambda: None
+        held = sum(guest.end == math.inf for guest in self._open.values())
+        if held >= max(self._config.http.connections - 1, 1):
+            raise Refusal(503, f"{held} pages are open: one of http.connections is left for others")
+        transport, guest = found
+        guest.end = math.inf
         return transport.abort
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """One timer for all: a connection ends half its lifetime late at most."""
-        for transport, end in list(self._open.items()):
-            if end <= loop.time():
+        for transport, guest in list(self._open.items()):
+            if guest.end <= loop.time():
                 transport.abort()
                 del self._open[transport]
         self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop) if self._open else None
@@ -172,6 +217,9 @@ class HttpServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        found = self._guest(request)
+        if found is not None:
+            found[1].has_asked = True
         try:
             response = self._refusal(request) or await handler(request)
         except Refusal as refused:

@@ -19,28 +19,43 @@ _BREATH_S = 0.1
 
 
 class Listener:
-    """`start`, then `close`. `connect` makes the protocol of a connection; `full` says that there is no room for one
-    more besides the `arriving` ones; `refused` is told who was not let in, and why."""
+    """`start`, then `close`. `connect` makes the protocol of a connection; `why_not` says why there is no room for
+    one more from a host, besides the `arriving` ones; `refused` is told who was not let in, and why."""
 
     def __init__(
         self,
         connect: Callable[[], asyncio.BaseProtocol],
         tls: ssl.SSLContext | None,
         handshake_s: float,
-        full: Callable[[], bool],
+        why_not: Callable[[str], str | None],
         welcomed: Callable[[asyncio.Transport], None] | None = None,
         refused: Callable[[str, str], None] | None = None,
     ) -> None:
         self._connect = connect
         self._tls = tls
         self._handshake_s = handshake_s
-        self._full = full
+        self._why_not = why_not
         self._welcomed = welcomed
         self._refused = refused
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self.arriving = 0
-        """Those in their handshake."""
+        self._handshakes: dict[asyncio.Task[None], str] = {}
+        """Those in their handshake, and the host of each, in the order of their arrival."""
+
+    @property
+    def arriving(self) -> list[str]:
+        """The host of each connection that is in its handshake."""
+        return list(self._handshakes.values())
+
+    def displace(self, host: str) -> bool:
+        """Ends the oldest TLS handshake of this host; whether there was one."""
+        if self._tls is not None:
+            for task, other in self._handshakes.items():
+                if other == host:
+                    del self._handshakes[task]
+                    task.cancel()
+                    return True
+        return False
 
     def start(self, address: Address) -> Address:
         """Where it listens: with port 0, the port that the system chose. Raises OSError."""
@@ -59,10 +74,11 @@ class Listener:
             listener.close()
         self._sockets.clear()
 
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
+    def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -73,12 +89,14 @@ class Listener:
                 await asyncio.sleep(_BREATH_S)
                 continue
             who = show_address(peer)
-            if self._full():
+            why = self._why_not(peer[0])
+            if why is not None:
                 arrived.close()
-                self._refuse(who, "as many as may be are here")
+                self._refuse(who, why)
                 continue
-            self.arriving += 1
-            self._begin(self._welcome(arrived, who))
+            task = self._begin(self._welcome(arrived, who))
+            self._handshakes[task] = peer[0]
+            task.add_done_callback(lambda done: self._handshakes.pop(done, None))
 
     async def _welcome(self, arrived: socket.socket, who: str) -> None:
         patience = None if self._tls is None else self._handshake_s
@@ -94,8 +112,9 @@ class Listener:
         except asyncio.CancelledError:
             arrived.close()
             raise
-        finally:
-            self.arriving -= 1
+        task = asyncio.current_task()
+        assert task is not None, "it is begun as one"
+        self._handshakes.pop(task, None)
         if self._welcomed is not None:
             self._welcomed(transport)
 

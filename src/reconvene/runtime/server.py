@@ -1,7 +1,8 @@
 """Where a site's processes connect: its Unix socket, and TCP where that is configured.
 
 Given an engine. Promised: nobody comes in by a door that is not theirs (`runtime.auth`), no more than
-`clients.connections` by each at once, and none of them holds up the site (`runtime.connection`).
+`clients.connections` by each at once, by TCP no more than `clients.connections_by_host` of one host, and none of them
+holds up the site (`runtime.connection`).
 """
 
 import asyncio
@@ -126,7 +127,7 @@ class ClientServer:
             else:
                 # The event loop's own server keeps failed handshakes to itself.
                 handshake_s = self._config.clients.handshake_ns / 1e9
-                self._tls = Listener(connect, door.tls, handshake_s, self._full, refused=self._refused)
+                self._tls = Listener(connect, door.tls, handshake_s, self._why_not, refused=self._refused)
                 bound = self._tls.start((host, port))
         except OSError as error:
             why = "in use" if error.errno == 98 else error.strerror or str(error)
@@ -137,10 +138,10 @@ class ClientServer:
             keys=door.keys is not None, tls=door.tls is not None,
         )  # fmt: skip
 
-    def _full(self) -> bool:
-        arriving = 0 if self._tls is None else self._tls.arriving
-        here = 0 if self._tcp_door is None else self._premises.here(self._tcp_door)
-        return arriving + here >= self._config.clients.connections
+    def _why_not(self, host: str) -> str | None:
+        assert self._tcp_door is not None, "its listener asks"
+        assert self._tls is not None
+        return self._premises.why_not(self._tcp_door, host, self._tls.arriving)
 
     def _refused(self, who: str, why: str) -> None:
         self._premises.counts["clients_refused"] += 1
