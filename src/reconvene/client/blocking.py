@@ -52,11 +52,19 @@ def connect(
     timeout: float = connecting.TIMEOUT_S,
     wait: float = 0.0,
     limits: Limits | None = None,
+    return_to_first: bool = True,
 ) -> Iterator["Site"]:
     """As `reconvene.connect`."""
     with _background(
         lambda: connecting.connect(
-            addresses, key=key, key_name=key_name, tls=tls, timeout=timeout, wait=wait, limits=limits
+            addresses,
+            key=key,
+            key_name=key_name,
+            tls=tls,
+            timeout=timeout,
+            wait=wait,
+            limits=limits,
+            return_to_first=return_to_first,
         )
     ) as site:
         yield site

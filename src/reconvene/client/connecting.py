@@ -29,6 +29,7 @@ async def connect(
     timeout: float = TIMEOUT_S,
     wait: float = 0.0,
     limits: Limits | None = None,
+    return_to_first: bool = True,
 ) -> AsyncIterator[Site]:
     """A process of the first site of `addresses` that answers; of another one when that is lost.
 
@@ -40,6 +41,8 @@ async def connect(
     timeout: s. To connect to one address; for a request to find a connection; for an answer other than a send's.
     wait: s. How long to go on at the start when no site answers; 0 tries each address once.
     limits: inbox_bytes and inbox_messages bound what waits here unread.
+    return_to_first: where this client is at another site than the first one of `addresses`, it goes back there once
+      that is well again, at a quiet moment. False: it stays where it is until that connection is lost.
     Raises Rejected where a site refuses, Unavailable where none answers.
     """
     check_seconds(timeout, "timeout")
@@ -53,6 +56,7 @@ async def connect(
         client_tls(tls),
         timeout,
         Inboxes(bounds.inbox_bytes, bounds.inbox_messages),
+        bool(return_to_first),
     )
     try:
         await link.start(wait)

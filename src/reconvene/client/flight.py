@@ -54,6 +54,7 @@ class Crowd:
 
 class Flight:
     __slots__ = (
+        "__weakref__",
         "_order",
         "_ordering",
         "_waiting",

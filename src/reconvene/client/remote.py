@@ -15,6 +15,7 @@ from reconvene.client.inbox import Again, Inboxes
 from reconvene.client.link import Place
 from reconvene.client.remote_log import RemoteLog
 from reconvene.client.requests import Requests
+from reconvene.client.returning import Returning
 from reconvene.client.roll import Roll
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups import events
@@ -62,6 +63,7 @@ class RemoteLink:
         tls: ssl.SSLContext | None,
         timeout_s: float,
         inboxes: Inboxes,
+        returns: bool = False,
     ) -> None:
         self.inboxes = inboxes
         self.here = Here()
@@ -88,6 +90,7 @@ class RemoteLink:
         """Why there is no connection."""
         self._closing = False
         self.log = RemoteLog(self)
+        self._returning = Returning(self, self._open_first) if returns and len(addresses) > 1 else None
 
     # -- connections
 
@@ -112,11 +115,7 @@ class RemoteLink:
             address = self._addresses[self._next]
             self._next = (self._next + 1) % len(self._addresses)
             try:
-                async with asyncio.timeout(self.timeout_s):
-                    channel = await open_channel(address, self._key, self._tls, self._receive, self._lost)
-                self._check_cluster(channel)
-            except TimeoutError:
-                errors.append(Unavailable(f"{address}: no answer in {self.timeout_s:g} s"))
+                channel = await self._open(address)
             except ReconveneError as error:
                 errors.append(error)
             else:
@@ -124,6 +123,18 @@ class RemoteLink:
                 return
         kind = Rejected if any(isinstance(error, Rejected) for error in errors) else Unavailable
         raise kind("; ".join(map(str, errors)))
+
+    async def _open(self, address: Address) -> Channel:
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                channel = await open_channel(address, self._key, self._tls, self._receive, self._lost)
+        except TimeoutError:
+            raise Unavailable(f"{address}: no answer in {self.timeout_s:g} s") from None
+        self._check_cluster(channel)
+        return channel
+
+    async def _open_first(self) -> Channel:
+        return await self._open(self._addresses[0])
 
     def _check_cluster(self, channel: Channel) -> None:
         welcome = channel.welcome
@@ -146,6 +157,26 @@ class RemoteLink:
             self._ask_to_join(channel, place)
         self.log.connect(channel)
         self._tell_news()
+        if self._returning is not None and channel.address != self._addresses[0]:
+            self._returning.begin()
+
+    @property
+    def quiet(self) -> bool:
+        """Nobody would notice if the connection were another one."""
+        return not self._places and not self._given_up and self.requests.only_waiting and self.log.quiet
+
+    @property
+    def seen(self) -> int:
+        return self.log.seen
+
+    def move(self, channel: Channel) -> None:
+        before, self.channel = self.channel, None
+        self.requests.lose_all("this client moves to another site")
+        self._next = 1 % len(self._addresses)
+        self._use(channel)
+        _log.info("back at the first site, %s", channel.address)
+        if before is not None:
+            before.close()
 
     def _lost(self, channel: Channel, reason: str) -> None:
         if channel is not self.channel:
@@ -160,6 +191,8 @@ class RemoteLink:
             if place.leaving:
                 self._places.pop(place, None)
                 place.inbox.end(None)
+        if self._returning is not None:
+            self._returning.end()
         self.requests.lose_all(reason)
         self.log.lose()
         self._tell_news()
@@ -193,6 +226,8 @@ class RemoteLink:
         self._tell_news()
         if channel is not None:
             await channel.wait_closed()
+        if self._returning is not None:
+            await self._returning.close()
 
     # -- waiting for a connection, a membership, room
 
@@ -275,6 +310,8 @@ class RemoteLink:
                     pass  # of the handshake, which is over
         if self._news is not None:
             self._tell_news()
+        if self._returning is not None:
+            self._returning.consider()
 
     def _arrived(self, arrived: Arrived) -> None:
         place = self._numbered.get(arrived.membership)

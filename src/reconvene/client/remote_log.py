@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
 
 import msgspec
 
@@ -65,10 +66,21 @@ class RemoteLog:
         self._give_up: asyncio.TimerHandle | None = None
         self._colors: dict[int, _Colors] = {}
         self._closed = False
+        self._saving = 0
+        """Snapshots that are under way, in pieces over one connection."""
+        self._staged: WeakSet[Flight] = WeakSet()
+        """Of open transactions: what has landed here, as far as nobody knows where it is."""
+        self.seen = 0
+        """The green line, as far as a site has told of it."""
 
     @property
     def name(self) -> str:
         return self._link.name
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is under way that another connection would disturb."""
+        return not (self._flying or self._waiting or self._colors or self._saving or self._staged)
 
     # -- the link calls
 
@@ -108,6 +120,8 @@ class RemoteLog:
         if self._closed:
             flight.fail(Unavailable(_CLOSED))
             return
+        if flight.kind is Kind.STAGED:
+            self._staged.add(flight)
         self._waiting.append(flight)
         channel = self._link.channel
         if channel is None:
@@ -175,6 +189,7 @@ class RemoteLog:
             self._refused += 1
         if error is None:
             said = answered.result()
+            self.seen = max(self.seen, said.green)
             flight.land(Landed(said.parts, said.green))
         elif isinstance(error, Rejected | Unavailable | OutcomeUnknown):
             flight.fail(error)
@@ -186,7 +201,9 @@ class RemoteLog:
 
     async def find(self, flight: Flight) -> list[tuple[int, int]]:
         landed = await flight.arrived()
-        return await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
+        places = await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
+        self._staged.discard(flight)
+        return places
 
     async def _find(self, part: wire.Part, green: int, retried: bool) -> list[tuple[int, int]]:
         try:
@@ -195,6 +212,7 @@ class RemoteLog:
             )
         except Unavailable as error:
             raise OutcomeUnknown(str(error)) from None
+        self.seen = max([self.seen, *(position + count for position, count in said.places)])
         return said.places
 
     # -- reading
@@ -203,6 +221,7 @@ class RemoteLog:
         said: wire.Fetched = await self._ask(
             lambda number: wire.Fetch(number, start, messages, size, wait), patient=wait
         )
+        self.seen = max(self.seen, said.green)
         return _chunk(said)
 
     async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Chunk:
@@ -287,13 +306,17 @@ class RemoteLog:
         channel = await self._link.connected()
         _check_minor(channel)
         at = 0
-        while True:
-            piece = data[at : at + wire.SNAPSHOT_PIECE_BYTES]
-            struct = wire.SaveSnapshot(self._link.requests.number(), position, len(data), at, piece)
-            await self._link.requests.add(channel, struct, None, len(piece))
-            at += len(piece)
-            if at >= len(data):
-                return
+        self._saving += 1
+        try:
+            while True:
+                piece = data[at : at + wire.SNAPSHOT_PIECE_BYTES]
+                struct = wire.SaveSnapshot(self._link.requests.number(), position, len(data), at, piece)
+                await self._link.requests.add(channel, struct, None, len(piece))
+                at += len(piece)
+                if at >= len(data):
+                    return
+        finally:
+            self._saving -= 1
 
     # -- administration
 

@@ -84,6 +84,11 @@ class Requests:
         window = channel.welcome
         return self._appends < window.window_requests and self._append_bytes < window.window_bytes
 
+    @property
+    def only_waiting(self) -> bool:
+        """Nothing is open but reads that wait for the log to grow: they can be asked again, anywhere."""
+        return all(isinstance(one.struct, Fetch) and one.struct.wait for one in self._open.values())
+
     def take(self, number: int) -> Request | None:
         """The request is answered. None: nobody asked, or nobody waits any more."""
         request = self._open.pop(number, None)
