@@ -5,18 +5,27 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.client.places import short_dir
 from tests.runtime.test_log_service import configs, first, in_primary, of, sites, until
 
 from reconvene.errors import Rejected, Unavailable
+from reconvene.runtime.config import Trace
 from reconvene.runtime.node import running
+from reconvene.trace.reader import read_run
+from reconvene.verify.engine import verify
+from reconvene.verify.load import load_histories
 
 
 def test_a_replica_is_added_and_another_removed() -> None:
     async def scenario(directory: Path) -> None:
-        told = configs(directory, "abcd", replicas=("a", "b", "c"))
-        async with AsyncExitStack() as stack:
-            a, b, _, d = [await stack.enter_async_context(running(config)) for config in told]
+        trace = directory / "trace"
+        told = [
+            replace(config, trace=Trace(dir=trace)) for config in configs(directory, "abcd", replicas=("a", "b", "c"))
+        ]
+        async with AsyncExitStack() as third, AsyncExitStack() as stack:
+            await third.enter_async_context(running(told.pop(2)))
+            a, b, d = [await stack.enter_async_context(running(config)) for config in told]
             await until(in_primary(a, 3))
             await until(lambda: len(a._site.members) == 4)
             await of(a).ordered(first(of(a), [b"before"]))
@@ -42,6 +51,11 @@ def test_a_replica_is_added_and_another_removed() -> None:
             assert isinstance(replicas, dict)
             assert sorted(replicas) == ["b", "c", "d"]
             assert of(b).read(0, 1, 1)[0].author == "a", "who is removed keeps its name"
+            await third.aclose()
+            await until(in_primary(b, 2))
+        # Two of the replicas that there are now, and one of those that run.json names.
+        assert read_run(trace).quorum == {"kind": "weighted", "weights": {"a": 1, "b": 1, "c": 1}, "changed": True}
+        assert verify(load_histories(trace)).violated() == []
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from reconvene.trace.events import SCHEMA, Row, Run
+from reconvene.trace.events import CHANGED, SCHEMA, Row, Run, is_changed
 from reconvene.trace.writer import RUN_FILE, encode_row, encode_run, node_file, stopped_file
 
-__all__ = ["Journal", "Past", "run_quorum", "write_run"]
+__all__ = ["Journal", "Past", "run_quorum", "tell_changed", "write_run"]
 
 _CHUNK = 1 << 16
 _MOST_ROWS = 1 << 16
@@ -169,6 +169,21 @@ def write_run(
         draft.unlink()
     for node in nodes:
         node_file(directory, node).touch()
+
+
+def tell_changed(directory: Path) -> None:
+    """Notes in run.json that the log's replicas or its quorum are not those any more that it names: nobody can tell
+    from it then who was a quorum. Sites that share the directory may all do so. Raises OSError."""
+    try:
+        run = msgspec.json.decode((directory / RUN_FILE).read_bytes(), type=Run)
+    except msgspec.MsgspecError as error:
+        raise OSError(f"{directory / RUN_FILE}: {error}") from None
+    if is_changed(run):
+        return
+    run.quorum = {**run.quorum, CHANGED: True}
+    draft = directory / f".{RUN_FILE}.changed.{os.getpid()}"
+    draft.write_bytes(encode_run(run))
+    draft.replace(directory / RUN_FILE)
 
 
 def run_quorum(nodes: Collection[str], replicas: Collection[str], quorum: Mapping[str, object]) -> dict[str, object]:

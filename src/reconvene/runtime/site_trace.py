@@ -12,7 +12,7 @@ from reconvene.corel.events import LogEvent
 from reconvene.corel.replica import Replica
 from reconvene.errors import Unavailable
 from reconvene.runtime.config import Config
-from reconvene.runtime.journal import Journal, run_quorum, write_run
+from reconvene.runtime.journal import Journal, run_quorum, tell_changed, write_run
 from reconvene.trace.group_recorder import GroupRecorder
 from reconvene.trace.log_past import LogPast, read_log_past
 from reconvene.trace.log_recorder import LogRecorder
@@ -76,6 +76,10 @@ class SiteTrace:
         except BaseException:
             self.journal.close()
             raise
+        self._directory = directory
+        self._replica = replica
+        self._changed = False
+        self._note_change()
         self._recorder = recorder
         self._groups = GroupRecorder(recorder, groups)
 
@@ -83,12 +87,27 @@ class SiteTrace:
         self._groups.turn(t, events)
         if log:
             self._log.events(t, log)
+            self._note_change()
         self.journal.flush()
+
+    def _note_change(self) -> None:
+        """run.json has the quorum that the log began with. It says so once that is no longer the one that counts."""
+        if not self._changed and self._replica.home.record.replicas.age > (0, 0):
+            self._changed = True
+            self._tell_changed()
+
+    def _tell_changed(self) -> None:
+        try:
+            tell_changed(self._directory)
+        except OSError as error:
+            self.journal.stop(f"run.json can't tell that the replicas have changed: {error}")
 
     def close(self, t: int, left: bool) -> None:
         """`left`: in good order, with everything recorded that storage has; else the next start counts it failed."""
         if left:
             self._recorder.stop(t)
+        if self._changed:
+            self._tell_changed()  # who wrote run.json at the same time may have missed it
         self.journal.close()
 
     def abandon(self) -> None:

@@ -4,9 +4,12 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-__all__ = ["SCHEMA", "Int", "Row", "Run"]
+__all__ = ["CHANGED", "SCHEMA", "Int", "Row", "Run", "is_changed"]
 
 SCHEMA = 1
+
+CHANGED = "changed"
+"""A key of `quorum` in run.json."""
 
 Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 """As every form of a trace can hold it: 64 bits, with a sign."""
@@ -50,3 +53,8 @@ class Run(Struct, kw_only=True):
     components: list[list[str]]
     down: list[str]
     quorum: dict[str, object]
+
+
+def is_changed(run: Run) -> bool:
+    """Were the log's replicas or its quorum changed, so that `quorum` says only what they were at first?"""
+    return run.quorum.get(CHANGED) is True

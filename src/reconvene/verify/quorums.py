@@ -4,19 +4,20 @@ from typing import cast
 
 from reconvene.errors import Malformed
 from reconvene.quorum import Grid, Majority, Quorum, Weighted, make_quorum
-from reconvene.trace.events import Run
+from reconvene.trace.events import Run, is_changed
 
 __all__ = ["quorum_of"]
 
 
 def quorum_of(run: Run) -> Quorum | None:
-    """None: dynamic voting, where a quorum depends on what was a primary component before. Raises Malformed.
+    """None where run.json does not tell: with dynamic voting a quorum depends on what was a primary component before,
+    and where the replicas or the quorum were changed it depends on when. Raises Malformed.
 
     A judge takes more than a log does: weights may be any numbers that are not negative, a node without one has none,
     and a grid may leave nodes out.
     """
     kind = run.quorum.get("kind")
-    if kind == "dynamic":
+    if kind == "dynamic" or is_changed(run):
         return None
     if kind == "majority":
         return Majority(run.nodes)
