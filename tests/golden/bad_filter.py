@@ -368,7 +368,7 @@ def _() -> Processes:
     return s
 
 
-@broken("vs.L4", "delivers-after-its-site-failed")
+@broken("vs.L4", "delivers-after-its-site-failed", also=["evs.2.2"])
 def _() -> Processes:
     s = stops()
     s.before("r", s.find("r", "fail", "10"), s.of("r1", "deliver", "f"))

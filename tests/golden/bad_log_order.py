@@ -160,7 +160,9 @@ def _() -> Story:
 
 
 @broken(
-    "corel.3.6", "two-primaries-order-by-themselves", also=["corel.agreed", "corel.yellow", "evs.primary.continuity"]
+    "corel.3.6",
+    "two-primaries-order-by-themselves",
+    also=["corel.agreed", "corel.phases", "corel.yellow", "evs.primary.continuity"],
 )
 def _() -> Story:
     s = LogStory("two-primaries", "pqrs")

@@ -170,28 +170,28 @@ def _() -> Story:
     return s
 
 
-@broken("evs.primary.uniqueness", "two-configurations-one-number")
+@broken("evs.primary.uniqueness", "two-configurations-one-number", also=["corel.phases"])
 def _() -> Story:
     s = primaries()
     s.establish("p", 3, "p")
     return s
 
 
-@broken("evs.primary.uniqueness", "one-configuration-two-numbers")
+@broken("evs.primary.uniqueness", "one-configuration-two-numbers", also=["corel.phases"])
 def _() -> Story:
     s = primaries()
     s.find("r", "establish", "31").primary = 4
     return s
 
 
-@broken("evs.primary.uniqueness", "one-number-two-memberships")
+@broken("evs.primary.uniqueness", "one-number-two-memberships", also=["corel.phases"])
 def _() -> Story:
     s = primaries()
     s.find("q", "establish", "20").members = ["p", "q", "r"]
     return s
 
 
-@broken("evs.primary.uniqueness", "number-goes-back", also=["evs.primary.continuity"])
+@broken("evs.primary.uniqueness", "number-goes-back", also=["corel.phases", "evs.primary.continuity"])
 def _() -> Story:
     s = primaries()
     for node in "pq":
@@ -201,7 +201,7 @@ def _() -> Story:
     return s
 
 
-@broken("evs.primary.continuity", "no-member-in-common")
+@broken("evs.primary.continuity", "no-member-in-common", also=["corel.phases"])
 def _() -> Story:
     s = primaries()
     s.drop("q", "establish", "31")

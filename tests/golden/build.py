@@ -10,7 +10,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.golden import bad_basic, bad_filter, bad_log_colors, bad_log_order, bad_order, refused_filter, refused_log
+from tests.golden import (
+    bad_basic,
+    bad_filter,
+    bad_log_colors,
+    bad_log_order,
+    bad_log_phases,
+    bad_order,
+    refused_filter,
+    refused_log,
+)
 from tests.golden.broken import BROKEN
 from tests.golden.good import GOOD
 from tests.golden.log_good import LOGGED
@@ -18,7 +27,16 @@ from tests.golden.processes import FILTERED
 from tests.golden.refused import REFUSED, TORN, write_pair
 
 EXPECTED = "expected.json"
-_REGISTERED = (bad_basic, bad_order, bad_filter, bad_log_order, bad_log_colors, refused_filter, refused_log)
+_REGISTERED = (
+    bad_basic,
+    bad_order,
+    bad_filter,
+    bad_log_order,
+    bad_log_colors,
+    bad_log_phases,
+    refused_filter,
+    refused_log,
+)
 """Imported for the traces that they add to BROKEN and REFUSED."""
 
 

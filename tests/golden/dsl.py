@@ -87,7 +87,9 @@ class Story:
         self.row(node, kind, self.at[node])
 
     def establish(self, node: str, primary: int, members: str) -> None:
-        self.row(node, "establish", self.at[node], layer="corel", primary=primary, members=sorted(members))
+        """All three phases."""
+        for kind in ("attempt", "commit", "establish"):
+            self.row(node, kind, self.at[node], layer="corel", primary=primary, members=sorted(members))
 
     # -- editing what was said
 

@@ -284,6 +284,78 @@ def unsettled() -> LogStory:
     return s
 
 
+def recorded_late() -> LogStory:
+    """Rows of the log that stand after a change of configuration that came meanwhile: what was made green in the
+    first primary component, an attempt in the second, and the whole establishing of the third."""
+    s = LogStory("log-recorded-late", "pqr")
+    s.begin("pqr", "10")
+    s.primary(1, "pqr")
+    s.accept("p", "a")
+    s.log("pqr", "a")
+    s.yellow("qr", "a")
+    s.join("20", "pqr")
+    s.yellow("p", "a")
+    s.green("pq", "a")
+    s.phase("p", "attempt", 2, "pqr")
+    attempt = s.rows["p"][-1]
+    s.join("30", "pqr")
+    s.before("p", attempt, s.rows["p"][-1])
+    s.accept("q", "b")
+    s.log("pqr", "b")
+    s.green("r", "a")
+    s.phase("pqr", "attempt", 3, "pqr")
+    for node in "pqr":
+        s.phase(node, "commit", 3, "pqr")
+        s.yellow(node, "b")
+    begun = {node: len(s.rows[node]) for node in "pqr"}
+    for node in "pqr":
+        s.phase(node, "establish", 3, "pqr")
+        s.green(node, "b")
+    late = {node: s.rows[node][begun[node] :] for node in "pqr"}
+    for node in "pqr":
+        del s.rows[node][begun[node] :]
+    s.join("40", "pqr")
+    for node in "pqr":
+        s.rows[node] += late[node]
+    s.primary(4, "pqr")
+    return s
+
+
+def number_given_again() -> LogStory:
+    """p alone attempts a primary component, and crashes: the others, who did not, attempt one of the same number."""
+    s = LogStory("log-number-given-again", "pqr")
+    s.begin("pqr", "10")
+    s.phase("p", "attempt", 1, "pqr")
+    s.fail("p")
+    s.join("20", "qr")
+    s.primary(1, "qr")
+    s.append("q", "qr", "a")
+    s.start("p", "25")
+    s.join("30", "pqr")
+    s.log("p", "a")
+    s.adopt("p", 1)
+    s.green("p", "a")
+    s.primary(2, "pqr")
+    return s
+
+
+def replicas_changed() -> LogStory:
+    """Two replicas of five were taken out; so two of the others are enough, which run.json could not tell."""
+    s = LogStory("log-replicas-changed", "pqrst")
+    s.quorum = {"kind": "majority", "changed": True}
+    s.begin("pqrst", "10")
+    s.primary(1, "pqrst")
+    s.append("p", "pqrst", "a")
+    s.join("20", "pq")
+    s.primary(2, "pq")
+    s.append("q", "pq", "b")
+    s.join("21", "rst")
+    s.accept("s", "c")
+    s.log("rs", "c")
+    s.components = [["p", "q"], ["r", "s", "t"]]
+    return s
+
+
 LOGGED: tuple[Callable[[], Story], ...] = (
     stable,
     restarts,
@@ -298,4 +370,7 @@ LOGGED: tuple[Callable[[], Story], ...] = (
     grid,
     dynamic,
     unsettled,
+    recorded_late,
+    number_given_again,
+    replicas_changed,
 )

@@ -71,6 +71,16 @@ class Told:
         before = next((r for r in reversed(self.rows[node][:place]) if r.layer == "corel" or _moves(r)), None)
         return before is not None and before.inc != row.inc
 
+    def fails(self, node: str, place: int) -> bool:
+        """Does the row at this place tell that the node has failed?"""
+        row = self.rows[node][place]
+        if row.layer == "evs" and row.kind in ("fail", "stop"):
+            return True
+        if row.layer != "corel" and not _moves(row):
+            return False
+        before = next((r for r in reversed(self.rows[node][:place]) if r.layer == "corel" or _moves(r)), None)
+        return before is not None and before.inc != row.inc
+
     def conf(self, node: str, place: int) -> str | None:
         """Where it is at this place; None if nothing told."""
         before = next((row for row in reversed(self.rows[node][:place]) if _moves(row)), None)
@@ -197,13 +207,39 @@ def primary_of(told: Told, node: str, place: int) -> Any:
     return None
 
 
+def late_primary_of(told: Told, node: str, place: int) -> Any:
+    """In the context of which primary component the event may have happened before it was recorded; None: of none."""
+    rows = told.rows[node]
+    phases = [i for i in range(place) if rows[i].layer == "corel" and rows[i].kind in (*ENDS, "establish")]
+    if not phases or rows[phases[-1]].kind != "establish":
+        return None
+    since = range(phases[-1] + 1, place + 1)
+    entered = sum(_moves(rows[i]) and rows[i].conf_kind == "regular" for i in since)
+    return None if entered > 1 or any(told.fails(node, i) for i in since) else rows[phases[-1]].primary
+
+
 def made_green(told: Told) -> dict[Any, Any]:
+    """By message: the lowest component in which it was made green; or else the highest in which it may have been."""
     marked: dict[Any, Any] = {}
     for node, place, row in told.events("green"):
         primary = primary_of(told, node, place)
         if primary is not None:
             marked[row.msg] = min(primary, marked.get(row.msg, primary))
+    certain = set(marked)
+    for node, place, row in told.events("green"):
+        primary = late_primary_of(told, node, place)
+        if primary is not None and row.msg not in certain:
+            marked[row.msg] = max(primary, marked.get(row.msg, primary))
     return marked
+
+
+def made_late(told: Told, node: str, msg: Any, primary: Any) -> int | None:
+    """Where the node itself recorded late that it made this green there, if nobody recorded that in time."""
+    greens = [(where, place) for where, place, row in told.events("green") if row.msg == msg]
+    if any(primary_of(told, where, place) is not None for where, place in greens):
+        return None
+    mine = (place for where, place in greens if where == node)
+    return next((place for place in mine if late_primary_of(told, node, place) == primary), None)
 
 
 def due(told: Told, node: str, primary: Any) -> int | None:
@@ -302,6 +338,8 @@ def yellow(told: Told) -> int:
             when = due(told, node, primary)
             if when is None:
                 continue
+            own = made_late(told, node, msg, primary)
+            when = when if own is None else own
             always = all(colored(told, node, msg, place) for place in range(when, len(told.rows[node]) + 1))
             wrong += not told.had(node, msg, when) or not always or overtaken(told, node, msg, marked)
     for node, place, row in told.events("yellow", "red", "green"):
@@ -317,6 +355,74 @@ def yellow(told: Told) -> int:
     return wrong
 
 
+# -- phases and timestamps ------------------------------------------------------------------------------------------
+
+
+def phases(told: Told) -> int:
+    every = told.events("attempt", "commit", "establish")
+    wrong = sum(_is_wrong_phase(told, every, event) for event in every)
+    for position in {row.pos for _, _, row in told.events("green")}:
+        wrong += not any(
+            row.pos == position and late_primary_of(told, node, place) is not None
+            for node, place, row in told.events("green")
+        )
+    return wrong
+
+
+def _is_wrong_phase(told: Told, every: list[tuple[str, int, Row]], event: tuple[str, int, Row]) -> bool:
+    node, place, row = event
+    same = [other for other in every if other[2].primary == row.primary]
+    own = [other.kind for where, at, other in same if where == node and at < place]
+    if row.kind in own:
+        return True
+    if row.kind != "attempt" and {"commit": "attempt", "establish": "commit"}[row.kind] not in own:
+        return True
+    if next(other for _, _, other in same if other.conf == row.conf).members != row.members:
+        return True
+    decided = next((other for _, _, other in same if other.kind != "attempt"), None)
+    if decided is not None and (decided.conf, decided.members) != (row.conf, row.members):
+        commits = any(where == node and other.kind != "attempt" for where, _, other in same)
+        if commits or node in decided.members:  # type: ignore[operator]
+            return True
+    return 2 * len(set(row.members)) <= len(told.rows)  # type: ignore[arg-type]
+
+
+def one_timestamp(told: Told) -> int:
+    wrong = 0
+    for _, _, row in told.events("log"):
+        lowest = next(other for _, _, other in told.events("log") if other.msg == row.msg)
+        wrong += lowest.ts != row.ts and not _sent_again(told, row.msg)
+    return wrong
+
+
+def _sent_again(told: Told, msg: Any) -> bool:
+    accepted = told.accept(msg)
+    if accepted is None:
+        return False
+    author, place = accepted
+    rows = told.rows[author]
+    for later in range(place + 1, len(rows)):
+        if told.fails(author, later):
+            return True
+        if rows[later].layer == "corel" and rows[later].kind == "log" and rows[later].msg == msg:
+            return False
+    return author in told.run.down
+
+
+def incarnations(told: Told) -> int:
+    """Of rows whose layer `evs` is right, but for what the other layers' rows make of it."""
+    wrong = 0
+    for rows in told.rows.values():
+        for place, row in enumerate(rows):
+            outlived = any(other.inc > row.inc for other in rows[:place])
+            over = any(
+                other.layer == "evs" and other.kind in ("fail", "stop") and other.inc == row.inc
+                for other in rows[:place]
+            )
+            wrong += outlived or (over and row.layer != "evs")
+    return wrong
+
+
 ORACLES: dict[str, Callable[[Told], int]] = {
     "corel.3.1": integrity,
     "corel.3.2": once,
@@ -327,4 +433,7 @@ ORACLES: dict[str, Callable[[Told], int]] = {
     "corel.green": appended_only,
     "corel.agreed": agreed,
     "corel.yellow": yellow,
+    "corel.phases": phases,
+    "corel.ts": one_timestamp,
+    "evs.2.2": incarnations,
 }

@@ -2,7 +2,9 @@
 
 import time
 
-from tests.golden.log_good import LOGGED, figures, snapshots, stable
+import pytest
+from tests.golden.log_dsl import LogStory
+from tests.golden.log_good import LOGGED, figures, snapshots, stable, weighted
 
 from reconvene.verify.corel import IDS
 from reconvene.verify.corel.ideal import busy_log, random_log
@@ -54,6 +56,56 @@ def test_a_phase_recorded_after_the_configuration_changed_begins_nothing() -> No
     assert verify([History.of(story.run(), story.rows)]).violated() == ["corel.yellow"]
     late.conf = "31"
     assert verify([History.of(story.run(), story.rows)]).violated() == []
+
+
+@pytest.mark.parametrize(
+    ("quorum", "settled", "judged"),
+    [
+        ({"kind": "majority"}, True, True),
+        ({"kind": "majority"}, False, True),
+        ({"kind": "majority", "changed": False}, False, True),
+        ({"kind": "majority", "changed": True}, True, False),
+        ({"kind": "dynamic", "minimum": 1}, True, False),
+        ({"kind": "of our own"}, False, False),
+    ],
+)
+def test_a_quorum_is_asked_for_where_run_json_tells_of_one(
+    quorum: dict[str, object], settled: bool, judged: bool
+) -> None:
+    story = weighted()
+    story.quorum, story.settled = quorum, settled
+    story.number()
+    violated = verify([History.of(story.run(), story.rows)]).check("corel.phases").violations
+    assert violated == (3 if judged else 0)
+
+
+def test_what_a_restarted_node_finds_in_its_storage_may_be_recorded_in_either_incarnation() -> None:
+    """q commits, and crashes before that is recorded; so it is recorded before its failure, or when it is back."""
+    for after in (False, True):
+        story = LogStory("found", "pqr")
+        story.begin("pqr", "10")
+        story.accept("p", "a")
+        story.log("pqr", "a")
+        story.phase("pqr", "attempt", 1, "pqr")
+        if after:
+            story.fail("q")
+        story.phase("q", "commit", 1, "pqr")
+        story.yellow("q", "a")
+        if after:
+            rows = [row for row in story.rows["q"] if row.kind in ("commit", "yellow")]
+            for row in rows:
+                row.inc = 2
+        else:
+            story.fail("q")
+        story.start("q", "15")
+        story.join("20", "pqr")
+        story.adopt("p", 1)
+        story.yellow("p", "a")
+        story.adopt("r", 1)
+        story.yellow("r", "a")
+        story.primary(2, "pqr", "a")
+        story.number()
+        assert verify([History.of(story.run(), story.rows)]).violated() == []
 
 
 def test_the_order_of_a_step_s_rows_does_not_matter() -> None:

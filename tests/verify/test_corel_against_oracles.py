@@ -35,8 +35,11 @@ def _mutate(random: Random, rows: Rows) -> None:
     if not places:
         return
     place = random.choice(places)
+    phases = [i for i in places if mine[i].kind in ("attempt", "commit", "establish")]
+    if phases and random.random() < 0.2:
+        place = random.choice(phases)  # they are few
     row = mine[place] = structs.replace(mine[place])
-    match random.randrange(9):
+    match random.randrange(12):
         case 0 | 1:
             del mine[place]
         case 2:
@@ -50,6 +53,14 @@ def _mutate(random: Random, rows: Rows) -> None:
             row.msg = random.choice([other.msg for other in every if other.msg is not UNSET])
         case 7 if row.pos is not UNSET:
             row.pos = max(0, row.pos + random.choice([-2, -1, 1, 2]))
+        case 8 if row.ts is not UNSET:
+            row.ts = random.choice([other.ts for other in every if other.ts is not UNSET])
+        case 9 if row.members is not UNSET:
+            row.members = sorted(random.sample(sorted(rows), random.randint(1, len(rows))))
+        case 10 if row.conf is not UNSET:
+            row.conf = random.choice([other.conf for other in every if other.conf is not UNSET])
+        case 11:
+            row.inc = max(1, row.inc + random.choice([-1, 1]))
         case _ if row.primary is not UNSET:
             row.primary += random.choice([-1, 1])
         case _ if row.kind in ("yellow", "red"):

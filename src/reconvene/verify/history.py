@@ -53,6 +53,7 @@ __all__ = [
     "Established",
     "History",
     "Stay",
+    "Stray",
 ]
 
 _LABELS = [service.label for service in Service]
@@ -107,6 +108,15 @@ class Established:
     members: tuple[str, ...]
 
 
+@dataclass(slots=True, frozen=True)
+class Stray:
+    """A row that stands outside of its incarnation."""
+
+    node: int
+    n: int
+    detail: str
+
+
 class History:
     """One run. Built by `History.of` from rows in memory, or by `History.load` from a trace directory."""
 
@@ -119,6 +129,10 @@ class History:
         self.rows = 0
         self.numbers: list[list[int]] = [[] for _ in self.names]
         """The `n` of all rows of each node, of every layer."""
+        self.strays: list[Stray] = []
+        """Rows of other layers than `evs` that stand outside of their incarnation, lowest first."""
+        self.outlived: dict[int, int] = {}
+        """Events of an incarnation below one that a row of another layer had begun; and that one."""
         self.first = [0] * (self.nodes + 1)
         """Node p's events are first[p] … first[p + 1] - 1."""
         self.node: list[int] = []
@@ -210,11 +224,23 @@ class History:
     def _add_node(self, node: int, rows: Iterable[Row]) -> None:
         self.first[node] = len(self.node)
         numbers = self.numbers[node]
+        highest = ended = 0  # incarnations; they are 1 at least
         for row in rows:
             numbers.append(row.n)
+            inc = row.inc
             if row.layer == "evs":
+                if inc < highest:
+                    self.outlived[len(self.node)] = highest
+                else:
+                    highest = inc
+                    if row.kind in ("fail", "stop"):
+                        ended = inc
                 self._add(node, row)
                 continue
+            if inc < highest or inc == ended:
+                self._stray(node, row, highest)
+            else:
+                highest = inc
             if row.kind == "establish":
                 self._establish(node, row)
             elif row.layer == "isis":
@@ -223,6 +249,13 @@ class History:
                 self.log.add(node, row)
         self.rows += len(numbers)
         self.first[node + 1] = len(self.node)
+
+    def _stray(self, node: int, row: Row, highest: int) -> None:
+        what = f"{row.node}#{row.n} {row.layer} {row.kind}"
+        why = f"of incarnation {row.inc}, after {highest} began"
+        if row.inc == highest:
+            why = f"after incarnation {row.inc} failed or stopped"
+        self.strays.append(Stray(node, row.n, f"{what}: {why}"))
 
     def _add(self, node: int, row: Row) -> None:
         event = len(self.node)

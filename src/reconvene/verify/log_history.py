@@ -10,7 +10,7 @@ position below it.
 """
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
 from msgspec import UNSET
 
@@ -30,6 +30,7 @@ __all__ = [
     "RED",
     "SNAPSHOT",
     "YELLOW",
+    "Component",
     "LogHistory",
     "Replica",
 ]
@@ -54,6 +55,16 @@ _KINDS = {
 _NAMES = [*_KINDS, "leaves its configuration"]
 
 
+class Component(NamedTuple):
+    """A primary component as an event describes it."""
+
+    conf: str
+    members: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"{self.conf} of {','.join(sorted(self.members)) or 'nobody'}"
+
+
 @dataclass(slots=True)
 class Replica:
     """One node's events, and what follows from them."""
@@ -70,6 +81,12 @@ class Replica:
     """The configuration that it is in, empty after a failure; None where no event of the layer `evs` has told."""
     stale: set[int] = field(default_factory=set)
     """Events of a primary component that name another configuration than the one the node is in."""
+    named: dict[int, "Component"] = field(default_factory=dict)
+    """Of each attempt, commit and establish event, what it says of its primary component."""
+    arrived: list[int] = field(default_factory=list)
+    """Where the node entered a regular configuration: the place of its next event then."""
+    failed: list[int] = field(default_factory=list)
+    """The same, of where it failed."""
 
     order: list[int] = field(default_factory=list)
     """All messages that it accepted or came to have, each once, in the order of that."""
@@ -108,6 +125,10 @@ class LogHistory:
         """How many messages of that node's `order` come before it."""
         self.position: list[int] = []
         """Of each message, the position of its lowest green event; NEVER where there is none."""
+        self.stamp: list[list[int] | None] = []
+        """Of each message, the timestamp of its lowest log event."""
+        self.restamped: list[tuple[int, int]] = []
+        """The log events that have another timestamp than that, lowest first."""
         self.members: dict[int, frozenset[str]] = {}
         """Of each primary component's number, the members that its lowest establish event names."""
 
@@ -129,26 +150,43 @@ class LogHistory:
                 number = cast(int, row.pos)
                 if self.position[message] == NEVER:
                     self.position[message] = number
+            elif kind == LOG:
+                self._stamp(node, place, message, cast("list[int]", row.ts))
         elif kind == SNAPSHOT:
             number = cast(int, row.pos)
         else:
             number = cast(int, row.primary)
-            if kind != ADOPT and replica.conf is not None and row.conf != replica.conf:
-                replica.stale.add(place)
-            if kind == ESTABLISH and number not in self.members:
-                self.members[number] = frozenset(cast("list[str]", row.members))
+            if kind != ADOPT:
+                component = Component(cast(str, row.conf), frozenset(cast("list[str]", row.members)))
+                replica.named[place] = component
+                if replica.conf is not None and row.conf != replica.conf:
+                    replica.stale.add(place)
+                if kind == ESTABLISH:
+                    self.members.setdefault(number, component.members)
         replica.kind.append(kind)
         replica.msg.append(message)
         replica.number.append(number)
         replica.n.append(row.n)
 
+    def _stamp(self, node: int, place: int, message: int, ts: list[int]) -> None:
+        first = self.stamp[message]
+        if first is None:
+            self.stamp[message] = ts
+        elif first != ts:
+            self.restamped.append((node, place))
+
     def move(self, node: int, row: Row, conf: str) -> None:
         """The layer `evs` tells that the node leaves its configuration, for this one or, empty, by failing."""
-        self._leave(self.replicas[node], row, failed=not conf or row.inc != self.replicas[node].inc)
-        self.replicas[node].conf = conf
+        replica = self.replicas[node]
+        self._leave(replica, row, failed=not conf or row.inc != replica.inc)
+        replica.conf = conf
+        if row.conf_kind == "regular":
+            replica.arrived.append(len(replica.kind))
 
     def _leave(self, replica: Replica, row: Row, failed: bool) -> None:
         replica.inc = row.inc
+        if failed:
+            replica.failed.append(len(replica.kind))
         if replica.kind and replica.kind[-1] != LEAVE:
             replica.kind.append(LEAVE)
             replica.msg.append(NONE)
@@ -163,6 +201,7 @@ class LogHistory:
             self.author.append(NONE)
             self.accepted.append(NONE)
             self.position.append(NEVER)
+            self.stamp.append(None)
         return index
 
     # -- indexing ---------------------------------------------------------------------------------------------

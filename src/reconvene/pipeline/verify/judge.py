@@ -55,6 +55,8 @@ _KINDS = {
     "corel.agreed": {"green"},
     "corel.causal": {"log"},
     "corel.green": {"green", "yellow", "red", "snapshot"},
+    "corel.phases": {"attempt", "commit", "establish", "green"},
+    "corel.ts": {"log"},
     "evs.1.3": {"deliver"},
     "evs.1.4": {"send", "deliver"},
     "evs.5": {"deliver"},

@@ -2,56 +2,20 @@
 
 It writes traces that keep every promise of the log, with all that may happen on the way: recoveries and phases of a
 primary component that break off anywhere, yellow messages that go back to red, messages sent again under another
-timestamp, snapshots, crashes. For trying out the checks, and for measuring them.
+timestamp, snapshots, crashes, rows that are recorded late. For trying out the checks, and for measuring them.
 """
 
-from dataclasses import dataclass, field
 from random import Random
 
 from reconvene.trace.events import Row, Run
-from reconvene.verify.ideal import IdealGroup, Node
+from reconvene.verify.corel.ideal_state import Replica, Stamp, View
+from reconvene.verify.ideal import IdealGroup
 
 __all__ = ["IdealLog", "busy_log", "random_log"]
-
-Stamp = tuple[int, ...]
 
 
 class _BrokenOff(Exception):
     """The configuration changes before this went on."""
-
-
-@dataclass
-class View:
-    """A regular configuration as the log sees it."""
-
-    number: int
-    id: str
-    members: list[str]
-    open: bool = False
-    """Is the recovery over, and with a quorum the primary component established? Then messages are sent in it."""
-    primary: int | None = None
-    sent: list[str] = field(default_factory=list)
-    received: dict[str, int] = field(default_factory=dict)
-    """How many of the sent messages each member has logged; all in the same order."""
-    green: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass
-class Replica:
-    """What one node keeps, through crashes too."""
-
-    node: Node
-    waiting: list[str] = field(default_factory=list)
-    """Accepted, and not logged yet."""
-    had: set[str] = field(default_factory=set)
-    line: int = 0
-    """How many messages are green."""
-    yellow: list[str] = field(default_factory=list)
-    red: dict[str, Stamp] = field(default_factory=dict)
-    attempted: int = 0
-    committed: int = 0
-    accepted: int = 0
-    view: View | None = None
 
 
 class IdealLog:
@@ -67,12 +31,41 @@ class IdealLog:
         """By node and message."""
         self.breaks = 0.06
         """How probable it is that a configuration change breaks into a step of recovery or of establishing."""
+        self.late = 0.15
+        """How probable it is that what a node did last in a configuration is recorded late."""
 
     def _row(self, replica: Replica, kind: str, **fields: object) -> None:
         node = replica.node
         n = len(node.rows)
         fixed = {"node": node.name, "inc": node.inc, "n": n, "t": n * 1000, "layer": "corel", "kind": kind}
         node.rows.append(Row(**fixed, **fields))  # type: ignore[arg-type]
+
+    # -- rows that are recorded late
+
+    def _hold(self, replica: Replica, since: int) -> None:
+        """Its rows from there on are recorded later."""
+        replica.held += replica.node.rows[since:]
+        del replica.node.rows[since:]
+
+    def _record_held(self, replica: Replica) -> None:
+        node = replica.node
+        for row in replica.held:
+            row.inc, row.n, row.t = node.inc, len(node.rows), len(node.rows) * 1000
+            node.rows.append(row)
+        replica.held = []
+
+    def _order_late(self, members: list[str]) -> None:
+        """At the end of their configuration, some do something more, which is recorded when they have left it. Who
+        logs a message now does not tell the others any more."""
+        for name in members:
+            replica = self.replicas[name]
+            if replica.view is None or self.random.random() >= self.late:
+                continue
+            since = len(replica.node.rows)
+            if self.random.random() < 0.5:
+                self.receive(name, self.random.randint(1, 2), told=False)
+            self.order(name)
+            self._hold(replica, since)
 
     # -- messages
 
@@ -91,7 +84,8 @@ class IdealLog:
             sent = set(view.sent)
             view.sent.extend(msg for msg in replica.waiting if msg not in sent)
 
-    def receive(self, name: str, most: int) -> None:
+    def receive(self, name: str, most: int, told: bool = True) -> None:
+        """`told`: the others are told what it has logged by then."""
         replica = self.replicas[name]
         view = replica.view
         if view is None or not view.open:
@@ -104,13 +98,16 @@ class IdealLog:
                 del replica.red[msg]
                 replica.yellow.append(msg)
                 self._row(replica, "yellow", msg=msg)
+        if told:
+            view.acknowledged[name] = view.received[name]
 
     def order(self, name: str) -> None:
         """Order Rule 1: what all members have logged is green."""
         replica = self.replicas[name]
         view = replica.view
         if view is not None and view.primary is not None and view.open:
-            for _ in range(min(view.received.values()) - view.green[name]):
+            logged = min((view.acknowledged | {name: view.received[name]}).values())
+            for _ in range(logged - view.green[name]):
                 view.green[name] += 1
                 self._green(replica, replica.yellow.pop(0))
 
@@ -134,11 +131,19 @@ class IdealLog:
     # -- configurations
 
     def crash(self, name: str) -> None:
+        """What is held back, and is on stable storage, is recorded before the failure, or after the restart."""
+        if self.random.random() < 0.5:
+            self._record_held(self.replicas[name])
         self.group.crash(name, self.random.choice(["fail", "stop"]))
         self.replicas[name].view = None
 
     def restart(self, name: str) -> None:
+        replica = self.replicas[name]
         self.group.restart(name)
+        first = replica.node.rows.pop()
+        self._record_held(replica)
+        first.n = len(replica.node.rows)
+        replica.node.rows.append(first)
         self._begin([name])
 
     def regroup(self) -> None:
@@ -148,15 +153,17 @@ class IdealLog:
             views = {id(self.replicas[name].view): self.replicas[name].view for name in up}
             common = next(iter(views.values())) if len(views) == 1 else None
             if up and (common is None or common.members != up or not common.open):
+                self._order_late(up)
                 self.group._form(up, None)
+                for name in up:
+                    self._record_held(self.replicas[name])
                 self._begin(up)
 
     def _begin(self, members: list[str]) -> None:
         conf = self.group.nodes[members[0]].conf
         assert conf is not None
-        view = View(
-            conf.number, conf.id, members, received=dict.fromkeys(members, 0), green=dict.fromkeys(members, 0)
-        )
+        none = dict.fromkeys(members, 0)
+        view = View(conf.number, conf.id, members, received={**none}, acknowledged={**none}, green={**none})
         old = [(name, self.replicas[name].view) for name in members]
         for name, before in old:
             if before is not None:
@@ -164,16 +171,25 @@ class IdealLog:
                 self._catch_up(name, before, together)
         for name in members:
             self.replicas[name].view = view
+            self.replicas[name].since = len(self.replicas[name].node.rows)
         try:
             self._recover(view)
             self._establish(view)
             view.open = True
         except _BrokenOff:
-            pass
+            if view.phase in ("attempt", "commit"):
+                # It is durable at some, who have told nobody: they may record it only in the next configuration.
+                for name in members:
+                    replica = self.replicas[name]
+                    rows = replica.node.rows[replica.since :]
+                    if rows and rows[0].kind == view.phase and self.random.random() < self.late:
+                        self._hold(replica, replica.since)
 
     def _catch_up(self, name: str, before: View, together: list[str]) -> None:
-        """Who comes from one configuration together has the same of it (virtual synchrony); what is new is red."""
-        shared = max(before.received[other] for other in together)
+        """Who comes from one configuration together has the same of it (virtual synchrony), and what any of them sent
+        (self-delivery); what is new is red."""
+        own = (place + 1 for place, msg in enumerate(before.sent) if msg.split(":")[0] in together)
+        shared = max(*(before.received[other] for other in together), *own, 0)
         for place in range(before.received[name], shared):
             self._log(self.replicas[name], before.sent[place], (before.number, 0, place, 0))
 
@@ -271,20 +287,24 @@ class IdealLog:
         here = [self.replicas[name] for name in view.members]
         number = max(replica.attempted for replica in here) + 1
         told: dict[str, object] = {"primary": number, "members": view.members}
+        view.phase = "attempt"
         for replica in here:
             self._may_break_off()
-            replica.attempted = number
+            replica.since, replica.attempted = len(replica.node.rows), number
             self._row(replica, "attempt", conf=view.id, **told)
+        view.phase = "commit"
         for replica in here:
             self._may_break_off()
-            replica.committed = number
+            replica.since, replica.committed = len(replica.node.rows), number
             self._row(replica, "commit", conf=view.id, **told)
             for msg in sorted(replica.red, key=replica.red.__getitem__):
                 replica.yellow.append(msg)
                 self._row(replica, "yellow", msg=msg)
             replica.red = {}
+        view.phase = "establish"
         for replica in here:
             self._may_break_off()
+            replica.since = len(replica.node.rows)
             self._row(replica, "establish", conf=view.id, **told)
             while replica.yellow:
                 self._green(replica, replica.yellow.pop(0))

@@ -1,12 +1,9 @@
 """The Yellow invariant (section 5.4): what was made green in a primary component is yellow or green, in the same
 place, wherever that component is known of.
 
-A node is *in* a primary component from its establish event on, until it leaves the configuration or goes on to
-another attempt, commit or adoption. What it makes green there, it makes green in the context of that component; what
-it learns to be green in a recovery stands outside.
-
-Nothing tells when one node's event happened at another. But who makes a message green in a primary component has the
-acknowledgement of every member, given when it had the message yellow; so a member has it yellow before it leaves.
+In which component a message was made green is worked out by `made`. Nothing tells when one node's event happened at
+another. But who makes a message green in a primary component has the acknowledgement of every member, given when it
+had the message yellow; so a member has it yellow before it leaves.
 Who comes to know of the component later has got all that from one who knew.
 """
 
@@ -15,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from reconvene.verify.codes import NONE
+from reconvene.verify.corel.made import TERM, Made, MadeGreen
 from reconvene.verify.history import History
 from reconvene.verify.log_history import (
     ADOPT,
@@ -33,43 +31,19 @@ from reconvene.verify.report import Tally
 
 __all__ = ["Knowledge", "due_of", "early_events", "knowledge_of", "known"]
 
-_Marked = tuple[int, int, int]
-"""The number of a primary component in which a message was made green, and where: node and place."""
-
-_TERM = frozenset({ATTEMPT, COMMIT, ADOPT})
 _PHASES = frozenset({ATTEMPT, COMMIT, ESTABLISH, ADOPT})
 _NEXT = {ATTEMPT: COMMIT, COMMIT: ESTABLISH}
 
 
-def known(h: History, tally: Tally) -> None:
-    """Case: a message that was made green in a primary component, the lowest such counting, and a node that knows of
-    that; see `_judge`. Also: a yellow, red or green event; see `_judge_events`."""
-    marked = _made_green(h.log)
+def known(h: History, made: MadeGreen, tally: Tally) -> None:
+    """Case: a message that was made green in a primary component, and a node that knows of that; see `_judge`. Also:
+    a yellow, red or green event; see `_judge_events`."""
     by_primary: dict[int, list[int]] = {}
-    for message, (primary, _, _) in marked.items():
+    for message, (primary, _, _) in made.by_message.items():
         by_primary.setdefault(primary, []).append(message)
-    for replica in h.log.replicas:
-        _judge(h, replica, marked, by_primary, tally)
+    for node, replica in enumerate(h.log.replicas):
+        _judge(h, node, made, by_primary, tally)
         _judge_events(h, replica, tally)
-
-
-def _made_green(log: LogHistory) -> dict[int, _Marked]:
-    """By message: the lowest primary component in which it was made green, and the lowest event of that."""
-    marked: dict[int, _Marked] = {}
-    for node, replica in enumerate(log.replicas):
-        inside: int | None = None
-        for place, kind in enumerate(replica.kind):
-            if kind == GREEN:
-                if inside is not None:
-                    event = (inside, node, place)
-                    message = replica.msg[place]
-                    if event < marked.get(message, (NEVER, 0, 0)):
-                        marked[message] = event
-            elif kind == ESTABLISH:
-                inside = None if place in replica.stale else replica.number[place]
-            elif kind in _TERM or kind == LEAVE:
-                inside = None
-    return marked
 
 
 # -- who knows of what, and until when it has to show ---------------------------------------------------------------
@@ -109,7 +83,7 @@ def knowledge_of(replica: Replica) -> Knowledge:
         kind = replica.kind[place]
         if kind in _PHASES:
             found.left[place], found.over[place] = left, over
-        if kind in _TERM:
+        if kind in TERM:
             left = over = place
         elif kind == LEAVE:
             left = place
@@ -139,13 +113,13 @@ def due_of(replica: Replica, knows: Knowledge, primary: int, members: frozenset[
 # -- judging --------------------------------------------------------------------------------------------------------
 
 
-def _judge(
-    h: History, replica: Replica, marked: dict[int, _Marked], by_primary: dict[int, list[int]], tally: Tally
-) -> None:
+def _judge(h: History, node: int, made: MadeGreen, by_primary: dict[int, list[int]], tally: Tally) -> None:
     """Violation: when it is due the node does not have the message, or has it neither yellow nor green, or has it
     red at any time after; or among the messages that became yellow at the node in a primary component that it
-    committed to, one that has a higher position or none became so before this one."""
-    log = h.log
+    committed to, one that has a higher position or none became so before this one. Where the node itself made the
+    message green, and recorded that late, it is due when it did."""
+    log, marked = h.log, made.by_message
+    replica = log.replicas[node]
     knows = knowledge_of(replica)
     wrong: dict[int, tuple[int, str]] = {}
     told: set[int] = set()
@@ -154,10 +128,11 @@ def _judge(
         due = due_of(replica, knows, primary, log.members[primary])
         if due is None:
             continue
-        place, end = due
+        place, last = due
         told.add(primary)
         tally.cases += len(messages)
         for message in messages:
+            end = made.late.get((node, message), last)
             if replica.had[message] >= end:
                 wrong[message] = (place, "does not have it")
             elif replica.steady[message] >= end:
@@ -167,13 +142,13 @@ def _judge(
         if marked[message][0] in told:
             wrong.setdefault(message, (place, "has it yellow after one that is ordered after it or not at all"))
     for message, (place, problem) in wrong.items():
-        primary, node, where = marked[message]
-        detail = f"{replica.name} knows of primary {primary}, in which {log.describe(node, where)}, and {problem}"
+        primary, maker, where = marked[message]
+        detail = f"{replica.name} knows of primary {primary}, in which {log.describe(maker, where)}, and {problem}"
         n = replica.n[place] if place >= 0 else 0
         tally.violate(h.run.run, replica.name, n, detail)
 
 
-def _overtaken(log: LogHistory, replica: Replica, marked: dict[int, _Marked]) -> list[tuple[int, int]]:
+def _overtaken(log: LogHistory, replica: Replica, marked: dict[int, Made]) -> list[tuple[int, int]]:
     """Messages that became yellow, in a primary component that the node committed to, after one with a higher
     position or none, though green in that component or an earlier one: with the event."""
     found: list[tuple[int, int]] = []

@@ -20,6 +20,7 @@ def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
         _ends_together(history, tallies["evs.2.1"])
     for node in range(history.nodes):
         _within_its_configuration(history, node, tallies["evs.2.2"])
+    _within_its_incarnation(history, tallies["evs.2.2"])
     shared = sum(len(conf.entered) for conf in history.confs if len(conf.entered) > 1)
     tallies["evs.2.3"].cases += shared
     tallies["evs.2.4"].cases += shared
@@ -54,28 +55,34 @@ def _end(h: History, stay: Stay | None, conf: int) -> str:
 
 
 def _within_its_configuration(h: History, node: int, tally: Tally) -> None:
-    """2.2. Case: an event. Violation: a sending, delivery or failure outside the configuration that the node is in;
-    anything after the incarnation's failure; a configuration that does not follow as it must."""
+    """2.2. Case: an event of this layer. Violation: a sending, delivery or failure outside the configuration that the
+    node is in; anything after the incarnation's failure; a configuration that does not follow as it must."""
     inc = NONE
     current: int = NONE
     over = True
     entered: set[int] = set()
     start, stop = h.first[node], h.first[node + 1]
     tally.cases += stop - start
-    kinds, confs, incs = h.kind, h.conf, h.inc
+    kinds, confs, incs, outlived = h.kind, h.conf, h.inc, h.outlived
     for event in range(start, stop):
         kind = kinds[event]
-        if confs[event] == current and incs[event] == inc and not over and kind in (SEND, DELIVER):
+        if (
+            confs[event] == current
+            and incs[event] == inc
+            and not over
+            and kind in (SEND, DELIVER)
+            and event not in outlived
+        ):
             continue
         problem = None
-        if incs[event] < inc:
-            problem = f"of incarnation {incs[event]}, after {inc} began"
-        elif incs[event] > inc:
+        if event in outlived:
+            problem = f"of incarnation {incs[event]}, after {outlived[event]} began"
+        if incs[event] > inc:
             if not over:
-                problem = f"begins incarnation {incs[event]}, but {inc} neither failed nor stopped"
+                problem = problem or f"begins incarnation {incs[event]}, but {inc} neither failed nor stopped"
             inc, current, over = incs[event], NONE, False
         elif over:
-            problem = f"after incarnation {inc} failed or stopped"
+            problem = problem or f"after incarnation {inc} failed or stopped"
         if incs[event] < inc:
             pass  # nothing that an incarnation long over does moves this one
         elif kind == CONF:
@@ -89,6 +96,14 @@ def _within_its_configuration(h: History, node: int, tally: Tally) -> None:
                 current, over = NONE, True
         if problem:
             tally.violate(h.run.run, h.names[node], h.n[event], f"{h.describe(event)}: {problem}")
+
+
+def _within_its_incarnation(h: History, tally: Tally) -> None:
+    """2.2. Case: a row of another layer. Violation: it comes after its incarnation's failure, or is of an incarnation
+    that a row before it, of any layer, has succeeded."""
+    tally.cases += h.rows - len(h.kind)
+    for stray in h.strays:
+        tally.violate(h.run.run, h.names[stray.node], stray.n, stray.detail)
 
 
 def _follows(h: History, node: int, event: int, current: int, entered: set[int]) -> str | None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["certify", "concerned"]
 
 _LOG = [code for (layer, _), code in KINDS.items() if layer == "corel"]
+_SUMMED = ("knows", "rests", "lost_logs", "lost_greens", "phases", "wrong")
 _COUNTED = ("accept", "log", "yellow", "red", "green", "snapshot")
 
 
@@ -37,7 +38,7 @@ def certify(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFrame
     pieces = [
         _count_events(coded),
         _count_rows(_rows(coded, runs)),
-        _count(find_shared(placed), *SHARED),
+        _count_positions(placed),
         _count(find_gaps(placed, coded), "corel.3.1"),
         _count(find_never_yellow(coded), "corel.yellow"),
     ]
@@ -49,6 +50,7 @@ def certify(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFrame
 def concerned(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFrame) -> DataFrame:
     """CONCERNED: the messages and events that the certificates do not prove right."""
     placed = place_messages(coded)
+    phases = tell_control(coded, runs).select("rid", F.explode("wrong_phases").alias("of")).select("rid", "of.*")
     rows = _with_wrong_stays(_rows(coded, runs)).where(F.col("suspects") != 0)
     is_message = F.col("what") != NO_MESSAGE
     wrong = rows.select("rid", "suspects", F.when(is_message, F.col("msg")).alias("msg"), "node")
@@ -56,6 +58,7 @@ def concerned(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFra
     tables = [
         _name(wrong, checks_of(F.col("suspects"))).withColumn("node", _at_one_node()),
         _name(shared, F.array(*map(F.lit, SHARED))),
+        _name(phases, F.array(F.lit("corel.phases"))),
         _name(find_gaps(placed, coded), F.array(F.lit("corel.3.1"))),
         _name(find_taking_back(coded), F.array(F.lit("corel.green"), F.lit("corel.3.7"))),
         _name(find_never_yellow(coded), F.array(F.lit("corel.yellow"))),
@@ -88,15 +91,22 @@ def _count(rows: DataFrame, *checks: str) -> DataFrame:
     return rows.groupBy("rid").agg(*(F.count("*").alias(check) for check in checks))
 
 
+def _count_positions(placed: DataFrame) -> DataFrame:
+    """By run: its positions, and of the checks that need each to be one message's, those that several have."""
+    shared = F.count(F.when(F.col("msg") != F.col("other"), 1))
+    return placed.groupBy("rid").agg(F.count("*").alias("positions"), *(shared.alias(check) for check in SHARED))
+
+
 def _count_rows(rows: DataFrame) -> DataFrame:
     """By run: suspects, and the cases that depend on messages. First by stay after a commit, which are few."""
     stays = rows.groupBy("rid", "node", "stay").agg(
         *(F.count(F.when(has_bit(F.col("suspects"), check), 1)).alias(check) for check in IDS),
-        *(F.sum(name).alias(name) for name in ("knows", "rests", "lost_logs", "lost_greens")),
+        *(F.sum(name).alias(name) for name in _SUMMED),
         *(value.alias(name) for name, value in _of_a_stay().items()),
     )
-    sums = {name: F.sum(_quoted(name)) for name in (*IDS, "knows", "rests", "lost_logs", "lost_greens")}
+    sums = {name: F.sum(_quoted(name)) for name in (*IDS, *_SUMMED)}
     sums["corel.yellow"] += F.count(F.when(_is_wrong_stay(), 1))
+    sums["corel.phases"] += F.sum("wrong")
     return stays.groupBy("rid").agg(*(value.alias(name) for name, value in sums.items()))
 
 
@@ -149,6 +159,8 @@ def _found(sums: DataFrame) -> DataFrame:
         "corel.green": count["greens"] + count["yellows"] + count["reds"] + count["snapshots"],
         "corel.agreed": count["greens"],
         "corel.yellow": count["greens"] + count["yellows"] + count["reds"] + count["knows"],
+        "corel.phases": count["phases"] + count["positions"],
+        "corel.ts": count["logs"],
     }
     rows = F.array(
         *(

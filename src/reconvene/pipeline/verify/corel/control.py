@@ -1,5 +1,5 @@
 """What a run's log tells apart from its messages: who knows of which primary component until when, who has to order
-everything at the end, which snapshots were taken.
+everything at the end, which snapshots were taken, and which phases are wrong.
 
 The rows that tell of it are few, so one task takes all of one run's, and the local engine's own code reads them. Of
 the rows about messages it gets one of each incarnation of a node, the first, and the place of the last.
@@ -17,9 +17,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from reconvene.errors import Malformed
 from reconvene.pipeline.verify.coded import KINDS, code_name
+from reconvene.pipeline.verify.corel.files import life_of
 from reconvene.pipeline.verify.histories import read_run
 from reconvene.trace.events import Row
 from reconvene.verify.corel.liveness import may_order
+from reconvene.verify.corel.phases import wrong_phases
 from reconvene.verify.corel.yellow import due_of, early_events, knowledge_of
 from reconvene.verify.history import History
 from reconvene.verify.live import components
@@ -32,6 +34,7 @@ __all__ = ["CONTROL", "tell_control"]
 
 _LONG, _INT = T.LongType(), T.IntegerType()
 _POINT = T.StructType([T.StructField("place", _LONG, False), T.StructField("pos", _LONG, False)])
+_EVENT = T.StructType([T.StructField("node", _INT, False), T.StructField("place", _LONG, False)])
 
 CONTROL = T.StructType([
     T.StructField("rid", _LONG, False),
@@ -42,6 +45,9 @@ CONTROL = T.StructType([
     T.StructField("excused", T.ArrayType(T.ArrayType(_LONG)), False),
     T.StructField("snapshots_of", T.ArrayType(T.ArrayType(_POINT))),
     T.StructField("tangled", _INT, False),
+    T.StructField("lives", T.ArrayType(_LONG), False),
+    T.StructField("phases", _LONG, False),
+    T.StructField("wrong_phases", T.ArrayType(_EVENT), False),
 ])  # fmt: skip
 """One row of each run that has a log. nodes: how many there are.
 
@@ -49,7 +55,8 @@ primaries: the numbers of those that were established. dues: of each of these, b
 it has to show; NEVER: at the end; null: the node does not know. resting: where a component with a quorum came to
 rest, by node its number among these, or -1. excused: by node, the attempts and commits, by place, during which a
 yellow or green event is no violation. snapshots_of: by node, in their order; null where the run has none. tangled: 1
-if a node's incarnations do not follow each other."""
+if a node's incarnations do not follow each other. lives: by node, its life at the end, one more where that is a
+failure. phases: how many attempt, commit and establish events there are; wrong_phases: those that are violated."""
 
 _ARROW_CONTROL = to_arrow_schema(CONTROL)
 
@@ -107,6 +114,11 @@ def _tell(bones: pa.Table, runs: pa.Table) -> pa.Table:
         "excused": [sorted(_excused(replica)) for replica in replicas],
         "snapshots_of": snapshots if any(snapshots) else None,
         "tangled": int(any(map(_is_tangled, told.values()))),
+        "lives": [_last_life(mine) + (name in run.down) for name, mine in told.items()],
+        "phases": sum(len(replica.named) for replica in replicas),
+        "wrong_phases": [
+            {"node": node, "place": replicas[node].n[place]} for node, place, _ in wrong_phases(history)
+        ],
     }
     return pa.Table.from_pylist([row], schema=_ARROW_CONTROL)
 
@@ -170,6 +182,11 @@ def _resting(h: History) -> list[int] | None:
         for node in component:
             found[node] = number
     return found if ordering else None
+
+
+def _last_life(told: list[dict[str, Any]]) -> int:
+    failures = sum(_name(row) in ("fail", "stop") for row in told)
+    return life_of(max((row["inc"] for row in told), default=0), failures)
 
 
 def _is_tangled(told: list[dict[str, Any]]) -> bool:

@@ -15,7 +15,7 @@ from reconvene.pipeline.verify.coded import KINDS, code_name
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec
 
-__all__ = ["follow_files"]
+__all__ = ["FAILED", "follow_files", "life_of"]
 
 _CONF, _FAIL, _STOP = (KINDS["evs", kind] for kind in ("conf", "fail", "stop"))
 _ACCEPT, _LOG, _YELLOW, _RED, _GREEN = (
@@ -25,7 +25,15 @@ _ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT, _SNAPSHOT = (
     KINDS["corel", kind] for kind in ("attempt", "commit", "establish", "adopt", "snapshot")
 )
 _LEAVES = [_CONF, _FAIL, _STOP]
+FAILED = 32
+"""How often a node has failed is counted from this bit on; below it, how many regular configurations it entered."""
+_LIFE = 20
 _OF_MESSAGES = [_ACCEPT, _LOG, _YELLOW, _RED, _GREEN]
+
+
+def life_of(inc: int, failures: int) -> int:
+    """A number that grows whenever a node fails or begins another incarnation."""
+    return (inc << _LIFE) + failures
 
 
 def follow_files(coded: "DataFrame") -> "DataFrame":
@@ -35,15 +43,19 @@ def follow_files(coded: "DataFrame") -> "DataFrame":
       greens: how many there are;
     - pos, last_pos: the lowest and the highest position of its greens; misplaced: how many of them do not have the
       node's next one;
-    - made: the lowest primary component that the node made it green in;
+    - made: the lowest primary component that the node made it green in; may: the highest that it may have made it
+      green in, if that was recorded late;
     - early, last_early, earlies: the first and the last attempt or commit during which it became yellow or green,
       though only the commit or the establish allows that, and how often;
     - stay, of its last yellow event after a commit, the number of that; turned, how many yellow events the node had
       by then;
-    - red_after: the highest number that the node had committed to when the message was red.
+    - red_after: the highest number that the node had committed to when the message was red;
+    - least_ts, greatest_ts: the hashes of the timestamps under which it was logged; accept_life, log_life: the node's
+      life, see `life_of`, when it first accepted and first logged it.
 
     Also a row of each commit, with its place for the message, its number for the stay, and turned; and one without a
-    message, which tells by `misplaced` how many snapshots are below the node's next position.
+    message, of a node that has a snapshot or another phase, which tells by `misplaced` how many snapshots are below
+    the node's next position.
     """
     return _by_message(_carry(coded))
 
@@ -57,10 +69,18 @@ def _carry(coded: "DataFrame") -> "DataFrame":
     began = F.struct("kind", "primary", "conf", "inc", "place")
     following = F.when(kind == _GREEN, F.col("pos") + 1).when(kind == _SNAPSHOT, F.col("pos"))
     here = F.when(kind == _CONF, F.col("conf")).when(kind.isin(_FAIL, _STOP), code_name(F.lit("")))
+    regular = (kind == _CONF) & (F.col("conf_kind") == "regular")
+    moved = F.when(regular, F.lit(1)).when(kind.isin(_FAIL, _STOP), F.lit(1 << FAILED)).otherwise(F.lit(0))
+    is_phase = kind.isin(_ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT)
     return (
         coded.where(kind.isin(*_LEAVES, *_OF_MESSAGES, _ATTEMPT, _COMMIT, _ESTABLISH, _ADOPT, _SNAPSHOT))
-        .select("rid", "node", "place", "inc", "kind", "conf", "msg", "pos", "primary")
+        .select(
+            "rid", "node", "place", "inc", "kind", "conf", "conf_kind", "msg", "pos", "primary",
+            F.when(kind == _LOG, F.xxhash64("ts")).alias("ts"),
+        )
+        .withColumn("moves", F.sum(moved).over(so_far))
         .withColumns({
+            "own": _last(F.when(is_phase, F.struct("kind", "primary", "inc", "moves")), so_far),
             "here": _last(here, so_far),
             "phase": _last(F.when(begins_term | (kind == _ESTABLISH), began), so_far),
             "term": _last(F.when(begins_term, began), so_far),
@@ -68,7 +88,7 @@ def _carry(coded: "DataFrame") -> "DataFrame":
             "turned": F.count(F.when(kind == _YELLOW, 1)).over(so_far),
             "committed": F.max(F.when(kind == _COMMIT, F.col("primary"))).over(so_far),
         })
-        .where(kind.isin(*_OF_MESSAGES, _COMMIT, _SNAPSHOT))
+        .where(kind.isin(*_OF_MESSAGES, _ATTEMPT, _COMMIT, _ESTABLISH, _SNAPSHOT))
     )  # fmt: skip
 
 
@@ -83,8 +103,12 @@ def _by_message(rows: "DataFrame") -> "DataFrame":
     stay = F.when(commits, F.col("primary")).when(is_yellow & (term == _COMMIT), F.col("term.primary"))
     too_early = (is_green & phase.isin(_ATTEMPT, _COMMIT)) | (is_yellow & (phase == _ATTEMPT))
     amiss = (is_green & (pos != F.col("following"))) | ((kind == _SNAPSHOT) & (pos < F.col("following")))
+    own = F.col("own")
+    may = (own["kind"] == _ESTABLISH) & (own["inc"] == F.col("inc")) & (F.col("moves") - own["moves"] <= 1)
+    life = F.shiftleft(F.col("inc").cast("long"), _LIFE) + F.shiftright("moves", FAILED)
     told = rows.select(
-        "rid", "node", "place", "kind", "pos", "turned",
+        "rid", "node", "place", "kind", "pos", "turned", "ts", life.alias("life"),
+        F.when(is_green & may, own["primary"]).alias("may"),
         F.when(commits, place).otherwise(F.col("msg")).alias("msg"),
         F.when(amiss, 1).alias("amiss"),
         F.when(is_green & (phase == _ESTABLISH), F.col("phase.primary")).alias("made"),
@@ -109,12 +133,17 @@ def _by_message(rows: "DataFrame") -> "DataFrame":
         F.max(F.when(is_green, pos)).alias("last_pos"),
         F.count("amiss").alias("misplaced"),
         F.min("made").alias("made"),
+        F.max("may").alias("may"),
         F.min("early").alias("early"),
         F.max("early").alias("last_early"),
         F.count("early").alias("earlies"),
         F.max("stay").alias("stay"),
         F.max(F.when(F.col("stay").isNotNull(), F.col("turned"))).alias("turned"),
         F.max("red_after").alias("red_after"),
+        F.min("ts").alias("least_ts"),
+        F.max("ts").alias("greatest_ts"),
+        F.min(F.when(kind == _ACCEPT, F.col("life"))).alias("accept_life"),
+        F.min(F.when(kind == _LOG, F.col("life"))).alias("log_life"),
     )  # fmt: skip
 
 

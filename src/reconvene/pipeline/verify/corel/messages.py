@@ -20,7 +20,7 @@ __all__ = ["ACCEPTED", "HAD", "LOGGED", "NO_MESSAGE", "gather_messages"]
 
 ACCEPTED, ACCEPTED_AGAIN, LOGGED, HAD, NO_MESSAGE = range(5)
 """What a row is: the lowest accept of its message; another accept; a log event; another way to have the message, or
-that the node never has it; a commit, or all snapshots of a node."""
+that the node never has it; a commit, or all snapshots and other phases of a node."""
 
 _SHIFT = 44
 """Places and positions are below 2**44; so a node and one of these are one number, ordered as the two are."""
@@ -31,11 +31,14 @@ def gather_messages(told: "DataFrame", control: "DataFrame") -> "DataFrame":
     which node accepted or has it); and of the row node, place (NEVER: the node never has it), what, suspects, knows,
     rests (1 where it is a case of corel.yellow, corel.3.8), lost_logs, lost_greens (of a message that nobody
     accepted), stay, turned, marked (was it made green in a primary component that the node knew when it became yellow
-    there?). Commits are rows too, which have a stay and turned, and nothing else."""
+    there?), phases, wrong (how many the run has, and how many are violated, in one of its rows). Commits are rows
+    too, which have a stay and turned, and nothing else."""
     rows = _with_message(told).join(F.broadcast(control), "rid").withColumns(_of_the_run())
     rows = rows.withColumns({
         "cover": _cover(F.col("node")),
-        "due": F.get("due_by_node", F.col("node")),
+        # Who made it green itself, and recorded that late, has to have had it yellow then.
+        "due": F.when(F.col("late") & (F.col("may") == F.col("primary")), F.col("green"))
+        .otherwise(F.get("due_by_node", F.col("node"))),
         "rest": F.get("resting", F.col("node")),
     }).withColumns({
         "had": F.least("log", "cover"),
@@ -86,7 +89,9 @@ def _with_message(told: "DataFrame") -> "DataFrame":
         "first_pos": F.min("pos").over(same),
         "final_pos": F.max("last_pos").over(same),
         "torn": F.max(F.col("pos") != F.col("last_pos")).over(same),
-        "primary": F.min("made").over(same),
+        "primary": F.coalesce(F.min("made").over(same), F.max("may").over(same)),
+        "late": F.min("made").over(same).isNull(),
+        "restamped": F.min("least_ts").over(same) != F.max("greatest_ts").over(same),
         "had_by": F.collect_list(since).over(same),
         "is_message": F.max(_is_named()).over(same),
         "is_first": F.col("node") == F.min("node").over(same),
@@ -98,7 +103,7 @@ def _with_message(told: "DataFrame") -> "DataFrame":
 
 
 def _is_named() -> "Column":
-    """Does the row tell of a message? Else of commits or snapshots."""
+    """Does the row tell of a message? Else of phases or snapshots."""
     return F.col("accepts") + F.col("logs") + F.col("yellows") + F.col("reds") + F.col("greens") > 0
 
 
@@ -160,10 +165,18 @@ def _suspects() -> "Column":
         suspect((green < F.col("last_yellow")) | (green < red), "corel.green"),
         suspect(F.col("is_first") & (F.col("first_pos") != F.col("final_pos")), *SHARED),
         suspect(_is_wrongly_yellow(), "corel.yellow"),
-        suspect(F.col("is_first") & (F.col("tangled") > 0), "corel.yellow"),
+        suspect(F.col("is_first") & F.col("ordered").isNotNull() & F.col("primary").isNull(), "corel.phases"),
+        suspect(F.coalesce(is_author, F.col("is_first")) & F.col("restamped") & ~_is_sent_again(), "corel.ts"),
+        suspect(F.col("is_first") & (F.col("tangled") > 0), "corel.yellow", "corel.phases", "corel.ts"),
         # A node that made it green at two positions: which of them is the first one's, and covered, is not known.
         suspect(F.col("torn")),
     )
+
+
+def _is_sent_again() -> "Column":
+    """Of the author's row: did it fail after it accepted the message, and before it logged it?"""
+    logged = F.coalesce("log_life", F.get("lives", F.col("node")))
+    return F.coalesce((F.col("node") == F.col("author")) & (logged > F.col("accept_life")), F.lit(False))
 
 
 def _is_wrongly_yellow() -> "Column":
@@ -201,7 +214,7 @@ def _row(**columns: "Column") -> "Column":
     full = {
         "node": F.lit(0), "place": F.lit(NEVER), "what": F.lit(HAD), "suspects": F.lit(0), "knows": F.lit(0),
         "rests": F.lit(0), "lost_logs": number, "lost_greens": number, "stay": nothing, "turned": nothing,
-        "marked": F.lit(False),
+        "marked": F.lit(False), "phases": number, "wrong": number,
     } | columns  # fmt: skip
     return F.struct(*(value.alias(name) for name, value in full.items()))
 
@@ -209,6 +222,7 @@ def _row(**columns: "Column") -> "Column":
 def _own_row() -> "Column":
     lost = F.col("author").isNull()
     logged = F.col("log").isNotNull()
+    of_the_run = F.col("is_first") & F.col("msg").isNull()
     return _row(
         node=F.col("node"),
         place=_or_never("log", "cover"),
@@ -221,6 +235,8 @@ def _own_row() -> "Column":
         stay=F.col("stay"),
         turned=F.col("turned"),
         marked=F.coalesce(F.col("primary") <= F.col("stay"), F.lit(False)),
+        phases=F.when(of_the_run, F.col("phases")).otherwise(F.lit(0)),
+        wrong=F.when(of_the_run, F.size("wrong_phases").cast("long")).otherwise(F.lit(0)),
     )
 
 

@@ -13,7 +13,7 @@ __all__ = ["SHARED", "any_of", "checks_of", "has_bit", "suspect"]
 
 _BITS = {check: 1 << bit for bit, check in enumerate(IDS)}
 
-SHARED = ("corel.agreed", "corel.3.6", "corel.3.7")
+SHARED = ("corel.agreed", "corel.3.6", "corel.3.7", "corel.phases")
 """The checks that need each message to have one position, and each position one message."""
 
 

@@ -85,6 +85,7 @@ def _wrong_rows(rows: DataFrame) -> DataFrame:
             for wrong, checks, what in (
                 ("unnumbered", ("evs.1.2",), [_row(node, F.col("place_before")), _row(node, place)]),
                 ("outside", ("evs.2.2",), [_row(node, place)]),
+                ("stray", ("evs.2.2",), [_row(node, F.col("place_before")), _row(node, place)]),
                 (
                     "disordered",
                     ("to.order", "evs.6.3", *_ORDERS, *_GRAPHS),

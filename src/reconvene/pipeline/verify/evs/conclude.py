@@ -133,7 +133,8 @@ class Conclusion:
         self._add("evs.1.2", ways.events + ways.hidden + ways.others + messages, sums["unnumbered"])
         self._add("evs.1.3", sums["deliveries"], sums["strange"])
         self._add("evs.1.4", messages, sums["resent"] + sums["again"])
-        self._add("evs.2.2", ways.events + ways.hidden + messages, ways.problems + sums["outside"])
+        moving = ways.problems + sums["outside"] + sums["stray"]
+        self._add("evs.2.2", ways.events + ways.hidden + ways.others + messages, moving)
         self._add("evs.5", sums["caused"], sums["uncausal"])
         self._add("evs.6.1", ways.events + messages - fifo)
         self._add("evs.6.2", sums["several"])

@@ -37,10 +37,11 @@ CONF, HIDDEN, SEND, DELIVER = (KINDS["evs", kind] for kind in ("conf", "hidden",
 FAIL, STOP = KINDS["evs", "fail"], KINDS["evs", "stop"]
 _FIFO, _AGREED = SERVICES["fifo"], SERVICES["agreed"]
 
-MARKS = ("unnumbered", "backwards", "outside", "stamps", "disordered")
+MARKS = ("unnumbered", "backwards", "outside", "stray", "stamps", "disordered")
 """What a file shows of a row: its `n` does not grow; its clock goes back; it is a sending or delivery outside the
-node's configuration; it is a delivery with a timestamp, and not the node's first such; and if so, its timestamp is
-not above the one before. A row's marks are bits of one number, in this order."""
+node's configuration; it is outside of its incarnation, as rows of several layers tell it together; it is a delivery
+with a timestamp, and not the node's first such; and if so, its timestamp is not above the one before. A row's marks
+are bits of one number, in this order."""
 
 _HALF = 32
 _LOWER = (1 << _HALF) - 1
@@ -60,10 +61,11 @@ def follow_files(coded: "DataFrame", nodes: int) -> "DataFrame":
 
 def find_wrong_rows(coded: "DataFrame") -> "DataFrame":
     """The rows with which something is wrong: rid, node, place, msg; place_before, of the row before; msg_before, of
-    the last delivery with a timestamp before; and whether the row is unnumbered, outside or disordered."""
+    the last delivery with a timestamp before; and whether the row is unnumbered, outside, stray or
+    disordered."""
     file = Window.partitionBy("rid", "node").orderBy("place")
     before = file.rowsBetween(Window.unboundedPreceding, -1)
-    wrong = ("unnumbered", "outside", "disordered")
+    wrong = ("unnumbered", "outside", "stray", "disordered")
     stamped = F.when(F.col("ts").isNotNull(), F.col("msg"))
     return (
         _state(_needed(coded), 0)
@@ -72,7 +74,7 @@ def find_wrong_rows(coded: "DataFrame") -> "DataFrame":
             "msg_before": F.last(stamped, ignorenulls=True).over(before),
             **{name: _marks()[name] for name in wrong},
         })
-        .where(F.col("unnumbered") | F.col("outside") | F.col("disordered"))
+        .where(F.col("unnumbered") | F.col("outside") | F.col("stray") | F.col("disordered"))
         .select("rid", "node", "place", "msg", "place_before", "msg_before", *wrong)
     )  # fmt: skip
 
@@ -118,6 +120,8 @@ def _state(rows: "DataFrame", nodes: int) -> "DataFrame":
     return rows.withColumns({
         "n_before": F.lag("n").over(file),
         "t_before": F.lag("t").over(file),
+        "inc_before": F.max("inc").over(before),
+        "own_before": F.max(F.when(kind <= STOP, F.col("inc"))).over(before),
         "at": F.last(moved, ignorenulls=True).over(so_far),
         "ts_before": F.last("ts", ignorenulls=True).over(before),
         "sent": F.sum(F.when(kind == SEND, one).otherwise(0)).over(so_far),
@@ -139,10 +143,17 @@ def _marks() -> "dict[str, Column]":
     at = F.col("at")
     inside = at["up"] & (at["conf"] == F.col("conf")) & (at["inc"] == F.col("inc"))
     stamped = F.col("ts").isNotNull() & F.col("ts_before").isNotNull()
+    outside = _is_message() & ~F.coalesce(inside, F.lit(False))
+    inc, others = F.col("inc"), F.col("kind") > STOP
+    outlived = F.coalesce(inc < F.col("inc_before"), F.lit(False))
+    over = F.coalesce(~at["up"] & (at["inc"] == inc), F.lit(False))
+    # What rows of this layer say of their own incarnations is looked at with the ways through configurations.
+    among_own = outside | F.coalesce(inc < F.col("own_before"), F.lit(False))
     marks = {
         "unnumbered": F.col("n") <= F.col("n_before"),
         "backwards": F.col("t") < F.col("t_before"),
-        "outside": _is_message() & ~F.coalesce(inside, F.lit(False)),
+        "outside": outside,
+        "stray": F.when(others, outlived | over).otherwise(outlived & ~among_own),
         "stamps": stamped,
         "disordered": stamped & (F.col("ts") <= F.col("ts_before")),
     }
