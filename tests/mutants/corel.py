@@ -9,10 +9,13 @@ from tests.mutants.harness import Mutant, planting
 from reconvene import quorum
 from reconvene.corel import plan, recovery, replica
 from reconvene.corel.handler import Handler
+from reconvene.corel.home import Home
+from reconvene.corel.messages import COMMIT, READY, Commit, Ready
 from reconvene.corel.ordering import Ordering
 from reconvene.corel.queue import Queue
 from reconvene.corel.recovery import Phase, Recovery
 from reconvene.corel.view import View
+from reconvene.trace.log_recorder import LogRecorder
 
 __all__ = ["BY_HAND", "MUTANTS"]
 
@@ -127,7 +130,7 @@ def _(deliver: Any) -> Any:
     Handler,
     "_attempt",
     "an attempt is sent, and its number is not written",
-    {*YELLOW, "evs.primary.uniqueness"},
+    {*YELLOW, "corel.phases", "evs.primary.uniqueness"},
     13,
     log_ambushed,
 )
@@ -209,6 +212,72 @@ def _(turn_yellow: Any) -> Any:
     def mutated(self: Queue) -> Any:
         self.retreat(self.green)
         return turn_yellow(self)
+
+    return mutated
+
+
+@plant(
+    "commits-without-an-attempt",
+    Handler,
+    "_attempt",
+    "a site says that it is ready, and does not attempt anything",
+    {"corel.phases"},
+    0,
+    log_ambushed,
+)
+def _(attempt: Any) -> Any:
+    def mutated(self: Handler) -> None:
+        plan = self._planned()
+        self._primary = plan.next_primary if self.home.may_order(plan.participants) else 0
+        self.home.send(READY, Ready(self._primary))
+
+    return mutated
+
+
+@plant(
+    "establishes-without-a-commit",
+    Handler,
+    "_commit",
+    "a site says that it commits, and writes nothing of it",
+    {"corel.phases"},
+    0,
+    log_ambushed,
+)
+def _(commit: Any) -> Any:
+    def mutated(self: Handler, plan: Any) -> None:
+        self.phase = Phase.COMMIT
+        self.home.queue.turn_yellow()
+        self.home.send(COMMIT, Commit(self._primary))
+
+    return mutated
+
+
+@plant(
+    "phases-without-a-quorum",
+    Home,
+    "may_order",
+    "any component may become the primary one",
+    {"corel.phases"},
+    0,
+    log_ambushed,
+)
+def _(may_order: Any) -> Any:
+    return lambda self, names: True
+
+
+@plant(
+    "orders-without-establishing",
+    Handler,
+    "_open",
+    "where no primary component was established, messages are ordered as if there were one",
+    {"corel.phases"},
+    2,
+    log_ambushed,
+)
+def _(open_: Any) -> Any:
+    def mutated(self: Handler) -> None:
+        self.phase = Phase.OPEN
+        self._opened(self._primary or 1)
 
     return mutated
 
@@ -384,6 +453,24 @@ def _(settle_claims: Any) -> Any:
     return lambda self, plan: self._begin_reds()
 
 
+@plant(
+    "timestamps-of-its-own",
+    Ordering,
+    "deliver",
+    "one site logs messages under timestamps that it made up",
+    {"corel.ts"},
+    0,
+    log_ambushed,
+)
+def _(deliver: Any) -> Any:
+    def mutated(self: Ordering, heading: Any, body: bytes, timestamp: Any, marked: bool) -> None:
+        if self.home.name == min(self.home.record.replicas.names()):
+            timestamp = (*timestamp[:-1], timestamp[-1] + 1)
+        deliver(self, heading, body, timestamp, marked)
+
+    return mutated
+
+
 # -- restarts
 
 
@@ -430,6 +517,24 @@ def _(load_accepted: Any) -> Any:
     def mutated(self: Queue, heading: Any) -> None:
         load_accepted(self, heading)
         self.accepted[-1].marked = False
+
+    return mutated
+
+
+@plant(
+    "recorded-as-an-earlier-incarnation",
+    LogRecorder,
+    "_row",
+    "a site that restarted records what its log does as of its first incarnation",
+    {"evs.2.2"},
+    0,
+    log_ambushed,
+)
+def _(row: Any) -> Any:
+    def mutated(self: LogRecorder, t: int, kind: str) -> Any:
+        made = row(self, t, kind)
+        made.inc = 1
+        return made
 
     return mutated
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from reconvene.pipeline.generate.edits import Edits, Event
+from reconvene.pipeline.generate.log import COMMIT, ESTABLISH
 
 __all__ = ["MUTATIONS", "Mutation", "Window"]
 
@@ -45,8 +46,8 @@ class Mutation:
     change: Callable[[Window], None]
     checks: tuple[str, ...]
     """Those that must fail."""
-    at_start: bool = False
-    """Of what happens at a run's start only, wherever it was asked for."""
+    stage: int | None = None
+    """Where it is, wherever it was asked for: in the first turns of this stage of the first spell."""
     needs_changes: bool = False
     """Does it show only where the configuration changes later?"""
 
@@ -156,6 +157,11 @@ def _redden(window: Window) -> None:
     window.edits.insert(event, event, kind="red", pos=None)
 
 
+def _other_log_timestamp(window: Window) -> None:
+    event = window.first(kind="log")
+    window.edits.change(event, ts=[*event["ts"], 1])
+
+
 def _wrong_view(window: Window) -> None:
     event = window.first(kind="deliver", service="agreed")
     window.edits.change(event, view=event["view"] - 1)
@@ -190,7 +196,7 @@ MUTATIONS: dict[str, dict[str, Mutation]] = {
         ),
         "number-repeats": Mutation(_number_repeats, ("evs.1.2",)),
         "cycle": Mutation(_cycle("send"), ("evs.1.1",)),
-        "other-members": Mutation(_other_members("conf"), ("evs.2.3",), at_start=True),
+        "other-members": Mutation(_other_members("conf"), ("evs.2.3",), stage=0),
     },
     "corel": {
         "lose-accept": Mutation(_lose("accept"), ("corel.3.1",)),
@@ -203,6 +209,12 @@ MUTATIONS: dict[str, dict[str, Mutation]] = {
         "swap-greens": Mutation(_swap_greens, ("corel.3.6", "corel.3.7", "corel.agreed")),
         "wrong-position": Mutation(_wrong_position, ("corel.green", "corel.agreed")),
         "redden": Mutation(_redden, ("corel.green", "corel.yellow")),
+        "other-timestamp": Mutation(_other_log_timestamp, ("corel.ts",)),
+        "lose-attempt": Mutation(_lose("attempt"), ("corel.phases",), stage=COMMIT),
+        "lose-commit": Mutation(_lose("commit"), ("corel.phases",), stage=COMMIT),
+        "establish-twice": Mutation(_repeat("establish"), ("corel.phases",), stage=ESTABLISH),
+        "other-members": Mutation(_other_members("attempt"), ("corel.phases",), stage=COMMIT),
+        "other-incarnation": Mutation(_change("log", inc=2), ("evs.2.2",)),
         "number-repeats": Mutation(_number_repeats, ("evs.1.2",)),
     },
     "filter": {
@@ -218,7 +230,7 @@ MUTATIONS: dict[str, dict[str, Mutation]] = {
         "wrong-view": Mutation(_wrong_view, ("vs.L4",)),
         "wrong-sender": Mutation(_change("deliver", sender="n00:1:77"), ("vs.C1",)),
         "cycle": Mutation(_cycle("cast"), ("vs.L1",)),
-        "other-members": Mutation(_other_members("view"), ("vs.L3",), at_start=True),
+        "other-members": Mutation(_other_members("view"), ("vs.L3",), stage=0),
     },
 }
 """By stack and name."""

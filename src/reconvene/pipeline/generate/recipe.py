@@ -123,8 +123,8 @@ def _place(plan: Plan, mutation: Mutation, at: float) -> tuple[int, int]:
     run = min(int(at * plan.runs), plan.runs - 1)
     rounds = plan.spells * plan.rounds
     spell, begin = divmod(min(int((at * plan.runs - run) * rounds), rounds - 1), plan.rounds)
-    if mutation.at_start:
-        return run, 0
+    if mutation.stage is not None:
+        return run, mutation.stage * plan.rounds
     if mutation.needs_changes:
         spell = min(spell, max(0, plan.spells - 2))
     begin = min(begin, max(0, plan.rounds - _WINDOW))
