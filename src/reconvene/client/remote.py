@@ -4,7 +4,7 @@ import asyncio
 import logging
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from reconvene.client.addresses import Address
@@ -15,7 +15,7 @@ from reconvene.client.inbox import Again, Inboxes
 from reconvene.client.link import Place
 from reconvene.client.remote_log import RemoteLog
 from reconvene.client.requests import Requests
-from reconvene.client.returning import Returning
+from reconvene.client.returning import Returning, pauses
 from reconvene.client.roll import Roll
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups import events
@@ -42,7 +42,6 @@ from reconvene.wire.clients import (
     Told,
     Viewed,
 )
-from reconvene.world import world
 
 __all__ = ["RemoteLink"]
 
@@ -97,13 +96,13 @@ class RemoteLink:
     async def start(self, wait_s: float) -> None:
         """The first connection. Raises Rejected where a site refuses, Unavailable where none answers in time."""
         give_up_at = self._loop.time() + wait_s
-        pauses = _pauses()
+        waits = pauses(*_BACK_OFF_S)
         while True:
             try:
                 await self._connect()
                 return
             except Unavailable:
-                pause = next(pauses)
+                pause = next(waits)
                 if self._loop.time() + pause > give_up_at:
                     raise
                 await asyncio.sleep(pause)
@@ -201,7 +200,7 @@ class RemoteLink:
             self._reconnecting = self._loop.create_task(self._reconnect())
 
     async def _reconnect(self) -> None:
-        for pause in _pauses():
+        for pause in pauses(*_BACK_OFF_S):
             try:
                 await self._connect()
             except ReconveneError as error:
@@ -474,13 +473,6 @@ class RemoteLink:
                 return await asked
         except TimeoutError:
             raise late(f"site {self.name} did not answer in {self.timeout_s:g} s") from None
-
-
-def _pauses() -> Iterator[float]:
-    pause, longest = _BACK_OFF_S
-    while True:
-        yield pause * world().uniform(0.5, 1.5)
-        pause = min(2 * pause, longest)
 
 
 def _view_changed(viewed: Viewed) -> events.ViewChanged:

@@ -18,7 +18,7 @@ from reconvene.wire.client_log import LogStatus
 from reconvene.wire.clients import Health
 from reconvene.world import world
 
-__all__ = ["Returning"]
+__all__ = ["Returning", "pauses"]
 
 _log = logging.getLogger("reconvene.client")
 
@@ -83,7 +83,7 @@ class Returning:
             self._link.move(ready)
 
     async def _run(self) -> None:
-        for pause in _pauses():
+        for pause in pauses(*_LOOK_S):
             await asyncio.sleep(pause)
             try:
                 await self._look()
@@ -126,8 +126,8 @@ class Returning:
         return isinstance(green, int) and green >= self._link.seen
 
 
-def _pauses() -> Iterator[float]:
-    pause, longest = _LOOK_S
+def pauses(pause: float, longest: float) -> Iterator[float]:
+    """Each twice the one before it, up to the longest; each more or less by half."""
     while True:
         yield pause * world().uniform(0.5, 1.5)
         pause = min(2 * pause, longest)
