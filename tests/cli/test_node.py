@@ -49,6 +49,7 @@ class Site:
         listed = "\n".join(f'{site} = "127.0.0.1:{port}"' for site, port in sites.items())
         text = f'cluster = "shop"\nname = "{name}"\ndir = "{name}"\n[sites]\n{listed}\n'
         text += f'[http]\naddress = "127.0.0.1:{self.http}"\n[trace]\ndir = "trace"\n'
+        text += "" if "[log]" in more else "[log]\nbegin = true\n"
         self.file.write_text(text + (more if "[seal]" in more else f"[seal]\ninsecure = true\n{more}"))
         self.process: subprocess.Popen[bytes] | None = None
 

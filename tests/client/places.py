@@ -48,6 +48,14 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
+def begin_log(directory: Path, replicas: ReplicaSet) -> None:
+    """What a site's storage holds after its log was begun with these replicas, as if the site had never started."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(LmdbStore(directory / "store")) as store:
+        if not exists(store):
+            store.write(create(directory.name.encode() * 8, replicas, admitted=True))
+
+
 def cluster(
     directory: Path,
     names: str = "a",
@@ -60,10 +68,7 @@ def cluster(
     log = Log() if log is None else log
     replicas = ReplicaSet.first(log.replicas or names, log.quorum)
     for name in names:
-        (directory / name).mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(LmdbStore(directory / name / "store")) as store:
-            if not exists(store):
-                store.write(create(name.encode() * 8, replicas, admitted=True))
+        begin_log(directory / name, replicas)
     sites = {name: ("127.0.0.1", port) for name, port in zip(names, free_ports(len(names)), strict=True)}
     return [
         Config(

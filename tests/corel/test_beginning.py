@@ -6,21 +6,20 @@ from hashlib import sha256
 import pytest
 from tests.corel.world import SECOND, World
 
-from reconvene.corel.load import create, exists
+from reconvene.corel.load import create
 from reconvene.corel.replicas import ReplicaSet
 from reconvene.errors import Rejected, Unavailable
 from reconvene.sim.log_site import RealLogCore
 from reconvene.sim.node import Node
-from reconvene.storage.tables import Op, Reader
+from reconvene.storage.tables import Op
 
 
 class EmptyCore(RealLogCore):
     """New sites, as real ones are: nobody has begun a log."""
 
-    def create(self, ordinal: int, names: Sequence[str], tables: Reader) -> list[Op]:
-        if exists(tables):
-            return []
-        return create(sha256(names[ordinal].encode()).digest()[:8], ReplicaSet.first(names), admitted=False)
+    def first(self, name: str, names: Sequence[str], first: bool, booted: dict[int, int]) -> list[Op]:
+        identity = sha256(name.encode()).digest()[:8]
+        return create(identity, ReplicaSet.first(names), admitted=False, boots=booted)
 
 
 class NewWorld(World):

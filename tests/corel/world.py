@@ -6,13 +6,13 @@ from random import Random
 
 from reconvene.corel.batch import Heading, messages_of
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.load import create, exists
+from reconvene.corel.load import create
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas import MAJORITY, ReplicaSet
 from reconvene.quorum import Spec
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.log_site import LogSite, RealLogCore
-from reconvene.storage.tables import Clear, Op, Reader
+from reconvene.storage.tables import Clear, Op
 from reconvene.trace.events import SCHEMA, Run
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
@@ -27,16 +27,14 @@ class SomeCore(RealLogCore):
     def __init__(self, replicas: Sequence[str], quorum: Spec = MAJORITY, limits: LogLimits | None = None) -> None:
         super().__init__(quorum, limits)
         self._first = ReplicaSet.first(replicas, quorum)
+        self.replaces = False
+        """What is made from now on takes the place of what was lost."""
         self._made = 0
 
-    def create(self, ordinal: int, names: Sequence[str], tables: Reader) -> list[Op]:
-        if exists(tables):
-            return []
+    def first(self, name: str, names: Sequence[str], first: bool, booted: dict[int, int]) -> list[Op]:
         self._made += 1
-        first = ordinal not in self._created
-        self._created.add(ordinal)
-        identity = sha256(f"{names[ordinal]}/{self._made}".encode()).digest()[:8]
-        return create(identity, self._first, admitted=first)
+        identity = sha256(f"{name}/{self._made}".encode()).digest()[:8]
+        return create(identity, self._first, admitted=first, boots=booted, replaces=self.replaces)
 
 
 class World:

@@ -7,7 +7,8 @@ from tests.mutants.corel_harness import log_aborted, log_ambushed, log_busy, log
 from tests.mutants.harness import Mutant, planting
 
 from reconvene import quorum
-from reconvene.corel import plan, recovery, replica
+from reconvene.core.membership import hearing
+from reconvene.corel import lineage, plan, recovery, replica
 from reconvene.corel.handler import Handler
 from reconvene.corel.home import Home
 from reconvene.corel.messages import COMMIT, READY, Commit, Ready
@@ -603,6 +604,54 @@ def _(begins: Any) -> Any:
         return newest.quorum_holds(participants) and all(states[name].begin is not None for name in participants)
 
     return mutated
+
+
+@plant_by_hand(
+    "own-messages-not-compared",
+    lineage,
+    "_own",
+    "a replica that has forgotten messages of its own is taken for what it was",
+    {"test_messages_that_others_have"},
+    0,
+)
+def _(own: Any) -> Any:
+    return lambda state, other, number: None
+
+
+@plant_by_hand(
+    "acknowledgements-not-compared",
+    lineage,
+    "_ordered",
+    "a replica that has forgotten what it acknowledged is taken for what it was",
+    {"test_messages_of_others_that_it_had_acknowledged"},
+    0,
+)
+def _(ordered: Any) -> Any:
+    return lambda state, other: None
+
+
+@plant_by_hand(
+    "starts-not-compared",
+    lineage,
+    "_starts",
+    "two starts of one number are taken for one",
+    {"test_the_same_number_of_starts"},
+    0,
+)
+def _(starts: Any) -> Any:
+    return lambda state, other, number: None
+
+
+@plant_by_hand(
+    "starts-not-compared-by-membership",
+    hearing,
+    "contradicts",
+    "a site whose storage was put back is heard as if nothing had happened",
+    {"test_a_site_that_was_put_back_is_not_heard"},
+    0,
+)
+def _(contradicts: Any) -> Any:
+    return lambda now, known: None
 
 
 @plant_by_hand(

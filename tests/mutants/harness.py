@@ -105,8 +105,8 @@ class _Watch:
         self.turns = 0
         self.copies = 0
 
-    def boot(self, stored: bytes | None, ordinal: int) -> bytes:
-        return core_site.boot(stored, ordinal)
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        return core_site.boot(stored, ordinal, token)
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
         return _WatchedSite(self, options, ordinal, sites, record, now)

@@ -13,9 +13,10 @@ import aiohttp
 import pytest
 import uvloop
 from aiohttp import web
-from tests.client.places import free_ports
+from tests.client.places import begin_log, free_ports
 from tests.runtime.test_http import Authority, client_tls
 
+from reconvene.corel.replicas import ReplicaSet
 from reconvene.errors import Rejected
 from reconvene.runtime import http as http_module
 from reconvene.runtime.config import Config, Dashboard, Faults, Http, Seal, Tls
@@ -81,7 +82,7 @@ async def site(
         dashboard=dashboard or Dashboard(),
         faults=faults or Faults(),
     )
-    (directory / name).mkdir(parents=True)
+    begin_log(config.dir, ReplicaSet.first(config.names))
     transport = Udp(config, LOG)
     engine = SiteEngine(config, transport, LOG)
     await engine.start()

@@ -593,7 +593,7 @@ def test_a_socket_that_a_killed_site_left_is_replaced_and_a_live_one_is_not() ->
                 assert await site.health() == "primary"
         with short_dir() as directory:
             (config,) = cluster(directory)
-            config.dir.mkdir()
+            config.dir.mkdir(exist_ok=True)
             with socket.socket(socket.AF_UNIX) as dead:
                 dead.bind(os.fspath(config.dir / "site.sock"))
             server = ClientServer(FakeEngine(), config, lambda: None)

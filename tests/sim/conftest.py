@@ -82,7 +82,7 @@ class FakeSite:
 
 
 class FakeCore:
-    def boot(self, stored: bytes | None, ordinal: int) -> bytes:
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
         return b"%d" % (int(stored or b"0") + 1)
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> FakeSite:

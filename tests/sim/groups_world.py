@@ -202,8 +202,8 @@ class World:
 
     # -- how sites are made
 
-    def boot(self, stored: bytes | None, ordinal: int) -> bytes:
-        return boot(stored, ordinal)
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        return boot(stored, ordinal, token)
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
         for life in self.lives:

@@ -34,8 +34,8 @@ class Many:
         self.until(lambda: all(len(self.views(process)) == GROUPS for process in self.processes))
         self.until(lambda: all(self.last_sizes(process) == {3} for process in self.processes))
 
-    def boot(self, stored: bytes | None, ordinal: int) -> bytes:
-        return boot(stored, ordinal)
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        return boot(stored, ordinal, token)
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
         return GroupSite(self, options, ordinal, sites, record, now)

@@ -130,6 +130,12 @@ CATALOGUE = (
                 "reconvene log backup copy --site a --dir town",
             ),
             Command(
+                "log rescue",
+                "log_rescue:rescue_command",
+                "print what a stopped site accepted and has no place for",
+                "reconvene log rescue town/sites/a/data",
+            ),
+            Command(
                 "log check",
                 "log_check:check_command",
                 "check what a stopped site keeps, or a copy",
@@ -147,6 +153,12 @@ CATALOGUE = (
         "Sites on servers",
         (
             Command("node", "node:node_command", "run one site", "reconvene node --config site.toml"),
+            Command(
+                "replace",
+                "replace:replace_command",
+                "give a site whose storage is lost a new one",
+                "reconvene replace --config site.toml",
+            ),
             Command(
                 "keygen",
                 "keygen:keygen_command",

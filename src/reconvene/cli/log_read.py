@@ -20,7 +20,7 @@ from reconvene.client.log import Log
 from reconvene.client.log_entries import Entry
 from reconvene.errors import Malformed
 
-__all__ = ["follow_command", "read_command"]
+__all__ = ["As", "Form", "Null", "collector", "follow_command", "printer", "read_command"]
 
 _END = "end"
 
@@ -59,7 +59,7 @@ def read_command(
         raise Malformed(f"--to {stop}: expected at least --from, {start}")
     target = Target(directory, node, key, tls, site)
     entries: list[dict[str, object]] = []
-    show = _collector(entries) if as_json else _printer(form, null)
+    show = collector(entries) if as_json else printer(form, null)
     asyncio.run(_read(target, start, stop, control, show))
     if as_json:
         print_json({"from": start, "to": stop, "entries": entries})
@@ -86,7 +86,7 @@ def follow_command(
         raise Malformed(f"--from {start}: expected a position from 0 on, or {_END}")
     seconds = None if lasting is None else parse_seconds(lasting, "--for")
     target = Target(directory, node, key, tls, site)
-    show = _print_json_line if as_json else _printer(form, null)
+    show = _print_json_line if as_json else printer(form, null)
     with suppress(KeyboardInterrupt):  # that is how one ends it
         asyncio.run(_follow(target, start, count, seconds, control, show))
 
@@ -134,7 +134,7 @@ async def _follow(
 # -- how entries look
 
 
-def _printer(form: Form, null: bool) -> Callable[[Entry], None]:
+def printer(form: Form, null: bool) -> Callable[[Entry], None]:
     write, end = sys.stdout.buffer.write, b"\0" if null else b"\n"
 
     def show(entry: Entry) -> None:
@@ -187,7 +187,7 @@ def _document(entry: Entry) -> dict[str, object]:
     return document
 
 
-def _collector(entries: list[dict[str, object]]) -> Callable[[Entry], None]:
+def collector(entries: list[dict[str, object]]) -> Callable[[Entry], None]:
     return lambda entry: entries.append(_document(entry))
 
 

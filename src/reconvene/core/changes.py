@@ -55,6 +55,8 @@ class Record(Struct, array_like=True):
     incarnation: int
     number: int
     """The highest configuration number that it has used or answered."""
+    token: int = 0
+    """Drawn at random at its last start."""
 
 
 class Changes:
@@ -81,9 +83,10 @@ class Changes:
         """Of the configuration that is being installed, from those who have installed it already."""
         self.askers: set[int] = set()
         """Sites that need a beacon: their proposal rests on old reports, or they don't know that all recovered."""
-        self.hearing = Hearing(site, sites, record.incarnation, record.number, options.timing)
+        self.hearing = Hearing(site, sites, record.incarnation, record.number, options.timing, record.token)
         self.gathering = Gathering(self.hearing, options.timing, now)
         self._incarnation = record.incarnation
+        self._token = record.token
         self._options = options
         self._timing = options.timing
         self._make_engine = make_engine
@@ -226,7 +229,7 @@ class Changes:
         reports = self.hearing.reports
         round_.baseline = {site: reports[site].version for site in members if site in reports}
         self.answered = number
-        round_.token = self._out.persist(KEY, msgpack.encode(Record(self._incarnation, number)))
+        round_.token = self._out.persist(KEY, msgpack.encode(Record(self._incarnation, number, self._token)))
         self.round = round_
         self.recovery = None
         self.phase = Phase.FORMING

@@ -33,17 +33,31 @@ from reconvene.wire.messages import (
     State,
 )
 
-__all__ = ["KEY", "Site", "boot"]
+__all__ = ["KEY", "Site", "boot", "incarnation_of", "replacement"]
 
 _NEWS_GAP_NS = 5_000_000
 """What is new is told at once, but not more often than this."""
 
 
-def boot(stored: bytes | None, ordinal: int) -> bytes:
-    """What is to be synced before a site starts, given what its storage holds: a new incarnation, a new number."""
+def boot(stored: bytes | None, ordinal: int, token: int = 0) -> bytes:
+    """What is to be synced before a site starts, given what its storage holds: a new incarnation, a new number.
+
+    `token`: drawn at random for this start. 0: it has none, and an older storage goes unnoticed.
+    """
     record = Record(0, 0) if stored is None else msgpack.decode(stored, type=Record)
     number = configuration_number(counter_of(record.number) + 1, ordinal)
-    return msgpack.encode(Record(record.incarnation + 1, number))
+    return msgpack.encode(Record(record.incarnation + 1, number, token))
+
+
+def replacement(incarnation: int, number: int) -> bytes:
+    """A record for a site whose storage is lost: what others know of the site stands in for what it has forgotten.
+    `boot` goes on from there."""
+    return msgpack.encode(Record(incarnation, number))
+
+
+def incarnation_of(record: bytes) -> int:
+    """Of what `boot` gave."""
+    return msgpack.decode(record, type=Record).incarnation
 
 
 class Site:
@@ -93,6 +107,12 @@ class Site:
     @property
     def phase(self) -> str:
         return self.changes.phase.value
+
+    @property
+    def behind(self) -> str | None:
+        """Why this site's storage is older than what others know of the site, if it is: then it is in no
+        configuration with anyone."""
+        return self.changes.hearing.behind.get(self.ordinal)
 
     @property
     def step(self) -> str:

@@ -33,6 +33,7 @@ class Handler(Recovery):
         if home.may_order(plan.voters):
             self._primary = plan.next_primary
             home.record.admitted = True  # it has all that the voters know
+            home.record.replaces = False
             home.record.last_attempted_primary = self._primary
             home.record.attempt_conf = self.conf
             home.record.attempt_members = plan.participants

@@ -12,8 +12,9 @@ from reconvene.corel.events import Accepted, Green, LogEvent
 from reconvene.corel.holds import Holds
 from reconvene.corel.layout import BASE, Base, Record, decode_place, green_key, position_of
 from reconvene.corel.limits import LogLimits
+from reconvene.corel.lineage import seen_of
 from reconvene.corel.load import names_of
-from reconvene.corel.messages import BaseSent, encode
+from reconvene.corel.messages import BaseSent, State, encode
 from reconvene.corel.plan import left_out
 from reconvene.corel.queue import Queue, Waiting
 from reconvene.corel.replicas import ReplicaSet, applies, decode_change
@@ -57,6 +58,10 @@ class Home:
         """By site: the highest green line that it told."""
         self.keeps = True
         """It keeps the log at all."""
+        self.behind: dict[str, str] = {}
+        """By name: replicas of this configuration whose storage is older than what others know of it, and why."""
+        self.replacing: dict[str, bytes] = {}
+        """By name: storages of this configuration that take the place of lost ones, and wait for a number."""
         self.begin: tuple[str, ...] | None = None
         """An operator has said that a new log may begin here, without these replicas if they are absent."""
         self.strangers: tuple[str, ...] = ()
@@ -100,6 +105,10 @@ class Home:
                 self.set_replicas(change)
                 self.record.forced = False
                 self.set_changed = True
+                for name, identity in self.replacing.items():
+                    number = change.number_of(name)
+                    if number is not None:
+                        self.record.identities.setdefault(number, identity)
         body = self.queue.bodies.get(heading.id)
         before = self.queue.green_size
         self.queue.green_size += len(body)
@@ -138,6 +147,23 @@ class Home:
             self.keeps = False
         self.set_replicas(replicas)
         record.forced = True
+
+    def see(self, number: int, state: State) -> None:
+        """Remembers what another replica told of its starts. What it attempted since goes with the next write."""
+        seen = seen_of(state)
+        known = self.record.seen.get(number)
+        if seen is None or seen == known or state.identity == self.record.identity:
+            return
+        self.record.seen[number] = seen
+        if known is None or (known.identity, known.incarnation) != (seen.identity, seen.incarnation):
+            self.touch()
+
+    def refuse(self, why: str) -> None:
+        """This storage is older than what others know of it: it takes no part any more, whomever it meets."""
+        if not self.record.behind:
+            self.record.behind = why
+            self.keeps = False
+            self.touch()
 
     def disown(self, known: Iterable[Mapping[int, bytes]]) -> bool:
         """`known`: by replica number, the storage that others have seen under it. Where that is not this one, the

@@ -29,7 +29,7 @@ from reconvene.errors import Malformed, Unavailable
 
 __all__ = [
     "ACCEPTED", "BASE", "BODIES", "FOLDED", "FORMAT", "GREEN", "HOLDS", "LINE", "PIECES", "RECORD", "RED",
-    "SESSIONS", "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "accepted_key", "batch_of",
+    "SESSIONS", "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "Seen", "accepted_key", "batch_of",
     "body_key", "decode_base", "decode_line", "decode_place", "decode_record", "encode_place",
     "green_key", "piece_key", "position_of", "red_key", "session_key", "snapshot_key", "table_end", "timestamp_of",
     "void_key", "yellow_key",
@@ -144,6 +144,17 @@ def decode_place(value: bytes) -> Place:
     return Place(BatchId(author, first), count, timestamp, bool(marked))
 
 
+class Seen(Struct, array_like=True, frozen=True):
+    """What another replica told last of its own starts."""
+
+    identity: bytes
+    incarnation: Number
+    token: Number
+    """Drawn at that start."""
+    attempted: Number
+    """The last primary component that it had attempted then."""
+
+
 class Record(Struct, kw_only=True):
     """A replica's durable variables; the paper's names where it has them."""
 
@@ -172,10 +183,18 @@ class Record(Struct, kw_only=True):
     admitted: bool = True
     """This storage counts for a quorum. An empty one does not: it waits until the log is begun with it, or until it
     has recovered together with a quorum of others."""
+    replaces: bool = False
+    """An operator has said that this storage takes the place of one that is lost: it wants another number."""
     identities: dict[int, bytes] = field(default_factory=dict)
     """By replica number: the storage that was seen under it."""
     names: dict[int, str] = field(default_factory=dict)
     """By replica number: the site's name, also of replicas that are none any more."""
+    boots: dict[int, int] = field(default_factory=dict)
+    """By incarnation: the random token of each start of this storage, of the last ones."""
+    seen: dict[int, Seen] = field(default_factory=dict)
+    """By replica number: what others told of their starts."""
+    behind: str = ""
+    """Why this storage is older than what others know of it, if it is: it takes no part any more."""
 
 
 class Base(Struct, kw_only=True):

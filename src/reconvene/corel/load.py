@@ -25,26 +25,50 @@ from reconvene.corel.layout import (
     position_of,
     table_end,
 )
+from reconvene.corel.lineage import add_boot
 from reconvene.corel.queue import Queue
 from reconvene.corel.replicas import ReplicaSet
 from reconvene.errors import Malformed
 from reconvene.storage.tables import Op, Put, Reader
 
-__all__ = ["create", "exists", "fill", "last_green", "load_base", "load_record", "names_of", "stored_green"]
+__all__ = ["create", "exists", "fill", "last_green", "load_base", "load_record", "names_of", "start", "stored_green"]
 
 
 def exists(tables: Reader) -> bool:
     return tables.get(RECORD) is not None
 
 
-def create(identity: bytes, replicas: ReplicaSet, *, admitted: bool) -> list[Op]:
+def create(
+    identity: bytes,
+    replicas: ReplicaSet,
+    *,
+    admitted: bool,
+    boots: dict[int, int] | None = None,
+    replaces: bool = False,
+) -> list[Op]:
     """What is to be synced before a replica starts for the first time.
 
-    `admitted`: it belongs to a log that is begun with all of these replicas. Else it waits (`layout.Record`).
+    `admitted`: it belongs to a log that is begun with all of these replicas. Else it waits. `boots`: the token of
+    this start, by incarnation. `replaces`: an operator has said that it takes the place of a lost one.
+    See `layout.Record`.
     """
     names = names_of(replicas)
-    record = Record(identity=identity, replicas=replicas, names=names, admitted=admitted)
+    record = Record(
+        identity=identity,
+        replicas=replicas,
+        names=names,
+        admitted=admitted,
+        boots=boots or {},
+        replaces=replaces,
+    )
     return [Put(RECORD, msgpack.encode(record)), Put(BASE, msgpack.encode(Base(replicas=replicas, names=names)))]
+
+
+def start(tables: Reader, incarnation: int, token: int) -> list[Op]:
+    """What is to be synced before a replica starts again, with its site's incarnation."""
+    record = load_record(tables)
+    add_boot(record, incarnation, token)
+    return [Put(RECORD, msgpack.encode(record))]
 
 
 def names_of(replicas: ReplicaSet) -> dict[int, str]:

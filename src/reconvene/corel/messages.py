@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple, TypeVar
 from msgspec import DecodeError, Meta, Struct, msgpack
 
 from reconvene.corel.batch import BatchId, Number, Timestamp
-from reconvene.corel.layout import Author
+from reconvene.corel.layout import Author, Seen
 from reconvene.corel.replicas import ReplicaSet, check_replicas
 from reconvene.errors import Malformed
 
@@ -81,6 +81,13 @@ class State(Struct, array_like=True, frozen=True):
     """As `layout.Record` has it."""
     admitted: bool = True
     """As `layout.Record` has it."""
+    boots: dict[Number, Number] = {}
+    """As `layout.Record` has them …"""
+    seen: dict[Author, Seen] = {}
+    authored: Number = 0
+    """The counter of the last message that the sender has accepted under its number."""
+    behind: str = ""
+    replaces: bool = False
     begin: list[str] | None = None
     """An operator has said that a new log may begin here, without these replicas if they are absent. None: nobody
     has."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from reconvene.corel.batch import BatchId, Timestamp
+from reconvene.corel.lineage import behind
 from reconvene.corel.messages import State
 from reconvene.corel.replicas import ReplicaSet, encode_replicas
 
@@ -58,7 +59,8 @@ class Plan(Struct, frozen=True):
 
 def make_plan(states: Mapping[str, State]) -> Plan | None:
     """None where nobody keeps a replica."""
-    keepers = {name: state for name, state in states.items() if state.keeps}
+    late = behind(states)
+    keepers = {name: state for name, state in states.items() if state.keeps and name not in late}
     if not keepers:
         return None
     newest = max(
@@ -165,7 +167,8 @@ def _followers(present: list[str], newest: ReplicaSet, states: Mapping[str, Stat
 
 
 def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> bool:
-    """Someone has seen another storage under its number; or it was left out by force, and holds what was not."""
+    """Someone has seen another storage under its number, or messages that this one has not written; or it was left
+    out by force, and holds what was not."""
     number = newest.number_of(name)
     if number is None:
         return False
@@ -173,8 +176,15 @@ def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> boo
         keepers[name].green > 0 or keepers[name].last_committed_primary > 0
     ):
         return True
-    identity = keepers[name].identity
-    return any(state.identities.get(number, identity) != identity for state in keepers.values())
+    own = keepers[name]
+    if any(state.identities.get(number, own.identity) != own.identity for state in keepers.values()):
+        return True
+    if own.admitted:
+        return False
+    if own.replaces:
+        # Nobody needs to have seen the lost one: its number is not to be used again in any case.
+        return all(state.identities.get(number) != own.identity for state in keepers.values())
+    return any(state.has.get(number, 0) > own.authored for state in keepers.values())
 
 
 def left_out(name: str, newest: ReplicaSet, before: ReplicaSet) -> bool:

@@ -118,6 +118,13 @@ class Queue:
             return self.accepted[-1].heading.last + 1
         return self.last.get(-1 if self.own is None else self.own, 0) + 1
 
+    def authored(self, number: int | None) -> int:
+        """The counter of the last message that was accepted here under this number."""
+        last = 0 if number is None else self.last.get(number, 0)
+        if self.accepted and self.accepted[-1].heading.author == number:
+            return max(last, self.accepted[-1].heading.last)
+        return last
+
     # -- from the application
 
     def accept(self, heading: Heading, body: bytes) -> Waiting:

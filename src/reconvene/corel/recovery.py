@@ -21,6 +21,7 @@ from reconvene.corel.events import (
 )
 from reconvene.corel.home import Home
 from reconvene.corel.layout import decode_base
+from reconvene.corel.lineage import behind
 from reconvene.corel.load import names_of
 from reconvene.corel.messages import (
     BASE,
@@ -128,6 +129,11 @@ class Recovery:
             identities=record.identities,
             heard_primary=record.heard_primary,
             admitted=record.admitted,
+            boots=record.boots,
+            seen=record.seen,
+            authored=queue.authored(record.replicas.number_of(self.home.name)),
+            behind=record.behind,
+            replaces=record.replaces,
             begin=None if self.home.begin is None else list(self.home.begin),
         )
         self.home.send(STATE, state)
@@ -141,8 +147,12 @@ class Recovery:
 
     def _decide(self) -> None:
         home = self.home
+        home.behind = behind(self._states)
+        if home.name in home.behind:
+            home.refuse(home.behind[home.name])
         plan = make_plan(self._states)
         home.strangers = () if plan is None else plan.strangers
+        home.replacing = {name: self._states[name].identity for name in home.strangers if self._states[name].replaces}
         home.removed = plan is not None and plan.replicas.number_of(home.name) is None
         if plan is not None and plan.replicas.epoch > home.record.replicas.epoch:
             # A set that was forced is not in the log. Changes that were made before it do not apply after it.
@@ -163,6 +173,8 @@ class Recovery:
             if number is not None and home.record.identities.get(number) != identity:
                 home.record.identities[number] = identity
                 home.touch()
+            if number is not None:
+                home.see(number, self._states[name])
             home.greens[name] = self._states[name].green
         if home.name in plan.followers:
             self.phase = Phase.FOLLOW

@@ -85,7 +85,7 @@ class Replica:
         queue = Queue(bodies, base, record.replicas.number_of(name), durable)
         fill(queue, bodies, tables)
         self.home = Home(name, sites, tables, record, queue, durable, self.limits)
-        self.home.keeps = keeps and not record.outcast
+        self.home.keeps = keeps and not record.outcast and not record.behind
         self.home.begin = () if begin else None
         self.home.on_green = self._green
         self.accepting = Accepting(queue, incarnation, self.limits)
@@ -152,6 +152,13 @@ class Replica:
     def left_out(self) -> str | None:
         """Why the log goes on without what this site holds, if it does: then nobody should read it here either."""
         home = self.home
+        if home.record.behind:
+            rest = sum(waiting.count for waiting in home.waiting() if waiting.author == self.queue.own)
+            return (
+                f"site {self.name}: its storage is older than what others know of it ({home.record.behind}): was its"
+                f" directory put back? {rest} messages that it accepted have no place here: `reconvene log rescue`"
+                " prints them, and `reconvene replace` makes the site a new replica"
+            )
         if home.record.outcast:
             return (
                 f"site {self.name} was given up as lost, and the log went on without it: replace it,"
@@ -262,6 +269,21 @@ class Replica:
             raise Unavailable(f"{', '.join(self.participants)}: not a quorum of the new set")
         return self.append([encode_change(Change(sets[0].age, replicas))], Kind.CHANGE)
 
+    def _replace_lost(self) -> None:
+        """A storage is here that takes the place of a lost one: the first of a primary component proposes that."""
+        if not self.primary or self.name != self.participants[0]:
+            return
+        sets = self.home.pending_sets()
+        name = min(self.home.replacing)
+        if len(sets) > 1 or any(waiting.heading.kind is Kind.CHANGE for waiting in self.queue.accepted):
+            return  # one change at a time
+        if self.accepting.pending or sets[0].number_of(name) is None:
+            return
+        number = sets[0].number_of(name)
+        if number is not None and self.home.record.identities.get(number) == self.home.replacing[name]:
+            return  # done: the next configuration brings it in
+        self.propose(sets[0].replaced(name, name))
+
     def init(self, without: Collection[str] = ()) -> None:
         """Begins a new log with the replicas that are here. `without`: those that may be absent, since an operator
         knows that they hold no log. Raises Rejected where a log was begun, Unavailable where replicas are absent."""
@@ -347,6 +369,8 @@ class Replica:
     def close_batches(self, time: int) -> None:
         """Makes batches of what was appended; `time`: this site's clock, ns since 1970."""
         self._time = time
+        if self.home.replacing:
+            self._replace_lost()
         made = self.accepting.close(time)
         for heading in made:
             self.home.taking.pending.note_batch(heading)

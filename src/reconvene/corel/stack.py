@@ -45,6 +45,9 @@ class Stack:
     def flush(self, now: int, time: int) -> Turn:
         """Ends the turn. `now` as the site's; `time`: ns since 1970."""
         replica = self.replica
+        behind = self.groups.site.behind
+        if behind is not None:
+            replica.home.refuse(behind)
         replica.close_batches(time)
         effects, processes = self.groups.flush(now)
         self._take(effects.events)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from reconvene.core.effects import Persist
 from reconvene.core.groups.events import Process
 from reconvene.core.groups.groups import GroupLimits, Groups
-from reconvene.core.site import KEY, Site, boot
+from reconvene.core.site import KEY, Site, boot, incarnation_of
 from reconvene.corel.replica import LogEffects, Replica
 from reconvene.corel.stack import Stack
 from reconvene.errors import Malformed, Rejected, Unavailable
@@ -41,6 +41,8 @@ _FAREWELLS = 3
 _FAREWELL_GAP_S = 0.02
 """A leave is told more than once: datagrams get lost."""
 _GROUPS_SHOWN = 100
+_TOKEN_BYTES = 4
+"""Of what each start draws, so that a storage that was put back is told apart."""
 _RESERVE_BYTES = 256 << 20
 """Of storage beyond the log's limit: what others had accepted, truncation and the site's record need room still."""
 
@@ -102,9 +104,10 @@ class SiteEngine:
 
     def _boot(self, now: int) -> None:
         config = self.config
-        record = boot(self._store.get(KEY), self.ordinal)
+        token = int.from_bytes(world().random_bytes(_TOKEN_BYTES), "big") or 1
+        record = boot(self._store.get(KEY), self.ordinal, token)
         self._tables = tables_for(config, self._store)
-        first = first_ops(config, self._tables)
+        first = first_ops(config, self._tables, incarnation_of(record), token)
         try:
             if self._tables is self._store:
                 self._store.write([Put(KEY.encode(), record), *first])
@@ -251,6 +254,7 @@ class SiteEngine:
             self._let_in()
         self._note_phase()
         self._notes.log_is(self.log_note())
+        self._notes.refused(self._refused())
         self._arm(now)
 
     def _arm(self, now: int) -> None:
@@ -331,9 +335,25 @@ class SiteEngine:
     def history(self) -> History:
         return self._notes.history
 
+    def _refused(self) -> dict[str, str]:
+        """By name: sites whose storage is older than what is known of them, and why."""
+        by_site = self._site.changes.hearing.behind
+        if not by_site and not self._replica.home.behind:
+            return {}
+        found = {self.names[site]: why for site, why in by_site.items()}
+        return {**self._replica.home.behind, **found}
+
     def storage(self) -> str:
         full = "the log has reached log.max_bytes" if self._full else None
-        return self._keeper.trouble or self._service.damage or full or "ok"
+        return self._keeper.trouble or self._service.damage or self._behind() or full or "ok"
+
+    def _behind(self) -> str | None:
+        why = self._site.behind or self._replica.home.record.behind
+        return (
+            f"older than what others know of this site ({why}): `reconvene replace` gives it a new one"
+            if why
+            else None
+        )
 
     def log_note(self) -> str | None:
         """Why the log takes nothing here, where that is neither the disk's fault nor what was configured."""

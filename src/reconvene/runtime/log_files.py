@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct, msgpack
 
+from reconvene.corel.batch import Kind, messages_of
 from reconvene.corel.check import check as check_log
 from reconvene.corel.layout import RECORD, decode_record
 from reconvene.corel.load import exists
@@ -24,7 +25,7 @@ from reconvene.storage.data_file import walk
 from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.storage.tables import Put, Tables
 
-__all__ = ["STORE", "Checked", "as_another", "backup_site", "check_site", "restore_site"]
+__all__ = ["STORE", "Checked", "as_another", "backup_site", "check_site", "restore_site", "unordered"]
 
 STORE = "store"
 """Of a site's directory: where its storage is."""
@@ -88,6 +89,48 @@ def _take_up(store: LmdbStore, found: Checked) -> None:
     found.base, found.green = queue.base.position, queue.green
     found.pending = sum(entry.heading.count for entry in queue.pending())
     found.pending += sum(waiting.heading.count for waiting in queue.accepted)
+
+
+class Unordered(Struct, frozen=True):
+    """A message that a site accepted, and that has no place as far as it knows."""
+
+    index: int
+    author: str
+    incarnation: int
+    counter: int
+    time: int
+    data: bytes
+
+
+def unordered(directory: Path) -> Iterator[Unordered]:
+    """Of the directory of a site that does not run: what it accepted itself, in its order.
+
+    Raises Rejected where there is no storage or no log, Unavailable where the site runs, Malformed for a damaged one.
+    """
+    path = _store_of(directory)
+    with _not_running(path.parent):
+        walk(path / "data.mdb")
+        store = LmdbStore(path)
+        try:
+            if not exists(store):
+                raise Rejected(f"{directory}: there is no log in it")
+            replica = Replica("?", (), 1, store)
+            yield from _unordered(replica)
+        finally:
+            store.close()
+
+
+def _unordered(replica: Replica) -> Iterator[Unordered]:
+    home, record = replica.home, replica.home.record
+    own = {number for number, identity in record.identities.items() if identity == record.identity}
+    own |= {waiting.heading.author for waiting in replica.queue.accepted}
+    index = 0
+    for heading in home.waiting():
+        if heading.author in own and heading.kind is Kind.DATA:
+            for at, data in enumerate(messages_of(replica.queue.bodies.get(heading.id))):
+                author = replica.name_of(heading.author)
+                yield Unordered(index, author, heading.incarnation, heading.first + at, heading.time, data)
+                index += 1
 
 
 def backup_site(directory: Path, to: Path) -> int:

@@ -2,7 +2,7 @@
 
 from reconvene.corel.check import check
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.load import create, exists
+from reconvene.corel.load import create, exists, start
 from reconvene.corel.migrate import migrations
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas import ReplicaSet
@@ -41,12 +41,15 @@ def tables_for(config: Config, store: Tables) -> Tables:
     return store if config.log.enabled else MemoryTables()
 
 
-def first_ops(config: Config, tables: Reader) -> list[Op]:
-    """What is to be synced before the log's first start here; nothing at a later one."""
-    if exists(tables):
-        return []
+def first_ops(config: Config, tables: Reader, incarnation: int, token: int) -> list[Op]:
+    """What is to be synced before the log starts here, with the site's incarnation and the token of this start."""
+    try:
+        if exists(tables):
+            return start(tables, incarnation, token)
+    except (Malformed, Unavailable):
+        return []  # `load_replica` says what is wrong
     replicas = ReplicaSet.first(config.replicas, config.log.quorum)
-    return create(world().random_bytes(IDENTITY_BYTES), replicas, admitted=False)
+    return create(world().random_bytes(IDENTITY_BYTES), replicas, admitted=False, boots={incarnation: token})
 
 
 def load_replica(config: Config, tables: Tables, incarnation: int, frame_bytes: int) -> Replica:

@@ -23,6 +23,7 @@ class SiteNotes:
         """As they were last told."""
         self._refusing = False
         self._log_note: str | None = None
+        self._refused: dict[str, str] = {}
         self.history = History(names)
 
     def events(self, events: Sequence[Event]) -> None:
@@ -71,6 +72,16 @@ class SiteNotes:
             event(self._log, logging.INFO, "the log accepts messages")
         else:
             event(self._log, logging.WARNING, "the log accepts nothing", why=note)
+
+    def refused(self, sites: dict[str, str]) -> None:
+        """Sites whose storage is older than what is known of them, and why."""
+        if sites == self._refused:
+            return
+        for name, why in sorted(sites.items()):
+            if self._refused.get(name) != why:
+                what = "site refused: its storage is older than what is known of it; replace it"
+                event(self._log, logging.ERROR, what, refused=name, why=why)
+        self._refused = dict(sites)
 
     # -- storage and trace
 

@@ -31,8 +31,8 @@ OnAppend = Callable[[Node, int, list[bytes]], None]
 
 
 class _RealCore:
-    def boot(self, stored: bytes | None, ordinal: int) -> bytes:
-        return boot(stored, ordinal)
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        return boot(stored, ordinal, token)
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
         return Site(options, ordinal, sites, record, now)

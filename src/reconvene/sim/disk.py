@@ -12,7 +12,7 @@ from typing import NamedTuple
 from reconvene.core.effects import Persist
 from reconvene.sim.loop import Loop
 from reconvene.storage.memory import MemoryTables
-from reconvene.storage.tables import Op
+from reconvene.storage.tables import Op, Put
 
 __all__ = ["Disk"]
 
@@ -104,6 +104,17 @@ class Disk:
     def corrupt(self, key: bytes) -> None:
         """The log's value under this key raises Malformed from now on, until another is written there."""
         self._tables.corrupt(key)
+
+    def copy(self) -> tuple[dict[str, bytes], list[Op]]:
+        """All that is durable, as a snapshot of the machine would have it."""
+        return dict(self.durable), [Put(key, value) for key, value in self._tables.scan(b"", b"\xff" * 64)]
+
+    def put_back(self, copy: tuple[dict[str, bytes], list[Op]]) -> None:
+        """The disk is again what it was when it was copied. Its process must be down."""
+        durable, ops = copy
+        self.durable = dict(durable)
+        self._tables = MemoryTables()
+        self._tables.write(ops)
 
     def crash(self) -> None:
         self._crashes += 1

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 
+from msgspec import msgpack
+
 from reconvene.core.effects import Effects
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.load import create, exists
+from reconvene.corel.load import create, exists, start
 from reconvene.corel.messages import FOREIGN
 from reconvene.corel.replica import LogEffects, Replica
 from reconvene.corel.replicas import MAJORITY, ReplicaSet
@@ -140,18 +142,28 @@ class RealLogCore:
         self._limits = limits
         self._replica = replica
         self._created: set[int] = set()
+        self._booted: dict[int, dict[int, int]] = {}
+        """By ordinal: its present incarnation and the token of that start."""
 
-    def boot(self, stored: bytes | None, ordinal: int) -> bytes:
-        return boot(stored, ordinal)
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        record = boot(stored, ordinal, token)
+        self._booted[ordinal] = {msgpack.decode(record)[0]: token}
+        return record
 
     def create(self, ordinal: int, names: Sequence[str], tables: Reader) -> list[Op]:
         """The log is begun once, at all nodes, whenever each of them starts. One that lost its disk waits."""
+        booted = self._booted.get(ordinal, {})
         if exists(tables):
-            return []
+            return [op for incarnation, token in booted.items() for op in start(tables, incarnation, token)]
         first = ordinal not in self._created
         self._created.add(ordinal)
-        identity = sha256(f"{names[ordinal]}{'' if first else len(self._created)}".encode()).digest()[:8]
-        return create(identity, ReplicaSet.first(names, self._quorum), admitted=first)
+        return self.first(names[ordinal], names, first, booted)
+
+    def first(self, name: str, names: Sequence[str], first: bool, booted: dict[int, int]) -> list[Op]:
+        """A replica's first storage, or, where that is lost, another one."""
+        made = "" if first else "".join(map(str, booted.values()))
+        identity = sha256(f"{name}{made}".encode()).digest()[:8]
+        return create(identity, ReplicaSet.first(names, self._quorum), admitted=first, boots=booted)
 
     def site(
         self, options: Options, ordinal: int, names: Sequence[str], record: bytes, tables: Reader, now: int

@@ -16,7 +16,7 @@ from reconvene.core.options import Options
 from reconvene.corel.events import LogEvent
 from reconvene.corel.replica import LogEffects, Replica
 from reconvene.errors import Rejected, Unavailable
-from reconvene.ids import Service
+from reconvene.ids import MAX_SITES, Service
 from reconvene.sim.disk import Disk
 from reconvene.sim.loop import NEVER, Loop
 from reconvene.sim.network import Network
@@ -75,7 +75,9 @@ class LogLike(SiteLike, Protocol):
 class Core(Protocol):
     """How sites are made: the real ones, or a stand-in in tests of the simulator itself."""
 
-    def boot(self, stored: bytes | None, ordinal: int) -> bytes: ...
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        """`token`: another one for each start."""
+
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike: ...
 
 
@@ -83,7 +85,9 @@ class Core(Protocol):
 class LogCore(Protocol):
     """How sites that keep the log are made."""
 
-    def boot(self, stored: bytes | None, ordinal: int) -> bytes: ...
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        """`token`: another one for each start."""
+
     def create(self, ordinal: int, names: Sequence[str], tables: Reader) -> list[Op]:
         """What is to be synced before the log's first start at a node; nothing at a later one."""
 
@@ -118,6 +122,8 @@ class Node:
         self.log: LogLike | None = None
         """The same site, where it keeps the log."""
         self.paused = False
+        self._starts = 0
+        """Of this node, whatever its disk remembers."""
         self.offset = 0
         """This node's clock, less the loop's time."""
         self.overflow = 0
@@ -190,7 +196,9 @@ class Node:
 
     def start(self) -> None:
         assert self.site is None, f"{self.name} is up"
-        record = self._core.boot(self.disk.durable.get("site"), self.ordinal)
+        self._starts += 1
+        token = self._starts * MAX_SITES + self.ordinal
+        record = self._core.boot(self.disk.durable.get("site"), self.ordinal, token)
         self.disk.put("site", record)
         core = self._core
         if isinstance(core, LogCore):

@@ -106,6 +106,10 @@ class Report(Struct, array_like=True, gc=False, frozen=True):
     """It has answered a proposal since `conf` was installed: `conf` can't be resumed."""
     highest: Count
     """The highest configuration number that it has used or answered."""
+    token: Count = 0
+    """Drawn at random at its start; 0: an older program's."""
+    since: Count = 0
+    """The number of the configuration that it started with."""
 
 
 class Beacon(Struct, array_like=True, tag=4, gc=False):

@@ -8,6 +8,7 @@ relays; a site is no longer heard once it was silent for too long, or is left ou
 from msgspec import Raw
 from msgspec.structs import replace
 
+from reconvene.core.membership.past import contradicts
 from reconvene.core.membership.round_trips import RoundTrips
 from reconvene.core.options import Timing
 from reconvene.wire.codec import encode
@@ -16,15 +17,17 @@ from reconvene.wire.messages import VERSION, Beacon, Report
 __all__ = ["NUMBERS_AHEAD", "Hearing"]
 
 _NEVER = -(1 << 62)
+_LATE_DATAGRAMS = 8
+"""Times the patience with a silent site: a datagram that was under way for longer is none that was late."""
 NUMBERS_AHEAD = 1 << 48
 """A configuration number that far above all others is a lie, and would soon be too large for the wire."""
 
 
 class Hearing:
-    def __init__(self, site: int, sites: int, incarnation: int, conf: int, timing: Timing) -> None:
+    def __init__(self, site: int, sites: int, incarnation: int, conf: int, timing: Timing, token: int = 0) -> None:
         self.site = site
         self.sites = sites
-        self.report = Report(site, incarnation, 1, 1 << site, conf, 0, False, conf)
+        self.report = Report(site, incarnation, 1, 1 << site, conf, 0, False, conf, token, conf)
         """What this site says of itself."""
         self.reports: dict[int, Report] = {site: self.report}
         """The newest report of each site, by ordinal."""
@@ -39,6 +42,10 @@ class Hearing:
         self._left_out_until = [_NEVER] * sites
         self._left_out_at = [_NEVER] * sites
         self._leaving = False
+        self._known_since = [_NEVER] * sites
+        """When the present incarnation of each site became known."""
+        self.behind: dict[int, str] = {}
+        """Sites whose storage is older than what is known of them, this one included, and why: they are not heard."""
         self._encoded: bytes | None = None
         self._raw: list[bytes] = [b""] * sites
         """The last reports section of each site's beacon, as it came."""
@@ -71,14 +78,44 @@ class Hearing:
         """A beacon came directly from its sender; `reports` are those it carries, empty if unchanged."""
         site = beacon.site
         if beacon.inc < self.incarnations[site]:
+            self._check_late(site, beacon.inc, now)
+            return
+        own = next((report for report in reports if report.site == site), None)
+        if own is not None and not self._follows(own):
+            return
+        if own is None and site in self.behind:
             return
         if beacon.inc > self.incarnations[site]:
             self.incarnations[site] = beacon.inc
+            self._known_since[site] = now
             self.changed = True
         self.round_trips.beacon(beacon, self.site, now)
         self.sign(site, now)
         for report in reports:
             self._learn(report)
+
+    def _follows(self, report: Report) -> bool:
+        """Whether a site's own report can come after what is known of it."""
+        known = self.reports.get(report.site)
+        why = None if known is None else contradicts(report, known)
+        if why is None:
+            self.behind.pop(report.site, None)
+            return True
+        self.behind[report.site] = why
+        return False
+
+    def _check_late(self, site: int, incarnation: int, now: int) -> None:
+        """An earlier incarnation speaks. Soon after the later one was heard, that is a datagram that was late."""
+        if now - self._known_since[site] > _LATE_DATAGRAMS * self.patience_ns():
+            known = self.incarnations[site]
+            self.behind[site] = f"start {known} is known, and this is its start {incarnation}"
+
+    def _hear_of_itself(self, report: Report) -> None:
+        """What others know of this site. If its own storage is older, it takes part in nothing any more."""
+        why = contradicts(self.report, report)
+        if why is not None and self.site not in self.behind:
+            self.behind[self.site] = why
+            self.leave()
 
     def is_news(self, beacon: Beacon) -> bool:
         """Its reports differ from those of its sender's last beacon."""
@@ -90,7 +127,10 @@ class Hearing:
 
     def _learn(self, report: Report) -> None:
         site = report.site
-        if site >= self.sites or site == self.site or report.highest > self.highest() + NUMBERS_AHEAD:
+        if site == self.site:
+            self._hear_of_itself(report)
+            return
+        if site >= self.sites or report.highest > self.highest() + NUMBERS_AHEAD:
             return
         known = self.reports.get(site)
         if known is not None and (report.inc, report.version) <= (known.inc, known.version):

@@ -1,0 +1,35 @@
+"""reconvene log rescue: what a stopped site accepted and its log has no place for."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reconvene.cli._cluster import AsJson
+from reconvene.cli._output import print_json
+from reconvene.cli.log_read import As, Form, Null, collector, printer
+from reconvene.client.log_entries import Color, Entry
+from reconvene.runtime.log_files import unordered
+
+__all__ = ["rescue_command"]
+
+
+def rescue_command(
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="The directory of a stopped site, or a storage moved aside."),
+    ],
+    form: As = Form.TEXT,
+    null: Null = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the messages that a site accepted and that have no place in the log as far as it knows.
+
+    For a site that is to be replaced: others may have ordered some of them. Append again what is missing.
+    """
+    entries: list[dict[str, object]] = []
+    show = collector(entries) if as_json else printer(form, null)
+    for one in unordered(directory):
+        show(Entry(one.index, one.data, one.author, one.incarnation, one.counter, one.time, Color.RED))
+    if as_json:
+        print_json({"dir": str(directory), "entries": entries})
