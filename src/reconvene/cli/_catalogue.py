@@ -109,7 +109,7 @@ CATALOGUE = (
                 "log init",
                 "log_init:init_command",
                 "begin a new log",
-                "reconvene log init --node /var/lib/reconvene/site.sock",
+                "reconvene log init --dir town",
             ),
             Command(
                 "log replicas",
@@ -132,8 +132,8 @@ CATALOGUE = (
             Command(
                 "log rescue",
                 "log_rescue:rescue_command",
-                "print what a stopped site accepted and has no place for",
-                "reconvene log rescue town/sites/a/data",
+                "print what a stopped site accepted and has no place for, or a copy",
+                "reconvene log rescue copy",
             ),
             Command(
                 "log check",

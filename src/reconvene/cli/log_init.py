@@ -33,11 +33,18 @@ def init_command(
     if not all(absent) or len(set(absent)) != len(absent):
         raise Malformed(f"--without {without}: expected names of sites, such as c,d")
     members = asyncio.run(_begin(Target(directory, node, key, tls, site), absent))
-    console().print(f"the log begins: {' '.join(members)}", markup=False)
+    if members is None:
+        console().print("the log was begun before: nothing is done")
+    else:
+        console().print(f"the log begins: {' '.join(members)}", markup=False)
 
 
-async def _begin(target: Target, without: list[str]) -> list[str]:
+async def _begin(target: Target, without: list[str]) -> list[str] | None:
+    """None: there is a log at this site already."""
     async with target.connect() as site:
+        status = await site.log.status()
+        if status.get("replica") and (status.get("last_primary") or status.get("green")):
+            return None
         await site.log.init(without)
         return await _begun(site)
 

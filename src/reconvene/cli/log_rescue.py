@@ -1,5 +1,6 @@
 """reconvene log rescue: what a stopped site accepted and its log has no place for."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,11 @@ def rescue_command(
     """
     entries: list[dict[str, object]] = []
     show = collector(entries) if as_json else printer(form, null)
+    count = 0
     for one in unordered(directory):
+        count += 1
         show(Entry(one.index, one.data, one.author, one.incarnation, one.counter, one.time, Color.RED))
+    sys.stdout.flush()
+    print(f"{directory}: {count:,} messages without a place", file=sys.stderr)
     if as_json:
         print_json({"dir": str(directory), "entries": entries})
