@@ -51,7 +51,8 @@ def _(begin: Any) -> Any:
     4,
 )
 def _(boot: Any) -> Any:
-    def mutated(stored: bytes | None, ordinal: int) -> bytes:
+    def mutated(stored: bytes | None, ordinal: int, token: int) -> bytes:
+        """Without a token: with one, the others would notice, and not hear the site."""
         record = msgpack.decode(boot(stored, ordinal), type=Record)
         return msgpack.encode(Record(record.incarnation, configuration_number(1, ordinal)))
 
