@@ -46,8 +46,9 @@ address = "127.0.0.1:7080"
 | path | relative ones start from the file's own directory; `~` is a home directory |
 | name | up to 64 letters, digits, `.`, `_` and `-`, a letter or digit first |
 
-A key that is not listed here is an error, and so is a value outside its range. `cluster` and `[sites]` have to be the
-same at every site, and so has every key whose text says it.
+A key that is not listed here is an error, and so is a value outside its range. `cluster` has to be the
+same at every site, and so has every key whose text says it. `[sites]` has to be the same at all sites with the same
+`sites_version`.
 """
 
 KINDS = {

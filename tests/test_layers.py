@@ -27,7 +27,7 @@ class Layer:
 
 
 LAYERS = (
-    Layer("words", ("ids", "errors", "units", "quorum"), uses=(), pure=True),
+    Layer("words", ("ids", "errors", "units", "quorum", "site_list"), uses=(), pure=True),
     Layer("world", ("world",), uses=()),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
     Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire")),

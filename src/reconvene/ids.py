@@ -1,7 +1,7 @@
 """Names and numbers that everything else is identified by.
 
-A *site* has a stable name and, inside the cluster, an *ordinal*: its place among the cluster's sorted names,
-so that the order of ordinals is the order of names. The core speaks of ordinals only; names come back where
+A *site* has a stable name and, inside the cluster, an *ordinal* or number: its place among all names that the list of
+sites ever had (`reconvene.site_list`). It never changes. The core speaks of ordinals only; names come back where
 people and files are met.
 """
 

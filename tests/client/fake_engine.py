@@ -45,6 +45,9 @@ class FakeEngine:
     def health(self) -> str:
         return "primary"
 
+    def refused_sites(self) -> dict[str, str]:
+        return {}
+
     def log_note(self) -> str | None:
         return None
 

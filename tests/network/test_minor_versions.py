@@ -10,6 +10,7 @@ from tests.network.sites import NODE, RealSites, until
 
 from reconvene.wire.codec import decode, encode
 from reconvene.wire.messages import Nack
+from reconvene.wire.seal import MINOR
 
 NEXT_MINOR = (variant.__file__, "minor")
 
@@ -60,7 +61,7 @@ def test_a_rolling_restart_up_and_down(tmp_path: Path) -> None:
         sites.start()
         sites.wait_for()
         with Load(sites.sockets) as load:
-            for program, minor in ((NEXT_MINOR, 1), (NODE, 0)):
+            for program, minor in ((NEXT_MINOR, MINOR + 1), (NODE, MINOR)):
                 for name in sites.names:
                     restart(sites, load, name, program)
                     other = "a" if name != "a" else "b"

@@ -102,7 +102,7 @@ def logs(directory: Path) -> dict[str, list[tuple[int, int, bytes]]]:
     for name in NAMES:
         store = LmdbStore(directory / name / "store")
         try:
-            replica = load_replica(config_of(directory, NAMES, name, ports), store, 1 << 20, 1400)
+            replica = load_replica(config_of(directory, NAMES, name, ports), tuple(NAMES), store, 1 << 20, 1400)
             found[name] = [
                 (heading.author, heading.first + index, message)
                 for _, heading in replica.read(0)

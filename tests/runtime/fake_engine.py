@@ -46,6 +46,9 @@ class FakeEngine:
     def health(self) -> str:
         return self.state
 
+    def refused_sites(self) -> dict[str, str]:
+        return {}
+
     def log_note(self) -> str | None:
         log = self.told.get("log")
         return log.get("waits") if isinstance(log, dict) else None

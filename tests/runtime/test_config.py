@@ -67,7 +67,7 @@ def test_a_small_file(write: Write, tmp_path: Path) -> None:
     assert config.cluster == "shop"
     assert config.sites == {"a": ("127.0.0.1", 7001), "b": ("127.0.0.1", 7002), "c": ("127.0.0.1", 7003)}
     assert config.names == ("a", "b", "c")
-    assert config.ordinal == 0
+    assert config.names[0] == config.name
     assert config.dir == tmp_path / "data"
     assert config.unix_socket == tmp_path / "data" / "site.sock"
     assert config == Config(
@@ -166,7 +166,7 @@ blocked = ["ship-1"]
     assert config.replicas == ("ship-1", "ship-2")
     assert config.logging == Logging(level="debug", format="json")
     assert config.faults == Faults(allowed=True, blocked=("ship-1",))
-    assert config.ordinal == 1
+    assert config.names[1] == config.name
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_a_site_that_starts_behind_a_block_gets_in_when_it_ends(tmp_path: Path) 
 async def talk_until_heard(speaker: Node, listener: Node) -> None:
     """As a core does: again and again."""
     for _ in range(500):
-        speaker.udp.send([((listener.config.ordinal,), b"here I am")])
+        speaker.udp.send([((listener.config.names.index(listener.config.name),), b"here I am")])
         await asyncio.sleep(0.01)
         if listener.got:
             return

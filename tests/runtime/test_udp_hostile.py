@@ -21,10 +21,12 @@ from reconvene.runtime.sessions import (
     STRANGERS_A_SECOND_AND_SITE,
     Sessions,
 )
+from reconvene.site_list import first_list
 from reconvene.wire.seal import ClusterKey, Kind, Reason, Sealer
 
 KEY = ClusterKey(b"k" * 32)
-PLACES = [("192.0.2.1", 7), ("192.0.2.2", 7), ("192.0.2.3", 7)]
+PLACES = dict(enumerate([("192.0.2.1", 7), ("192.0.2.2", 7), ("192.0.2.3", 7)]))
+LIST = first_list(3, "abc")
 
 
 def listen(node: Node) -> list[bytes]:
@@ -248,7 +250,7 @@ class Bench:
         self.refusals = Refusals(log, lambda: self.now)
         self.sealer = Sealer("shop", 1, keys)
         self.sessions = Sessions(
-            "shop", ("a", "b", "c"), PLACES, keys, self.sealer, self.refusals,
+            "shop", LIST, PLACES, keys, self.sealer, self.refusals,
             lambda site, packet: self.posted.append((site, packet)), log, lambda: self.now,
         )  # fmt: skip
 
@@ -262,7 +264,7 @@ class Bench:
 def introduce(one: Bench, other: Sealer) -> None:
     """`other` answers what `one` asks, as its own sessions would."""
     sessions = Sessions(
-        "shop", ("a", "b", "c"), PLACES, [KEY], other, one.refusals, lambda s, p: answers.append(p), one.sessions._log
+        "shop", LIST, PLACES, [KEY], other, one.refusals, lambda s, p: answers.append(p), one.sessions._log
     )
     answers: list[bytes] = []
     one.open(other.seal(b"who I am"))

@@ -3,7 +3,7 @@
 What happened is kept per incarnation of a site and handed to the oracle, which knows nothing of how groups work.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
@@ -91,8 +91,17 @@ class Watcher(Protocol):
 class GroupSite:
     """Groups as the simulator sees a site; what processes are told is kept."""
 
-    def __init__(self, world: "Watcher", options: Options, ordinal: int, sites: int, record: bytes, now: int) -> None:
-        self.site = Site(options, ordinal, sites, record, now)
+    def __init__(
+        self,
+        world: "Watcher",
+        options: Options,
+        ordinal: int,
+        sites: int,
+        record: bytes,
+        now: int,
+        peers: Collection[int] | None = None,
+    ) -> None:
+        self.site = Site(options, ordinal, sites, record, now, peers)
         self.groups = Groups(self.site, sites)
         self.life = Life(ordinal, self.site.incarnation, self.groups)
         self._world = world
@@ -179,10 +188,10 @@ class _NodeRecorder(Recorder):
 class World:
     """One run: chaos from the seed's scenario, and an application on every site."""
 
-    def __init__(self, seed: int, recorded: bool = False) -> None:
+    def __init__(self, seed: int, recorded: bool = False, nodes: int | None = None) -> None:
         self.lives: list[Life] = []
         self._recorders: list[_NodeRecorder] = []
-        scenario = random_scenario(seed, nodes=(3, 3, 4, 5)[seed % 4])
+        scenario = random_scenario(seed, nodes=nodes or (3, 3, 4, 5)[seed % 4])
         assert scenario.chaos is not None
         duration = 3_000 * MS
         chaos = replace(scenario.chaos, until_ns=duration)

@@ -21,6 +21,7 @@ __all__ = [
     "Wait",
     "console",
     "health_style",
+    "list_lines",
     "report_faults",
     "short",
     "site_document",
@@ -85,6 +86,19 @@ def sites_table(views: Sequence[SiteView], rates: dict[str, dict[str, float]]) -
             f"{rate['delivered']:,.0f}" if rate else "-",
         )
     return table
+
+
+def list_lines(views: Sequence[SiteView]) -> list[str]:
+    """What is to be known of the list of sites: changes that are not finished, and sites that are refused."""
+    lines = []
+    for view in views:
+        known = (view.status or {}).get("list") or {}
+        if known.get("waits_for"):
+            lines.append(
+                f"{view.name}: version {known['version']} of the list of sites waits for {known['waits_for']}"
+            )
+        lines += [f"{view.name} refuses {other}: {why}" for other, why in known.get("refused", {}).items()]
+    return lines
 
 
 def report_faults(cluster: LocalCluster, wait: bool, as_json: bool) -> int:

@@ -2,7 +2,7 @@
 
 import time
 
-from reconvene.cli._cluster import AsJson, console, site_document, sites_table
+from reconvene.cli._cluster import AsJson, console, list_lines, site_document, sites_table
 from reconvene.cli._output import print_json
 from reconvene.cli._rates import rates
 from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
@@ -29,3 +29,5 @@ def status_command(
         print_json({"dir": None if directory is None else str(directory), "sites": sites})
         return
     console().print(sites_table(views, grown))
+    for line in list_lines(views):
+        console().print(line)

@@ -137,7 +137,9 @@ class RemoteLink:
 
     def _check_cluster(self, channel: Channel) -> None:
         welcome = channel.welcome
-        if self.cluster and (welcome.cluster, tuple(welcome.names)) != (self.cluster, self.roll.names):
+        # Numbers never change: where the list of sites changes, one site may know more of them than another.
+        others = any(mine != theirs for mine, theirs in zip(self.roll.names, welcome.names, strict=False))
+        if self.cluster and (welcome.cluster != self.cluster or others):
             channel.close()
             raise Rejected(f"{channel.address}: a site of cluster {welcome.cluster!r}, or of other sites than before")
 
@@ -147,7 +149,7 @@ class RemoteLink:
             self.channel = channel
             self._lost(channel, f"{channel.address}: the site ended the connection")
             return
-        if not self.cluster:
+        if not self.cluster or len(welcome.names) > len(self.roll.names):
             self.roll = Roll(tuple(welcome.names))
             self.cluster = welcome.cluster
         self.name = welcome.site

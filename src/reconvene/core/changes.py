@@ -16,10 +16,12 @@ from enum import Enum
 from itertools import pairwise
 
 from msgspec import Struct, msgpack
+from msgspec.structs import replace
 
 from reconvene.core.effects import Changed, ConfKind
 from reconvene.core.evs.configuration import Configuration
 from reconvene.core.evs.recovery import Exchange, Recovery
+from reconvene.core.membership.disputes import Disputes
 from reconvene.core.membership.gathering import Gathering, members_of
 from reconvene.core.membership.hearing import NUMBERS_AHEAD, Hearing
 from reconvene.core.membership.round import Round
@@ -28,6 +30,7 @@ from reconvene.core.options import Options
 from reconvene.core.order.engine import OrderEngine
 from reconvene.core.outgoing import Outgoing
 from reconvene.ids import ConfigurationId, configuration_number, counter_of, proposer_of
+from reconvene.site_list import SiteList, first_list
 from reconvene.wire.messages import Alive, Frame, Nack, Progress, Propose, Rebroadcast, State
 
 __all__ = ["KEY", "Changes", "MakeEngine", "Phase", "Record"]
@@ -57,6 +60,8 @@ class Record(Struct, array_like=True):
     """The highest configuration number that it has used or answered."""
     token: int = 0
     """Drawn at random at its last start."""
+    sites: SiteList | None = None
+    """What it knows of the cluster's list."""
 
 
 class Changes:
@@ -79,6 +84,10 @@ class Changes:
         """The sites whose messages this one must not discard (steps 1 and 5.c), as a mask."""
         self.answered = record.number
         """The highest configuration number that this site has used or answered."""
+        self.sites = record.sites or first_list(sites)
+        """What this site knows of the cluster's list."""
+        self.disputes = Disputes()
+        """Sites that tell something else of it."""
         self.early: list[Frame | Alive | Nack] = []
         """Of the configuration that is being installed, from those who have installed it already."""
         self.askers: set[int] = set()
@@ -95,6 +104,10 @@ class Changes:
         self._joined: dict[int, int] = {}
         """The version of each member's report when it answered for the present configuration."""
         self._discarded: list[int] = []
+        self._keep_token: int | None = None
+        """Of the write that holds `sites`; None: it is durable."""
+        self.agreed = self.sites
+        """What the members of the present configuration knew of the list together when they formed it."""
         self.current = self._install(record.number, (site,), (record.incarnation,), now)
 
     # -- a turn
@@ -225,17 +238,19 @@ class Changes:
     ) -> None:
         """Every member, the proposer too, syncs the number before it proposes or answers it: so it is never used for
         two configurations."""
-        round_ = Round(number, proposer, members, incarnations, now)
+        round_ = Round(number, proposer, members, incarnations, self.sites, now)
         reports = self.hearing.reports
         round_.baseline = {site: reports[site].version for site in members if site in reports}
         self.answered = number
-        round_.token = self._out.persist(KEY, msgpack.encode(Record(self._incarnation, number, self._token)))
+        round_.token = self._persist()
         self.round = round_
         self.recovery = None
         self.phase = Phase.FORMING
         self.hearing.update(attempt=number, highest=number)
 
     def synced(self, token: int, now: int) -> None:
+        if token == self._keep_token:
+            self._keep_token = None
         round_ = self.round
         if round_ is not None and token == round_.token and not round_.answered:
             self._answer(round_, now)
@@ -247,6 +262,8 @@ class Changes:
             round_.number, self.site, round_.members, round_.incarnations,
             self.hearing.report.version, self.obligations,
         )  # fmt: skip
+        if self.sites.names:
+            state.sites = replace(self.sites, disputed=bool(self.disputes.all))
         # The exchange is decided from states as they were told, not as this site goes on.
         state = msgpack.decode(msgpack.encode(state), type=State)
         round_.answered = True
@@ -459,18 +476,44 @@ class Changes:
             self.obligations = 0
             self.phase = Phase.OPERATIONAL
             self.hearing.update(conf=round_.number, attempt=0, frozen=False)
+            self.agreed = round_.sites or self.sites
+            self._learn(self.sites.merged(replace(self.agreed, disputed=False)))
             self.current = self._install(round_.number, round_.members, round_.incarnations, now)
 
     def _install(
         self, number: int, members: tuple[int, ...], incarnations: tuple[int, ...], now: int
     ) -> Configuration:
         conf = ConfigurationId.regular(number)
-        self._out.events.append(Changed(ConfKind.REGULAR, conf, members))
+        self._out.events.append(Changed(ConfKind.REGULAR, conf, members, sites=self.agreed))
         rank = members.index(self.site)
         engine = self._make_engine(number, members, rank)
         multicast = Multicast(number, len(members), rank, self._timing, self._options.limits, self._counters, now)
         limit = self._options.limits.message_bytes
         return Configuration(number, members, incarnations, multicast, engine, self._out.events, limit)
+
+    # -- the cluster's list
+
+    @property
+    def kept(self) -> bool:
+        """What this site knows of the list is durable."""
+        return self._keep_token is None
+
+    def used(self, version: int, number: int) -> None:
+        """The primary configuration of this number is used, and all its members have stored this version."""
+        sites = self.sites.used(version, number)
+        if sites.base > self.sites.base:
+            self._learn(sites)
+        else:
+            self.sites = sites  # merely that version 1 is in use: it goes with the next write
+
+    def _learn(self, sites: SiteList) -> None:
+        if sites != self.sites:
+            self.sites = sites
+            self._keep_token = self._persist()
+
+    def _persist(self) -> int:
+        sites = self.sites if self.sites.names else None
+        return self._out.persist(KEY, msgpack.encode(Record(self._incarnation, self.answered, self._token, sites)))
 
     def invariants(self) -> None:
         # A causally complete frame is never discarded, so step 6.a can't touch an obligation.

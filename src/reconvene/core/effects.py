@@ -11,6 +11,7 @@ from enum import Enum
 from msgspec import Struct
 
 from reconvene.ids import Service
+from reconvene.site_list import SiteList
 
 __all__ = ["Changed", "ConfKind", "Delivered", "Effects", "Event", "Persist", "Sent"]
 
@@ -29,6 +30,8 @@ class Changed(Struct, frozen=True):
     members: tuple[int, ...]
     reg: str | None = None
     """Of a transitional configuration: the regular one that it follows."""
+    sites: SiteList | None = None
+    """Of a regular configuration: what its members together know of the cluster's list."""
 
 
 class Sent(Struct, frozen=True):

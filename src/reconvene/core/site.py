@@ -4,14 +4,15 @@ A turn is any number of `receive`, `submit`, `synced` and `tick`, then one `flus
 `now` is the site's clock in ns and never goes back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
-from msgspec import msgpack
+from msgspec import Raw, msgpack
 
 from reconvene.core.changes import KEY, Changes, Phase, Record
 from reconvene.core.effects import Effects
 from reconvene.core.evs.configuration import Configuration
+from reconvene.core.membership.disputes import Disputes
 from reconvene.core.multicast.multicast import Counters
 from reconvene.core.multicast.packing import Outbox
 from reconvene.core.options import Options
@@ -19,7 +20,8 @@ from reconvene.core.order import make_engine
 from reconvene.core.outgoing import Outgoing
 from reconvene.errors import Malformed
 from reconvene.ids import MAX_SITES, Service, configuration_number, counter_of
-from reconvene.wire.codec import decode, decode_reports
+from reconvene.site_list import SiteList
+from reconvene.wire.codec import decode, decode_reports, encode
 from reconvene.wire.messages import (
     VERSION,
     Alive,
@@ -33,20 +35,21 @@ from reconvene.wire.messages import (
     State,
 )
 
-__all__ = ["KEY", "Site", "boot", "incarnation_of", "replacement"]
+__all__ = ["KEY", "Site", "boot", "incarnation_of", "replacement", "stored_list"]
 
 _NEWS_GAP_NS = 5_000_000
 """What is new is told at once, but not more often than this."""
 
 
-def boot(stored: bytes | None, ordinal: int, token: int = 0) -> bytes:
+def boot(stored: bytes | None, ordinal: int, token: int = 0, sites: SiteList | None = None) -> bytes:
     """What is to be synced before a site starts, given what its storage holds: a new incarnation, a new number.
 
     `token`: drawn at random for this start. 0: it has none, and an older storage goes unnoticed.
+    `sites`: what the site knows of the cluster's list, its storage and its file taken together (`read_list`).
     """
     record = Record(0, 0) if stored is None else msgpack.decode(stored, type=Record)
     number = configuration_number(counter_of(record.number) + 1, ordinal)
-    return msgpack.encode(Record(record.incarnation + 1, number, token))
+    return msgpack.encode(Record(record.incarnation + 1, number, token, sites or record.sites))
 
 
 def replacement(incarnation: int, number: int) -> bytes:
@@ -60,8 +63,23 @@ def incarnation_of(record: bytes) -> int:
     return msgpack.decode(record, type=Record).incarnation
 
 
+def stored_list(stored: bytes | None) -> SiteList | None:
+    """What a site's record says of the cluster's list."""
+    return None if stored is None else msgpack.decode(stored, type=Record).sites
+
+
 class Site:
-    def __init__(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> None:
+    def __init__(
+        self,
+        options: Options,
+        ordinal: int,
+        sites: int,
+        record: bytes,
+        now: int,
+        peers: Collection[int] | None = None,
+    ) -> None:
+        """`sites`: how many numbers there are. `peers`: the other sites that datagrams can be sent to; default:
+        all."""
         if not 0 <= ordinal < sites <= MAX_SITES:
             raise ValueError(f"ordinal {ordinal} of {sites} sites: at most {MAX_SITES} sites expected")
         booted = msgpack.decode(record, type=Record)
@@ -75,7 +93,8 @@ class Site:
             ordinal, sites, booted, options, partial(make_engine, options), self.counters, self._out, now
         )
         self._timing = options.timing
-        self._others = tuple(site for site in range(sites) if site != ordinal)
+        self._others = tuple(site for site in sorted(range(sites) if peers is None else peers) if site != ordinal)
+        self._sites_told: tuple[SiteList, bytes] | None = None
         self._current = self.changes.current
         self._peers: tuple[int, ...] = ()
         self._counter = 1
@@ -103,6 +122,26 @@ class Site:
     @property
     def members(self) -> tuple[int, ...]:
         return self._current.members
+
+    @property
+    def primary(self) -> bool:
+        """The present configuration may be the primary component: it holds all majorities that it needs."""
+        return self.changes.agreed.primary(self._current.members)
+
+    @property
+    def sites(self) -> SiteList:
+        """What this site knows of the cluster's list."""
+        return self.changes.sites
+
+    @property
+    def disputes(self) -> Disputes:
+        """Sites that tell something else of it: they are not heard, and in no configuration with this one."""
+        return self.changes.disputes
+
+    @property
+    def sites_kept(self) -> bool:
+        """All that it knows of the list is durable."""
+        return self.changes.kept
 
     @property
     def phase(self) -> str:
@@ -168,6 +207,12 @@ class Site:
         """Asks for a new configuration with the same members; False while one is being found as it is."""
         self._wake(now)
         return self.changes.renew(now)
+
+    def used(self, version: int, number: int, now: int) -> None:
+        """The primary configuration of this number is used, and all its members have stored this version of the
+        list, the newest that they knew."""
+        self._wake(now)
+        self.changes.used(version, number)
 
     def leave(self, now: int) -> None:
         """From now on this site tells everyone that it hears nobody: they go on without it, and at once."""
@@ -286,6 +331,9 @@ class Site:
             self.counters.stale += 1
             return
         try:
+            if not self.disputes.agrees(beacon.site, beacon.sites, self.changes.sites):
+                self.counters.other_lists += 1
+                return
             reports = decode_reports(beacon.reports) if hearing.is_news(beacon) else []
         except Malformed:
             self.counters.malformed += 1
@@ -293,6 +341,12 @@ class Site:
         hearing.beacon(beacon, now, reports)
         if beacon.probe:
             self._probed_by.add(beacon.site)
+
+    def _beacon(self, now: int, only: int | None = None, probe: bool = False) -> Beacon:
+        sites = self.changes.sites
+        if self._sites_told is None or self._sites_told[0] is not sites:
+            self._sites_told = sites, encode(sites if sites.names else None)
+        return self.changes.hearing.make_beacon(now, Raw(self._sites_told[1]), only, probe)
 
     def _speak(self, now: int) -> None:
         """Beacons: to all when it is time or there is news, to single ones who ask."""
@@ -304,10 +358,10 @@ class Site:
             self._told = hearing.report.version
             self._beaconed_at = now
             self._beacon_at = now + self._beacon_interval()
-            self._out.send(self._others, hearing.make_beacon(now))
+            self._out.send(self._others, self._beacon(now))
         elif self._probed_by or self.changes.askers:
             for site in sorted((self._probed_by | self.changes.askers) - {self.ordinal}):
-                self._out.send((site,), hearing.make_beacon(now, only=site))
+                self._out.send((site,), self._beacon(now, only=site))
         else:
             return
         self._probed_by.clear()
@@ -323,7 +377,7 @@ class Site:
         hearing = self.changes.hearing
         probes = hearing.check(now)
         for site in probes:
-            self._out.send((site,), hearing.make_beacon(now, only=site, probe=True))
+            self._out.send((site,), self._beacon(now, only=site, probe=True))
         self._watch_at = now + (self._timing.probe_every_ns if probes else self._beacon_interval())
         self._tell_round_trips()
         current = self._current

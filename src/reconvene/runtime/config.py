@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, field
 
 from reconvene.core import options
 from reconvene.core.options import Options
+from reconvene.site_list import MAX_VERSION
 from reconvene.units import LONGEST_NS
 
 __all__ = [
@@ -269,6 +270,12 @@ class Config(Struct, frozen=True, kw_only=True):
     """This site's."""
     sites: dict[str, Address]
     """Every site of the cluster, this one included, and where it receives datagrams."""
+    sites_version: Annotated[int, Meta(ge=1, le=MAX_VERSION)] = 1
+    """Of the list of sites: one more each time that sites are added or removed. A list that has changed under the
+    same version is refused; see sites.md."""
+    numbers: tuple[str, ...] = ()
+    """Every name that the list ever had, in the order of the sites' numbers, as `reconvene status` shows it. Only
+    needed at a new site; default: the sites by name."""
     dir: Path
     """What this site keeps: its record, its socket. One site's alone; made where it is missing."""
     seal: Seal = field(default_factory=Seal)
@@ -286,11 +293,12 @@ class Config(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Sorted: an ordinal is a place among them."""
+        """Sorted."""
         return tuple(sorted(self.sites))
 
     @property
     def ordinal(self) -> int:
+        """This site's number in a cluster whose list has never changed."""
         return self.names.index(self.name)
 
     @property

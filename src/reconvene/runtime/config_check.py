@@ -98,6 +98,13 @@ class _Check:
             if name.lower() in folded:
                 self.fail(place, f"differs from {folded[name.lower()]} only in case; expected another name")
             at[address] = folded[name.lower()] = name
+        for index, name in enumerate(config.numbers):
+            if not NAME.fullmatch(name):
+                self.fail(f"numbers[{index}]", f"expected {NAME_WORDS}, not {show(name)}")
+            if name in config.numbers[:index]:
+                self.fail(f"numbers[{index}]", f"{name} is there already; expected every name once")
+        if len(config.numbers) > MAX_SITES:
+            self.fail("numbers", f"expected at most {MAX_SITES} names, not {len(config.numbers)}")
         if config.name not in config.sites:
             self.fail("name", f"expected one of [sites], not {show(config.name)}: {', '.join(config.names)}")
 

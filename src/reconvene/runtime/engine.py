@@ -12,24 +12,29 @@ import logging
 import os
 from collections.abc import Sequence
 
+from msgspec import msgpack
+
 from reconvene.core.effects import Persist
 from reconvene.core.groups.events import Process
 from reconvene.core.groups.groups import GroupLimits, Groups
-from reconvene.core.site import KEY, Site, boot, incarnation_of
+from reconvene.core.site import KEY, Site, boot, incarnation_of, stored_list
 from reconvene.corel.replica import LogEffects, Replica
 from reconvene.corel.stack import Stack
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.config import Config
 from reconvene.runtime.history import History
+from reconvene.runtime.list_watch import ListWatch, refused
 from reconvene.runtime.lmdb_disk import LmdbDisk
 from reconvene.runtime.log_service import LogService
 from reconvene.runtime.log_start import first_ops, load_replica, tables_for
 from reconvene.runtime.log_status import Authors
 from reconvene.runtime.logs import event
+from reconvene.runtime.numbers import ADDRESSES, Numbers, kept_addresses, numbers_in, store_bytes
 from reconvene.runtime.ports import Disk, Keeping, Receiver, Store, Transport
 from reconvene.runtime.site_notes import SiteNotes
 from reconvene.runtime.site_trace import SiteTrace
+from reconvene.site_list import read_list
 from reconvene.storage.tables import Put, Tables
 from reconvene.world import world
 
@@ -43,15 +48,22 @@ _FAREWELL_GAP_S = 0.02
 _GROUPS_SHOWN = 100
 _TOKEN_BYTES = 4
 """Of what each start draws, so that a storage that was put back is told apart."""
-_RESERVE_BYTES = 256 << 20
-"""Of storage beyond the log's limit: what others had accepted, truncation and the site's record need room still."""
 
 
 class SiteEngine:
-    def __init__(self, config: Config, transport: Transport, log: logging.Logger, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        transport: Transport,
+        log: logging.Logger,
+        disk: Disk | None = None,
+        numbers: Numbers | None = None,
+    ) -> None:
+        """`numbers`: those that the transport goes by; default: those of a new site."""
         self.config = config
-        self.names = config.names
-        self.ordinal = config.ordinal
+        self._numbers = numbers_in(config) if numbers is None else numbers
+        self.names = self._numbers.names
+        self.ordinal = self._numbers.ordinal
         self.incarnation = 0
         self._transport = transport
         self._disk: Disk = LmdbDisk() if disk is None else disk
@@ -66,7 +78,8 @@ class SiteEngine:
         self._timer_at = 0
         self._started_at = self._now()
         self._wall_offset_ns = self._world.time_ns() - self._now()
-        self._notes = SiteNotes(log, config.names)
+        self._notes = SiteNotes(log, self.names)
+        self._list = ListWatch(log, config.sites_version)
         self._blocked: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
         self._loop: asyncio.AbstractEventLoop
         self._store: Store
@@ -88,7 +101,7 @@ class SiteEngine:
         """Boots the site: a new incarnation is synced before anyone hears of it."""
         self._loop = asyncio.get_running_loop()
         config = self.config
-        self._store = self._disk.open(config.dir / "store", config.log.max_bytes + _RESERVE_BYTES)
+        self._store = self._disk.open(config.dir / "store", store_bytes(config))
         try:
             self._boot(self._now())
         except BaseException:
@@ -105,21 +118,27 @@ class SiteEngine:
     def _boot(self, now: int) -> None:
         config = self.config
         token = int.from_bytes(world().random_bytes(_TOKEN_BYTES), "big") or 1
-        record = boot(self._store.get(KEY), self.ordinal, token)
+        stored = self._store.get(KEY)
+        sites = read_list(stored_list(stored), config.sites_version, config.sites, self.names)
+        record = boot(stored, self.ordinal, token, sites)
+        addresses = msgpack.encode({**kept_addresses(self._store), **config.sites})
         self._tables = tables_for(config, self._store)
         first = first_ops(config, self._tables, incarnation_of(record), token)
         try:
             if self._tables is self._store:
-                self._store.write([Put(KEY.encode(), record), *first])
+                own = Put(KEY.encode(), record), Put(ADDRESSES.encode(), addresses)
+                self._store.write([*own, *first])
             else:
-                self._store.put({KEY: record})
+                self._store.put({KEY: record, ADDRESSES: addresses})
                 self._tables.write(first)
         except OSError as error:
             raise Unavailable(f"{config.dir}: a new incarnation can't be kept there: {error}") from None
         frame_bytes = self._transport.frame_bytes
         self._site = Site(
-            config.options(frame_bytes, self._transport.buffer_bytes), self.ordinal, len(self.names), record, now
-        )
+            config.options(frame_bytes, self._transport.buffer_bytes), self.ordinal, len(self.names), record, now,
+            self._numbers.peers,
+        )  # fmt: skip
+        self._site.disputes.outside = self._transport.disputes
         self.incarnation = self._site.incarnation
         limits = config.limits
         self._groups = Groups(
@@ -128,7 +147,7 @@ class SiteEngine:
             GroupLimits(limits.processes, limits.groups_per_process, limits.group_name_bytes),
         )
         try:
-            self._replica = load_replica(config, self._tables, self.incarnation, frame_bytes)
+            self._replica = load_replica(config, self.names, self._tables, self.incarnation, frame_bytes)
         except Malformed as error:
             raise Malformed(f"{config.dir}: the log can't be read: {error}") from None
         self._stack = Stack(self._groups, self._replica)
@@ -138,7 +157,9 @@ class SiteEngine:
         )
         if config.trace.dir is not None:
             at = now + self._wall_offset_ns
-            self._trace = SiteTrace(config, self._groups, self._replica, author, at, self._notes.trace_stopped)
+            self._trace = SiteTrace(
+                config, self.names, self._groups, self._replica, author, at, self._notes.trace_stopped
+            )
 
     async def stop(self) -> None:
         """A clean leave: what was accepted is durable, and sent as far as it can be; and the others are told."""
@@ -255,6 +276,7 @@ class SiteEngine:
         self._note_phase()
         self._notes.log_is(self.log_note())
         self._notes.refused(self._refused())
+        self._list.look(self._site)
         self._arm(now)
 
     def _arm(self, now: int) -> None:
@@ -355,6 +377,9 @@ class SiteEngine:
             else None
         )
 
+    def refused_sites(self) -> dict[str, str]:
+        return refused(self._site)
+
     def log_note(self) -> str | None:
         """Why the log takes nothing here, where that is neither the disk's fault nor what was configured."""
         replica = self._replica
@@ -365,7 +390,7 @@ class SiteEngine:
     def health(self) -> str:
         if self._site.phase != "operational" or not self._groups.settled:
             return "forming"
-        return "primary" if 2 * len(self._site.members) > len(self.names) else "minority"
+        return "primary" if self._site.primary else "minority"
 
     def status(self) -> dict[str, object]:
         site = self._site
@@ -382,6 +407,7 @@ class SiteEngine:
             "configuration": site.configuration,
             "members": [self.names[member] for member in site.members],
             "sites": list(self.names),
+            "list": self._list.status(site),
             "uptime_s": (self._now() - self._started_at) / 1e9,
             "processes": len(self._receivers),
             "groups": [
@@ -390,9 +416,7 @@ class SiteEngine:
             ],
             "group_count": len(groups),
             "waiting": {"messages": len(site.outbox), "bytes": site.outbox.bytes},
-            "round_trips_us": {
-                name: trips[other] / 1e3 for other, name in enumerate(self.names) if other != self.ordinal
-            },
+            "round_trips_us": {self.names[other]: trips[other] / 1e3 for other in self._numbers.peers},
             "blocked": {
                 "incoming": [self.names[other] for other in sorted(incoming)],
                 "outgoing": [self.names[other] for other in sorted(outgoing)],

@@ -20,6 +20,7 @@ from reconvene.runtime.config_check import check, is_loopback
 from reconvene.runtime.keys import load_client_keys, load_cluster_keys
 from reconvene.runtime.path import choose_frame_bytes, family_of, path_mtu, resolve
 from reconvene.runtime.preflight import load_secrets
+from reconvene.site_list import read_list
 from reconvene.units import show_address, show_duration, show_size
 
 __all__ = ["Explanation", "NewLog", "buffers", "explain", "lines"]
@@ -42,6 +43,7 @@ class Explanation:
     site: str
     ordinal: int
     sites: dict[str, str]
+    sites_version: int
     quorum: int
     """Sites of a configuration that is primary, at least."""
     order: str
@@ -81,10 +83,12 @@ def explain(config: Config) -> Explanation:
     check(config)
     load_secrets(config)
     keys = load_cluster_keys(config.seal.keys)
+    sites = read_list(None, config.sites_version, config.sites, config.numbers)
     found = Explanation(
         cluster=config.cluster,
         site=config.name,
-        ordinal=config.ordinal,
+        ordinal=sites.names.index(config.name),
+        sites_version=config.sites_version,
         sites={name: show_address(config.sites[name]) for name in config.names},
         quorum=len(config.sites) // 2 + 1,
         order=config.order.engine,
@@ -97,7 +101,7 @@ def explain(config: Config) -> Explanation:
     _buffers(config, found)
     _paths(config, found)
     options = config.options(found.frame_bytes, 2 * found.receive_buffer_bytes[1])
-    site = Site(options, config.ordinal, len(config.sites), boot(None, config.ordinal), 0)
+    site = Site(options, found.ordinal, len(sites.names), boot(None, found.ordinal, sites=sites), 0)
     found.window_bytes = site.current.multicast.window.bytes
     _times(site.changes.hearing.patience_ns(), options, found)
     _doors(config, found)
@@ -253,6 +257,7 @@ def lines(found: Explanation) -> list[str]:
         seal = f"AES-256-GCM; key {found.seal[0]} seals" + "".join(f", {key} opens too" for key in found.seal[1:])
     rows = [
         ("site", f"{found.site} of cluster {found.cluster}, number {found.ordinal + 1} of {len(found.sites)}"),
+        ("list", _list(found)),
         ("quorum", f"{found.quorum} of {len(found.sites)} sites are a primary component"),
         ("order", found.order),
         ("seal", seal),
@@ -277,6 +282,12 @@ def lines(found: Explanation) -> list[str]:
     ]
     width = max(len(name) for name, _ in rows) + 2
     return [f"{name:{width}}{text}" for name, text in rows] + [f"warning: {text}" for text in found.warnings]
+
+
+def _list(found: Explanation) -> str:
+    if found.sites_version == 1:
+        return "version 1"
+    return f"version {found.sites_version}: until it is finished, a majority of the one before it is needed too"
 
 
 def _span(span: tuple[int, int]) -> str:

@@ -294,11 +294,16 @@ class HttpServer:
         health = self._engine.health()
         storage = self._engine.storage()
         ready = storage == "ok" and (health == "primary" or (health == "minority" and not require))
-        detail = {} if storage == "ok" else {"storage": storage}
+        answer: dict[str, object] = {"health": health}
+        if storage != "ok":
+            answer["storage"] = storage
         log = self._engine.log_note()
         if log is not None:
-            detail["log"] = log
-        return json_answer({"health": health} | detail, 200 if ready else 503)
+            answer["log"] = log
+        refused = self._engine.refused_sites()
+        if refused:
+            answer["refused"] = refused
+        return json_answer(answer, 200 if ready else 503)
 
     async def _get_metrics(self, request: web.Request) -> web.Response:
         return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})

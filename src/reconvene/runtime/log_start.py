@@ -52,7 +52,9 @@ def first_ops(config: Config, tables: Reader, incarnation: int, token: int) -> l
     return create(world().random_bytes(IDENTITY_BYTES), replicas, admitted=False, boots={incarnation: token})
 
 
-def load_replica(config: Config, tables: Tables, incarnation: int, frame_bytes: int) -> Replica:
+def load_replica(
+    config: Config, names: tuple[str, ...], tables: Tables, incarnation: int, frame_bytes: int
+) -> Replica:
     """Of an older program's storage makes this one's first.
 
     Raises Malformed, naming what is wrong with its storage, and Unavailable where that is too new, or can't be
@@ -69,4 +71,4 @@ def load_replica(config: Config, tables: Tables, incarnation: int, frame_bytes: 
         raise Malformed(f"{problems[0]}{more}")
     limits = limits_of(config, frame_bytes)
     log = config.log
-    return Replica(config.name, config.names, incarnation, tables, limits, keeps=log.enabled, begin=log.begin)
+    return Replica(config.name, names, incarnation, tables, limits, keeps=log.enabled, begin=log.begin)

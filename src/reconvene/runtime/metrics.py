@@ -39,6 +39,7 @@ COUNTERS: Mapping[str, str] = {
     "sent_datagrams": "Datagrams sent, each copy counted.",
     "sent_messages": "Messages of this site's processes that were numbered.",
     "sessions": "Sessions of other sites that were opened: one for each of their starts and of ours.",
+    "other_lists": "Beacons of sites that tell something else of the cluster's list of sites.",
     "stale": "Datagrams of another configuration or incarnation, or that came too late.",
     "turns": "Turns of the engine.",
 }

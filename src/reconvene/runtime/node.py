@@ -30,6 +30,7 @@ from reconvene.runtime.keys import load_cluster_keys
 from reconvene.runtime.lag import LoopLag
 from reconvene.runtime.lmdb_disk import LmdbDisk
 from reconvene.runtime.logs import ERROR, INFO, WARNING, event, logger
+from reconvene.runtime.numbers import read_numbers
 from reconvene.runtime.preflight import preflight
 from reconvene.runtime.server import ClientServer
 from reconvene.runtime.udp import Udp
@@ -96,9 +97,10 @@ async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) 
         crashed = mark is not None and mark.left
         if crashed:
             event(logger("site"), WARNING, "storage is checked as a whole", why="the last run ended in a crash")
-        transport = Udp(config, logger("udp"))
+        numbers = read_numbers(config, LmdbDisk(check_all=crashed))
+        transport = Udp(config, logger("udp"), numbers)
         ends.callback(transport.close)
-        engine = SiteEngine(config, transport, logger("site"), LmdbDisk(check_all=crashed))
+        engine = SiteEngine(config, transport, logger("site"), LmdbDisk(), numbers)
         await engine.start()
         ends.push_async_callback(engine.stop)
         if mark is not None:

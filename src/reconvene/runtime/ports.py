@@ -13,6 +13,7 @@ from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.ids import Service
 from reconvene.runtime.history import History
 from reconvene.runtime.log_port import LogPort
+from reconvene.site_list import Dispute
 from reconvene.storage.tables import Op, Tables
 
 __all__ = ["Access", "Disk", "Engine", "Keeping", "Receiver", "Store", "Transport"]
@@ -25,6 +26,8 @@ class Transport(Protocol):
     """What a frame's messages may take, from the path or the configuration."""
     buffer_bytes: int
     """What the receive buffer holds, as the kernel counts."""
+    disputes: dict[str, Dispute]
+    """Sites whose datagrams are dropped because they tell something else of the list of sites; kept up to date."""
 
     def start(self, receive: Callable[[list[bytes]], None]) -> None:
         """From now on each turn's datagrams are handed over, opened, in the order of their arrival."""
@@ -140,6 +143,9 @@ class Engine(Protocol):
 
     def health(self) -> str:
         """primary | minority | forming"""
+
+    def refused_sites(self) -> dict[str, str]:
+        """Sites that tell something else of the list of sites: by name, what differs."""
 
     def log_note(self) -> str | None:
         """Why the log accepts nothing here, in one line; None: it does, or the disk is why."""

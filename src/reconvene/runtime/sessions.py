@@ -13,13 +13,19 @@ for each site. Not sealed, a session is whatever a header says, and nobody is ch
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from msgspec import msgpack
 
+from reconvene.errors import Malformed
+from reconvene.ids import MAX_SITES
+from reconvene.runtime.list_watch import difference
 from reconvene.runtime.logs import INFO, event
 from reconvene.runtime.refusals import Refusals, Source
+from reconvene.site_list import Dispute, SiteList
+from reconvene.wire.codec import decode_sites
 from reconvene.wire.seal import (
     HEADER_BYTES,
     PREFIX_BYTES,
@@ -58,7 +64,9 @@ STRANGERS_A_SECOND = 500
 key costs several times what reading a packet does, and a flood can bring a new salt with each; a site that starts
 needs a few, and a flood from elsewhere leaves it those."""
 
-_ROSTER_BYTES = 8
+_HASH_BYTES = 8
+"""Of the names: all that a program of minor version 0 tells of its list."""
+_LENGTH_BYTES = 2
 
 
 class _Session:
@@ -104,8 +112,8 @@ class Sessions:
     def __init__(
         self,
         cluster: str,
-        names: Sequence[str],
-        addresses: Sequence[Source],
+        sites: SiteList,
+        addresses: Mapping[int, Source],
         keys: Sequence[ClusterKey],
         sealer: Sealer,
         refusals: Refusals,
@@ -113,12 +121,15 @@ class Sessions:
         log: logging.Logger,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`names`: sorted, of all sites; `addresses` like them. `post` sends a packet to a site. No keys: nothing is
-        sealed."""
+        """`sites`: what this site knows of the cluster's list; `addresses`: of the other sites, by number, as far as
+        they are known. `post` sends a packet to a site that has one. No keys: nothing is sealed."""
         self._cluster = cluster
         self._tag = cluster_tag(cluster)
-        self._names = tuple(names)
-        self._roster = blake2b("\0".join(names).encode(), digest_size=_ROSTER_BYTES).digest()
+        self._sites = sites
+        self._names = sites.names
+        told = msgpack.encode(sites)
+        self._hash = blake2b("\0".join(sites.names).encode(), digest_size=_HASH_BYTES).digest()
+        self._roster = self._hash + len(told).to_bytes(_LENGTH_BYTES) + told
         self._sealer = sealer
         self._refusals = refusals
         self._post = post
@@ -128,13 +139,15 @@ class Sessions:
         """By a packet's prefix: one lookup says that all of its header is as it was when the session was accepted."""
         self._sessions: dict[int, _Session] = {}
         self._challenges: dict[int, _Challenge] = {}
-        self._addresses = tuple(addresses)
-        self._near = tuple(_Allowance(STRANGERS_A_SECOND_AND_SITE) for _ in names)
+        self._addresses = dict(addresses)
+        self._near = tuple(_Allowance(STRANGERS_A_SECOND_AND_SITE) for _ in self._names)
         self._far = _Allowance(STRANGERS_A_SECOND)
         self.deaf: frozenset[int] = frozenset()
         """Fault injection: what these send is dropped."""
         self.opened = 0
         """Sessions accepted."""
+        self.disputes: dict[str, Dispute] = {}
+        """What sites tell of the list of sites that this one knows otherwise, by name. They have no session."""
         self.use(keys)
 
     def use(self, keys: Sequence[ClusterKey]) -> None:
@@ -149,9 +162,8 @@ class Sessions:
     def greet(self) -> None:
         """This site starts: it asks everyone, and by asking makes itself known."""
         if self._sealed:
-            for site in range(len(self._names)):
-                if site != self._sealer.site:
-                    self._challenge(site, self._clock())
+            for site in self._addresses:
+                self._challenge(site, self._clock())
 
     def open(self, packet: memoryview, source: Source) -> bytes | None:
         """What the packet carries; None: nothing for the core. What is refused is counted and told."""
@@ -181,6 +193,8 @@ class Sessions:
         if site == self._sealer.site:
             why = f"in the name of this site, {self._names[site]}: another process has that name, or it is a replay"
             raise Refused(Reason.SAME_NAME, why)
+        if site not in self._addresses:
+            raise Refused(Reason.OTHER_SITES, f"from {self._names[site]}, which is not in this site's list any more")
         if not self._sealed:
             return self._meet_unsealed(packet, header)
         key = self._keys.get(header.key)
@@ -203,11 +217,25 @@ class Sessions:
                 self._challenge(site, now)
                 raise self._unverified(site)
             case Kind.CHALLENGE:
-                self._answer(site, data)
-                self._challenge(site, now)
+                self._greeted(site, data, now)
             case Kind.ANSWER:
                 self._accept(header, data, aead)
         return None
+
+    def _greeted(self, site: int, data: bytes, now: float) -> None:
+        """A site that starts. If it has other numbers, the one that it gives itself may be another site's here: it is
+        answered under its name, so that its log says what is wrong too."""
+        told = self._list_in(data)
+        dispute = None if told is None else self._sites.differs(told)
+        if told is not None and dispute is not None and not dispute.version and site < len(told.names):
+            name = told.names[site]
+            number = self._names.index(name) if name in self._names else site
+            if number in self._addresses:
+                self._answer(number, data)
+                self._challenge(number, now)
+            raise self._other_list(site, told, dispute)
+        self._answer(site, data)
+        self._challenge(site, now)
 
     def _open_known(self, packet: memoryview, header: Header, session: _Session, key: ClusterKey) -> bytes | None:
         """Of an accepted session, but under a key that it has not used yet, or a challenge or an answer."""
@@ -255,7 +283,7 @@ class Sessions:
         elif now - challenge.asked_at < CHALLENGE_EVERY_S:
             return
         challenge.asked_at = now
-        self._post(site, self._sealer.seal_control(Kind.CHALLENGE, challenge.data))
+        self._post(site, self._sealer.seal_control(Kind.CHALLENGE, challenge.data + self._roster))
 
     def _answer(self, site: int, data: bytes) -> None:
         if len(data) < CHALLENGE_BYTES:
@@ -271,14 +299,42 @@ class Sessions:
             or self._clock() - challenge.made_at >= CHALLENGE_LIFE_S
         ):
             raise Refused(Reason.UNVERIFIED, f"an answer of {self._names[site]}'s to nothing that was asked")
-        if data[CHALLENGE_BYTES : CHALLENGE_BYTES + _ROSTER_BYTES] != self._roster:
-            raise Refused(Reason.OTHER_SITES, f"the configuration of {self._names[site]} lists other sites")
+        self._check_list(site, data)
         del self._challenges[site]
         self._forget_ways(site)
         session = self._sessions[site] = _Session(header.salt, header.counter)
         session.openers[header.key] = Opener(site, aead, session.seen)
         self.opened += 1
         event(self._log, INFO, "session", site=self._names[site], salt=header.salt.hex(), minor=header.minor)
+
+    def _check_list(self, site: int, data: bytes) -> None:
+        told = self._list_in(data)
+        if told is None:
+            if data[CHALLENGE_BYTES : CHALLENGE_BYTES + _HASH_BYTES] != self._hash:
+                raise Refused(Reason.OTHER_SITES, f"the configuration of {self._names[site]} lists other sites")
+            return
+        dispute = self._sites.differs(told)
+        if dispute is not None:
+            raise self._other_list(site, told, dispute)
+        self.disputes.pop(told.names[site], None)
+
+    def _list_in(self, data: bytes) -> SiteList | None:
+        """What the sender of a challenge or an answer knows of the cluster's list."""
+        start = CHALLENGE_BYTES + _HASH_BYTES + _LENGTH_BYTES
+        end = start + int.from_bytes(data[start - _LENGTH_BYTES : start])
+        if len(data) < max(end, start + 1):
+            return None
+        try:
+            return decode_sites(data[start:end])
+        except Malformed:
+            return None
+
+    def _other_list(self, site: int, told: SiteList, dispute: Dispute) -> Refused:
+        name = told.names[site] if site < len(told.names) else f"number {site}"
+        if name in self.disputes or len(self.disputes) < MAX_SITES:
+            self.disputes[name] = dispute
+        why = difference(self._sites, dispute)
+        return Refused(Reason.OTHER_SITES, f"the configuration of {name} lists other sites: {why}")
 
     # -- small things
 

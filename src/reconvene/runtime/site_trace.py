@@ -27,6 +27,7 @@ class SiteTrace:
     def __init__(
         self,
         config: Config,
+        names: tuple[str, ...],
         groups: Groups,
         replica: Replica,
         author: Callable[[int], str],
@@ -40,7 +41,7 @@ class SiteTrace:
             write_run(
                 directory,
                 config.cluster,
-                config.names,
+                tuple(sorted(names)),
                 config.order.engine,
                 "corel" if config.log.enabled else "evs",
                 run_quorum(config.names, config.log.replicas, config.log.quorum),
@@ -55,7 +56,7 @@ class SiteTrace:
                     f"{config.dir}: would begin incarnation {incarnation}, but {self.journal.path} already has"
                     f" {past.incarnation}: the directory is not the one that this site last used"
                 )
-            recorder = Recorder(config.name, config.names, self.journal.append, past.next_n)
+            recorder = Recorder(config.name, names, self.journal.append, past.next_n)
             self._log = LogRecorder(recorder, author)
             begun = LogPast() if past.incarnation == 0 else read_log_past(self.journal.path)
             if past.incarnation == 0 and replica.begun:

@@ -16,6 +16,7 @@ from reconvene.runtime.config import Config
 from reconvene.runtime.keys import load_cluster_keys
 from reconvene.runtime.logs import INFO, WARNING, event
 from reconvene.runtime.memory import keep_freed_memory
+from reconvene.runtime.numbers import Numbers, numbers_in
 from reconvene.runtime.path import bind, choose_frame_bytes, family_of, join_group, resolve, set_buffers
 from reconvene.runtime.refusals import Refusals, Source
 from reconvene.runtime.sessions import Sessions
@@ -29,8 +30,10 @@ _DATAGRAM_BYTES = 65_536
 class Udp:
     """Implements `ports.Transport`. Bound when it is made; it receives from `start` on, in the running loop."""
 
-    def __init__(self, config: Config, log: logging.Logger) -> None:
-        """Raises Rejected or Unavailable, one line, where the configuration can't be followed on this machine."""
+    def __init__(self, config: Config, log: logging.Logger, numbers: Numbers | None = None) -> None:
+        """`numbers`: default: those of a new site.
+
+        Raises Rejected or Unavailable, one line, where the configuration can't be followed on this machine."""
         transport = config.transport
         if transport.kind not in ("unicast", "multicast"):
             raise Rejected(f"transport.kind: {transport.kind}: expected unicast or multicast")
@@ -42,7 +45,8 @@ class Udp:
             )
         keys = () if config.seal.insecure else load_cluster_keys(config.seal.keys, log)
         self._log = log
-        self._names = config.names
+        numbers = numbers_in(config) if numbers is None else numbers
+        self._names = numbers.names
         self._turn = transport.turn_datagrams
         self._loop: asyncio.AbstractEventLoop | None = None
         self._buffer = bytearray(_DATAGRAM_BYTES)
@@ -51,10 +55,12 @@ class Udp:
         self._sent = self._sent_bytes = self._received = self._received_bytes = 0
         family = family_of(config)
         own = resolve(config.name, config.sites[config.name], family)
-        self._addresses = tuple(
-            own if name == config.name else resolve(name, config.sites[name], family) for name in config.names
-        )
-        others = [address for name, address in zip(config.names, self._addresses, strict=True) if name != config.name]
+        self._addresses = {
+            number: resolve(numbers.names[number], at, family)
+            for number, at in enumerate(numbers.addresses)
+            if at is not None and number != numbers.ordinal
+        }
+        others = list(self._addresses.values())
         self.frame_bytes = choose_frame_bytes(config, others, family, log)
         self._socket = bind(config.name, own, family)
         self._sockets = [self._socket]
@@ -68,10 +74,11 @@ class Udp:
             self.close()
             raise
         self._refusals = Refusals(log)
-        self._sealer = Sealer(config.cluster, config.ordinal, keys)
+        self._sealer = Sealer(config.cluster, numbers.ordinal, keys)
         self._sessions = Sessions(
-            config.cluster, config.names, self._addresses, keys, self._sealer, self._refusals, self._post, log
+            config.cluster, numbers.sites, self._addresses, keys, self._sealer, self._refusals, self._post, log
         )
+        self.disputes = self._sessions.disputes
         if not keys:
             event(log, WARNING, "insecure", why="seal.insecure is set: whoever reaches the port is a member")
 

@@ -7,6 +7,7 @@ from contextvars import copy_context
 
 from reconvene.runtime.config import Config
 from reconvene.sim.network import Network
+from reconvene.site_list import Dispute
 
 __all__ = ["Postbox", "SimTransport"]
 
@@ -32,6 +33,7 @@ class SimTransport:
         """`deaf_to`: by site, those whose datagrams it drops; shared by all."""
         self.frame_bytes = config.transport.frame_bytes or _FRAME_BYTES
         self.buffer_bytes = config.transport.receive_buffer_bytes
+        self.disputes: dict[str, Dispute] = {}
         self._ordinal = config.ordinal
         self._most = config.transport.turn_datagrams
         self._network = network

@@ -7,9 +7,10 @@ times as large as the datagram itself, whatever lengths that claims.
 import msgspec
 
 from reconvene.errors import Malformed
+from reconvene.site_list import SiteList
 from reconvene.wire.messages import Datagram, Report
 
-__all__ = ["DATAGRAM_BYTES", "decode", "decode_reports", "encode"]
+__all__ = ["DATAGRAM_BYTES", "decode", "decode_reports", "decode_sites", "encode"]
 
 DATAGRAM_BYTES = 65_507
 """The largest UDP payload: a longer input is not a datagram."""
@@ -18,9 +19,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Datagram] = msgspec.msgpack.Decoder(Datagram)
 _decode = _decoder.decode
 _decode_reports = msgspec.msgpack.Decoder(list[Report]).decode
+_sites_decoder: msgspec.msgpack.Decoder[SiteList | None] = msgspec.msgpack.Decoder(SiteList | None)
 
 
-def encode(datagram: Datagram | list[Report]) -> bytes:
+def encode(datagram: Datagram | list[Report] | SiteList | None) -> bytes:
     return _encode(datagram)
 
 
@@ -38,3 +40,14 @@ def decode_reports(data: bytes | msgspec.Raw) -> list[Report]:
         return _decode_reports(data)
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
         raise Malformed(str(error)) from error
+
+
+def decode_sites(data: bytes | msgspec.Raw) -> SiteList | None:
+    """None: its sender tells nothing of the list."""
+    try:
+        found = _sites_decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
+        raise Malformed(str(error)) from error
+    if found is not None and not found.sound():
+        raise Malformed("a list of sites that contradicts itself")
+    return found

@@ -9,6 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta, Raw, Struct
 
+from reconvene.site_list import SiteList
+
 __all__ = [
     "VERSION",
     "Alive",
@@ -127,6 +129,8 @@ class Beacon(Struct, array_like=True, tag=4, gc=False):
     """list[Report], kept encoded: mostly the same as last time."""
     probe: bool = False
     """The sender has not heard the receiver for long, and asks for a beacon."""
+    sites: Raw = Raw(b"\xc0")
+    """SiteList or nil, kept encoded: what its sender knows of the cluster's list. Who knows otherwise ignores it."""
 
 
 class Propose(Struct, array_like=True, tag=5, gc=False):
@@ -160,6 +164,8 @@ class State(Struct, array_like=True, tag=6, gc=False):
     clocks: Vector
     """… and the highest clock that it has counted of each."""
     obligations: Mask
+    sites: SiteList | None = None
+    """What it knows of the cluster's list, which it has stored."""
 
 
 class Progress(Struct, array_like=True, tag=7, gc=False):

@@ -59,7 +59,8 @@ __all__ = [
 ]
 
 MAJOR = VERSION
-MINOR = 0
+MINOR = 1
+"""1: beacons, states, challenges and answers tell what their sender knows of the list of sites."""
 KEY_BYTES = 32
 SALT_BYTES = 12
 PREFIX_BYTES = 24

@@ -24,8 +24,10 @@ from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
 from reconvene.errors import Rejected
 from reconvene.ids import Service
+from reconvene.site_list import first_list
 
 ME, OTHER = 0, 1
+LIST = first_list(3)
 
 
 class Fed:
@@ -39,7 +41,7 @@ class Fed:
         self.membership = self.groups.join(self.process, "fleet", False, 0)
         self.groups.flush(0)
         self.roster.changed(Changed(ConfKind.TRANSITIONAL, "65536+7", (ME,), "65536"))
-        self.roster.changed(Changed(ConfKind.REGULAR, "7", (ME, OTHER)))
+        self.roster.changed(Changed(ConfKind.REGULAR, "7", (ME, OTHER), sites=LIST))
         assert self.roster.due is not None
         self.own = self.roster.due
         self.count = 1
@@ -97,7 +99,7 @@ def test_what_nothing_explained_ends_with_the_configuration() -> None:
     fed.settle()
     fed.deliver(OTHER, data(9, b"early"), service=Service.FIFO)
     fed.roster.changed(Changed(ConfKind.TRANSITIONAL, "7+8", (ME, OTHER), "7"))
-    fed.roster.changed(Changed(ConfKind.REGULAR, "8", (ME, OTHER)))
+    fed.roster.changed(Changed(ConfKind.REGULAR, "8", (ME, OTHER), sites=LIST))
     assert fed.groups.counters.early_dropped == 1
     fed.told()
     fed.deliver(OTHER, encode(JOIN, Join(9, "fleet", 4, False)))
@@ -118,7 +120,7 @@ def test_tables_that_come_in_the_transitional_configuration_count() -> None:
     assert (regular.kind, len(regular.members), regular.conf) == (ConfKind.REGULAR, 2, "7")
     assert (transitional.kind, transitional.members) == (ConfKind.TRANSITIONAL, (fed.process,))
     assert (transitional.view, arrived.view) == (regular.view, regular.view)
-    fed.roster.changed(Changed(ConfKind.REGULAR, "8", (ME,)))
+    fed.roster.changed(Changed(ConfKind.REGULAR, "8", (ME,), sites=LIST))
     assert fed.roster.settled, "all go on together from an exchange that is complete"
 
 
@@ -130,7 +132,7 @@ def test_an_identity_that_others_may_have_used_is_not_offered_again() -> None:
     offers = []
     for number in (8, 9, 10):
         fed.roster.changed(Changed(ConfKind.TRANSITIONAL, f"{number - 1}+{number}", (ME,), f"{number - 1}"))
-        fed.roster.changed(Changed(ConfKind.REGULAR, f"{number}", (ME, OTHER)))
+        fed.roster.changed(Changed(ConfKind.REGULAR, f"{number}", (ME, OTHER), sites=LIST))
         assert fed.roster.due is not None
         (bank,) = [entry for entry in decode_table(fed.roster.due).entries if entry.group == "bank"]
         offers.append((bank.live, bank.identity if not bank.live else bank.fresh))

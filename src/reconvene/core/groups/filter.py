@@ -4,7 +4,8 @@ Section 5 of the extended virtual synchrony paper, for groups. Rule 1 is `begin_
 3 and 4 are `activate`; `decide` is who goes on with the primary component, which the paper leaves to another
 algorithm.
 
-A configuration with a quorum of the cluster's sites is primary. It is *used*, views are made in it, only once a safe
+A configuration with a majority of the cluster's sites is primary; while the list of sites changes, with a majority of
+each version that counts (`SiteList`). It is *used*, views are made in it, only once a safe
 message was delivered in it, so that every member knows of its use, at the latest in its transitional configuration:
 from then on two quorums can't both miss it. What a transitional configuration brings is held until a primary
 configuration is used to which the process goes on; if it does not go on, nobody will ever have seen it.
@@ -15,7 +16,7 @@ the new view only when a safe message of its own, a SYNC, came back: then all ha
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from reconvene.core.effects import ConfKind
@@ -23,11 +24,9 @@ from reconvene.core.groups.events import Arrived, Blocked, Process, ViewChanged,
 from reconvene.core.groups.processes import Membership, Processes, Shown
 from reconvene.core.groups.table import Brought, Group, Member, Table
 from reconvene.ids import ConfigurationId, Service
+from reconvene.site_list import SiteList
 
-__all__ = ["Filter", "Quorum"]
-
-Quorum = Callable[[Collection[int]], bool]
-"""Whether these sites are enough to be the primary component. Any two such sets share a site."""
+__all__ = ["Filter"]
 
 
 class _Held(NamedTuple):
@@ -40,9 +39,9 @@ class _Held(NamedTuple):
 
 
 class Filter:
-    def __init__(self, site: int, processes: Processes, quorum: Quorum) -> None:
+    def __init__(self, site: int, processes: Processes) -> None:
         self.primary = False
-        """The present configuration holds a quorum."""
+        """The present configuration holds every majority that it needs."""
         self.active = False
         """It is used."""
         self.lineage = 0
@@ -54,9 +53,13 @@ class Filter:
         self.exit = 0
         """… and the regular configuration that this site installed after it: who has both in common has delivered
         the same messages."""
+        self.newly_used: tuple[int, int] | None = None
+        """A configuration that is used since this was last taken: the newest version of the list that its members
+        know, which all of them have stored, and its number."""
         self._site = site
         self._processes = processes
-        self._quorum = quorum
+        self.sites: SiteList
+        """What its members know of the cluster's list."""
         self._number = 0
         self._conf = ""
         self._changes = 0
@@ -76,11 +79,15 @@ class Filter:
         """Rule 1: nobody is told of it, and its messages count as the regular configuration's."""
         self._holding = True
 
-    def install(self, number: int, members: Collection[int], table: Table) -> None:
-        """A regular configuration. Rule 2: outside of the primary component everything stops."""
+    def install(self, number: int, members: Collection[int], sites: SiteList, table: Table) -> None:
+        """A regular configuration, and what its members know of the cluster's list. Rule 2: outside of the primary
+        component everything stops."""
         if self.primary and not self.active:
             self._disown(table)
-        self.primary = self._quorum(members)
+        self.sites = sites
+        self.primary = sites.primary(members)
+        # A site of an earlier list need not be a member: that a later one was made the base tells of its use.
+        self.lineage = max(self.lineage, sites.since)
         self.active = False
         self._holding = False
         self._syncs_asked = self._syncs_heard = self._barrier = 0
@@ -137,7 +144,7 @@ class Filter:
 
     def _heirs(self, brought: Mapping[int, Brought]) -> Collection[int]:
         remembering = [site for site in sorted(brought) if brought[site].tables.memory]
-        if not self.primary or not self._quorum(remembering):
+        if not self.primary or not self.sites.primary(remembering):
             return ()
         exits: dict[int, list[int]] = {}
         for site in remembering:
@@ -161,6 +168,7 @@ class Filter:
         """The configuration is used: those who go on have a view without those who don't; then the others are
         merged, one at a time (rules 3 and 4)."""
         self.active = True
+        self.newly_used = (self.sites.newest, self._number)
         self.lineage = self.used = self._number
         self.memory = True
         self.exit = 0

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, Effects, Sent
 from reconvene.core.groups.events import GroupEvent, Process
-from reconvene.core.groups.filter import Filter, Quorum
+from reconvene.core.groups.filter import Filter
 from reconvene.core.groups.notes import Cast, Note
 from reconvene.core.groups.payloads import FIRST_OTHER, JOIN, LEAVE, SYNC, Join, Leave, encode, subset_heading
 from reconvene.core.groups.processes import GroupLimits, Membership, Processes
@@ -37,16 +37,13 @@ class GroupStatus(Struct, frozen=True):
 
 
 class Groups:
-    def __init__(
-        self, site: Site, sites: int, limits: GroupLimits | None = None, quorum: Quorum | None = None
-    ) -> None:
-        """`quorum` tells which sites make up a primary component: more than half of them unless told otherwise."""
+    def __init__(self, site: Site, sites: int, limits: GroupLimits | None = None) -> None:
+        """`sites`: how many numbers there are, as for the site."""
         assert site.options.return_unsent, "what is not sent has to come back"
         self.site = site
-        self._quorum: Quorum = quorum or (lambda members: 2 * len(members) > sites)
         table_bytes = site.options.limits.message_bytes - _TABLE_OVERHEAD
         self._processes = Processes(site.ordinal, site.incarnation, limits or GroupLimits(), table_bytes)
-        self._filter = Filter(site.ordinal, self._processes, self._quorum)
+        self._filter = Filter(site.ordinal, self._processes)
         self._roster = Roster(site.ordinal, sites, table_bytes, self._processes, self._filter)
         self._waiting = Waiting(site)
         self._current: object = None
@@ -203,10 +200,10 @@ class Groups:
         self._roster.others = []
         self._processes.position = after
         effects = self.site.flush(now)
-        self._handle(effects)
+        self._handle(effects, now)
         while self._speak(now):
             more = self.site.flush(now)
-            self._handle(more)
+            self._handle(more, now)
             effects.persist += more.persist
             effects.events += more.events
             effects.datagrams += more.datagrams
@@ -217,6 +214,8 @@ class Groups:
         """Hands the site what this layer has to say; tells whether that was anything."""
         roster = self._roster
         if roster.due is not None:
+            if not self.site.sites_kept:
+                return False  # who gets it relies on this site having stored what it learned of the cluster's list
             # Safe: who uses the configuration knows that nobody who goes on can miss that it was settled.
             due, roster.due = roster.due, None
             self._waiting.submit(Service.SAFE, due, now)
@@ -231,7 +230,7 @@ class Groups:
 
     # -- the site's events
 
-    def _handle(self, effects: Effects) -> None:
+    def _handle(self, effects: Effects, now: int) -> None:
         self._current = self.site.current
         if effects.unsent:
             effects.unsent = self._waiting.come_back(effects.unsent)
@@ -246,6 +245,9 @@ class Groups:
                     self._waiting.begin()
             elif type(event) is Sent and processes.notes is not None:
                 self._sent(event)
+        if self._filter.newly_used is not None:
+            used, self._filter.newly_used = self._filter.newly_used, None
+            self.site.used(*used, now)
         if processes.ended:
             self._waiting.drop(processes.ended)
             processes.ended.clear()

@@ -110,7 +110,8 @@ class Roster:
         self._changes = 0
         self._brought.clear()
         self.counters.early_dropped += self._early.clear()
-        self._filter.install(self._number, event.members, self._table)
+        assert event.sites is not None, "the site says what the members know of the list"
+        self._filter.install(self._number, event.members, event.sites, self._table)
         self.settled = together or alone
         if self.settled:
             self._table.keep(event.members)

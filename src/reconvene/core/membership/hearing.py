@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from reconvene.core.membership.past import contradicts
 from reconvene.core.membership.round_trips import RoundTrips
 from reconvene.core.options import Timing
+from reconvene.ids import MAX_SITES
 from reconvene.wire.codec import encode
 from reconvene.wire.messages import VERSION, Beacon, Report
 
@@ -31,8 +32,8 @@ class Hearing:
         """What this site says of itself."""
         self.reports: dict[int, Report] = {site: self.report}
         """The newest report of each site, by ordinal."""
-        self.incarnations = [0] * sites
-        """The highest incarnation known of each site."""
+        self.incarnations = [0] * MAX_SITES
+        """The highest incarnation known of each site, also of those that only others list."""
         self.incarnations[site] = incarnation
         self.round_trips = RoundTrips(sites)
         self.changed = True
@@ -130,7 +131,7 @@ class Hearing:
         if site == self.site:
             self._hear_of_itself(report)
             return
-        if site >= self.sites or report.highest > self.highest() + NUMBERS_AHEAD:
+        if report.highest > self.highest() + NUMBERS_AHEAD:
             return
         known = self.reports.get(site)
         if known is not None and (report.inc, report.version) <= (known.inc, known.version):
@@ -191,10 +192,12 @@ class Hearing:
 
     # -- beacons
 
-    def make_beacon(self, now: int, only: int | None = None, probe: bool = False) -> Beacon:
-        """To all sites, or `only` to one of them, which then gets only its own echo."""
+    def make_beacon(self, now: int, sites: Raw, only: int | None = None, probe: bool = False) -> Beacon:
+        """To all sites, or `only` to one of them, which then gets only its own echo. `sites`: what this site knows
+        of the cluster's list."""
         if self._encoded is None:
             self._encoded = encode([self.reports[site] for site in sorted(self.reports)])
         trips = self.round_trips
         echoes = trips.echoes(now, only)
-        return Beacon(VERSION, self.site, self.report.inc, now, echoes, trips.spread(), Raw(self._encoded), probe)
+        reports = Raw(self._encoded)
+        return Beacon(VERSION, self.site, self.report.inc, now, echoes, trips.spread(), reports, probe, sites)

@@ -5,6 +5,7 @@ Whoever does not answer or make progress in time is blamed, so that the next pro
 """
 
 from reconvene.core.options import Timing
+from reconvene.site_list import SiteList
 from reconvene.wire.messages import State
 
 __all__ = ["Round"]
@@ -12,8 +13,15 @@ __all__ = ["Round"]
 
 class Round:
     def __init__(
-        self, number: int, proposer: int, members: tuple[int, ...], incarnations: tuple[int, ...], now: int
+        self,
+        number: int,
+        proposer: int,
+        members: tuple[int, ...],
+        incarnations: tuple[int, ...],
+        sites: SiteList,
+        now: int,
     ) -> None:
+        """`sites`: what this site knows of the cluster's list."""
         self.number = number
         self.proposer = proposer
         self.members = members
@@ -26,6 +34,9 @@ class Round:
         self.states: dict[int, State] = {}
         self.recovered = 0
         """Members that have said so, this site included, as a mask."""
+        self.sites: SiteList | None = None
+        """What those whose states are here know of the list together; None: none of them has told."""
+        self._known = sites
         self.progress_at = now
         self.retry_at = now
         self.baseline: dict[int, int] = {}
@@ -48,8 +59,24 @@ class Round:
             return False
         if tuple(state.members) != self.members or tuple(state.incs) != self.incarnations:
             return False
+        if not self._merge(state.sites):
+            return False
         self.states[site] = state
         self.progress_at = now
+        return True
+
+    def _merge(self, sites: SiteList | None) -> bool:
+        """False: a site that knows the list otherwise, or knows of no versions, can't be in this configuration."""
+        together = self.sites
+        if sites is None:
+            return self._known.newest == 1 and (together is None or together.newest == 1)
+        if not sites.sound() or self._known.differs(sites) is not None:
+            return False
+        if sites.newest > 1 and any(state.sites is None for state in self.states.values()):
+            return False
+        if together is not None and together.differs(sites) is not None:
+            return False
+        self.sites = sites if together is None else together.merged(sites)
         return True
 
     def add_recovered(self, site: int, now: int) -> None:

@@ -26,13 +26,15 @@ _ACTIVE_NS = 100_000_000
 class Counters:
     """What was dropped, repeated or asked for: everything that is not the normal path is counted."""
 
-    __slots__ = ("alives", "duplicates", "malformed", "nacks", "overflow", "resent", "stale")
+    __slots__ = ("alives", "duplicates", "malformed", "nacks", "other_lists", "overflow", "resent", "stale")
 
     def __init__(self) -> None:
         self.alives = 0
         self.duplicates = 0
         self.malformed = 0
         self.nacks = 0
+        self.other_lists = 0
+        """Beacons of sites that tell something else of the cluster's list: ignored."""
         self.overflow = 0
         self.resent = 0
         self.stale = 0

@@ -150,7 +150,7 @@ class Dashboard:
         return json_answer({"blocked": sites})
 
     def _drop(self, names: Sequence[str]) -> None:
-        ordinals = frozenset(self._config.names.index(name) for name in names)
+        ordinals = frozenset(self._engine.names.index(name) for name in names)
         self._engine.block(ordinals, ordinals)
 
     def _expect_order(self, request: web.Request) -> None:
