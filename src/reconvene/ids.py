@@ -10,6 +10,7 @@ from enum import IntEnum
 
 __all__ = [
     "MAX_SITES",
+    "UNNAMED",
     "ConfigurationId",
     "Service",
     "configuration_number",
@@ -21,6 +22,9 @@ __all__ = [
 
 MAX_SITES = 64
 """Sites in one cluster. Hearing is exchanged as a 64-bit mask, which sets the limit."""
+
+UNNAMED = "unnamed"
+"""The name of a snapshot that was saved without one, as programs did before snapshots had names."""
 
 _ORDINAL_BITS = 16
 

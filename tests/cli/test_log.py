@@ -147,6 +147,28 @@ def test_status_and_replicas(shell: Shell) -> None:
     assert '[change] {"replicas":["a","b","c"],"quorum":{"kind":"majority"}}' in shell.run("read", "--control")
 
 
+def test_snapshots_have_names(shell: Shell, tmp_path: Path) -> None:
+    shell.run("append", "x", "--ordered", "--site", "a")
+    state = tmp_path / "state"
+    state.write_bytes(b"the state")
+    at = ("--site", "a")
+    for name in ("stock", "prices"):
+        shell.run("snapshot", "--name", name, "--save", state, "--position", 1, *at)
+    assert "expected --name, one of: prices, stock" in shell.refused(
+        "snapshot", "--out", tmp_path / "x", "--dir", shell.directory, *at
+    )
+    found = shell.json("snapshot", *at)["snapshots"]
+    assert {name: (one["position"], one["bytes"], one["here"]) for name, one in found.items()} == {
+        "prices": (1, 9, True),
+        "stock": (1, 9, True),
+    }
+    assert shell.bytes("snapshot", "--name", "stock", "--out", "-", "--dir", shell.directory, *at) == b"the state"
+    assert "a: snapshots prices at 1, stock at 1; prices needs the log from 1 on" in shell.run("status")
+    assert "prices" not in shell.run("snapshot", "--drop", "prices", *at)
+    shell.run("snapshot", "--drop", "stock", *at)
+    assert "no snapshot" in shell.run("snapshot", *at)
+
+
 def test_bad_input(shell: Shell, tmp_path: Path) -> None:
     where = ("--dir", shell.directory)
     assert "log: expected a command: append, read," in shell.refused()
@@ -166,7 +188,10 @@ def test_bad_input(shell: Shell, tmp_path: Path) -> None:
     assert "not lost" in shell.refused("replicas", "--force-lost", "b", "--site", "a", *where)
     assert "--save FILE with --position" in shell.refused("snapshot", "--save", "x", *where)
     assert "can't be read" in shell.refused("snapshot", "--save", tmp_path / "x", "--position", 0, *where)
-    assert "keeps none" in shell.refused("snapshot", "--out", tmp_path / "x", *where)
+    assert "keeps none" in shell.refused("snapshot", "--name", "stock", "--out", tmp_path / "x", *where)
+    assert "--drop NAME: expected without" in shell.refused("snapshot", "--drop", "x", "--name", "y", *where)
+    assert "no snapshot 'stock' is in use here" in shell.refused("snapshot", "--drop", "stock", *where)
+    assert "a snapshot's name: expected" in shell.refused("snapshot", "--name", "a\tb", *where)
     assert "there is no data.mdb" in shell.refused("check", tmp_path)
     assert "its site is running" in shell.refused("check", LocalCluster(shell.directory).layout.data("a"))
     assert "expected a copy" in shell.refused("restore", tmp_path / "none", tmp_path / "to")

@@ -9,6 +9,7 @@ from typing import Any
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
 from reconvene.errors import Rejected, Unavailable
+from reconvene.ids import UNNAMED
 from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, LogHeading, PendingBatch
 
 __all__ = ["FakeLog", "Shared"]
@@ -29,7 +30,9 @@ class Shared:
         """By session and number: the position where it counts."""
         self.sources: dict[int, tuple[bytes, int]] = {}
         self.logs: list[FakeLog] = []
-        self.snapshot: tuple[int, bytes] | None = None
+        self.snapshots: dict[str, tuple[int, bytes]] = {}
+        self.uses: dict[str, int] = {}
+        """By name of a state machine in use: where it started."""
 
 
 class FakeLog:
@@ -254,21 +257,27 @@ class FakeLog:
     def status(self) -> dict[str, object]:
         return {"green": self.green, "base": self.base}
 
-    def snapshot(self) -> tuple[int, int] | None:
-        kept = self.shared.snapshot
+    def snapshot(self, name: str = UNNAMED) -> tuple[int, int] | None:
+        kept = self.shared.snapshots.get(name)
         return None if kept is None else (kept[0], len(kept[1]))
 
-    def read_snapshot(self, offset: int, size: int) -> bytes:
-        assert self.shared.snapshot is not None
-        return self.shared.snapshot[1][offset : offset + size]
+    def read_snapshot(self, offset: int, size: int, name: str = UNNAMED) -> bytes:
+        return self.shared.snapshots[name][1][offset : offset + size]
 
-    def save_snapshot(self, position: int, data: bytes) -> "asyncio.Future[None]":
+    def save_snapshot(self, position: int, data: bytes, name: str = UNNAMED) -> "asyncio.Future[None]":
         if position > self.green:
             raise Rejected(f"position {position} is beyond the green line")
-        self.shared.snapshot = (position, data)
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future.set_result(None)
-        return future
+        self.shared.snapshots[name] = (position, data)
+        return _done()
+
+    def use_snapshot(self, name: str, start: int) -> "asyncio.Future[None]":
+        self.shared.uses[name] = start
+        return _done()
+
+    def drop_snapshot(self, name: str) -> "asyncio.Future[None]":
+        self.shared.snapshots.pop(name, None)
+        self.shared.uses.pop(name, None)
+        return _done()
 
     def change_replicas(
         self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
@@ -290,6 +299,12 @@ class FakeLog:
 
     def force_lost(self, lost: Sequence[str]) -> None:
         self.replicas.append(list(lost))
+
+
+def _done() -> "asyncio.Future[None]":
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future
 
 
 def _drop(watched: dict[int, Any], key: int) -> None:

@@ -13,6 +13,7 @@ from tests.client.places import Serving, cluster, serving, short_dir
 import reconvene
 from reconvene import Entry, Rejected, Site, StateMachine, Unavailable, blocking
 from reconvene.client.state_machine import wrap
+from reconvene.ids import UNNAMED
 from reconvene.objects.replicated_map import ReplicatedMap
 from reconvene.runtime.log_port import LogBatch
 from reconvene.runtime.server import ClientServer
@@ -40,11 +41,11 @@ class Leaving(FakeLog):
             self.leave()
         return super().read(start, messages, size)
 
-    def snapshot(self) -> tuple[int, int] | None:
+    def snapshot(self, name: str = UNNAMED) -> tuple[int, int] | None:
         if self.at_snapshot:
             self.at_snapshot = False
             self.leave()
-        return super().snapshot()
+        return super().snapshot(name)
 
 
 class Gone:
@@ -196,7 +197,7 @@ def test_a_state_machine_fetches_a_snapshot_when_its_site_is_back() -> None:
             async with site.log.run(machine) as runner:
                 await gone.left.wait()
                 await gone.be_away(0)
-                gone.log.shared.snapshot = (COUNT - 5, wrap(state(COUNT - 5)))
+                gone.log.shared.snapshots["Numbers"] = (COUNT - 5, wrap(state(COUNT - 5)))
                 gone.log.truncate(COUNT - 5)
                 # The machine learns that the log was truncated, and the site is gone before it has the snapshot.
                 gone.log.at_snapshot = True

@@ -2,14 +2,16 @@
 
 import asyncio
 import threading
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.client.places import cluster, short_dir
 from tests.client.test_cluster import Three, three
 from tests.client.test_log_machines import Words
 
 import reconvene
-from reconvene import Color, Entry, OutcomeUnknown, Unavailable, blocking
+from reconvene import Color, Entry, OutcomeUnknown, Rejected, Unavailable, blocking
 
 
 async def healths(sites: Three, expected: dict[str, str]) -> None:
@@ -176,7 +178,7 @@ def test_a_machine_at_a_real_site_with_snapshots() -> None:
                 await runner.caught_up(20)
                 assert isinstance(runner.machine, Words)
                 assert len(runner.machine.words) == 100
-                while (info := await client.log.snapshot()) is None:
+                while (info := await client.log.snapshot("Words")) is None:
                     assert runner.snapshot_trouble is None
                     await asyncio.sleep(0.02)
             other = Words()
@@ -186,6 +188,52 @@ def test_a_machine_at_a_real_site_with_snapshots() -> None:
                 assert other.words == runner.machine.words
 
     asyncio.run(scenario())
+
+
+class Others(Words):
+    pass
+
+
+def test_two_machines_start_again_after_their_log_was_truncated() -> None:
+    async def scenario(directory: Path) -> None:
+        (config,) = cluster(directory)
+        config = replace(config, log=replace(config.log, retain_bytes=1_000))
+        async with reconvene.open(config) as site:
+            await (await site.log.append_many([b"w%d" % at for at in range(10)])).ordered()
+            machines = [Words(), Others()]
+            async with (
+                site.log.run(machines[0], snapshot_every=50) as first,
+                site.log.run(machines[1], snapshot_every=80) as second,
+            ):
+                assert await site.log.snapshots() == {"Words": None, "Others": None}
+                for number in range(20):
+                    await (await site.log.append_many([b"%d" % number] * 20)).ordered()
+                assert (first.snapshot_trouble, second.snapshot_trouble) == (None, None)
+                await first.caught_up(10)
+                await second.caught_up(10)
+            while (await site.log.status())["base"] == 0:
+                await asyncio.sleep(0.02)
+        async with reconvene.open(config) as site:
+            kept = await site.log.snapshots()
+            status = await site.log.status()
+            for before, machine in zip(machines, (Words(), Others()), strict=True):
+                info = kept[machine.kind]
+                assert info is not None
+                assert int(str(status["base"])) <= info.position
+                async with site.log.run(machine) as runner:
+                    await runner.caught_up(10)
+                    assert machine.words == before.words
+            await site.log.drop_snapshot("Others")
+            assert list(await site.log.snapshots()) == ["Words"]
+            with pytest.raises(Rejected, match="no snapshot 'Others' is in use here: expected one of: Words"):
+                await site.log.drop_snapshot("Others")
+
+    async def main() -> None:
+        with short_dir() as directory:
+            async with asyncio.timeout(60):
+                await scenario(directory)
+
+    asyncio.run(main())
 
 
 def test_the_twin_without_asyncio() -> None:

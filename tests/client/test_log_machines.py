@@ -5,11 +5,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.client.test_log import Place, connected, until
+from tests.client.test_log import Place, connected, place, until
 
+import reconvene
 from reconvene import Entry, Log, Rejected, StateMachine, Truncated, Unavailable
 from reconvene.client.state_machine import unwrap, wrap
 from reconvene.errors import Malformed
+from reconvene.ids import UNNAMED
+from reconvene.runtime import connection
+from reconvene.wire.clients import NAMES_MINOR
 
 
 class Words(StateMachine):
@@ -88,7 +92,7 @@ def test_a_truncated_log_is_begun_from_the_newest_snapshot() -> None:
         async with log_of("one", "two") as (log, here):
             async with log.run(Words(), snapshot_every=2) as runner:
                 await runner.applied(1)
-                await until(lambda: here.fake.shared.snapshot is not None)
+                await until(lambda: "Words" in here.fake.shared.snapshots)
             here.fake.truncate(2)
             await log.append(b"three")
             async with log.run(Words()) as restored:
@@ -96,13 +100,13 @@ def test_a_truncated_log_is_begun_from_the_newest_snapshot() -> None:
                 assert isinstance(restored.machine, Words)
                 assert restored.machine.words == ["one", "two", "three"]
             async with log.run(Other()) as stranger:
-                with pytest.raises(Unavailable, match="of a Words, not of a Other"):
+                with pytest.raises(Unavailable, match="no snapshot 'Other' covers"):
                     await stranger.applied(2)
                 assert stranger.failed is not None
                 assert isinstance(stranger.failed.error, Truncated)
-            here.fake.shared.snapshot = None
+            here.fake.shared.snapshots.clear()
             async with log.run(Words()) as lost:
-                with pytest.raises(Unavailable, match="no snapshot covers"):
+                with pytest.raises(Unavailable, match="no snapshot 'Words' covers"):
                     await lost.applied(2)
 
     asyncio.run(scenario())
@@ -115,7 +119,7 @@ def test_one_that_falls_behind_a_truncation_goes_on_from_a_snapshot() -> None:
             machine = Words()
             machine.words = ["one", "two", "three"]
             here.fake.append([b"two", b"three"])
-            here.fake.shared.snapshot = (3, wrap(machine))
+            here.fake.shared.snapshots["Words"] = (3, wrap(machine))
             here.fake.truncate(3)
             await runner.applied(2)
             assert isinstance(runner.machine, Words)
@@ -128,7 +132,7 @@ def test_snapshots_that_fail_stop_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     async def scenario() -> None:
         async with log_of("one", "two") as (log, here):
 
-            def refuse(position: int, data: bytes) -> None:
+            def refuse(position: int, data: bytes, name: str) -> None:
                 raise Rejected("too large")
 
             monkeypatch.setattr(here.fake, "save_snapshot", refuse)
@@ -166,9 +170,10 @@ def test_snapshots_say_what_they_are_of() -> None:
     assert unwrap(Words(), wrap(machine)) == b"one"
     with pytest.raises(Rejected, match="of a Words"):
         unwrap(Other(), wrap(machine))
-    with pytest.raises(Rejected, match="format 2"):
-        unwrap(machine, b"\x93\x02\xa5Words\xc4\x03one")
-    for bad in (b"", b"one", b"\x91\x01"):
+    with pytest.raises(Rejected, match="format 3"):
+        unwrap(machine, b"\x93\x03\xa5Words\xc4\x03one")
+    assert unwrap(machine, b"\x93\x01\xa5Words\xc4\x03one") == b"one", "of a program before versions"
+    for bad in (b"", b"one", b"\x90", b"\x91\x01", b"\x93\x02\xa5Words\xc4\x03one", b"\x92\xa1x\x01"):
         with pytest.raises(Malformed):
             unwrap(machine, bad)
 
@@ -176,10 +181,154 @@ def test_snapshots_say_what_they_are_of() -> None:
 def test_a_snapshot_that_cant_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with log_of("one") as (log, here):
-            here.fake.shared.snapshot = (1, wrap(Words()))
+            here.fake.shared.snapshots["Words"] = (1, wrap(Words()))
             monkeypatch.setattr(Words, "restore", lambda _, data: 1 / 0)
             with pytest.raises(Unavailable, match="can't be restored"):
                 async with log.run(Words()):
                     pass
 
     asyncio.run(scenario())
+
+
+# -- names and versions
+
+
+class Later(Words):
+    """The next version of Words: it saves its words one to a line."""
+
+    version = 2
+
+    @property
+    def kind(self) -> str:
+        return "Words"
+
+    def snapshot(self) -> bytes:
+        return "\n".join(self.words).encode()
+
+    def restore(self, data: bytes) -> None:
+        self.words = data.decode().split("\n")
+
+    def upgrade(self, version: int, data: bytes) -> bytes:
+        assert version == 1
+        return data.replace(b" ", b"\n")
+
+
+class Unready(Words):
+    version = 2
+
+    @property
+    def kind(self) -> str:
+        return "Words"
+
+
+def test_two_machines_at_one_site_keep_their_own() -> None:
+    async def scenario() -> None:
+        async with log_of() as (log, here):
+            large = b"x" * 900_000
+            async with log.run(Words(), snapshot_every=2) as words, log.run(Other(), snapshot_every=2) as other:
+                assert here.fake.shared.uses == {"Words": 0, "Other": 0}
+                await log.append_many([large, b"two"])
+                for runner in (words, other):
+                    await runner.applied(1)
+                await until(lambda: set(here.fake.shared.snapshots) == {"Words", "Other"})
+                assert (words.snapshot_trouble, other.snapshot_trouble) == (None, None)
+            here.fake.truncate(2)
+            for machine in (Words(), Other()):
+                async with log.run(machine) as again:
+                    await log.append(b"more")
+                    await again.caught_up(10)
+                    assert machine.words[:3] == [large.decode(), "two", "more"]
+
+    asyncio.run(scenario())
+
+
+def test_one_name_of_two_kinds_is_refused() -> None:
+    async def scenario() -> None:
+        async with log_of("one") as (log, here):
+            here.fake.shared.snapshots["Other"] = (1, wrap(Words()))
+            with pytest.raises(Rejected, match=r"of a Words, not of a Other: give each .* a name of its own"):
+                async with log.run(Other()):
+                    pass
+            machine = Other()
+            machine.name = "words of mine"
+            async with log.run(machine, snapshot_every=1) as runner:
+                await runner.applied(0)
+                await until(lambda: "words of mine" in here.fake.shared.snapshots)
+            for name, version in (("x" * 200, 1), ("a\nb", 1), ("words", 0), ("words", "two")):
+                bad = Words()
+                bad.name, bad.version = name, version  # type: ignore[assignment]
+                with pytest.raises(Rejected, match="expected"):
+                    log.run(bad)
+
+    asyncio.run(scenario())
+
+
+def test_one_that_was_saved_before_snapshots_had_names_is_found() -> None:
+    async def scenario() -> None:
+        async with log_of("one", "two") as (log, here):
+            here.fake.shared.snapshots[UNNAMED] = (2, b"\x93\x01\xa5Words\xc4\x07one two")
+            here.fake.truncate(2)
+            machine = Words()
+            async with log.run(machine) as runner:
+                assert (runner.position, machine.words) == (2, ["one", "two"])
+            async with log.run(Other()) as other:
+                with pytest.raises(Unavailable, match="no snapshot 'Other' covers"):
+                    await other.applied(2)
+
+    asyncio.run(scenario())
+
+
+def test_a_newer_version_upgrades_and_an_older_one_is_told() -> None:
+    async def scenario() -> None:
+        async with log_of("one", "two") as (log, here):
+            async with log.run(Words(), snapshot_every=2) as runner:
+                await runner.applied(1)
+                await until(lambda: "Words" in here.fake.shared.snapshots)
+            here.fake.truncate(2)
+            with pytest.raises(Rejected, match=r"by version 1 of Words, .* version 2: give the class .* upgrade"):
+                async with log.run(_named(Unready())):
+                    pass
+            later = _named(Later())
+            async with log.run(later, snapshot_every=1) as upgraded:
+                assert later.words == ["one", "two"]
+                await log.append(b"three")
+                await upgraded.applied(2)
+                await until(lambda: here.fake.shared.snapshots["Words"][0] == 3)
+            with pytest.raises(Rejected, match=r"by version 2 of Words, .* has version 1: run the newer program"):
+                async with log.run(Words()):
+                    pass
+
+    asyncio.run(scenario())
+
+
+def test_an_upgrade_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = wrap(Words())
+    monkeypatch.setattr(Later, "upgrade", lambda _, version, data: 1 / 0)
+    with pytest.raises(Rejected, match=r"version 1 of Words can't be upgraded to version 2: ZeroDivisionError"):
+        unwrap(Later(), old)
+    monkeypatch.setattr(Later, "upgrade", lambda _, version, data: "text")
+    with pytest.raises(Rejected, match=r"Words.upgrade: expected bytes, not str"):
+        unwrap(Later(), old)
+
+
+def test_a_site_before_names_is_asked_for_its_one_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with place() as here:
+            monkeypatch.setattr(connection, "MINOR", NAMES_MINOR - 1)
+            async with asyncio.timeout(10), reconvene.connect(here.serves.unix) as site:
+                await site.log.append_many([b"one", b"two"])
+                here.fake.shared.snapshots[UNNAMED] = (2, wrap(Words()))
+                async with site.log.run(Words(), snapshot_every=1) as runner:
+                    assert runner.position == 2
+                    assert "names of snapshots need 1.4" in str(runner.snapshot_trouble)
+                    await site.log.append(b"three")
+                    await runner.applied(2)
+                await site.log.save_snapshot(3, b"by hand")
+                assert await site.log.read_snapshot() == (3, b"by hand")
+
+    asyncio.run(scenario())
+
+
+def _named(machine: Words) -> Words:
+    machine.name = "Words"
+    return machine

@@ -241,8 +241,7 @@ def test_a_state_machine_takes_a_transaction_as_a_whole() -> None:
                 committed = await log.commit(places)
                 await runner.applied(committed.position)
                 assert runner.machine.words[-1] == "tentative"
-            kept = here.fake.shared.snapshot
-            assert kept is not None
+            kept = here.fake.shared.snapshots["Words"]
             assert kept[0] != 5, "not amid the transaction"
 
     asyncio.run(scenario())

@@ -133,7 +133,12 @@ def _sets() -> list[object]:
 
 def _hostile() -> list[bytes]:
     found = [bytes((kind, 0x92)) + _TEXT + b"\x01" for kind in (ECHO, FEED, STATE, FORCE)]
-    found.append(bytes((SNAPSHOT, 0x95, 4)) + _TEXT + b"\x01\x01\xc0")
+    found.append(bytes((SNAPSHOT, 0x96, 7)) + _TEXT + b"\xa1x\x01\x01\xc0")
+    rows: list[list[object]] = [
+        ["a\nb", True, 0, 2, 0, 0, 0], ["x" * 200, True, 0, 2, 0, 0, 0], ["x", True, -1, 2, 0, 0, 0], ["x"],
+    ]  # fmt: skip
+    tables = [*([row] for row in rows), [["x", True, 0, 2, 0, 0, 0]] * 65]
+    found += (bytes((SNAPSHOT,)) + msgpack.encode([5, table]) for table in tables)
     for timestamp in ([-1], [1 << 63], [], [1] * 300):
         item = [[1, 1], 1, timestamp, False, _BODY]
         found.append(bytes((RED,)) + msgpack.encode([[item]]))

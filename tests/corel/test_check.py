@@ -30,6 +30,7 @@ from reconvene.corel.layout import (
     void_key,
 )
 from reconvene.corel.limits import LogLimits
+from reconvene.ids import UNNAMED
 from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Op, Put
 
@@ -51,6 +52,7 @@ def stored() -> MemoryTables:
         world.run(5 * MS)
     world.run(SECOND)
     world.log("a").save_snapshot(10, b"s" * 100_000)
+    world.log("a").save_snapshot(9, b"of another machine", name="stock")
     world.turn("a")
     world.run(SECOND)
     world.cluster.partition(["a", "bc"])
@@ -187,11 +189,11 @@ def damage_void(tables: MemoryTables) -> None:
 
 
 def damage_piece(tables: MemoryTables) -> None:
-    tables.write([Put(piece_key(10, 1), b"x")])
+    tables.write([Put(piece_key(UNNAMED, 10, 1), b"x")])
 
 
 def damage_snapshot(tables: MemoryTables) -> None:
-    tables.write([Put(snapshot_key(10), b"nonsense")])
+    tables.write([Put(snapshot_key(UNNAMED, 10), b"nonsense")])
 
 
 def damage_orphan(tables: MemoryTables) -> None:

@@ -14,10 +14,11 @@ from tests.corel.test_check import stored
 
 from reconvene.corel.batch import messages_of
 from reconvene.corel.check import check
-from reconvene.corel.layout import FORMAT, RECORD, decode_record
+from reconvene.corel.layout import FORMAT, RECORD, SNAPSHOTS, decode_record
 from reconvene.corel.migrate import STEPS, migrations, version_of
 from reconvene.corel.replica import Replica
 from reconvene.errors import Malformed, Unavailable
+from reconvene.ids import UNNAMED
 from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Op, Put, Reader
@@ -54,7 +55,12 @@ def test_a_version_is_taken_up(version: int, tmp_path: Path) -> None:
         assert [message for heading in pending for message in messages_of(bodies.get(heading.id))][:3] == [
             b"red one %d" % number for number in range(3)
         ]
-        assert replica.snapshots.read(0, 1 << 20) == b"s" * 100_000
+        snapshots = replica.snapshots
+        assert snapshots.read(UNNAMED, 0, 1 << 20) == b"s" * 100_000
+        assert snapshots.uses[UNNAMED].here
+        assert sorted(snapshots.uses) == ([UNNAMED] if version == 1 else ["stock", UNNAMED])
+        if version > 1:
+            assert snapshots.read("stock", 0, 1 << 20) == b"of another machine"
         assert not replica.append_once([b"x"], b"session", 1)[0].new
         assert replica.home.record.replicas.names() == ["a", "b", "c"]
     finally:
@@ -94,6 +100,13 @@ def test_steps_are_taken_one_after_the_other() -> None:
         tables.write(ops)
     assert taken == [FORMAT, FORMAT + 1]
     assert version_of(tables) == FORMAT + 2
+
+
+def test_what_is_known_of_an_old_snapshot_must_make_sense() -> None:
+    tables = written(format=1)
+    tables.write([Put(SNAPSHOTS + bytes(8), b"nonsense")])
+    with pytest.raises(Malformed, match="what is known of a snapshot"):
+        list(migrations(tables))
 
 
 def test_a_step_that_was_not_written_is_noticed() -> None:

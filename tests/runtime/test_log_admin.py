@@ -98,7 +98,7 @@ def test_a_snapshot_is_kept() -> None:
         state = bytes(range(256)) * 1000
         async with sites(config) as (a,):
             assert of(a).snapshot() is None
-            with pytest.raises(Unavailable, match="no snapshot is kept here"):
+            with pytest.raises(Unavailable, match="no snapshot 'unnamed' is kept here"):
                 of(a).read_snapshot(0, 1)
             await of(a).ordered(first(of(a), [b"x", b"y"]) + 1)
             with pytest.raises(Rejected, match="a snapshot of 3: expected one from 0 to 2"):

@@ -93,7 +93,7 @@ def test_a_state_machine_goes_on_at_its_snapshot(cluster: Make) -> None:
         async with net.connect("b") as site, site.log.run(Words(), snapshot_every=2) as runner:
             for word in ("a", "b", "c", "d"):
                 await runner.applied(await (await site.log.append(word.encode())).ordered())
-            while await site.log.snapshot() is None:
+            while await site.log.snapshot("Words") is None:
                 await asyncio.sleep(0.1)
         net.crash("b")
         await net.restart("b")

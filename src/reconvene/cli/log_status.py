@@ -8,6 +8,7 @@ from rich.text import Text
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
+from reconvene.client.log_entries import NameInUse, in_use
 from reconvene.local import SiteView
 
 __all__ = ["quorum_words", "status_command"]
@@ -33,6 +34,25 @@ def status_command(
     known = next((log for log in logs.values() if log is not None and log.get("replica")), None)
     if known is not None:
         out.print(f"replicas {' '.join(known.get('replicas', ()))}, quorum {quorum_words(known.get('quorum', {}))}")
+    for line in _snapshots(logs):
+        out.print(line)
+
+
+def _snapshots(logs: dict[str, dict[str, Any] | None]) -> list[str]:
+    """What keeps each site from truncating its log."""
+    lines = []
+    for site, log in sorted(logs.items()):
+        names = {} if log is None else in_use(log)
+        if names:
+            shown = ", ".join(_shown(name, one) for name, one in names.items())
+            lowest = min(names, key=lambda name: names[name].needs)
+            lines.append(f"{site}: snapshots {shown}; {lowest} needs the log from {names[lowest].needs:,} on")
+    return lines
+
+
+def _shown(name: str, one: NameInUse) -> str:
+    kept = "none yet" if one.position is None else f"at {one.position:,}"
+    return f"{name} {kept}{', lacking' if one.lacks else ''}"
 
 
 def _table(views: list[SiteView], logs: dict[str, dict[str, Any] | None]) -> Table:

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from reconvene.corel.commits import Range
-from reconvene.errors import InvalidArgument
+from reconvene.corel.snapshot_rows import NAME_BYTES
+from reconvene.corel.snapshot_rows import check_name as check_snapshot_name
+from reconvene.errors import InvalidArgument, Rejected
 
 __all__ = [
-    "check_count", "check_name", "check_names", "check_payloads", "check_position", "check_quorum", "check_ranges",
-    "check_seconds", "check_text", "encoded",
+    "check_count", "check_machine_name", "check_name", "check_names", "check_payloads", "check_position",
+    "check_quorum", "check_ranges", "check_seconds", "check_text", "encoded",
 ]  # fmt: skip
 
 _END = 1 << 62
@@ -65,6 +67,15 @@ def check_name(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{what}: one site's name expected, as text, not {type(value).__name__}")
     return check_text(value, what, _NAME)
+
+
+def check_machine_name(value: object, what: str = "name") -> str:
+    """Of a state machine, under which its snapshots are kept."""
+    check_text(value, what, NAME_BYTES)
+    try:
+        return check_snapshot_name(value)
+    except Rejected as error:
+        raise InvalidArgument(f"{what}: {error}") from None
 
 
 def check_names(values: object, what: str) -> list[str]:

@@ -15,6 +15,7 @@ from reconvene.client.staging import Committed
 from reconvene.client.state_machine import Failure, StateMachine
 from reconvene.corel.commits import Range
 from reconvene.errors import Unavailable
+from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES
 
 __all__ = ["Follow", "Log", "Receipt", "Receipts", "Runner", "Staging", "Thread"]
@@ -290,14 +291,20 @@ class Log:
     def run(self, machine: StateMachine, *, start: int = 0, snapshot_every: int = 0) -> Runner:
         return Runner(self._thread, self._log.run(machine, start=start, snapshot_every=snapshot_every))
 
-    def snapshot(self) -> SnapshotInfo | None:
-        return self._thread.run(self._log.snapshot())
+    def snapshot(self, name: str = UNNAMED) -> SnapshotInfo | None:
+        return self._thread.run(self._log.snapshot(name))
 
-    def read_snapshot(self) -> tuple[int, bytes] | None:
-        return self._thread.run(self._log.read_snapshot())
+    def snapshots(self) -> dict[str, SnapshotInfo | None]:
+        return self._thread.run(self._log.snapshots())
 
-    def save_snapshot(self, position: int, data: Data) -> None:
-        self._thread.run(self._log.save_snapshot(position, data))
+    def read_snapshot(self, name: str = UNNAMED) -> tuple[int, bytes] | None:
+        return self._thread.run(self._log.read_snapshot(name))
+
+    def save_snapshot(self, position: int, data: Data, *, name: str = UNNAMED) -> None:
+        self._thread.run(self._log.save_snapshot(position, data, name=name))
+
+    def drop_snapshot(self, name: str) -> None:
+        self._thread.run(self._log.drop_snapshot(name))
 
     def change_replicas(
         self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None

@@ -227,15 +227,21 @@ class LocalLog:
 
     # -- snapshots, administration
 
-    async def snapshot(self) -> tuple[int, int] | None:
-        return self._asked.snapshot()
+    async def snapshot(self, name: str) -> tuple[int, int] | None:
+        return self._asked.snapshot(name)
 
-    async def read_snapshot(self, patient: bool = False) -> tuple[int, bytes] | None:
-        found = self._asked.snapshot()
-        return None if found is None else (found[0], self._port.read_snapshot(0, found[1]))
+    async def read_snapshot(self, name: str, patient: bool = False) -> tuple[int, bytes] | None:
+        found = self._asked.snapshot(name)
+        return None if found is None else (found[0], self._port.read_snapshot(0, found[1], name))
 
-    async def save_snapshot(self, position: int, data: bytes) -> None:
-        await self._asked.save_snapshot(position, data)
+    async def save_snapshot(self, position: int, data: bytes, name: str) -> None:
+        await self._asked.save_snapshot(position, data, name)
+
+    async def use_snapshot(self, name: str, start: int) -> None:
+        await self._asked.use_snapshot(name, start)
+
+    async def drop_snapshot(self, name: str) -> None:
+        await self._asked.drop_snapshot(name)
 
     async def change_replicas(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> int:
         return await asyncio.shield(self._asked.change_replicas(add=add, remove=remove, quorum=quorum))

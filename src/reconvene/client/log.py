@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, S
 from reconvene.client import follow as following
 from reconvene.client.arguments import (
     check_count,
+    check_machine_name,
     check_name,
     check_names,
     check_position,
@@ -21,7 +22,7 @@ from reconvene.client.arguments import (
 from reconvene.client.flight import Flight
 from reconvene.client.follow import Follow
 from reconvene.client.group import Data, as_bytes
-from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch, SnapshotInfo
+from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch, SnapshotInfo, in_use
 from reconvene.client.log_link import LogLink
 from reconvene.client.pieces import FLIGHT_BYTES, FLIGHT_MESSAGES, pieces
 from reconvene.client.receipts import Receipt, Receipts, within
@@ -32,6 +33,7 @@ from reconvene.client.transactions import session_of
 from reconvene.corel.batch import Kind
 from reconvene.corel.commits import Range, encode_commit
 from reconvene.errors import InvalidArgument, OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES
 
 __all__ = ["Log"]
@@ -277,8 +279,9 @@ class Log:
         """`async with log.run(machine) as runner:` applies the log to the state machine, in the background.
 
         start: the machine has everything below this position.
-        snapshot_every: so many entries: then it is asked for a snapshot, which the site keeps, so that the log may be
-        truncated and others need not begin at 0; for admins. 0: never.
+        snapshot_every: so many entries: then it is asked for a snapshot, which the site keeps under the machine's
+        name, so that the log may be truncated and others need not begin at 0. From now on the log keeps what a
+        machine of this name needs to start (`drop_snapshot` ends that). For admins. 0: never.
         """
         if not isinstance(machine, StateMachine):
             raise TypeError(f"machine: a reconvene.StateMachine expected, not {type(machine).__name__}")
@@ -287,19 +290,34 @@ class Log:
 
     # -- snapshots of state machines
 
-    async def snapshot(self) -> SnapshotInfo | None:
-        """Of the newest one that the site keeps."""
-        found = await self._link.snapshot()
-        return None if found is None else SnapshotInfo(*found)
+    async def snapshot(self, name: str = UNNAMED) -> SnapshotInfo | None:
+        """Of the newest one of this name that the site keeps."""
+        found = await self._link.snapshot(check_machine_name(name))
+        return None if found is None else SnapshotInfo(*found, name)
 
-    async def read_snapshot(self) -> tuple[int, bytes] | None:
-        """(position, data) of the newest one: the state after everything below the position."""
-        return await self._link.read_snapshot()
+    async def snapshots(self) -> dict[str, SnapshotInfo | None]:
+        """By name in use at the site: its newest snapshot; None: it has none yet."""
+        names = in_use(await self._link.status())
+        return {
+            name: None if one.position is None else SnapshotInfo(one.position, one.bytes, name)
+            for name, one in names.items()
+        }
 
-    async def save_snapshot(self, position: int, data: Data) -> None:
-        """Hands the site the state after everything below `position`; returns when it is durable. What it covers may
-        be truncated then. Raises Rejected (too large, beyond the green line, no admin)."""
-        await self._link.save_snapshot(check_position(position, "position"), as_bytes(data))
+    async def read_snapshot(self, name: str = UNNAMED) -> tuple[int, bytes] | None:
+        """(position, data) of the newest one of this name: the state after everything below the position."""
+        return await self._link.read_snapshot(check_machine_name(name))
+
+    async def save_snapshot(self, position: int, data: Data, *, name: str = UNNAMED) -> None:
+        """Hands the site the state of the machine of this name after everything below `position`; returns when it is
+        durable. What the snapshots of all names cover may be truncated then. Raises Rejected (too large, too many
+        names, beyond the green line, no admin)."""
+        check_machine_name(name)
+        await self._link.save_snapshot(check_position(position, "position"), as_bytes(data), name)
+
+    async def drop_snapshot(self, name: str) -> None:
+        """No machine of this name is run any more, at any site: its snapshot goes, at this site and all that are
+        connected to it, and truncation does not wait for it. Raises Rejected (no such name, no admin)."""
+        await self._link.drop_snapshot(check_machine_name(name))
 
     # -- administration
 

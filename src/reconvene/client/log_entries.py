@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.commits import decode_commit
 from reconvene.corel.events import Color
 from reconvene.corel.replicas import decode_change
 from reconvene.errors import Malformed, Rejected
-from reconvene.ids import message_id
+from reconvene.ids import UNNAMED, message_id
 
 __all__ = [
     "BatchHeading",
@@ -18,11 +18,13 @@ __all__ = [
     "ColorChange",
     "Entry",
     "EntryBatch",
+    "NameInUse",
     "Positions",
     "SnapshotInfo",
     "Truncated",
     "batch_of",
     "heading_of",
+    "in_use",
 ]
 
 
@@ -221,6 +223,28 @@ class SnapshotInfo(Struct, frozen=True):
     position: int
     size: int
     """In bytes."""
+    name: str = UNNAMED
+    """Of the state machine whose it is."""
+
+
+class NameInUse(Struct, frozen=True):
+    """A state machine's name, as a site's status has it."""
+
+    position: int | None
+    bytes: int
+    needs: int
+    here: bool
+    lacks: bool
+
+
+def in_use(status: dict[str, object]) -> dict[str, NameInUse]:
+    """The names in use, of `Log.status`. Raises Malformed."""
+    snapshot = status.get("snapshot")
+    names = snapshot.get("names", {}) if isinstance(snapshot, dict) else {}
+    try:
+        return convert(names, dict[str, NameInUse])
+    except ValidationError as error:
+        raise Malformed(f"the site's answer: {error}") from None
 
 
 class Positions(Sequence[int]):

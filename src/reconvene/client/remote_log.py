@@ -18,8 +18,9 @@ from reconvene.client.log_link import Chunk, Headings
 from reconvene.client.requests import Lost, Requests
 from reconvene.corel.batch import Kind
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
+from reconvene.ids import UNNAMED
 from reconvene.wire import client_log as wire
-from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, STAGING_MINOR
+from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR
 from reconvene.world import world
 
 __all__ = ["Connected", "RemoteLog"]
@@ -274,27 +275,36 @@ class RemoteLog:
 
     # -- snapshots
 
-    async def snapshot(self) -> tuple[int, int] | None:
-        return _converted(await self._ask_briefly(wire.Snapshot), tuple[int, int] | None)  # type: ignore[arg-type]
+    async def snapshot(self, name: str) -> tuple[int, int] | None:
+        return await self._newest(name, False)
 
-    async def read_snapshot(self, patient: bool = False) -> tuple[int, bytes] | None:
-        ask = partial(self._ask, patient=True) if patient else self._ask_briefly
+    async def _newest(self, name: str, patient: bool) -> tuple[int, int] | None:
+        channel = await self._link.connected(patient)
+        if name != UNNAMED and channel.welcome.minor < NAMES_MINOR:
+            return None  # such a site keeps one, without a name
+        said = await self._asker(patient)(lambda number: wire.Snapshot(number, name))
+        return _converted(said, tuple[int, int] | None)  # type: ignore[arg-type]
+
+    def _asker(self, patient: bool) -> "_Ask":
+        return partial(self._ask, patient=True) if patient else self._ask_briefly
+
+    async def read_snapshot(self, name: str, patient: bool = False) -> tuple[int, bytes] | None:
         while True:
-            newest = _converted(await ask(wire.Snapshot), tuple[int, int] | None)  # type: ignore[arg-type]
+            newest = await self._newest(name, patient)
             if newest is None:
                 return None
             position, size = newest
-            data = await self._pieces(ask, position, size)
+            data = await self._pieces(self._asker(patient), name, position, size)
             if data is not None:
                 return position, data
 
-    async def _pieces(self, ask: "_Ask", position: int, size: int) -> bytes | None:
+    async def _pieces(self, ask: "_Ask", name: str, position: int, size: int) -> bytes | None:
         """None: there is a newer one, or the site that has taken over has another."""
         data = bytearray()
         while len(data) < size:
             most = min(size - len(data), wire.SNAPSHOT_PIECE_BYTES)
             piece = _converted(
-                await ask(partial(_read, position, len(data), most)),
+                await ask(partial(_read, name, position, len(data), most)),
                 bytes | None,  # type: ignore[arg-type]
             )
             if not piece:
@@ -302,21 +312,27 @@ class RemoteLog:
             data += piece
         return bytes(data)
 
-    async def save_snapshot(self, position: int, data: bytes) -> None:
+    async def save_snapshot(self, position: int, data: bytes, name: str) -> None:
         channel = await self._link.connected()
-        _check_minor(channel)
+        _check_minor(channel, LOG_MINOR if name == UNNAMED else NAMES_MINOR)
         at = 0
         self._saving += 1
         try:
             while True:
                 piece = data[at : at + wire.SNAPSHOT_PIECE_BYTES]
-                struct = wire.SaveSnapshot(self._link.requests.number(), position, len(data), at, piece)
+                struct = wire.SaveSnapshot(self._link.requests.number(), position, len(data), at, piece, name)
                 await self._link.requests.add(channel, struct, None, len(piece))
                 at += len(piece)
                 if at >= len(data):
                     return
         finally:
             self._saving -= 1
+
+    async def use_snapshot(self, name: str, start: int) -> None:
+        await self._ask_briefly(lambda number: wire.UseSnapshot(number, name, start), NAMES_MINOR)
+
+    async def drop_snapshot(self, name: str) -> None:
+        await self._ask_briefly(lambda number: wire.DropSnapshot(number, name), NAMES_MINOR)
 
     # -- administration
 
@@ -403,8 +419,8 @@ class _Colors:
         return changes
 
 
-def _read(position: int, offset: int, size: int, number: int) -> wire.ReadSnapshot:
-    return wire.ReadSnapshot(number, position, offset, size)
+def _read(name: str, position: int, offset: int, size: int, number: int) -> wire.ReadSnapshot:
+    return wire.ReadSnapshot(number, position, offset, size, name)
 
 
 def _chunk(said: wire.Fetched) -> Chunk:
@@ -418,10 +434,18 @@ def _chunk(said: wire.Fetched) -> Chunk:
     )
 
 
+_NEEDS = {
+    LOG_MINOR: "the log needs",
+    STAGING_MINOR: "transactions need",
+    INIT_MINOR: "beginning a log needs",
+    NAMES_MINOR: "names of snapshots need",
+}
+
+
 def _check_minor(channel: Channel, minor: int = LOG_MINOR) -> None:
     welcome = channel.welcome
     if welcome.minor < minor:
-        what = {LOG_MINOR: "the log needs", STAGING_MINOR: "transactions need"}.get(minor, "that needs")
+        what = _NEEDS[minor]
         raise Rejected(
             f"{channel.address}: site {welcome.site} speaks version {welcome.major}.{welcome.minor} of the client "
             f"protocol: {what} {welcome.major}.{minor}"

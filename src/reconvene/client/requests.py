@@ -10,7 +10,16 @@ from typing import Any
 from reconvene.client.channel import ERRORS, Channel
 from reconvene.client.link import Place
 from reconvene.errors import InvalidArgument, Malformed, OutcomeUnknown, ReconveneError, Unavailable
-from reconvene.wire.client_log import Append, ChangeReplicas, Fetch, ForceLost, LogRequest, Order, SaveSnapshot
+from reconvene.wire.client_log import (
+    Append,
+    ChangeReplicas,
+    DropSnapshot,
+    Fetch,
+    ForceLost,
+    LogRequest,
+    Order,
+    SaveSnapshot,
+)
 from reconvene.wire.clients import Block, Failed, Health, Join, Leave, Send, Status, Stop, check_request
 
 __all__ = ["Lost", "Request", "Requests"]
@@ -19,7 +28,7 @@ _REQUEST_BYTES = 64
 _PAYLOAD_BYTES = 5
 _PROCESS_BYTES = 24
 
-_NOT_TWICE = (Send, Block, Stop, SaveSnapshot, ChangeReplicas, ForceLost)
+_NOT_TWICE = (Send, Block, Stop, SaveSnapshot, DropSnapshot, ChangeReplicas, ForceLost)
 """What has an effect each time that it is asked."""
 
 _CHECKED_BEFORE = (Send, Append, Order, Fetch)

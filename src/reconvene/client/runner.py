@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Self
 
 from reconvene.client.log_entries import Entry, EntryBatch, Truncated
 from reconvene.client.log_link import LogLink
-from reconvene.client.state_machine import Failure, StateMachine, unwrap, wrap
+from reconvene.client.state_machine import Failure, StateMachine, snapshot_name, unwrap, wrap
 from reconvene.errors import ReconveneError, Rejected, Unavailable
+from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES
 from reconvene.world import world
 
@@ -40,6 +41,7 @@ class Runner:
         if snapshot_every < 0:
             raise Rejected(f"snapshot_every: 0 or more expected, not {snapshot_every}")
         self.machine = machine
+        self._name = snapshot_name(machine)
         self.snapshot_trouble: str | None = None
         """Why the last snapshot could not be saved."""
         self._log = log
@@ -63,8 +65,11 @@ class Runner:
 
     async def __aenter__(self) -> Self:
         """From a snapshot, where that is further than `start`. Raises Unavailable where the site can't be asked,
-        Truncated where neither the log nor a snapshot begins low enough."""
+        Truncated where neither the log nor a snapshot begins low enough, Rejected where the snapshot of this name is
+        another machine's, or of a version that this one can't read."""
         await self._restore(self._position)
+        if self._every:
+            await self._register()
         self._task = asyncio.create_task(self._run())
         return self
 
@@ -248,19 +253,14 @@ class Runner:
     async def _restore(self, need: int, patient: bool = False) -> None:
         """From the newest snapshot, where it is further on; which must be so if the log begins after the position.
         With `patient`, a site that is away is waited for."""
-        found = await self._link.read_snapshot(patient)
-        first = max(need, 0)
+        found = await self._found(patient)
         if found is None or found[0] <= self._position:
-            if self._position < first:
-                raise Truncated(f"the log begins at {first}, and no snapshot covers what is below", first)
+            if self._position < need:
+                raise Truncated(
+                    f"the log begins at {need}, and no snapshot {self._name!r} covers what is below", need
+                )
             return
-        position, stored = found
-        try:
-            data = unwrap(self.machine, stored)
-        except ReconveneError as error:
-            if self._position < first:
-                raise Truncated(f"the log begins at {first}, and {error}", first) from None
-            return  # another program's: the log itself is long enough
+        position, data = found
         try:
             self.machine.restore(data)
         except Exception as error:
@@ -272,6 +272,28 @@ class Runner:
         self._restores += 1
         self._unsaved = 0
         self._tell()
+
+    async def _found(self, patient: bool) -> tuple[int, bytes] | None:
+        """(position, data) of the newest snapshot of this machine."""
+        found = await self._link.read_snapshot(self._name, patient)
+        if found is not None:
+            return found[0], unwrap(self.machine, found[1])
+        # One that was saved before snapshots had names may be this machine's.
+        found = await self._link.read_snapshot(UNNAMED, patient)
+        if found is None:
+            return None
+        try:
+            return found[0], unwrap(self.machine, found[1])
+        except ReconveneError as error:
+            _log.info("snapshot %s is not one of %s: %s", UNNAMED, self.machine.kind, error)
+            return None
+
+    async def _register(self) -> None:
+        """The site keeps what this machine needs to start, until there is a snapshot of it."""
+        try:
+            await self._link.use_snapshot(self._name, self._position)
+        except ReconveneError as error:
+            self._not_saved(str(error))
 
     def _snapshot_if_due(self) -> None:
         if not self._every or self._unsaved < self._every or (self._saving and not self._saving.done()):
@@ -288,7 +310,7 @@ class Runner:
 
     async def _save(self, position: int, data: bytes) -> None:
         try:
-            await self._log.save_snapshot(position, data)
+            await self._link.save_snapshot(position, data, self._name)
             self.snapshot_trouble = None
         except ReconveneError as error:
             self._not_saved(str(error))

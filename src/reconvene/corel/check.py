@@ -39,7 +39,7 @@ from reconvene.corel.layout import (
 )
 from reconvene.corel.load import exists, load_base, load_record
 from reconvene.corel.sessions import Sessions
-from reconvene.corel.snapshots import PIECE_BYTES, decode_meta
+from reconvene.corel.snapshot_rows import PIECE_BYTES, decode_meta, stored_uses
 from reconvene.errors import Malformed, Unavailable
 from reconvene.storage.tables import Inspectable
 
@@ -203,20 +203,28 @@ class _Checker:
                 self._problem(f"a commit is noted at {hold.position}, where no batch is")
 
     def _snapshots(self, full: bool) -> None:
+        try:
+            names = {use.name for use in stored_uses(self.reader)}
+        except (Malformed, Unavailable) as error:
+            self._problem(str(error))
+            return
         for _, value in self._rows(SNAPSHOTS):
             try:
                 meta = decode_meta(value)
             except (Malformed, Unavailable) as error:
                 self._problem(str(error))
                 continue
+            if meta.name not in names:
+                self._problem(f"a snapshot {meta.name!r} is stored, and its name is not")
             if not full or not meta.whole:
                 continue
+            shown = f"snapshot {meta.name!r} of {meta.position}"
             running = size = 0
             for piece in range(-(-meta.size // PIECE_BYTES)):
-                data = self._get(piece_key(meta.position, piece), f"piece {piece} of the snapshot of {meta.position}")
+                data = self._get(piece_key(meta.name, meta.position, piece), f"piece {piece} of {shown}")
                 running, size = crc32(data or b"", running), size + len(data or b"")
             if (running, size) != (meta.checksum, meta.size):
-                self._problem(f"the snapshot of {meta.position} is not what was saved: its checksum does not fit")
+                self._problem(f"{shown} is not what was saved: its checksum does not fit")
 
     def _orphans(self) -> None:
         bodies = sum(1 for _ in self.reader.keys(BODIES, table_end(BODIES)))

@@ -97,6 +97,7 @@ class SnapshotKept(Struct, frozen=True):
     """A whole snapshot of an application's state, with everything below `position` in it, is on stable storage."""
 
     position: int
+    name: str
 
 
 LogEvent = (

@@ -10,8 +10,9 @@
     SESSIONS   session            what is green of a client session …
     FOLDED     session            … and what of it was truncated
     VOIDS      position           of a green batch: which of its messages count for nothing
-    SNAPSHOTS  position           what is known of an application's snapshot (`snapshots.Meta`)
-    PIECES     position, index    a piece of it
+    NAMES      name               a state machine's name that is in use (`snapshot_rows.Use`)
+    SNAPSHOTS  name, position     what is known of a state machine's snapshot (`snapshot_rows.Meta`)
+    PIECES     name, position, index    a piece of it
     HOLDS      lowest, position   a commit, under the lowest position that it names (`holds.Hold`)
     LINE                          the green line (`Line`)
 
@@ -26,16 +27,17 @@ from msgspec import DecodeError, Meta, Struct, field, msgpack
 from reconvene.corel.batch import BatchId, Number, Timestamp
 from reconvene.corel.replicas import MAX_NUMBER, ReplicaSet, check_replicas
 from reconvene.errors import Malformed, Unavailable
+from reconvene.ids import UNNAMED
 
 __all__ = [
-    "ACCEPTED", "BASE", "BODIES", "FOLDED", "FORMAT", "GREEN", "HOLDS", "LINE", "PIECES", "RECORD", "RED",
-    "SESSIONS", "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "Seen", "accepted_key", "batch_of",
-    "body_key", "decode_base", "decode_line", "decode_place", "decode_record", "encode_place",
-    "green_key", "piece_key", "position_of", "red_key", "session_key", "snapshot_key", "table_end", "timestamp_of",
-    "void_key", "yellow_key",
+    "ACCEPTED", "BASE", "BODIES", "FOLDED", "FORMAT", "GREEN", "HOLDS", "LINE", "NAMES", "PIECES", "RECORD", "RED",
+    "SESSIONS", "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "Seen", "accepted_key",
+    "batch_of", "body_key", "decode_base", "decode_line", "decode_place", "decode_record", "encode_place",
+    "green_key", "name_key", "piece_key", "position_of", "red_key", "session_key", "snapshot_key", "table_end",
+    "timestamp_of", "void_key", "yellow_key",
 ]  # fmt: skip
 
-FORMAT = 1
+FORMAT = 2
 """Of this layout. A newer one is refused, an older one migrated (`corel.migrate`)."""
 
 RECORD = b"\x01"
@@ -52,6 +54,7 @@ FOLDED = b"\x0b"
 VOIDS = b"\x0c"
 PIECES = b"\x0d"
 HOLDS = b"\x0e"
+NAMES = b"\x0f"
 
 Author = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 
@@ -113,12 +116,22 @@ def void_key(position: int) -> bytes:
     return VOIDS + _U64.pack(position)
 
 
-def snapshot_key(position: int) -> bytes:
-    return SNAPSHOTS + _U64.pack(position)
+def name_key(name: str) -> bytes:
+    return NAMES + name.encode()
 
 
-def piece_key(position: int, index: int) -> bytes:
-    return PIECES + _PIECE.pack(position, index)
+def snapshot_key(name: str, position: int) -> bytes:
+    return SNAPSHOTS + _named(name) + _U64.pack(position)
+
+
+def piece_key(name: str, position: int, index: int) -> bytes:
+    return PIECES + _named(name) + _PIECE.pack(position, index)
+
+
+def _named(name: str) -> bytes:
+    """The unnamed snapshot lies where format 1 had it, so that no piece has to be moved. No position begins with ff,
+    and no name holds a 0, so the keys of one name lie together."""
+    return b"" if name == UNNAMED else b"\xff" + name.encode() + b"\x00"
 
 
 class Place(Struct, frozen=True, gc=False):

@@ -8,17 +8,39 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import DecodeError, msgpack
 
-from reconvene.corel.layout import FORMAT, RECORD
+from reconvene.corel.layout import FORMAT, RECORD, SNAPSHOTS, name_key, table_end
 from reconvene.errors import Malformed, Unavailable
-from reconvene.storage.tables import Op, Reader
+from reconvene.ids import UNNAMED
+from reconvene.storage.tables import Op, Put, Reader
 
 __all__ = ["STEPS", "Step", "migrations", "version_of"]
 
 Step = Callable[[Reader], list[Op]]
 """What makes the next version of one, in one transaction; its record has the new version in it."""
 
-STEPS: Mapping[int, Step] = {}
-"""By the version that a step begins with: there is none before the first."""
+
+def _name_snapshots(tables: Reader) -> list[Op]:
+    """1 to 2: snapshots get names. There was one, without a name: it is `UNNAMED` from now on, and in use. Its pieces
+    stay where they are (`layout.piece_key`)."""
+    ops: list[Op] = [_record(tables, 2)]
+    for key, value in tables.scan(SNAPSHOTS, table_end(SNAPSHOTS)):
+        try:
+            meta = msgpack.decode(value, type=list[object])
+            whole, saved = bool(meta[6]), bool(meta[7])
+        except (DecodeError, ValueError, IndexError) as error:
+            raise Malformed(f"what is known of a snapshot: {error}") from None
+        ops.append(Put(key, msgpack.encode([2, *meta[1:6], whole, saved, UNNAMED])))
+        ops.append(Put(name_key(UNNAMED), msgpack.encode([2, UNNAMED, 0, True])))
+    return ops
+
+
+def _record(tables: Reader, version: int) -> Op:
+    found = msgpack.decode(tables.get(RECORD) or b"", type=dict[str, object])
+    return Put(RECORD, msgpack.encode({**found, "format": version}))
+
+
+STEPS: Mapping[int, Step] = {1: _name_snapshots}
+"""By the version that a step begins with."""
 
 
 def version_of(tables: Reader) -> int | None:

@@ -41,7 +41,7 @@ from reconvene.corel.taking import LOOKED_BACK
 from reconvene.corel.truncation import Truncation
 from reconvene.corel.view import View
 from reconvene.errors import Rejected, Unavailable
-from reconvene.ids import Service
+from reconvene.ids import UNNAMED, Service
 from reconvene.storage.tables import Op, Put, Reader
 
 __all__ = ["LogEffects", "Replica"]
@@ -327,12 +327,16 @@ class Replica:
             raise Rejected(f"position {position} is beyond the green line, which is at {self.queue.green}")
         self._truncation.asked = max(self._truncation.asked, position)
 
-    def save_snapshot(self, position: int, data: bytes, then: Callable[[], None] = lambda: None) -> None:
-        """The application's state after everything below `position`; `then` is called once it is on stable storage.
+    def save_snapshot(
+        self, position: int, data: bytes, then: Callable[[], None] = lambda: None, name: str = UNNAMED
+    ) -> None:
+        """The state of the machine of this name after everything below `position`; `then` is called once it is on
+        stable storage.
 
-        Raises Rejected (too large, beyond the green line, one as new is kept), Unavailable while one is being saved.
+        Raises Rejected (too large, too many names, beyond the green line, one as new is kept), Unavailable while one
+        of this name is being saved.
         """
-        self.snapshots.save(position, data, then)
+        self.snapshots.save(name, position, data, then)
 
     # -- the site's events
 
@@ -426,7 +430,10 @@ class Replica:
         more = self.snapshots.step()
         # In recovery the base is what the state message told; and who is fed is fed from storage.
         if self.view.open and not self.view.feeding:
-            more |= self._truncation.step(self.home.durable_green, self.snapshots.position, self._time)
+            durable = self.home.durable_green
+            more |= self._truncation.step(durable, self.snapshots.floor, self._time)
+            if self.snapshots.could_fetch and self._truncation.held(durable, self._time):
+                self.snapshots.hold_up()
         if more:
             self._line_due = (
                 now + _MORE_AFTER_NS if self._line_due is None else min(self._line_due, now + _MORE_AFTER_NS)

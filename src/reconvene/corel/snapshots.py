@@ -1,90 +1,43 @@
-"""Snapshots of an application's state machine: kept in pieces beside the log, and sent to replicas that lack one.
+"""Snapshots of applications' state machines, one for each name, kept in pieces beside the log.
 
-Given: a state, as bytes, with the position up to which everything is in it. Promised: the newest whole snapshot is
-kept, and an older one until the newer is whole; what is whole is what was saved, by its checksum. A replica whose
-base is beyond its snapshot gets another's, a piece at a time, beside all other work: nothing waits for it. Pieces are
-durable as they come, so that a transfer goes on after a change of configuration or a restart where it was.
+Given: a state, as bytes, with the position up to which everything is in it, and the name of the machine. Promised: of
+each name the newest whole snapshot is kept, and an older one until the newer is whole; what is whole is what was
+saved, by its checksum.
 
-In each configuration a replica that lacks one asks everyone; everyone answers; it fetches from the best, each piece
-after the one before is on its disk.
+A name is in use from when a machine of that name is run with snapshots, or a snapshot is saved under it, until it is
+dropped. Every replica that hears of it keeps it in use too. Truncation stops at `floor`: no machine of a name in use
+loses what it needs to start at this replica.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from zlib import crc32
 
-from msgspec import DecodeError, Struct, msgpack
 from msgspec.structs import replace
 
 from reconvene.corel.events import SnapshotKept
 from reconvene.corel.home import Home
-from reconvene.corel.layout import SNAPSHOTS, piece_key, snapshot_key, table_end
-from reconvene.corel.messages import SNAPSHOT
+from reconvene.corel.layout import name_key, piece_key
+from reconvene.corel.snapshot_rows import (
+    MOST_NAMES,
+    PIECE_BYTES,
+    VERSION,
+    Meta,
+    Use,
+    check_name,
+    deleting,
+    put_meta,
+    put_use,
+    stored_metas,
+    stored_uses,
+)
+from reconvene.corel.snapshot_transfer import Row, Transfer
 from reconvene.errors import Malformed, Rejected, Unavailable
-from reconvene.ids import Service
-from reconvene.storage.tables import Clear, Op, Put, Reader
+from reconvene.storage.tables import Put
 
-__all__ = ["PIECE_BYTES", "VERSION", "Meta", "Snapshots", "decode_meta", "stored_metas"]
+__all__ = ["Snapshots"]
 
-VERSION = 1
-"""Of how snapshots are kept and sent. A newer one is refused, an older one migrated (`corel.migrate`)."""
-PIECE_BYTES = 64 << 10
 _PIECES_A_TURN = 16
 """That a saved snapshot is written by."""
-
-
-class Meta(Struct, array_like=True, frozen=True):
-    version: int
-    position: int
-    """Everything below it is in the state."""
-    size: int
-    checksum: int
-    """CRC-32 of all of it."""
-    pieces: int
-    """How many there are so far, from the first on …"""
-    running: int
-    """… and the checksum of those."""
-    whole: bool = False
-    saved: bool = False
-    """By this replica's own application; else it comes from another."""
-
-
-class Ask(Struct, tag=1, array_like=True, frozen=True):
-    """Who has a whole snapshot of this position or a later one?"""
-
-    least: int
-    position: int
-    checksum: int
-    """Best this one, of which the asker has a part."""
-
-
-class Offer(Struct, tag=2, array_like=True, frozen=True):
-    """To one site, or to everyone ("")."""
-
-    to: str
-    version: int
-    position: int
-    """-1: it has none."""
-    size: int
-    checksum: int
-
-
-class Fetch(Struct, tag=3, array_like=True, frozen=True):
-    to: str
-    position: int
-    checksum: int
-    piece: int
-
-
-class Piece(Struct, tag=4, array_like=True, frozen=True):
-    to: str
-    position: int
-    piece: int
-    data: bytes | None
-    """None: the sender has it no more."""
-
-
-_MESSAGES: msgpack.Decoder[Ask | Offer | Fetch | Piece] = msgpack.Decoder(Ask | Offer | Fetch | Piece)
-_META = msgpack.Decoder(Meta)
 
 
 class _Saving:
@@ -102,327 +55,252 @@ class Snapshots:
     def __init__(self, home: Home) -> None:
         """Raises Malformed, and Unavailable where a newer program wrote them."""
         self.home = home
-        self.newest: Meta | None = None
-        """The newest whole one on stable storage."""
-        self._part: Meta | None = None
-        """Of another's: what has come so far."""
-        self._finishing: Meta | None = None
-        """The same, whole, but not on stable storage."""
-        self._saving: _Saving | None = None
-        self._members: tuple[str, ...] = ()
-        self._round = 0
-        self._offers: dict[str, Offer] | None = None
-        """While it asks."""
-        self._holder: str | None = None
-        self._refused: set[str] = set()
-        """Who sent something wrong in this configuration."""
+        self.uses: dict[str, Use] = {}
+        """The names in use."""
+        self.newest: dict[str, Meta] = {}
+        """By name: the newest whole one on stable storage."""
+        self._saving: dict[str, _Saving] = {}
+        self._transfer = Transfer(home, self)
         self._load()
 
     def _load(self) -> None:
+        self.uses = {use.name: use for use in stored_uses(self.home.tables)}
         for meta in stored_metas(self.home.tables):
+            if meta.name not in self.uses:
+                raise Malformed(f"a snapshot {meta.name!r} is stored, and its name is not")
             if meta.whole:
-                if self.newest is not None:
-                    self._delete(self.newest)
-                self.newest = meta
-            elif meta.saved or self._part is not None:
+                if meta.name in self.newest:
+                    self._delete(self.newest[meta.name])
+                self.newest[meta.name] = meta
+            elif meta.saved or not self._transfer.resume(meta):
                 self._delete(meta)  # the application that was about to save it is gone
-            else:
-                self._part = meta
 
     def _delete(self, meta: Meta) -> None:
-        self.home.durable.ops += _deleting(meta)
+        self.home.durable.ops += deleting(meta)
 
     # -- what there is
 
     @property
-    def position(self) -> int | None:
-        return None if self.newest is None else self.newest.position
+    def floor(self) -> int | None:
+        """Nothing at this position or above it may be truncated: a machine needs it. None: no name is in use."""
+        return min(map(self.cover, self.uses), default=None)
+
+    def cover(self, name: str) -> int:
+        """A machine of this name needs the log from here on, to start at this replica."""
+        newest = self.newest.get(name)
+        return self.uses[name].start if newest is None else newest.position
+
+    def lacks(self, name: str) -> bool:
+        """What was truncated here is in no snapshot of this name here."""
+        # What is on its way to the disk counts: another of the same position would lie in its place.
+        sure = [self.cover(name), self._transfer.finishing(name)]
+        if name in self._saving:
+            sure.append(self._saving[name].meta.position)
+        return max(sure) < self.home.queue.base.position
 
     @property
-    def lacks(self) -> bool:
-        """What was truncated here is in no snapshot here."""
-        base = self.home.queue.base.position
-        # What is on its way to the disk counts: another of the same position would lie in its place.
-        sure = [self.newest, self._finishing, None if self._saving is None else self._saving.meta]
-        return base > 0 and all(meta is None or meta.position < base for meta in sure)
+    def lacking(self) -> list[str]:
+        return [name for name in sorted(self.uses) if self.lacks(name)]
 
-    def read(self, offset: int, size: int) -> bytes:
+    def room(self, name: str) -> int:
+        """How many bytes a snapshot of this name may have beside the others."""
+        sizes = {meta.name: meta.size for meta in self.newest.values()}
+        for saving in self._saving.values():
+            sizes[saving.meta.name] = max(saving.meta.size, sizes.get(saving.meta.name, 0))
+        sizes.pop(name, None)
+        return max(0, self.home.limits.snapshot_bytes - sum(sizes.values()))
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
         """Of the newest. Raises Unavailable where there is none, Malformed where storage lacks it."""
-        if self.newest is None:
-            raise Unavailable("no snapshot is kept here")
-        position, end = self.newest.position, min(offset + size, self.newest.size)
+        newest = self.newest.get(name)
+        if newest is None:
+            raise Unavailable(f"no snapshot {name!r} is kept here")
+        position, end = newest.position, min(offset + size, newest.size)
         found = bytearray()
         while offset < end:
-            piece = self._piece(position, offset // PIECE_BYTES)
+            piece = self.piece(name, position, offset // PIECE_BYTES)
             start = offset % PIECE_BYTES
             taken = piece[start : start + end - offset]
             found += taken
             offset += len(taken)
             if not taken:
-                raise Malformed(f"piece {offset // PIECE_BYTES} of the snapshot of {position} is too short")
+                raise Malformed(f"piece {offset // PIECE_BYTES} of snapshot {name!r} of {position} is too short")
         return bytes(found)
 
-    def _piece(self, position: int, piece: int) -> bytes:
-        found = self.home.tables.get(piece_key(position, piece))
+    def piece(self, name: str, position: int, piece: int) -> bytes:
+        found = self.home.tables.get(piece_key(name, position, piece))
         if found is None:
-            raise Malformed(f"the log's storage lacks piece {piece} of the snapshot of {position}")
+            raise Malformed(f"the log's storage lacks piece {piece} of snapshot {name!r} of {position}")
         return found
 
     def status(self) -> dict[str, object]:
         """JSON-able."""
-        found: dict[str, object] = {"lacks": self.lacks}
-        if self.newest is not None:
-            found |= {"position": self.newest.position, "bytes": self.newest.size}
-        if self._part is not None:
-            part = self._part
-            received = min(part.pieces * PIECE_BYTES, part.size)
-            found["receiving"] = {
-                "position": part.position, "received": received, "bytes": part.size, "from": self._holder,
-            }  # fmt: skip
-        return found
+        found: dict[str, object] = {"lacks": bool(self.lacking)}
+        if self.uses:
+            found["holds"] = self.floor
+            found["names"] = {
+                name: {
+                    "position": self.newest[name].position if name in self.newest else None,
+                    "bytes": self.newest[name].size if name in self.newest else 0,
+                    "needs": self.cover(name),
+                    "here": use.here,
+                    "lacks": self.lacks(name),
+                }
+                for name, use in sorted(self.uses.items())
+            }
+        return found | self._transfer.status()
 
     # -- from the application
 
-    def save(self, position: int, data: bytes, then: Callable[[], None]) -> None:
-        """`then` is called once it is on stable storage. Raises Rejected, and Unavailable while another is saved."""
-        queue, most = self.home.queue, self.home.limits.snapshot_bytes
-        if len(data) > most:
-            raise Rejected(f"a snapshot of {len(data)} bytes is larger than {most}")
+    def use(self, name: str, start: int, then: Callable[[], None] = lambda: None) -> None:
+        """A machine of this name is run at this site, and has everything below `start`: what is above it is kept
+        until it has saved a snapshot. `then` is called once that is on stable storage. Raises Rejected (a bad name,
+        too many, a start that is truncated)."""
+        check_name(name)
+        base = self.home.queue.base.position
+        if start < base:
+            raise Rejected(f"{name!r} is at position {start}, which is truncated: the log begins at {base}")
+        self._check_count(name)
+        self._take_up(Use(VERSION, name, start, True))
+        self.home.durable.after(then)
+
+    def _check_count(self, name: str) -> None:
+        if name not in self.uses and len(self.uses) >= MOST_NAMES:
+            raise Rejected(
+                f"{name!r} would be one name more than the {MOST_NAMES} that a site keeps snapshots of: drop one "
+                "that is not in use any more (reconvene log snapshot --drop NAME)"
+            )
+
+    def _take_up(self, use: Use) -> None:
+        before = self.uses.get(use.name)
+        if before != use:
+            self.uses[use.name] = use
+            self.home.durable.ops.append(put_use(use))
+            if before is None or not before.here:
+                self.home.durable.after(self._transfer.tell)
+
+    def learn(self, name: str, start: int) -> None:
+        """Another replica has this name in use: a machine of it may be run here too, so what it needs is kept.
+        Without a snapshot it needs the log from `start` on."""
+        if name not in self.uses and len(self.uses) < MOST_NAMES:
+            self._take_up(Use(VERSION, name, start, False))
+
+    def drop(self, name: str, then: Callable[[], None] = lambda: None) -> None:
+        """The operator's word: no machine of this name is in use any more, here and at all that are connected. Its
+        snapshot goes. Raises Rejected where there is no such name, Unavailable while it is being saved."""
+        if name not in self.uses:
+            known = ", ".join(sorted(self.uses)) or "none is in use"
+            raise Rejected(f"no snapshot {name!r} is in use here: expected one of: {known}")
+        if name in self._saving:
+            raise Unavailable(f"snapshot {name!r} is being saved: end the program that uses it before you drop it")
+        self.forget(name)
+        self.home.durable.after(lambda: self._transfer.tell_dropped(name))
+        self.home.durable.after(then)
+
+    def forget(self, name: str) -> None:
+        if name in self._saving or self.uses.pop(name, None) is None:
+            return  # a machine that saves its snapshot now is in use, whatever someone says elsewhere
+        newest = self.newest.pop(name, None)
+        if newest is not None:
+            self._delete(newest)
+        self._transfer.forget(name)
+        self.home.durable.ops.append(Put(name_key(name), None))
+
+    def save(self, name: str, position: int, data: bytes, then: Callable[[], None]) -> None:
+        """`then` is called once it is on stable storage. Raises Rejected, and Unavailable while another of this name
+        is saved."""
+        check_name(name)
+        self._check_count(name)
+        queue = self.home.queue
+        if len(data) > self.home.limits.snapshot_bytes:
+            raise Rejected(f"a snapshot of {len(data)} bytes is larger than {self.home.limits.snapshot_bytes}")
+        if len(data) > self.room(name):
+            raise Rejected(
+                f"snapshot {name!r} of {len(data)} bytes: expected at most {self.room(name)}, since all names "
+                f"together may have {self.home.limits.snapshot_bytes} (log.snapshot_bytes)"
+            )
         if not queue.base.position <= position <= queue.green:
             raise Rejected(f"a snapshot of {position}: expected one from {queue.base.position} to {queue.green}")
-        for kept in (self.newest, self._finishing):
-            if kept is not None and position <= kept.position:
-                raise Rejected(f"a snapshot of {position}: one of {kept.position} is kept already")
-        if self._saving is not None:
-            raise Unavailable(f"a snapshot of {self._saving.meta.position} is being saved")
-        if self._part is not None and self._part.position == position:
-            self._drop_part()
-        meta = Meta(VERSION, position, len(data), crc32(data), 0, 0, saved=True)
-        self._saving = _Saving(meta, data, then)
-        self.home.durable.ops.append(Put(snapshot_key(position), msgpack.encode(meta)))
+        kept = max(self.newest[name].position if name in self.newest else -1, self._transfer.finishing(name))
+        if position <= kept:
+            raise Rejected(f"snapshot {name!r} of {position}: one of {kept} is kept already")
+        if name in self._saving:
+            raise Unavailable(f"a snapshot {name!r} of {self._saving[name].meta.position} is being saved")
+        self._transfer.make_way(name, position)
+        use = self.uses.get(name)
+        # Until it is whole, nothing is known to be in it: a name that is new needs all of the log.
+        self._take_up(Use(VERSION, name, 0 if use is None else use.start, True))
+        meta = Meta(VERSION, position, len(data), crc32(data), 0, 0, saved=True, name=name)
+        self._saving[name] = _Saving(meta, data, then)
+        self.home.durable.ops.append(put_meta(meta))
 
     def step(self) -> bool:
         """Writes what a turn takes of a snapshot that is being saved; tells whether there is more."""
-        saving = self._saving
-        if saving is None or saving.meta.whole:
+        left = [saving for saving in self._saving.values() if not saving.meta.whole]
+        if not left:
             return False
+        saving = left[0]
         meta, ops = saving.meta, self.home.durable.ops
         count = -(-meta.size // PIECE_BYTES)
         end = min(count, meta.pieces + _PIECES_A_TURN)
         for piece in range(meta.pieces, end):
             start = piece * PIECE_BYTES
-            ops.append(Put(piece_key(meta.position, piece), saving.data[start : start + PIECE_BYTES]))
+            ops.append(Put(piece_key(meta.name, meta.position, piece), saving.data[start : start + PIECE_BYTES]))
         saving.meta = meta = replace(meta, pieces=end, whole=end == count, running=meta.checksum * (end == count))
         if meta.whole:
-            ops.append(Put(snapshot_key(meta.position), msgpack.encode(meta)))
-            self.home.durable.after(self._saved)
-        return not meta.whole
+            ops.append(put_meta(meta))
+            self.home.durable.after(lambda: self._saved(saving))
+        return not meta.whole or len(left) > 1
 
-    def _saved(self) -> None:
-        saving, self._saving = self._saving, None
-        assert saving is not None, "one is saved at a time"
-        self._keep(saving.meta)
+    def _saved(self, saving: _Saving) -> None:
+        del self._saving[saving.meta.name]
+        self.keep(saving.meta)
+        self._transfer.tell()
         saving.then()
-        if self._members:
-            self._send(_offer("", saving.meta))  # someone may be waiting for one
 
-    def _keep(self, meta: Meta) -> None:
+    def keep(self, meta: Meta) -> None:
         """It is whole, on stable storage: the one before it goes."""
-        if self.newest is not None and self.newest.position > meta.position:
+        newest = self.newest.get(meta.name)
+        if newest is not None and newest.position > meta.position:
             self._delete(meta)
             return
-        if self.newest is not None:
-            self._delete(self.newest)
-        self.newest = meta
-        if self._part is not None and not self.lacks:
-            self._drop_part()
-        self.home.tell(SnapshotKept(meta.position))
+        if newest is not None:
+            self._delete(newest)
+        self.newest[meta.name] = meta
+        self._transfer.reconsider()
+        self.home.tell(SnapshotKept(meta.position, meta.name))
 
-    def _drop_part(self) -> None:
-        if self._part is not None:
-            self._delete(self._part)
-        self._part = self._offers = self._holder = None
+    def damaged(self, name: str) -> None:
+        """Nobody gets it from here."""
+        self.newest.pop(name, None)
 
     # -- between replicas
 
+    def rows(self) -> list[Row]:
+        """What the others are told."""
+        rows = []
+        for name, use in sorted(self.uses.items()):
+            newest = self.newest.get(name)
+            kept = (-1, 0, 0) if newest is None else (newest.position, newest.size, newest.checksum)
+            rows.append(Row(name, use.here, use.start, VERSION, *kept))
+        return rows
+
     def open(self, members: tuple[str, ...]) -> None:
         """A configuration is open for the log, in which these take part."""
-        self._members = members
-        self._ask()
+        self._transfer.open(members)
 
     def close(self) -> None:
-        self._members = ()
-        self._round += 1
-        self._refused.clear()
-        self._offers = self._holder = None
-
-    def _ask(self) -> None:
-        self._offers = self._holder = None
-        if self._part is not None and not self.lacks:
-            self._drop_part()
-        if not self.lacks or not self._members:
-            return
-        part = self._part
-        self._offers = {}
-        least = self.home.queue.base.position
-        self._send(Ask(least, *((-1, 0) if part is None else (part.position, part.checksum))))
-
-    def _send(self, message: Ask | Offer | Fetch | Piece) -> None:
-        # In the agreed order a question comes after what opened the configuration, at everyone; nothing else of this
-        # needs a place in the order, nor should it make anything wait for one.
-        service = Service.AGREED if isinstance(message, Ask) else Service.FIFO
-        self.home.outgoing.append((service, bytes((SNAPSHOT,)) + msgpack.encode(message)))
+        self._transfer.close()
 
     def receive(self, sender: str, payload: bytes) -> None:
         """Raises Malformed."""
-        try:
-            message = _MESSAGES.decode(memoryview(payload)[1:])
-        except (DecodeError, ValueError, RecursionError) as error:
-            raise Malformed(f"a message about snapshots: {error}") from None
-        if sender not in self._members:
-            return
-        match message:
-            case Ask():
-                self._answer(sender, message)
-            case Offer(to=to):
-                if to == self.home.name:
-                    self._offered(sender, message)
-                elif to == "" and self.lacks and self._holder is None and self._offers is None:
-                    self._ask()
-            case Fetch(to=to):
-                if to == self.home.name:
-                    self._hand_over(sender, message)
-            case Piece(to=to):
-                if to == self.home.name:
-                    self._take(sender, message)
+        self._transfer.receive(sender, payload)
 
-    def _answer(self, sender: str, message: Ask) -> None:
-        newest = self.newest
-        if newest is None or newest.position < message.least:
-            self._send(Offer(sender, VERSION, -1, 0, 0))
-        else:
-            self._send(_offer(sender, newest))
+    @property
+    def could_fetch(self) -> bool:
+        """Another replica has a newer snapshot of a name that is not used here."""
+        return self._transfer.has_newer
 
-    def _offered(self, sender: str, message: Offer) -> None:
-        if self._offers is None:
-            return
-        self._offers[sender] = message
-        if any(name not in self._offers for name in self._members):
-            return
-        offers, self._offers = self._offers, None
-        most, part = self.home.limits.snapshot_bytes, self._part
-        sound = [
-            (
-                part is not None and (offer.position, offer.checksum) == (part.position, part.checksum),
-                offer.position,
-                name,
-            )
-            for name, offer in sorted(offers.items(), reverse=True)
-            if name not in self._refused
-            and offer.version <= VERSION
-            and offer.position >= 0
-            and 0 <= offer.size <= most
-        ]
-        if not sound or not self.lacks:
-            return
-        resumes, position, name = max(sound, key=lambda found: found[:2])
-        if position < self.home.queue.base.position:
-            return
-        self._holder = name
-        if not resumes:
-            self._begin(offers[name])
-        self._fetch()
-
-    def _begin(self, offer: Offer) -> None:
-        if self._part is not None:
-            self._delete(self._part)
-        self._part = Meta(offer.version, offer.position, offer.size, offer.checksum, 0, 0)
-        self.home.durable.ops.append(Put(snapshot_key(offer.position), msgpack.encode(self._part)))
-
-    def _fetch(self) -> None:
-        """The next piece, or the end."""
-        part = self._part
-        if part is None or self._holder is None:
-            return
-        if part.pieces * PIECE_BYTES >= part.size:
-            self._complete(part)
-        else:
-            self._send(Fetch(self._holder, part.position, part.checksum, part.pieces))
-
-    def _hand_over(self, sender: str, message: Fetch) -> None:
-        newest = self.newest
-        data = None
-        if newest is not None and (newest.position, newest.checksum) == (message.position, message.checksum):
-            try:
-                data = self._piece(message.position, message.piece)
-            except Malformed:
-                self.newest = None  # nobody gets it from here
-        self._send(Piece(sender, message.position, message.piece, data))
-
-    def _take(self, sender: str, message: Piece) -> None:
-        part = self._part
-        if (
-            part is None
-            or sender != self._holder
-            or (message.position, message.piece) != (part.position, part.pieces)
-        ):
-            return
-        expected = min(PIECE_BYTES, part.size - part.pieces * PIECE_BYTES)
-        if message.data is None or len(message.data) != expected:
-            self._ask()
-            return
-        running = crc32(message.data, part.running)
-        self._part = replace(part, pieces=part.pieces + 1, running=running)
-        self.home.durable.ops += (
-            Put(piece_key(part.position, part.pieces), message.data),
-            Put(snapshot_key(part.position), msgpack.encode(self._part)),
-        )
-        round_ = self._round
-        self.home.durable.after(lambda: self._fetch() if round_ == self._round else None)
-
-    def _complete(self, part: Meta) -> None:
-        if part.running != part.checksum:
-            self._refused.add(self._holder or "")
-            self._drop_part()
-            self._ask()
-            return
-        whole = replace(part, whole=True)
-        self._part = self._holder = None
-        self._finishing = whole
-        self.home.durable.ops.append(Put(snapshot_key(part.position), msgpack.encode(whole)))
-        self.home.durable.after(self._finished)
-
-    def _finished(self) -> None:
-        whole, self._finishing = self._finishing, None
-        assert whole is not None, "one is received at a time"
-        self._keep(whole)
-
-
-def _offer(to: str, meta: Meta) -> Offer:
-    return Offer(to, meta.version, meta.position, meta.size, meta.checksum)
-
-
-def _deleting(meta: Meta) -> list[Op]:
-    return [
-        Put(snapshot_key(meta.position), None),
-        Clear(piece_key(meta.position, 0), piece_key(meta.position + 1, 0)),
-    ]
-
-
-def decode_meta(stored: bytes) -> Meta:
-    """Raises Malformed, and Unavailable where a newer program wrote it."""
-    try:
-        version = msgpack.decode(stored, type=list[object])[0]
-        if not isinstance(version, int) or version > VERSION:
-            raise Unavailable(
-                f"a snapshot was written by a newer program: version {version}; this one knows up to {VERSION}"
-            )
-        return _META.decode(stored)
-    except (DecodeError, ValueError, IndexError) as error:
-        raise Malformed(f"what is known of a snapshot: {error}") from None
-
-
-def stored_metas(tables: Reader) -> Iterator[Meta]:
-    """By position. Raises as `decode_meta`."""
-    for _, value in tables.scan(SNAPSHOTS, table_end(SNAPSHOTS)):
-        yield decode_meta(value)
+    def hold_up(self) -> None:
+        """Truncation waits for snapshots: those of names that are not used here come from others."""
+        self._transfer.reconsider(held=True)

@@ -35,7 +35,8 @@ class Needs(Struct, frozen=True):
     everywhere: int
     """The lowest green line of any replica; 0 where one was never heard of."""
     snapshot: int | None
-    """The position of the newest whole snapshot that is kept here."""
+    """What a state machine of a name in use needs here begins at this position: the lowest of all names'
+    (`Snapshots.floor`). None: no name is in use."""
     retained: int
     """Of the green batches that are not truncated, in bytes."""
     now: int
@@ -46,8 +47,8 @@ def may_go(limits: LogLimits, needs: Needs, end: int, time: int | None) -> bool:
     """Whether a batch that ends before position `end` may go, where all before it are gone. `time`: its author's
     clock; None: not known, and so not old.
 
-    Nothing goes that the snapshot does not cover. Where there is none, the log is read as a stream, and only the
-    limits of retention end it."""
+    Nothing goes that a state machine of a name in use needs to start, whatever the limits of retention say. Where no
+    name is in use, the log is read as a stream, and only these limits end it."""
     if needs.snapshot is not None and end > needs.snapshot:
         return False
     if limits.retain_bytes is not None and needs.retained > limits.retain_bytes:
@@ -124,6 +125,11 @@ class Truncation:
         home.queue.truncate(base, batches)
         home.durable.ops += (*home.taking.folded.changes(), Put(BASE, msgpack.encode(base)))
         return True
+
+    def held(self, durable: int, now: int) -> bool:
+        """Whether something would go if later snapshots covered it."""
+        base = self.home.queue.base
+        return base.position < durable and self._wanted(self._needs(base, durable, durable, now), base.position + 1)
 
     def _needs(self, base: Base, durable: int, snapshot: int | None, now: int) -> Needs:
         home = self.home

@@ -63,7 +63,7 @@ class MapState(StateMachine):
     """What is replicated: a plain dictionary, a function of the log's entries and of nothing else."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.map = name
         self.items: dict[str, Any] = {}
         self.won: dict[bytes, bool] = {}
         """Of the last changes that asked: did it count? Replicated, for copies that begin with a snapshot."""
@@ -72,11 +72,11 @@ class MapState(StateMachine):
 
     @property
     def kind(self) -> str:
-        return f"map {self.name}"
+        return f"map {self.map}"
 
     def apply(self, entry: Entry) -> None:
         change = _decode(entry.data)
-        if change is None or change.map != self.name:
+        if change is None or change.map != self.map:
             return  # someone else's: what is not ours is passed over, never an error
         if change.ask:
             self._remember(change.ask, change.key not in self.items)
@@ -123,10 +123,10 @@ class ReplicatedMap:
     async def set(self, key: str, value: Any, *, ordered: bool = False) -> None:
         """Returns when the change is durable at the site: it will count, here and everywhere, also if the site is cut
         off now. With `ordered`: when it counts here, so that a plain `get` shows it."""
-        await self._change(Change(self.state.name, key, value), ordered)
+        await self._change(Change(self.state.map, key, value), ordered)
 
     async def remove(self, key: str, *, ordered: bool = False) -> None:
-        await self._change(Change(self.state.name, key, remove=True), ordered)
+        await self._change(Change(self.state.map, key, remove=True), ordered)
 
     async def add(self, key: str, value: Any) -> bool:
         """Sets it only if there is no such key. Of all who try, in all components, one wins: True for that one.
@@ -138,7 +138,7 @@ class ReplicatedMap:
         asked = self.state.asked
         asked[ask] = None
         try:
-            await self._change(Change(self.state.name, key, value, ask=ask), ordered=True)
+            await self._change(Change(self.state.map, key, value, ask=ask), ordered=True)
             won = asked[ask]
         finally:
             del asked[ask]

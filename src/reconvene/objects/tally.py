@@ -42,19 +42,19 @@ class TallyState(StateMachine):
     """What is replicated."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.tally = name
         self.totals: dict[str, int] = {}
 
     @property
     def kind(self) -> str:
-        return f"tally {self.name}"
+        return f"tally {self.tally}"
 
     def apply(self, entry: Entry) -> None:
         try:
             addition = _command.decode(entry.data)
         except (msgspec.DecodeError, ValueError, RecursionError):
             return  # someone else's
-        if addition.tally == self.name:
+        if addition.tally == self.tally:
             self.totals[addition.key] = self.totals.get(addition.key, 0) + addition.amount
 
     def snapshot(self) -> bytes:
@@ -98,7 +98,7 @@ class Tally:
         """
         check_text(key, "key", _LETTERS, least=0)
         check_count(amount, "amount", -(1 << 63), 1 << 64)
-        command = msgspec.msgpack.encode(Addition(self.state.name, key, amount))
+        command = msgspec.msgpack.encode(Addition(self.state.tally, key, amount))
         receipt = await self._log.append(command, session=session, number=number)
         if ordered:
             await self._runner.applied(await receipt.ordered())

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar, assert_never
 
 from reconvene.corel.batch import Kind
+from reconvene.corel.snapshot_rows import MOST_NAMES
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.runtime.auth import Role
 from reconvene.runtime.client_output import ClientOutput
@@ -70,8 +71,8 @@ class ClientLog:
         """Those that wait for the log to grow."""
         self._unwatch: Callable[[], None] | None = None
         self._places = Places(port)
-        self._snapshot: tuple[int, int, bytearray] | None = None
-        """Position, bytes, and what is there of one that is being saved."""
+        self._uploads: dict[str, tuple[int, int, bytearray]] = {}
+        """By name: position, bytes, and what is there of a snapshot that is being saved."""
         self._closed = False
 
     def receive(self, message: wire.LogRequest) -> None:
@@ -95,7 +96,7 @@ class ClientLog:
         if self._unwatch is not None:
             self._unwatch()
         self._places.close()
-        self._snapshot = None
+        self._uploads.clear()
 
     def _carry_out(self, message: wire.LogRequest) -> None:
         match message:
@@ -120,12 +121,20 @@ class ClientLog:
                 self._await(request, passed, lambda _: self._tell(request, self._port.green))
             case wire.LogStatus(request=request):
                 self._tell(request, self._port.status(), 16 << 10)
-            case wire.Snapshot(request=request):
-                self._tell(request, self._port.snapshot())
+            case wire.Snapshot(request=request, name=name):
+                self._tell(request, self._port.snapshot(name))
             case wire.ReadSnapshot():
                 self._read_snapshot(message)
             case wire.SaveSnapshot():
                 self._save_snapshot(message)
+            case wire.UseSnapshot(request=request, name=name):
+                self._need(Role.ADMIN, "keep what a state machine needs of the log")
+                self._await(
+                    request, self._port.use_snapshot(name, message.start), lambda _: self._out.answer(request)
+                )
+            case wire.DropSnapshot(request=request, name=name):
+                self._need(Role.ADMIN, "drop a snapshot of the log")
+                self._await(request, self._port.drop_snapshot(name), lambda _: self._out.answer(request))
             case wire.ChangeReplicas(request=request):
                 self._need(Role.ADMIN, "change the log's replicas")
                 changed = self._port.change_replicas(add=message.add, remove=message.remove, quorum=message.quorum)
@@ -319,11 +328,11 @@ class ClientLog:
     # -- snapshots
 
     def _read_snapshot(self, read: wire.ReadSnapshot) -> None:
-        newest = self._port.snapshot()
+        newest = self._port.snapshot(read.name)
         if newest is None or newest[0] != read.position:
             self._tell(read.request, None)
         else:
-            piece = self._port.read_snapshot(read.offset, read.size)
+            piece = self._port.read_snapshot(read.offset, read.size, read.name)
             self._tell(read.request, piece, len(piece))
 
     def _save_snapshot(self, save: wire.SaveSnapshot) -> None:
@@ -331,10 +340,10 @@ class ClientLog:
         if save.total > self._snapshot_bytes:
             raise Rejected(f"a snapshot of {save.total} bytes: at most log.snapshot_bytes, {self._snapshot_bytes}")
         if save.offset == 0:
-            self._snapshot = (save.position, save.total, bytearray())
-        begun = self._snapshot
+            self._begin_upload(save)
+        begun = self._uploads.get(save.name)
         if begun is None or (begun[0], begun[1], len(begun[2])) != (save.position, save.total, save.offset):
-            self._snapshot = None
+            self._uploads.pop(save.name, None)
             raise Rejected("a piece of a snapshot that does not follow the one before it")
         data = begun[2]
         data += save.data
@@ -343,11 +352,24 @@ class ClientLog:
                 raise Rejected("an empty piece of a snapshot")
             self._out.answer(save.request)
             return
-        self._snapshot = None
+        del self._uploads[save.name]
         if len(data) > save.total:
             raise Rejected(f"a snapshot longer than the {save.total} bytes that were announced")
-        saved = self._port.save_snapshot(save.position, bytes(data))
+        saved = self._port.save_snapshot(save.position, bytes(data), save.name)
         self._await(save.request, saved, lambda _: self._out.answer(save.request))
+
+    def _begin_upload(self, save: wire.SaveSnapshot) -> None:
+        """Snapshots of several names may come at the same time, within one limit."""
+        self._uploads.pop(save.name, None)
+        others = sum(total for _, total, _ in self._uploads.values())
+        if save.total + others > self._snapshot_bytes:
+            raise Rejected(
+                f"snapshots of {save.total + others} bytes at the same time: at most log.snapshot_bytes, "
+                f"{self._snapshot_bytes}"
+            )
+        if len(self._uploads) >= MOST_NAMES:
+            raise Rejected(f"more than {MOST_NAMES} snapshots at the same time")
+        self._uploads[save.name] = (save.position, save.total, bytearray())
 
 
 class _Overstepped(Rejected):

@@ -225,15 +225,15 @@ class Log(Struct, frozen=True, kw_only=True):
     """Of messages that are stored, sent and ordered together; 0: what fits a frame. A larger message is a batch by
     itself."""
     retain_bytes: Annotated[int, Meta(ge=0, le=1 << 44)] = 0
-    """Of ordered messages that are kept: beyond it the oldest go, if the newest snapshot covers them or there is no
-    snapshot, also where a replica lacks them. 0: no such limit."""
+    """Of ordered messages that are kept: beyond it the oldest go, also where a replica lacks them, but for what a
+    state machine that is in use needs to start. 0: no such limit."""
     retain_age_ns: Annotated[int, Meta(ge=0, le=LONGEST_NS)] = 0
     """The same by age, since their authors accepted them. 0: no such limit."""
     staged_age_ns: Annotated[int, Meta(ge=0, le=LONGEST_NS)] = 3_600 * 10**9
     """Messages of a transaction that is not committed are kept so long though a snapshot covers them: more than a
     transaction takes."""
     snapshot_bytes: Annotated[int, Meta(ge=1 << 16, le=1 << 40)] = 1 << 30
-    """A larger snapshot of a state machine is refused."""
+    """Of the snapshots of all state machines together: one that would make them larger is refused."""
     sessions: Count = 10_000
     """Client sessions that are remembered, so that an append that is tried again is taken once; beyond it the one
     that was used least recently is forgotten. As many transactions are, by themselves. The same at every site."""

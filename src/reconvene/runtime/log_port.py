@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
+from reconvene.ids import UNNAMED
 
 __all__ = ["Appended", "AppendedPart", "LogBatch", "LogHeading", "LogPort", "PendingBatch"]
 
@@ -146,14 +147,21 @@ class LogPort(Protocol):
 
     # -- snapshots of applications' state machines
 
-    def snapshot(self) -> tuple[int, int] | None:
-        """(position, bytes) of the newest one that is kept here."""
+    def snapshot(self, name: str = UNNAMED) -> tuple[int, int] | None:
+        """(position, bytes) of the newest one of this name that is kept here."""
 
-    def read_snapshot(self, offset: int, size: int) -> bytes: ...
+    def read_snapshot(self, offset: int, size: int, name: str = UNNAMED) -> bytes: ...
 
-    def save_snapshot(self, position: int, data: bytes) -> Future[None]:
+    def save_snapshot(self, position: int, data: bytes, name: str = UNNAMED) -> Future[None]:
         """The state after everything below `position`. Done once it is durable. Raises Rejected if it is larger than
-        the limit or beyond the green line."""
+        the limit or beyond the green line, or if there are too many names."""
+
+    def use_snapshot(self, name: str, start: int) -> Future[None]:
+        """A machine of this name is run, which has everything below `start`. Done once that is durable. Raises
+        Rejected if there are too many names, or what it needs is truncated."""
+
+    def drop_snapshot(self, name: str) -> Future[None]:
+        """No machine of this name is run any more. Done once that is durable. Raises Rejected if none was."""
 
     # -- administration
 

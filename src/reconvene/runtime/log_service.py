@@ -15,6 +15,7 @@ from reconvene.corel.replica import Replica
 from reconvene.corel.replicas import ReplicaSet
 from reconvene.corel.retries import Part
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
+from reconvene.ids import UNNAMED
 from reconvene.runtime.log_feed import Changed, Feed, Moved
 from reconvene.runtime.log_headings import read_headings
 from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, LogHeading, PendingBatch
@@ -398,20 +399,29 @@ class LogService:
 
     # -- snapshots of applications' state machines
 
-    def snapshot(self) -> tuple[int, int] | None:
-        newest = self._replica.snapshots.newest
+    def snapshot(self, name: str = UNNAMED) -> tuple[int, int] | None:
+        newest = self._replica.snapshots.newest.get(name)
         return None if newest is None else (newest.position, newest.size)
 
-    def read_snapshot(self, offset: int, size: int) -> bytes:
+    def read_snapshot(self, offset: int, size: int, name: str = UNNAMED) -> bytes:
         try:
-            return self._replica.snapshots.read(offset, size)
+            return self._replica.snapshots.read(name, offset, size)
         except Malformed as error:
             raise self._note_damage(error) from None
 
-    def save_snapshot(self, position: int, data: bytes) -> "asyncio.Future[None]":
+    def save_snapshot(self, position: int, data: bytes, name: str = UNNAMED) -> "asyncio.Future[None]":
+        return self._once_durable(lambda then: self._replica.save_snapshot(position, data, then, name))
+
+    def use_snapshot(self, name: str, start: int) -> "asyncio.Future[None]":
+        return self._once_durable(lambda then: self._replica.snapshots.use(name, start, then))
+
+    def drop_snapshot(self, name: str) -> "asyncio.Future[None]":
+        return self._once_durable(lambda then: self._replica.snapshots.drop(name, then))
+
+    def _once_durable(self, change: "Callable[[Callable[[], None]], None]") -> "asyncio.Future[None]":
         self._refuse_in_trouble()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._replica.save_snapshot(position, data, lambda: None if future.done() else future.set_result(None))
+        change(lambda: None if future.done() else future.set_result(None))
         self._wake()
         return future
 

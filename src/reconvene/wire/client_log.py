@@ -1,18 +1,22 @@
 """What clients and their site say to each other about the log, from version 1.1 of the client protocol on.
 
-Questions change nothing; Append, SaveSnapshot, ChangeReplicas and ForceLost do. Positions, counters and numbers are
-of messages. An answer is about as long as what was asked for, or as one message that is longer.
+Questions change nothing; Append, UseSnapshot, SaveSnapshot, DropSnapshot, ChangeReplicas and ForceLost do. Positions,
+counters and numbers are of messages. An answer is about as long as what was asked for, or as one message that is
+longer.
 """
 
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from reconvene.ids import UNNAMED
+
 __all__ = [
-    "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append",
-    "Appended", "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "Fetch", "Fetched", "ForceLost",
+    "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append", "Appended",
+    "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "DropSnapshot", "Fetch", "Fetched", "ForceLost",
     "Forget", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered",
-    "Part", "Pending", "ReadSnapshot", "Run", "SaveSnapshot", "Snapshot", "WatchColors", "log_message_bytes",
+    "Part", "Pending", "ReadSnapshot", "Run", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors",
+    "log_message_bytes",
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
@@ -30,6 +34,7 @@ _MESSAGE_SPARE = 64 << 10
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Name = Annotated[str, Meta(max_length=255)]
+SnapshotName = Annotated[str, Meta(min_length=1, max_length=128)]
 SessionId = Annotated[bytes, Meta(min_length=1, max_length=64)]
 
 
@@ -103,9 +108,11 @@ class LogStatus(Struct, array_like=True, tag=18):
 
 
 class Snapshot(Struct, array_like=True, tag=19):
-    """Told: (position, bytes) of the newest one; nothing where there is none."""
+    """Told: (position, bytes) of the newest one of this name; nothing where there is none."""
 
     request: Count
+    name: SnapshotName = UNNAMED
+    """From protocol 1.4 on, as in the other requests about snapshots."""
 
 
 class ReadSnapshot(Struct, array_like=True, tag=20):
@@ -115,6 +122,7 @@ class ReadSnapshot(Struct, array_like=True, tag=20):
     position: Count
     offset: Count
     size: Annotated[int, Meta(ge=1, le=SNAPSHOT_PIECE_BYTES)]
+    name: SnapshotName = UNNAMED
 
 
 class SaveSnapshot(Struct, array_like=True, tag=21, gc=False):
@@ -126,6 +134,7 @@ class SaveSnapshot(Struct, array_like=True, tag=21, gc=False):
     """Bytes of all pieces."""
     offset: Count
     data: Annotated[bytes, Meta(max_length=SNAPSHOT_PIECE_BYTES)]
+    name: SnapshotName = UNNAMED
 
 
 class ChangeReplicas(Struct, array_like=True, tag=22):
@@ -173,9 +182,25 @@ class Init(Struct, array_like=True, tag=27):
     without: Annotated[list[Name], Meta(max_length=64)] = []
 
 
+class UseSnapshot(Struct, array_like=True, tag=28):
+    """A state machine of this name is run, and has everything below `start`: what it needs is not truncated. Answered
+    when that is durable."""
+
+    request: Count
+    name: SnapshotName
+    start: Count
+
+
+class DropSnapshot(Struct, array_like=True, tag=29):
+    """No machine of this name is run any more: its snapshot goes. Answered when that is durable."""
+
+    request: Count
+    name: SnapshotName
+
+
 LogRequest = (
     Append | Order | Fetch | Forget | Pending | WatchColors | Barrier | LogStatus | Snapshot | ReadSnapshot
-    | SaveSnapshot | ChangeReplicas | Losses | ForceLost | Collect | LastCommit | Init
+    | SaveSnapshot | ChangeReplicas | Losses | ForceLost | Collect | LastCommit | Init | UseSnapshot | DropSnapshot
 )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "MAJOR",
     "MINOR",
     "MOST_NAMED",
+    "NAMES_MINOR",
     "RECORD_BYTES",
     "SLACK_BYTES",
     "STAGING_MINOR",
@@ -58,15 +59,16 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 3
-"""1 has the log, 2 its headings alone, and transactions, 3 begins a log."""
+MINOR = 4
+"""1 has the log, 2 its headings alone, and transactions, 3 begins a log, 4 has names of snapshots."""
 LOG_MINOR = 1
 """A site of a lower minor does not know what is asked about the log …"""
 STAGING_MINOR = 2
 """… and one of a lower one than this nothing of transactions: it would take what is staged for what is not."""
-
 INIT_MINOR = 3
 """A site of a lower minor begins its log by itself."""
+NAMES_MINOR = 4
+"""A site of a lower minor keeps one snapshot, which has no name."""
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: strangers get no more memory than this."""
