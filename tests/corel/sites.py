@@ -109,7 +109,7 @@ class Sites:
             settled=settled,
             components=cluster.components(),
             down=[node.name for node in cluster.nodes if not node.up],
-            quorum=dict(self.quorum),
+            quorum=cluster.run_quorum(self.quorum),
         )
         report = verify([History.of(run, cluster.rows)])
         assert not report.violated(), [check for check in report.checks if check.violations]

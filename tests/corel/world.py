@@ -10,6 +10,7 @@ from reconvene.corel.load import create
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas import MAJORITY, ReplicaSet
 from reconvene.quorum import Spec
+from reconvene.runtime.journal import run_quorum
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.log_site import LogSite, RealLogCore
 from reconvene.storage.tables import Clear, Op
@@ -50,6 +51,7 @@ class World:
     ) -> None:
         names = tuple(names)
         self.core = self.make_core(replicas or names, quorum, limits)
+        self.first_quorum = run_quorum(names, replicas or names, quorum)
         self.cluster = Cluster(names, seed=seed, core=self.core, check_every=check_every)
         self.random = Random(seed)
         self.cluster.start(start)
@@ -131,7 +133,7 @@ class World:
             settled=False,
             components=cluster.components(),
             down=[node.name for node in cluster.nodes if not node.up],
-            quorum=dict(MAJORITY),
+            quorum=cluster.run_quorum(self.first_quorum),
         )
         report = verify([History.of(run, cluster.rows)])
         bad = [check for check in report.checks if check.violations and check.id not in ignore]

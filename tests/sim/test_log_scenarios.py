@@ -124,6 +124,8 @@ def test_the_same_seed_gives_the_same_trace() -> None:
     scenario = load_scenario(FOLDER / "log-storm.toml")
     one, two = (Runner(scenario, seed).run() for seed in (5, 5))
     assert one.rows == two.rows
+    assert one.meta == two.meta
+    assert one.meta.quorum == {"kind": "majority"}, "nothing changes the replicas"
 
 
 def test_a_majority_orders_and_a_minority_accepts() -> None:

@@ -174,7 +174,7 @@ BAD = {
         "at[0].append.service",
     ),
     "an append too large": (
-        'stack = "corel"\n[[at]]\ntime = "1s"\nappend = { node = "p", size = 15728641 }',
+        'stack = "corel"\n[[at]]\ntime = "1s"\nappend = { node = "p", size = 16711681 }',
         "at[0].append.size",
     ),
     "an append of a node that is down": (

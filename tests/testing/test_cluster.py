@@ -12,6 +12,7 @@ import pytest
 
 import reconvene
 from reconvene.testing import Cluster, TimedOut, Violated
+from reconvene.trace.reader import read_run
 from reconvene.trace.writer import node_file
 
 Make = Callable[..., Cluster]
@@ -210,6 +211,18 @@ def test_a_slow_disk_delays_receipts_alone(cluster: Make) -> None:
             return took
 
     assert 2 < cluster("abc").run(scenario) < 5
+
+
+def test_a_quorum_of_other_replicas_than_the_first(cluster: Make) -> None:
+    async def scenario(net: Cluster) -> None:
+        async with net.connect("a") as site:
+            await site.log.change_replicas(remove="d")
+            net.crash("c")
+            await (await site.log.append(b"two of the three that are left")).ordered()
+
+    net = cluster("abcd")
+    net.run(scenario, settle=False)
+    assert read_run(net.trace_dir).quorum == {"kind": "majority", "changed": True}
 
 
 def test_a_lossy_network(cluster: Make) -> None:

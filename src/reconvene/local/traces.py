@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reconvene.errors import Malformed, Rejected
+from reconvene.errors import Rejected
 from reconvene.runtime.journal import run_quorum
-from reconvene.trace.events import CHANGED, SCHEMA, Run, is_changed
-from reconvene.trace.reader import read_run
+from reconvene.trace.events import CHANGED, SCHEMA, Run
+from reconvene.trace.reader import was_changed
 from reconvene.trace.writer import RUN_FILE, encode_run, node_file, stopped_file
 
 __all__ = ["QUIET_S", "copy_prefixes", "is_quiet", "sizes", "write_run"]
@@ -60,19 +60,11 @@ def write_run(
             quorum if isinstance(quorum, Mapping) else {"kind": "majority"},
         ),
     )
-    if _was_changed(directory):
+    if was_changed(directory):
         document.quorum = {**document.quorum, CHANGED: True}
     scratch = directory / f".{RUN_FILE}.{os.getpid()}"
     scratch.write_bytes(encode_run(document))
     scratch.replace(directory / RUN_FILE)
-
-
-def _was_changed(directory: Path) -> bool:
-    """Has a site noted that the log's replicas or its quorum have changed?"""
-    try:
-        return is_changed(read_run(directory))
-    except Malformed:
-        return False  # there is none yet
 
 
 def is_quiet(directory: Path, nodes: Sequence[str], changed_at: float, quiet_s: float = QUIET_S) -> bool:

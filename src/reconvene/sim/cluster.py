@@ -13,11 +13,12 @@ from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
 from reconvene.corel.events import LogEvent
 from reconvene.ids import MAX_SITES, Service
+from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.loop import Loop
 from reconvene.sim.network import Network
 from reconvene.sim.node import Core, LogCore, Node, SiteLike
-from reconvene.trace.events import Row
+from reconvene.trace.events import CHANGED, Row
 from reconvene.trace.recorder import Recorder
 
 __all__ = ["Cluster", "OnAppend", "OnEvents", "OnLog", "OnStep", "real_core"]
@@ -257,6 +258,11 @@ class Cluster:
 
     def components(self) -> list[list[str]]:
         return [[self.names[ordinal] for ordinal in component] for component in self.network.components()]
+
+    def run_quorum(self, first: Spec) -> dict[str, object]:
+        """As run.json has it: the one that the log began with, and whether it is not that one any more."""
+        changed = any(node.replicas_changed for node in self.nodes)
+        return {**first, CHANGED: True} if changed else dict(first)
 
     def record_fault(self, kind: str, befallen: Iterable[str]) -> None:
         self.faults += 1

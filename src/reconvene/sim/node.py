@@ -130,6 +130,8 @@ class Node:
         """Datagrams that its receive buffer had no room for."""
         self.submitted = 0
         """Messages of the application that its site has taken, but for the log's."""
+        self.replicas_changed = False
+        """Whether the log's replicas, or their quorum, have not been those that it began with."""
         self._names = tuple(names)
         self._options = options
         self._core = core
@@ -211,6 +213,7 @@ class Node:
         self._recorder.begin(self.site.incarnation)
         if self.log is not None and self._log_recorder is not None:
             self._log_recorder.catch_up(self.now, log_past(self._rows), self.log.replica)
+            self._note_change()
         self._turn()
 
     def crash(self) -> None:
@@ -424,6 +427,7 @@ class Node:
         if log is not None and log.events:
             assert self._log_recorder is not None
             self._log_recorder.events(now, log.events)
+            self._note_change()
             if self._observe_log is not None:
                 self._observe_log(self, log.events)
                 if self.site is not site:
@@ -440,6 +444,11 @@ class Node:
         self._arm(site)
         if self._after_turn is not None:
             self._after_turn(self)
+
+    def _note_change(self) -> None:
+        """A row does not show such a change, and a crash or a lost disk may hide it from who looks later."""
+        if not self.replicas_changed and self.log is not None:
+            self.replicas_changed = self.log.replica.home.record.replicas.age > (0, 0)
 
     def _submit(self, site: SiteLike, now: int) -> None:
         outbox = self._outbox

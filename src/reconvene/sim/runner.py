@@ -240,7 +240,7 @@ class Runner:
                 settled=scenario.settle_ns > 0,
                 components=cluster.components(),
                 down=[node.name for node in cluster.nodes if not node.up],
-                quorum=dict(scenario.quorum),
+                quorum=cluster.run_quorum(scenario.quorum),
             ),
             rows=cluster.rows,
             coverage=cluster.coverage,

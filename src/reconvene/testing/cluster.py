@@ -26,8 +26,8 @@ from reconvene.testing.errors import TimedOut, Violated
 from reconvene.testing.loop import HEARTBEATS, SimLoop
 from reconvene.testing.machine import PORT
 from reconvene.testing.machines import POLL_S, Duration, Machines, as_ns
-from reconvene.trace.events import SCHEMA, Run
-from reconvene.trace.reader import read_trace
+from reconvene.trace.events import CHANGED, SCHEMA, Run
+from reconvene.trace.reader import read_trace, was_changed
 from reconvene.trace.writer import RUN_FILE, encode_run, node_file
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
@@ -235,6 +235,8 @@ class Cluster(Machines):
             down=[name for name in self.names if self.state(name) == "down"],
             quorum=run_quorum(self.names, config.log.replicas, config.log.quorum),
         )
+        if was_changed(self.trace_dir):
+            run.quorum = {**run.quorum, CHANGED: True}
         self.trace_dir.mkdir(exist_ok=True)
         (self.trace_dir / RUN_FILE).write_bytes(encode_run(run))
         for name in self.names:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from reconvene.errors import Malformed
-from reconvene.trace.events import SCHEMA, Row, Run
+from reconvene.trace.events import SCHEMA, Row, Run, is_changed
 from reconvene.trace.shapes import check_row
 from reconvene.trace.writer import RUN_FILE, node_file, stopped_file
 
@@ -25,6 +25,7 @@ __all__ = [
     "read_rows",
     "read_run",
     "read_trace",
+    "was_changed",
     "whole_lines",
 ]
 
@@ -88,6 +89,14 @@ def read_run(directory: Path) -> Run:
         if file.name.removesuffix(".jsonl") not in known:
             raise Malformed(f"{file}: belongs to no node; {RUN_FILE} names {', '.join(run.nodes)}")
     return run
+
+
+def was_changed(directory: Path) -> bool:
+    """Has a site noted here that the log's replicas or its quorum have changed?"""
+    try:
+        return is_changed(read_run(directory))
+    except Malformed:
+        return False  # there is none yet
 
 
 def _why(mark: Path) -> str:
