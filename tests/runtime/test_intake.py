@@ -1,13 +1,16 @@
 """A client that asks for a lot at once holds up neither the site nor other clients."""
 
 import asyncio
+import re
 import time
 
+import pytest
 from tests.client.fake_engine import FakeEngine
 from tests.client.places import serving
 from tests.client.raw import Raw
 
 import reconvene
+from reconvene.errors import ReconveneError
 from reconvene.runtime.config import Clients
 from reconvene.wire.clients import RECORD_STRUCTS, Done, Ping, Refused, Status, Told, encode
 from reconvene.wire.records import frame
@@ -107,5 +110,34 @@ def test_strangers_at_one_door_do_not_shut_the_other() -> None:
                 assert await site.health() == "primary"
             for raw in (*strangers, third):
                 raw.close()
+
+    asyncio.run(scenario())
+
+
+def test_http_at_the_wrong_port_is_told_as_such() -> None:
+    async def scenario() -> None:
+        async with serving(Clients(tcp=("127.0.0.1", 0))) as serves:
+            raw = await Raw.connect(serves.tcp)
+            raw.writer.write(b"GET /health HTTP/1.1\r\n\r\n")
+            assert "expected it at http.address" in (await raw.expect(Refused)).reason
+            raw.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_client_at_the_port_for_http_is_told_so() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def scenario() -> None:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            told = f"127.0.0.1:{port}: an answer in HTTP: this is a site's http.address; expected its clients.tcp"
+            with pytest.raises(ReconveneError, match=re.escape(told)):
+                async with reconvene.connect(f"127.0.0.1:{port}"):
+                    pass
 
     asyncio.run(scenario())

@@ -149,3 +149,12 @@ def test_a_bad_file_of_client_keys(tmp_path: Path, text: str, says: str) -> None
     assert str(caught.value).startswith(f"{file}: ")
     assert says in str(caught.value)
     assert GOOD not in str(caught.value)
+
+
+def test_a_key_file_of_the_other_kind_is_told_as_one(tmp_path: Path) -> None:
+    write_cluster_key(tmp_path / "cluster.key")
+    add_client_key(tmp_path / "clients.toml", "x", "read")
+    with pytest.raises(Malformed, match="is a cluster's key; expected a file of client keys"):
+        load_client_keys(tmp_path / "cluster.key")
+    with pytest.raises(Malformed, match="is a file of client keys; expected a cluster's key"):
+        load_cluster_keys([tmp_path / "clients.toml"])

@@ -344,7 +344,8 @@ def test_a_client_of_a_site_of_another_major_version() -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (b"GET / HTTP/1.1\r\n\r\n", "record of 1195725856 bytes"),
+        (b"GET / HTTP/1.1\r\n\r\n", "an HTTP request came to a port for clients"),
+        (b"LONG", "record of 1280265799 bytes"),
         (b"\0\0\0\0", "record of 0 bytes"),
         ((HANDSHAKE_BYTES + 1).to_bytes(4, "big"), f"1 to {HANDSHAKE_BYTES} expected"),
         (b"\0\0\0\3\xff\xff\xff", "Expected"),

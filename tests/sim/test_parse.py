@@ -348,3 +348,11 @@ def test_no_text_gives_anything_but_a_scenario_or_one_line(text: str, start: int
     good = HEAD + '[[at]]\ntime = "1s"\ncrash = ["p"]\n[[load]]\nnodes = ["p"]\nrate = 1\n[chaos]\nfaults = ["cut"]\n'
     problem = refused(good[:start] + text + good[end:])
     assert problem is None or "\n" not in problem
+
+
+def test_a_key_that_is_nearly_one_is_guessed() -> None:
+    with pytest.raises(Malformed, match=r"ndoes: unknown key; did you mean nodes\? expected one of"):
+        parse_scenario('ndoes = ["a"]\n', Path("typo.toml"))
+    text = 'nodes = ["left", "right"]\nduration = "1s"\nfinal = [["lfet"]]\n'
+    with pytest.raises(Malformed, match=r"final: unknown node 'lfet'; did you mean left\? expected one of nodes"):
+        parse_scenario(text, Path("typo.toml"))

@@ -202,7 +202,12 @@ class Channel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = True
         try:
-            for record in self._reader.feed(data):
+            records = self._reader.feed(data)
+        except Malformed as error:
+            self._fail(Malformed(f"{self.address}: {error}"))
+            return
+        try:
+            for record in records:
                 body = record if self._opener is None else self._opener.open(record)
                 structs = decode_from_site(body)
                 if self._done.done():

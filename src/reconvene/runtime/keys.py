@@ -71,10 +71,15 @@ def load_cluster_keys(paths: Sequence[Path], log: logging.Logger | None = None) 
 
 def load_client_keys(path: Path, log: logging.Logger | None = None) -> dict[str, ClientKey]:
     text = _read(path, log, f"`reconvene keygen --client NAME --role ROLE {path}` makes one")
+    if text.startswith(_CLUSTER_HEAD):
+        raise Malformed(
+            f"{path}: is a cluster's key; expected a file of client keys: "
+            "`reconvene keygen --client NAME --role ROLE FILE` makes one"
+        )
     try:
         entries = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise Malformed(f"{path}: {error}") from None
+        raise Malformed(f"{path}: expected a file of client keys, in TOML: {error}") from None
     if len(entries) > MAX_CLIENTS:
         raise Malformed(f"{path}: {len(entries)} clients: at most {MAX_CLIENTS} expected")
     return {name: _client_key(path, name, entry) for name, entry in entries.items()}
@@ -104,6 +109,10 @@ def add_client_key(path: Path, name: str, role: str, force: bool = False) -> Cli
 
 
 def _cluster_key(path: Path, text: str) -> ClusterKey:
+    if text.startswith(_CLIENT_HEAD):
+        raise Malformed(
+            f"{path}: is a file of client keys; expected a cluster's key: `reconvene keygen FILE` makes one"
+        )
     lines = [(at, line.strip()) for at, line in enumerate(text.splitlines(), start=1)]
     lines = [(at, line) for at, line in lines if line and not line.startswith("#")]
     if not lines:

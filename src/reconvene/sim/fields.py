@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from reconvene.errors import Malformed
@@ -28,7 +29,7 @@ class Table:
     def only(self, known: Sequence[str]) -> None:
         for key in self.content:
             if key not in known:
-                self.fail(key, f"unknown key; expected one of {', '.join(known)}")
+                self.fail(key, f"unknown key; {_meant(key, known)}expected one of {', '.join(known)}")
 
     def has(self, key: str) -> bool:
         return key in self.content
@@ -96,6 +97,11 @@ class Table:
         return f"{self.place}.{key}" if self.place else key
 
 
+def _meant(typed: str, known: Sequence[str]) -> str:
+    close = get_close_matches(typed, known, 1)
+    return f"did you mean {close[0]}? " if close else ""
+
+
 class Nodes:
     """Reads names of nodes, which have to be the file's."""
 
@@ -106,7 +112,7 @@ class Nodes:
         if not isinstance(value, str):
             table.fail(key, f"expected a node, not {show(value)}")
         if value not in self.known:
-            table.fail(key, f"unknown node {show(value)}; expected one of nodes")
+            table.fail(key, f"unknown node {show(value)}; {_meant(value, sorted(self.known))}expected one of nodes")
         return value
 
     def several(self, table: Table, key: str) -> tuple[str, ...]:

@@ -58,8 +58,17 @@ class RecordReader:
     def _length(self, data: bytes | bytearray, at: int) -> int:
         (length,) = _LENGTH.unpack_from(data, at)
         if not 0 < length <= self.limit:
+            word = bytes(data[at : at + 4])
+            if word == b"HTTP":
+                raise Malformed("an answer in HTTP: this is a site's http.address; expected its clients.tcp")
+            if word in _HTTP_REQUESTS:
+                raise Malformed("an HTTP request came to a port for clients; expected it at http.address")
             raise Malformed(f"record of {length} bytes: 1 to {self.limit} expected")
         return int(length)
+
+
+_HTTP_REQUESTS = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN")
+"""How one begins. As a length each of these is beyond every limit."""
 
 
 class RecordSeal:
