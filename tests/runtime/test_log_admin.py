@@ -10,6 +10,7 @@ from tests.client.places import short_dir
 from tests.runtime.test_log_service import configs, first, in_primary, of, sites, until
 
 from reconvene.errors import Rejected, Unavailable
+from reconvene.runtime import log_service
 from reconvene.runtime.config import Trace
 from reconvene.runtime.node import running
 from reconvene.trace.reader import read_run
@@ -61,7 +62,35 @@ def test_a_replica_is_added_and_another_removed() -> None:
         asyncio.run(scenario(directory))
 
 
-def test_replicas_that_are_lost_for_good() -> None:
+def test_a_change_waits_for_the_configuration_that_the_last_one_makes() -> None:
+    async def scenario(directory: Path) -> None:
+        told = configs(directory, "abc")
+        async with AsyncExitStack() as stack:
+            a = await stack.enter_async_context(running(told[0]))
+            await until(lambda: of(a).status()["phase"] == "open")
+            waits = of(a).change_replicas(remove="c")
+            given_up = of(a).change_replicas(remove="b")
+            await asyncio.sleep(0)
+            given_up.cancel()
+            b = await stack.enter_async_context(running(told[1]))
+            await waits
+            await until(lambda: of(b).green == of(a).green)
+            weighted: dict[str, object] = {"kind": "weighted", "weights": {"a": 2, "b": 1}}
+            majority: dict[str, object] = {"kind": "majority"}
+            for quorum in (weighted, majority) * 3:
+                await of(a).change_replicas(quorum=quorum)
+                assert of(a).status()["quorum"] == quorum
+            replicas = of(a).status()["replicas"]
+            assert isinstance(replicas, dict)
+            assert sorted(replicas) == ["a", "b"], "who gave up has removed nothing"
+
+    with short_dir() as directory:
+        asyncio.run(scenario(directory))
+
+
+def test_replicas_that_are_lost_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_service, "_CHANGE_S", 0.1)
+
     async def scenario(directory: Path) -> None:
         told = configs(directory, "abc")
         async with AsyncExitStack() as stack:
@@ -79,7 +108,7 @@ def test_replicas_that_are_lost_for_good() -> None:
             with pytest.raises(Rejected, match="the others are a quorum without them"):
                 of(a).force_lost(["b"])
             with pytest.raises(Unavailable, match="this site is in none"):
-                of(a).change_replicas(remove="b")
+                await of(a).change_replicas(remove="b")
             losses = of(a).losses(["b", "c"])
             assert (losses["lost"], losses["kept"], losses["green"]) == (["b", "c"], ["a"], 1)
             assert isinstance(losses["may_lose"], list)

@@ -244,7 +244,7 @@ class LocalLog:
         await self._asked.drop_snapshot(name)
 
     async def change_replicas(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> int:
-        return await asyncio.shield(self._asked.change_replicas(add=add, remove=remove, quorum=quorum))
+        return await self._asked.change_replicas(add=add, remove=remove, quorum=quorum)
 
     async def losses(self, lost: Sequence[str]) -> dict[str, object]:
         return self._asked.losses(lost)

@@ -325,7 +325,8 @@ class Log:
         self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
     ) -> int:
         """Through the log itself: the position of the change, once it is ordered. `add` with `remove` replaces one by
-        the other. For admins. Raises Rejected where the new set makes no sense or the last change is not ordered."""
+        the other. Each change makes a new configuration; the next one waits for that, up to 5 s. For admins. Raises
+        Rejected where the new set makes no sense, Unavailable where the site is in no primary component."""
         if add is None and remove is None and quorum is None:
             raise InvalidArgument("add, remove or quorum expected")
         return await self._link.change_replicas(

@@ -168,7 +168,9 @@ class LogPort(Protocol):
     def change_replicas(
         self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
     ) -> Future[int]:
-        """Through the log: its position once it is green. `add` and `remove` together replace one by the other."""
+        """Through the log: its position once it is green. `add` and `remove` together replace one by the other.
+        Waits a while for a primary component, and for a change before it; who cancels it meanwhile changes nothing.
+        Raises Rejected where the new set makes no sense; it fails with Unavailable where it waited in vain."""
 
     def losses(self, lost: Sequence[str]) -> dict[str, object]:
         """What may be lost if these replicas are given up: JSON-able, for people to read before they decide."""

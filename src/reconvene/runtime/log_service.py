@@ -6,6 +6,7 @@ Costs are paid by the batch and by the request: no message is looked at before s
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 
 from reconvene.corel.batch import Heading, Kind, messages_of
@@ -28,6 +29,8 @@ _BARRIERS = 100_000
 """That may wait at once."""
 _BEGIN_S = 5.0
 """How long an append waits for a log that begins by itself."""
+_CHANGE_S = 5.0
+"""How long a change of the replicas waits for a primary component: each change makes a new configuration."""
 _LOOK_EVERY_S = 0.01
 _LOOK_AT = 1_024
 _BATCHES_AT_ONCE = 256
@@ -434,23 +437,40 @@ class LogService:
     def change_replicas(
         self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
     ) -> "asyncio.Future[int]":
+        changed = partial(self._changed, add, remove, quorum)
+        changed()  # what makes no sense is refused at once
+        return asyncio.get_running_loop().create_task(self._change(changed))
+
+    async def _change(self, changed: Callable[[], ReplicaSet]) -> int:
+        """Where the replicas can't be changed now, as just after another change, waits a while until they can."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + _CHANGE_S
+        while True:
+            replicas = changed()
+            try:
+                counter = self._replica.propose(replicas)
+            except Unavailable:
+                if loop.time() >= give_up_at:
+                    raise
+                await asyncio.sleep(_LOOK_EVERY_S)
+            else:
+                self._wake()
+                return await self._receipts.when_ordered(counter)
+
+    def _changed(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> ReplicaSet:
         self._refuse_in_trouble()
         replicas = self._replicas
         if add is not None and add not in self._replica.home.sites:
             raise Rejected(f"replicas: {add} is no site of this cluster: {', '.join(self._replica.home.sites)}")
         if add is not None and remove is not None:
-            replicas = replicas.replaced(remove, add, quorum)
-        elif add is not None:
-            replicas = replicas.added(add, quorum)
-        elif remove is not None:
-            replicas = replicas.removed(remove, quorum)
-        elif quorum is not None:
-            replicas = replicas.with_quorum(quorum)
-        else:
-            raise Rejected("replicas: expected one to add or to remove, or a quorum")
-        counter = self._replica.propose(replicas)
-        self._wake()
-        return self._receipts.when_ordered(counter)
+            return replicas.replaced(remove, add, quorum)
+        if add is not None:
+            return replicas.added(add, quorum)
+        if remove is not None:
+            return replicas.removed(remove, quorum)
+        if quorum is not None:
+            return replicas.with_quorum(quorum)
+        raise Rejected("replicas: expected one to add or to remove, or a quorum")
 
     def init(self, without: Sequence[str] = ()) -> None:
         self._refuse_in_trouble()
