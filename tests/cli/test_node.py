@@ -28,6 +28,8 @@ from reconvene.storage import lmdb_store
 from reconvene.storage.lmdb_store import LmdbStore
 
 PATIENCE_S = 60.0
+LIMIT_S = 5 * PATIENCE_S
+"""Of a test with sites, whatever it waits for."""
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
@@ -55,9 +57,20 @@ class Site:
 
     def start(self, *under: str, **environment: str) -> None:
         """`under`: a command that runs it."""
-        program = [*under, sys.executable, "-m", "reconvene", "node", "--config", str(self.file)]
+        self.run([*under, sys.executable, "-m", "reconvene", "node", "--config", str(self.file)], **environment)
+
+    def run(self, program: list[str], **environment: str) -> None:
+        """In a process group of its own: `kill` ends what `program` started, too."""
         with self.log.open("ab") as log, self.printed.open("ab") as out:
-            self.process = subprocess.Popen(program, stdout=out, stderr=log, env={**os.environ, **environment})
+            self.process = subprocess.Popen(
+                program, stdout=out, stderr=log, env={**os.environ, **environment}, start_new_session=True
+            )
+
+    def kill(self) -> None:
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
     @property
     def running(self) -> "subprocess.Popen[bytes]":
@@ -131,11 +144,19 @@ def make(tmp_path: Path) -> Iterator[Make]:
         made.append(Site(tmp_path, name, sites or {name: free_port()}, more))
         return made[-1]
 
-    yield one
-    for site in made:
-        if site.process is not None:
-            site.process.kill()
-            site.process.wait()
+    def too_long(*_: object) -> None:
+        logs = [site.log.read_text() for site in made if site.log.exists()]
+        pytest.fail(f"it did not end within {LIMIT_S:g} s: {''.join(logs)}")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+    try:
+        yield one
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        for site in made:
+            site.kill()
 
 
 def call(*arguments: object) -> int:
@@ -295,9 +316,7 @@ def test_a_site_that_runs_imports_nothing_large(make: Make, tmp_path: Path) -> N
     """It would stand still meanwhile."""
     with short_dir() as directory:
         site = make(more=f'[clients]\nunix = "{directory}/sock"\ntcp = "127.0.0.1:0"\n[log]\nbegin = true\n')
-        with site.log.open("ab") as log:
-            program = [sys.executable, "-c", WATCH_IMPORTS, str(tmp_path / "imported"), str(site.file)]
-            site.process = subprocess.Popen(program, stderr=log)
+        site.run([sys.executable, "-c", WATCH_IMPORTS, str(tmp_path / "imported"), str(site.file)])
         site.ready()
         for path in ("/health", "/metrics", "/status", "/", "/nowhere"):
             site.get(path)
@@ -320,8 +339,11 @@ def test_a_meta_page_that_can_t_be_written_costs_a_moment(make: Make, tmp_path: 
             number, give_up_at = 0, time.monotonic() + PATIENCE_S
             while number < 20:
                 assert time.monotonic() < give_up_at, site.log.read_text()
-                with suppress(reconvene.Unavailable):  # refused, and nothing has happened
+                try:
                     client.log.append(b"%d" % number, timeout=PATIENCE_S).ordered(timeout=PATIENCE_S)
+                except reconvene.Unavailable:  # refused, and nothing has happened
+                    time.sleep(0.02)
+                else:
                     number += 1
         assert site.says("storage refuses")
         site.until(lambda: json.loads(site.get("/status")[1])["storage"] == "ok", "storage is ok again")

@@ -155,10 +155,33 @@ def test_it_fails_over_to_the_next_site_of_the_same_cluster() -> None:
     asyncio.run(scenario())
 
 
+def test_it_fails_over_to_a_site_that_knows_of_more_sites() -> None:
+    async def scenario() -> None:
+        async with (
+            serving() as first,
+            serving(engine=Later()) as second,
+            reconvene.connect([first.unix, second.unix]) as site,
+        ):
+            group = await site.join("x")
+            await first.server.close()
+            while not isinstance(await group.next(), Rejoined):
+                pass
+            await group.send(b"there")
+            assert [data for _, _, data, _ in second.engine.sent] == [b"there"]
+
+    asyncio.run(scenario())
+
+
 class Elsewhere(FakeEngine):
     """Of a cluster with other sites."""
 
-    names = ("a", "b", "z")
+    names = ("a", "z")
+
+
+class Later(FakeEngine):
+    """Of the same cluster, whose list of sites has become longer."""
+
+    names = ("a", "b", "c")
 
 
 def test_what_was_sent_and_not_answered_is_unknown() -> None:
