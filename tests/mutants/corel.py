@@ -206,8 +206,8 @@ def _(receive_commit: Any) -> Any:
     "turn_yellow",
     "at a commit what was yellow is put among the red by timestamp",
     YELLOW,
-    21,
-    log_ambushed,
+    10,
+    log_aborted,
 )
 def _(turn_yellow: Any) -> Any:
     def mutated(self: Queue) -> Any:
@@ -387,14 +387,13 @@ def _(adopt: Any) -> Any:
     return mutated
 
 
-@plant(
+@plant_by_hand(
     "adopted-in-two-steps",
     Recovery,
     "_adopt",
     "step 6: the number is written first, the yellow zone with the next write",
-    YELLOW,
-    13,
-    log_ambushed,
+    {"test_step_6_is_one_atomic_step"},
+    0,
 )
 def _(adopt: Any) -> Any:
     def mutated(self: Recovery, plan: Any) -> None:
