@@ -73,6 +73,8 @@ LOG: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda log: log.append(b"x", timeout=-1), ValueError, "timeout"),
     (lambda log: log.append(b"x", timeout=NAN), ValueError, "timeout"),
     (lambda log: log.append(b"x", timeout=True), TypeError, "timeout"),
+    (lambda log: log.append(b"x", timeout=10**400), ValueError, "timeout"),
+    (lambda log: log.append(b"x", session=b"t", number=1, timeout=-1), ValueError, "timeout"),
     (lambda log: log.append(b"x", number=1), ValueError, "session"),
     (lambda log: log.append_many(5), TypeError, "payloads"),
     (lambda log: log.append_many(b"text"), TypeError, "payloads"),
@@ -133,15 +135,28 @@ LOG: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda log: log.init("b"), TypeError, "without"),
     (lambda log: log.force_lost(5), TypeError, "lost"),
     (lambda log: log.force_lost([None]), TypeError, "lost"),
+    (lambda log: ReplicatedMap(FIVE), TypeError, "log"),
     (lambda log: ReplicatedMap(log, FIVE), TypeError, "name"),
+    (lambda log: ReplicatedMap(log).get(FIVE), TypeError, "key"),
     (lambda log: ReplicatedMap(log).set(FIVE, 1), TypeError, "key"),
     (lambda log: ReplicatedMap(log).add("x", object()), TypeError, "value"),
     (lambda log: ReplicatedMap(log).set("x", 1 << 80), ValueError, "value"),
     (lambda log: ReplicatedMap(log).remove(FIVE), TypeError, "key"),
+    (lambda log: Tally(FIVE), TypeError, "log"),
     (lambda log: Tally(log, FIVE), TypeError, "name"),
+    (lambda log: Tally(log).total(FIVE), TypeError, "key"),
     (lambda log: Tally(log).add(FIVE), TypeError, "key"),
     (lambda log: Tally(log).add("x", TEXT), TypeError, "amount"),
     (lambda log: Tally(log).add("x", 1 << 80), ValueError, "amount"),
+]
+RUNNER: list[tuple[Callable[[Any], object], type[Exception], str]] = [
+    (lambda runner: runner.applied("1"), TypeError, "position"),
+    (lambda runner: runner.applied(NAN), TypeError, "position"),
+    (lambda runner: runner.applied(-1), ValueError, "position"),
+    (lambda runner: runner.applied(1, "1"), TypeError, "timeout"),
+    (lambda runner: runner.caught_up("1"), TypeError, "timeout"),
+    (lambda runner: runner.optimistic("1"), TypeError, "timeout"),
+    (lambda runner: runner.optimistic(-1), ValueError, "timeout"),
 ]
 
 
@@ -170,6 +185,8 @@ def test_what_no_request_can_say_is_refused_before_it_is_sent() -> None:
             await refused(GROUP, group)
             await refused(LOG, log)
             await refused([(lambda given: given.ordered("1"), TypeError, "timeout")], receipt)
+            await refused(RUNNER, log.run(Machine()))
+            await site.health()  # whatever was sent before it has come
             assert not serves.log.of("client refused")
             assert len(fake.appends) == 1
             assert not engine.sent
@@ -232,3 +249,13 @@ def test_a_badly_typed_request_is_answered_and_costs_nobody_the_connection() -> 
 def test_refusals_are_definite() -> None:
     assert issubclass(reconvene.InvalidArgument, Rejected)
     assert issubclass(reconvene.InvalidArgument, ValueError)
+
+
+@pytest.mark.parametrize("config", [5, None, b"site.toml"])
+def test_what_is_no_configuration(config: Any) -> None:
+    async def scenario() -> None:
+        async with reconvene.open(config):
+            pass
+
+    with pytest.raises(TypeError, match="config: "):
+        asyncio.run(scenario())

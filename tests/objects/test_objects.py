@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.client.test_cluster import Three, three
 
-from reconvene import Entry, OutcomeUnknown
+from reconvene import Entry, OutcomeUnknown, Unavailable
 from reconvene.objects import ReplicatedMap, Tally
 from reconvene.objects.replicated_map import MapState
 from reconvene.objects.tally import TallyState
@@ -96,6 +96,30 @@ def test_an_answer_that_is_not_known_is_no_answer() -> None:
             seats.state.apply = apply  # type: ignore[method-assign]
             assert not await seats.add("seat 2", "me")
             assert await seats.add("seat 1", "me")
+
+    asyncio.run(scenario())
+
+
+def test_what_was_appended_is_never_said_to_have_failed() -> None:
+    """The copy stops while a change waits for its place: the change is in the log all the same."""
+
+    async def scenario() -> None:
+        async with sites() as found:
+            log = found.sites[0].log
+            await part(found, "a")
+            async with ReplicatedMap(log, "seats") as seats, Tally(log, "sold") as sold:
+                changes = (seats.add("1", "me"), seats.set("2", "me", ordered=True), sold.add("3", ordered=True))
+                waiting = [asyncio.create_task(change) for change in changes]
+                while len(await log.pending()) < 3:
+                    await asyncio.sleep(0.01)
+            await meet(found)
+            for one in await asyncio.gather(*waiting, return_exceptions=True):
+                assert isinstance(one, OutcomeUnknown), one
+            for late in (seats.add("4", "me"), seats.set("5", "me", ordered=True), sold.add("6", ordered=True)):
+                with pytest.raises(Unavailable, match="not run"):
+                    await late
+            await log.barrier()
+            assert len(await log.read()) == 3
 
     asyncio.run(scenario())
 

@@ -15,7 +15,7 @@ from reconvene.errors import InvalidArgument, Rejected
 
 __all__ = [
     "check_count", "check_machine_name", "check_name", "check_names", "check_payloads", "check_position",
-    "check_quorum", "check_ranges", "check_seconds", "check_text", "encoded",
+    "check_quorum", "check_ranges", "check_seconds", "check_text", "check_timeout", "encoded",
 ]  # fmt: skip
 
 _END = 1 << 62
@@ -57,9 +57,18 @@ def check_position(value: object, what: str) -> int:
 def check_seconds(value: object, what: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{what}: seconds expected, as a number, not {type(value).__name__}")
-    if math.isnan(value) or value < 0:
+    try:
+        seconds = float(value)
+    except OverflowError:
+        raise InvalidArgument(f"{what}: seconds expected, and this number is too large") from None
+    if math.isnan(seconds) or seconds < 0:
         raise InvalidArgument(f"{what}: seconds from 0 on expected, not {value}")
-    return value
+    return seconds
+
+
+def check_timeout(value: object) -> float | None:
+    """None: for as long as it takes."""
+    return None if value is None else check_seconds(value, "timeout")
 
 
 def check_name(value: object, what: str) -> str:

@@ -32,6 +32,8 @@ async def open(config: Config | str | Path) -> AsyncIterator[Site]:  # noqa: A00
     The site leaves its cluster when the block ends. Raises Malformed for a bad file, Unavailable where an address
     or the directory is in use.
     """
+    if not isinstance(config, Config | str | Path):
+        raise TypeError(f"config: a Config expected, or the path of its file, not {type(config).__name__}")
     if not isinstance(config, Config):
         config = load(config)
     async with running(config) as engine:

@@ -16,8 +16,8 @@ from reconvene.client.arguments import (
     check_position,
     check_quorum,
     check_ranges,
-    check_seconds,
     check_text,
+    check_timeout,
 )
 from reconvene.client.flight import Flight
 from reconvene.client.follow import Follow
@@ -36,7 +36,7 @@ from reconvene.errors import InvalidArgument, OutcomeUnknown, ReconveneError, Re
 from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES
 
-__all__ = ["Log"]
+__all__ = ["Log", "check_log"]
 
 _SESSION_BYTES = 64
 _NUMBERS = 1 << 62
@@ -70,6 +70,7 @@ class Log:
         """
         data = as_bytes(data)
         own = _own_session(session, number)
+        check_timeout(timeout)
         self._link.here.check()
         if own is not None:
             flight = Flight([data], *own)
@@ -191,6 +192,7 @@ class Log:
         Raises Truncated where what was staged is not in the log any more; further as `append`, and OutcomeUnknown
         where it is not ordered within `timeout` s.
         """
+        check_timeout(timeout)
         commit = made_commit(name, version, places, index, previous)
         await still_there(self._link, commit)
         data = encode_commit(commit)
@@ -263,8 +265,7 @@ class Log:
     async def barrier(self, timeout: float | None = None) -> int:
         """Waits until everything that was ordered anywhere when it was called is ordered here; gives the position
         after it. In a component that can't order it waits: Unavailable after `timeout` s."""
-        if timeout is not None:
-            check_seconds(timeout, "timeout")
+        check_timeout(timeout)
         try:
             async with asyncio.timeout(timeout):
                 return await self._link.barrier()
@@ -363,6 +364,12 @@ async def _failure(error: ReconveneError, flights: list[Flight]) -> ReconveneErr
             break
         raised.taken += flight.count
     return raised
+
+
+def check_log(value: object) -> Log:
+    if not isinstance(value, Log):
+        raise TypeError(f"log: a site's log expected, as in site.log, not {type(value).__name__}")
+    return value
 
 
 def _own_session(session: object, number: object) -> tuple[bytes, int] | None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from reconvene.client.arguments import check_seconds
+from reconvene.client.arguments import check_timeout
 from reconvene.client.flight import Flight
 from reconvene.client.log_entries import Positions
 from reconvene.errors import InvalidArgument, OutcomeUnknown
@@ -112,7 +112,7 @@ async def within(timeout: float | None, work: Coroutine[Any, Any, T], what: str)
     if timeout is None:
         return await work
     try:
-        check_seconds(timeout, "timeout")
+        check_timeout(timeout)
     except (TypeError, InvalidArgument):
         work.close()
         raise

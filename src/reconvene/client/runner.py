@@ -13,10 +13,12 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from reconvene.client.arguments import check_position, check_timeout
 from reconvene.client.log_entries import Entry, EntryBatch, Truncated
 from reconvene.client.log_link import LogLink
+from reconvene.client.receipts import Receipt
 from reconvene.client.state_machine import Failure, StateMachine, snapshot_name, unwrap, wrap
-from reconvene.errors import ReconveneError, Rejected, Unavailable
+from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES
 from reconvene.world import world
@@ -99,6 +101,29 @@ class Runner:
 
         Raises TimeoutError where that is not so within `timeout` s, Unavailable where the machine has stopped before.
         """
+        check_timeout(timeout)
+        await self._reached(check_position(position, "position"), timeout)
+
+    async def append(
+        self, command: bytes, *, ordered: bool, session: bytes | None = None, number: int | None = None
+    ) -> Receipt:
+        """For the machine's own commands. With `ordered`: waits until it is applied here.
+
+        Raises as `Log.append`: Unavailable where nothing was appended, OutcomeUnknown where the machine stops, or
+        the site does not answer, after it was.
+        """
+        if ordered:
+            self._check()
+        receipt = await self._log.append(command, session=session, number=number)
+        if ordered:
+            try:
+                await self._reached(await receipt.ordered(), None)
+            except Unavailable as error:
+                why = f"{receipt.id} is in the log, and what came of it is not known: {error}"
+                raise OutcomeUnknown(why) from error
+        return receipt
+
+    async def _reached(self, position: int, timeout: float | None) -> None:
         if position < self._position:
             return
         self._check()
@@ -118,12 +143,13 @@ class Runner:
     async def caught_up(self, timeout: float | None = None) -> None:
         """An ordered read: waits until everything that was ordered anywhere is applied. As `Log.barrier`: Unavailable
         after `timeout` s."""
+        check_timeout(timeout)
         now = asyncio.get_running_loop().time
         started = now()
         position = await self._log.barrier(timeout) - 1
         left = None if timeout is None else max(0.0, timeout - (now() - started))
         try:
-            await self.applied(position, left)
+            await self._reached(position, left)
         except TimeoutError as error:
             raise Unavailable(f"not caught up within {timeout:g} s: {error}") from None
 
@@ -131,6 +157,7 @@ class Runner:
         """The state as it would be if all that is pending at the site were ordered as it stands: a copy. An entry
         that makes its `apply` raise is left out of it. Raises Unavailable where the site does not answer in the
         connection's timeout, and where the machine has not applied what the site has within `timeout` s."""
+        check_timeout(timeout)
         try:
             async with asyncio.timeout(timeout):
                 pending = await self._pending()
@@ -151,9 +178,9 @@ class Runner:
         while True:
             restores = self._restores
             green, pending = await self._link.pending(FETCH_MESSAGES)
-            await self.applied(green - 1)
+            await self._reached(green - 1, None)
             while self._amid:
-                await self.applied(self._position)
+                await self._reached(self._position, None)
             if restores == self._restores:
                 return pending
 

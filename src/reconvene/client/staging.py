@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from reconvene.client.arguments import check_count, check_position, check_ranges, check_seconds, check_text
+from reconvene.client.arguments import check_count, check_position, check_ranges, check_text, check_timeout
 from reconvene.client.flight import Flight
 from reconvene.client.group import Data
 from reconvene.client.log_entries import Positions, Truncated
@@ -43,7 +43,7 @@ class Staging:
 
     def __init__(self, link: LogLink, timeout: float | None) -> None:
         self._link = link
-        self._timeout = None if timeout is None else check_seconds(timeout, "timeout")
+        self._timeout = check_timeout(timeout)
         self._under_way: deque[tuple[list[bytes], Flight]] = deque()
         self._runs: list[tuple[int, int]] = []
 

@@ -18,7 +18,7 @@ from typing import Any, Self, cast
 import msgspec
 
 from reconvene.client.arguments import check_text, encoded
-from reconvene.client.log import Log
+from reconvene.client.log import Log, check_log
 from reconvene.client.log_entries import Entry
 from reconvene.client.state_machine import StateMachine
 from reconvene.errors import OutcomeUnknown
@@ -108,8 +108,7 @@ class ReplicatedMap:
 
     def __init__(self, log: Log, name: str = "map", *, snapshot_every: int = 0) -> None:
         self.state = MapState(check_text(name, "name", _LETTERS))
-        self._log = log
-        self._runner = log.run(self.state, snapshot_every=snapshot_every)
+        self._runner = check_log(log).run(self.state, snapshot_every=snapshot_every)
 
     async def __aenter__(self) -> Self:
         await self._runner.__aenter__()
@@ -132,7 +131,7 @@ class ReplicatedMap:
         """Sets it only if there is no such key. Of all who try, in all components, one wins: True for that one.
 
         Raises OutcomeUnknown where this copy learned of the change only through a snapshot that is much later, which
-        does not say who won; further as `append`.
+        does not say who won, and where it stopped before it had applied the change; further as `append`.
         """
         ask = world().random_bytes(8)
         asked = self.state.asked
@@ -149,6 +148,7 @@ class ReplicatedMap:
     async def get(self, key: str, default: Any = None, *, ordered: bool = False, optimistic: bool = False) -> Any:
         """Of this site's copy, as of what it has applied. ordered: after all that was ordered anywhere before; it
         waits for a component that can order. optimistic: as if what is pending here were ordered as it stands."""
+        check_text(key, "key", _LETTERS, least=0)
         return (await self._read(ordered, optimistic)).items.get(key, default)
 
     async def items(self, *, ordered: bool = False, optimistic: bool = False) -> dict[str, Any]:
@@ -156,9 +156,7 @@ class ReplicatedMap:
 
     async def _change(self, change: Change, ordered: bool) -> None:
         check_text(change.key, "key", _LETTERS, least=0)
-        receipt = await self._log.append(encoded(change, "value"))
-        if ordered:
-            await self._runner.applied(await receipt.ordered())
+        await self._runner.append(encoded(change, "value"), ordered=ordered)
 
     async def _read(self, ordered: bool, optimistic: bool) -> MapState:
         if ordered:

@@ -16,7 +16,7 @@ from typing import Self, cast
 import msgspec
 
 from reconvene.client.arguments import check_count, check_text
-from reconvene.client.log import Log
+from reconvene.client.log import Log, check_log
 from reconvene.client.log_entries import Entry
 from reconvene.client.receipts import Receipt
 from reconvene.client.state_machine import StateMachine
@@ -71,8 +71,7 @@ class Tally:
 
     def __init__(self, log: Log, name: str = "tally", *, snapshot_every: int = 0) -> None:
         self.state = TallyState(check_text(name, "name", _LETTERS))
-        self._log = log
-        self._runner = log.run(self.state, snapshot_every=snapshot_every)
+        self._runner = check_log(log).run(self.state, snapshot_every=snapshot_every)
 
     async def __aenter__(self) -> Self:
         await self._runner.__aenter__()
@@ -99,12 +98,10 @@ class Tally:
         check_text(key, "key", _LETTERS, least=0)
         check_count(amount, "amount", -(1 << 63), 1 << 64)
         command = msgspec.msgpack.encode(Addition(self.state.tally, key, amount))
-        receipt = await self._log.append(command, session=session, number=number)
-        if ordered:
-            await self._runner.applied(await receipt.ordered())
-        return receipt
+        return await self._runner.append(command, ordered=ordered, session=session, number=number)
 
     async def total(self, key: str, *, ordered: bool = False, optimistic: bool = False) -> int:
+        check_text(key, "key", _LETTERS, least=0)
         return (await self._read(ordered, optimistic)).totals.get(key, 0)
 
     async def totals(self, *, ordered: bool = False, optimistic: bool = False) -> dict[str, int]:
