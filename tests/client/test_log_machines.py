@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from tests.client.test_log import Place, connected, place, until
@@ -178,6 +179,22 @@ def test_snapshots_say_what_they_are_of() -> None:
             unwrap(machine, bad)
 
 
+@pytest.mark.parametrize("state", ["text", None, ["list"]])
+def test_a_snapshot_that_is_not_bytes_is_not_saved(state: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log would be truncated below it, and no machine could begin with it."""
+    monkeypatch.setattr(Words, "snapshot", lambda _: state)
+
+    async def scenario() -> None:
+        async with log_of("one", "two") as (log, _), log.run(Words(), snapshot_every=1) as runner:
+            await runner.applied(1)
+            assert runner.snapshot_trouble is not None
+            assert "Words.snapshot: expected bytes" in runner.snapshot_trouble
+            found = await log.snapshots()
+            assert all(info is None for info in found.values()), found
+
+    asyncio.run(scenario())
+
+
 def test_a_snapshot_that_cant_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with log_of("one") as (log, here):
@@ -254,7 +271,7 @@ def test_one_name_of_two_kinds_is_refused() -> None:
             async with log.run(machine, snapshot_every=1) as runner:
                 await runner.applied(0)
                 await until(lambda: "words of mine" in here.fake.shared.snapshots)
-            for name, version in (("x" * 200, 1), ("a\nb", 1), ("words", 0), ("words", "two")):
+            for name, version in (("x" * 200, 1), ("a\nb", 1), ("words", 0), ("words", "two"), ("words", 1 << 70)):
                 bad = Words()
                 bad.name, bad.version = name, version  # type: ignore[assignment]
                 with pytest.raises(Rejected, match="expected"):

@@ -15,6 +15,8 @@ __all__ = ["Failure", "StateMachine", "snapshot_name", "unwrap", "wrap"]
 _FORMAT = 2
 """Of what is around a snapshot: 1 had no version of the machine. A newer one is refused."""
 
+_VERSIONS = 1 << 62
+
 
 class Failure(NamedTuple):
     """Where a state machine stopped, and why."""
@@ -70,14 +72,18 @@ class StateMachine(ABC):
 def snapshot_name(machine: StateMachine) -> str:
     """What its snapshots are kept under. Raises Rejected for a bad name or version."""
     version = machine.version
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < _VERSIONS:
         raise Rejected(f"state machine {machine.kind}: version: expected a number from 1 on, not {version!r}")
     return check_machine_name(machine.name or machine.kind, f"state machine {machine.kind}: name")
 
 
 def wrap(machine: StateMachine) -> bytes:
-    """Its snapshot, as it is kept: with a format, and the machine's kind and version."""
-    return msgspec.msgpack.encode((_FORMAT, machine.kind, machine.version, machine.snapshot()))
+    """Its snapshot, as it is kept: with a format, and the machine's kind and version. Raises TypeError where it is
+    not bytes: it could not be restored."""
+    data = machine.snapshot()
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"{machine.kind}.snapshot: expected bytes, not {type(data).__name__}")
+    return msgspec.msgpack.encode((_FORMAT, machine.kind, machine.version, data))
 
 
 def unwrap(machine: StateMachine, stored: bytes) -> bytes:
