@@ -80,7 +80,7 @@ def _(init: Any) -> Any:
     "receive_proposal",
     "a proposal is answered though its number is not above all answered before",
     NUMBERS,
-    20,
+    3,
 )
 def _(receive_proposal: Any) -> Any:
     def mutated(self: Changes, number: int, *rest: Any) -> None:
