@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.client.fake_engine import FakeAccess, FakeEngine
-from tests.client.places import free_ports, serving
+from tests.client.places import Serving, free_ports, serving
 from tests.client.raw import Raw
 
 import reconvene
@@ -136,6 +136,15 @@ def test_a_lost_connection_is_made_again_and_groups_are_joined_again() -> None:
     asyncio.run(scenario())
 
 
+async def fails_over(site: reconvene.Site, first: Serving, second: Serving) -> None:
+    group = await site.join("x")
+    await first.server.close()
+    while not isinstance(await group.next(), Rejoined):
+        pass
+    await group.send(b"there")
+    assert [data for _, _, data, _ in second.engine.sent] == [b"there"]
+
+
 def test_it_fails_over_to_the_next_site_of_the_same_cluster() -> None:
     async def scenario() -> None:
         async with (
@@ -144,12 +153,7 @@ def test_it_fails_over_to_the_next_site_of_the_same_cluster() -> None:
             serving(engine=Elsewhere()) as foreign,
             reconvene.connect([first.unix, foreign.unix, second.unix]) as site,
         ):
-            group = await site.join("x")
-            await first.server.close()
-            while not isinstance(await group.next(), Rejoined):
-                pass
-            await group.send(b"there")
-            assert [data for _, _, data, _ in second.engine.sent] == [b"there"]
+            await fails_over(site, first, second)
             assert not foreign.engine.members
 
     asyncio.run(scenario())
@@ -162,12 +166,7 @@ def test_it_fails_over_to_a_site_that_knows_of_more_sites() -> None:
             serving(engine=Later()) as second,
             reconvene.connect([first.unix, second.unix]) as site,
         ):
-            group = await site.join("x")
-            await first.server.close()
-            while not isinstance(await group.next(), Rejoined):
-                pass
-            await group.send(b"there")
-            assert [data for _, _, data, _ in second.engine.sent] == [b"there"]
+            await fails_over(site, first, second)
 
     asyncio.run(scenario())
 
