@@ -186,3 +186,26 @@ def test_a_beginning_that_failed_halfway_is_made_up_for(crashing: str) -> None:
         world.log(name).home.begin = ()
     world.run(3 * SECOND)
     assert world.log("a").primary > 0
+
+
+class ReplacedCore(EmptyCore):
+    """As those are, but b's storage was made by `reconvene replace`."""
+
+    def first(self, name: str, names: Sequence[str], first: bool, booted: dict[int, int]) -> list[Op]:
+        identity = sha256(name.encode()).digest()[:8]
+        return create(identity, ReplicaSet.first(names), admitted=False, boots=booted, replaces=name == "b")
+
+
+def test_where_all_were_lost_a_replaced_one_is_named() -> None:
+    class Lost(World):
+        def make_core(self, *_: object) -> RealLogCore:
+            return ReplacedCore()
+
+    world = Lost("abc")
+    world.run()
+    with pytest.raises(Unavailable, match="log: b: replaced, and taken in once the log has begun: name them with"):
+        world.log("a").init()
+    world.log("a").init(["b"])
+    world.run(3 * SECOND)
+    assert world.log("b").is_replica
+    assert world.log("b").primary > 0

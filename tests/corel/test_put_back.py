@@ -209,6 +209,23 @@ def test_a_storage_that_takes_the_place_of_a_lost_one_gets_a_number_by_itself() 
         world.agree("abc")
 
 
+def test_a_replaced_one_that_waits_for_a_quorum_says_so() -> None:
+    world = World("abc")
+    world.run()
+    world.append("a", b"one")
+    world.run()
+    world.cluster.crash("b")
+    world.lose_disk("c")
+    world.core.replaces = True  # type: ignore[attr-defined]
+    world.cluster.restart("c")
+    world.run(3 * SECOND)
+    with pytest.raises(Rejected, match="site c was replaced: it waits for a quorum of the log's other replicas"):
+        world.log("c").append([b"two"])
+    world.cluster.restart("b")
+    world.run(3 * SECOND)
+    assert world.log("c").left_out is None
+
+
 def test_a_lost_one_is_replaced_once_whoever_crashes_meanwhile() -> None:
     for seed in range(20):
         world = World("abcde", seed=seed, check_every=3)

@@ -1,5 +1,6 @@
 """The list of sites changes on real sites, one restart after the other, and the network breaks in the middle."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -126,3 +127,36 @@ def test_a_list_that_changed_under_its_version_ends_the_start(tmp_path: Path) ->
         assert ended.returncode == 2
         assert "version 1 of the list is a b as this site has stored it, and b in the file" in ended.stderr
         assert "Traceback" not in ended.stderr
+
+
+def test_a_disk_that_is_lost_after_the_list_has_changed(tmp_path: Path) -> None:
+    """Without a, the other sites' numbers are not their places in the file; and what the site knew of the list is
+    lost with its disk."""
+    with RealSites(tmp_path, "abcd", {"faults": {"allowed": True}}) as sites:
+        sites.start()
+        sites.wait_for()
+        for name in "bcd":
+            restart(sites, name, "bcd", 2)
+        until(lambda: all(listed(sites, name)["finished"] for name in "bcd"), "version 2 finished")
+        sites.leave("a")
+        for _ in range(2):
+            sites.crash("c")
+            sites.start("c")
+        sites.wait_for("bcd")
+        sites.crash("c")
+        shutil.rmtree(tmp_path / "c" / "store")
+        argv = [sys.executable, *NODE, "replace", "--config", str(sites.file("c"))]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "numbers" in done.stderr
+        assert not (tmp_path / "c" / "store").exists()
+        give(sites, "c", "bcd", 2, numbers=["a", "b", "c", "d"], faults={"allowed": True, "blocked": ["b", "d"]})
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "not heard" not in done.stdout
+        assert "its next start is number 5" in done.stdout
+        sites.start("c")
+        found = listed(sites, "c")
+        assert (found["version"], found["finished"]) == (2, True), "the others have told it to replace"
+        cut(sites, "c", "")
+        sites.wait_for("bcd")

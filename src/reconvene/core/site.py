@@ -52,10 +52,10 @@ def boot(stored: bytes | None, ordinal: int, token: int = 0, sites: SiteList | N
     return msgpack.encode(Record(record.incarnation + 1, number, token, sites or record.sites))
 
 
-def replacement(incarnation: int, number: int) -> bytes:
-    """A record for a site whose storage is lost: what others know of the site stands in for what it has forgotten.
-    `boot` goes on from there."""
-    return msgpack.encode(Record(incarnation, number))
+def replacement(incarnation: int, number: int, sites: SiteList | None = None) -> bytes:
+    """A record for a site whose storage is lost: what others know, of the site and of the cluster's list, stands in
+    for what it has forgotten. `boot` goes on from there."""
+    return msgpack.encode(Record(incarnation, number, sites=sites))
 
 
 def incarnation_of(record: bytes) -> int:

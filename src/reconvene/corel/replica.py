@@ -164,6 +164,8 @@ class Replica:
                 f"site {self.name} was given up as lost, and the log went on without it: replace it,"
                 " or read at another site"
             )
+        if self.name in home.strangers and home.record.replaces:
+            return f"site {self.name} was replaced: it waits for a quorum of the log's other replicas to take it in"
         if self.name in home.strangers:
             return (
                 f"site {self.name} has another storage than the log's replica {self.name}: replace it,"
@@ -300,6 +302,11 @@ class Replica:
         if plan.max_committed or plan.green or self.primary:
             raise Rejected("log: it has begun already")
         absent = [name for name in replicas.names() if name not in here and name not in without]
+        replaced = [name for name in absent if name in self.home.replacing]
+        if replaced:
+            raise Unavailable(
+                f"log: {', '.join(replaced)}: replaced, and taken in once the log has begun: name them with --without"
+            )
         if absent:
             raise Unavailable(
                 f"log: {', '.join(absent)}: not here; start them, or name them with --without if they hold no log"
