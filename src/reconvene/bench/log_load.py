@@ -32,6 +32,7 @@ __all__ = ["main"]
 
 _PAGE_BYTES = getpagesize()
 _SLICE = 1_000
+_BEGUN_EVERY_S = 0.01
 _AHEAD = 16
 """Requests that wait to be durable while red ones are made."""
 
@@ -135,6 +136,14 @@ COMMANDS: dict[str, Callable[[reconvene.Site, list[str]], Awaitable[dict[str, An
 }
 
 
+async def _begun(site: reconvene.Site) -> None:
+    """A new log begins once all of its sites have met: before that it takes nothing, and no barrier passes."""
+    status: Any = await site.log.status()
+    while status["waits"] is not None:
+        await asyncio.sleep(_BEGUN_EVERY_S)
+        status = await site.log.status()
+
+
 async def _main(config: str) -> None:
     began = monotonic_ns()
     async with reconvene.open(config) as site:
@@ -143,6 +152,7 @@ async def _main(config: str) -> None:
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
         _tell({"open_ms": (opened - began) / 1e6})
+        await _begun(site)
         await site.log.barrier()
         _tell({"ready": True})
         while line := (await lines.readline()).decode().split():
