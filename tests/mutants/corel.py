@@ -1,5 +1,7 @@
 """Bugs planted in the log: in the order rule, the phases of establishing, the steps of recovery, and restarts."""
 
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,6 +15,7 @@ from reconvene.corel.handler import Handler
 from reconvene.corel.home import Home
 from reconvene.corel.messages import COMMIT, READY, Commit, Ready
 from reconvene.corel.ordering import Ordering
+from reconvene.corel.pace import Step
 from reconvene.corel.queue import Queue
 from reconvene.corel.recovery import Phase, Recovery
 from reconvene.corel.view import View
@@ -32,13 +35,18 @@ YELLOW = {*ORDER, "corel.yellow"}
 LIVE = {"corel.3.8", "ledger"}
 
 
+def _run(step: Iterable[object]) -> None:
+    """All of it at once."""
+    deque(step, maxlen=0)
+
+
 # -- Order Rule 1
 
 
 @plant(
     "green-on-one-ack-too-few",
     Ordering,
-    "_advance",
+    "advance",
     "a message is green once all members but one have acknowledged it",
     YELLOW,
     0,
@@ -166,16 +174,16 @@ def _(receive_ready: Any) -> Any:
 @plant(
     "commit-sent-before-the-sync",
     Handler,
-    "_commit",
+    "_turn_yellow",
     "the commit message does not wait for the write of what it says",
     YELLOW,
     0,
     log_ambushed,
 )
-def _(commit: Any) -> Any:
-    def mutated(self: Handler, plan: Any) -> None:
+def _(turn_yellow: Any) -> Any:
+    def mutated(self: Handler, plan: Any) -> Step:
         self._after_sync = lambda then: then()  # type: ignore[method-assign]
-        commit(self, plan)
+        yield from turn_yellow(self, plan)
         del self.__dict__["_after_sync"]
 
     return mutated
@@ -211,8 +219,26 @@ def _(receive_commit: Any) -> Any:
 )
 def _(turn_yellow: Any) -> Any:
     def mutated(self: Queue) -> Any:
-        self.retreat(self.green)
+        _run(self.retreat(self.green))
         return turn_yellow(self)
+
+    return mutated
+
+
+@plant(
+    "commit-written-by-halves",
+    Handler,
+    "_turn_yellow",
+    "a commit that takes several turns is written as far as it has come",
+    {*YELLOW, "invariant"},
+    0,
+    log_ambushed,
+)
+def _(turn_yellow: Any) -> Any:
+    def mutated(self: Handler, plan: Any) -> Step:
+        for _ in turn_yellow(self, plan):
+            self.home.durable.held = False
+            yield
 
     return mutated
 
@@ -247,7 +273,7 @@ def _(attempt: Any) -> Any:
 def _(commit: Any) -> Any:
     def mutated(self: Handler, plan: Any) -> None:
         self.phase = Phase.COMMIT
-        self.home.queue.turn_yellow()
+        _run(self.home.queue.turn_yellow())
         self.home.send(COMMIT, Commit(self._primary))
 
     return mutated
@@ -326,8 +352,8 @@ def _(make_plan: Any) -> Any:
     log_ambushed,
 )
 def _(agree: Any) -> Any:
-    def mutated(self: Recovery, plan: Any) -> None:
-        agree(self, replace(plan, yellow=self.home.queue.yellow_line))
+    def mutated(self: Recovery, plan: Any) -> Step:
+        yield from agree(self, replace(plan, yellow=self.home.queue.yellow_line))
 
     return mutated
 
@@ -380,9 +406,9 @@ def _(make_plan: Any) -> Any:
     log_aborted,
 )
 def _(adopt: Any) -> Any:
-    def mutated(self: Recovery, plan: Any) -> None:
+    def mutated(self: Recovery, plan: Any) -> Step:
         self._zone.sort(key=lambda placed: placed[2])
-        adopt(self, plan)
+        yield from adopt(self, plan)
 
     return mutated
 
@@ -396,10 +422,10 @@ def _(adopt: Any) -> Any:
     0,
 )
 def _(adopt: Any) -> Any:
-    def mutated(self: Recovery, plan: Any) -> None:
+    def mutated(self: Recovery, plan: Any) -> Step:
         durable = self.home.durable
         before = len(durable.ops)
-        adopt(self, plan)
+        yield from adopt(self, plan)
         later, durable.ops = durable.ops[before:], durable.ops[:before]
         durable.after(lambda: durable.ops.extend(later))
 
@@ -486,7 +512,7 @@ def _(deliver: Any) -> Any:
 def _(fill: Any) -> Any:
     def mutated(queue: Queue, bodies: Any, tables: Any) -> None:
         fill(queue, bodies, tables)
-        queue.retreat(queue.green)
+        _run(queue.retreat(queue.green))
 
     return mutated
 
@@ -678,14 +704,14 @@ def _(make_plan: Any) -> Any:
     0,
 )
 def _(adopt: Any) -> Any:
-    def mutated(self: Queue, zone: Any) -> Any:
+    def mutated(self: Queue, zone: Any, adoption: Any) -> Any:
         wanted = {heading.id for heading, _, _, _ in zone}
         own = [
             (entry.heading, None, entry.timestamp, entry.marked)
             for entry in self.yellow
             if entry.heading.id not in wanted
         ]
-        return adopt(self, zone + own)
+        return adopt(self, zone + own, adoption)
 
     return mutated
 
@@ -699,10 +725,10 @@ def _(adopt: Any) -> Any:
     0,
 )
 def _(adopt: Any) -> Any:
-    def mutated(self: Recovery, plan: Any) -> None:
+    def mutated(self: Recovery, plan: Any) -> Step:
         record = self.home.record
         kept = record.last_committed_primary
-        adopt(self, plan)
+        yield from adopt(self, plan)
         record.last_committed_primary = kept
 
     return mutated

@@ -23,6 +23,7 @@ BENCHES: dict[str, str] = {
     "scaling": "throughput and processor time by the number of sites, and where it goes (on this machine)",
     "spark-log": "the log through Spark, out of it and into it, beside the Python client (on this machine)",
     "spark-verify": "events verified a second on Spark, by size, runs and cores (on this machine; half an hour)",
+    "turns": "the longest turn of a site with much that waits, beside the time to suspicion (on this machine)",
 }
 """Name and what it measures."""
 

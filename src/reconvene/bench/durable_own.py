@@ -14,7 +14,7 @@ from reconvene.bench.loads import Load, end, start
 from reconvene.local.ports import LOOPBACK, choose
 from reconvene.runtime.keys import write_cluster_key
 
-__all__ = ["Reconvene", "Sites"]
+__all__ = ["Reconvene", "Sites", "again", "running"]
 
 WARM_UP_S = 0.7
 WARM_UP_COUNT = 100
@@ -35,7 +35,7 @@ class Reconvene:
     )
 
     def running(self, folder: Path, quick: bool) -> AbstractContextManager["Sites"]:
-        return _running(folder)
+        return running(folder)
 
 
 class Sites:
@@ -96,16 +96,27 @@ class Sites:
 
 
 @contextmanager
-def _running(folder: Path) -> Iterator[Sites]:
+def running(folder: Path, *options: str) -> Iterator[Sites]:
+    """Three new sites in the folder; `options` are for each one's load."""
     names = [f"site-{index}" for index in range(REPLICAS)]
     key = folder / "cluster.key"
     write_cluster_key(key)
+    configure(folder, names, key)
+    with again(folder, *options) as sites:
+        yield sites
+
+
+@contextmanager
+def again(folder: Path, *options: str, timeout_s: float = START_TIMEOUT_S) -> Iterator[Sites]:
+    """The sites that ran in the folder before, with what they have."""
+    names = [f"site-{index}" for index in range(REPLICAS)]
     loads: list[Load] = []
     try:
-        for index, file in enumerate(configure(folder, names, key)):
+        for index, name in enumerate(names):
+            arguments = [str(folder / f"{name}.toml"), *options]
             errors = folder / f"load-{index}"
-            loads.append(start(Reconvene.name, "reconvene.bench.log_load", [str(file)], errors, None, index))
-        deadline = monotonic() + START_TIMEOUT_S
+            loads.append(start(Reconvene.name, "reconvene.bench.log_load", arguments, errors, None, index))
+        deadline = monotonic() + timeout_s
         for load in loads:
             load.hear("ready", deadline)
         yield Sites(loads, names)

@@ -185,7 +185,11 @@ class Site:
         change = self.changes.deadline()
         if change is not None and change < at:
             at = change
-        own = None if self._current.frozen else self._current.deadline()
+        if self._current.frozen:
+            return at
+        if self._current.pressed:
+            return self._last
+        own = self._current.deadline()
         return at if own is None or own > at else own
 
     # -- inputs

@@ -7,6 +7,8 @@ sync, so that what arrives during a sync shares the next one; what is not green 
 from collections import deque
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from reconvene.corel.batch import BatchId, Heading, Kind, Source, encode_batch
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.queue import Queue, Waiting
@@ -63,10 +65,9 @@ class Accepting:
                 self._count(entry.heading)
 
     def _count(self, heading: Heading) -> None:
-        size = len(self._queue.bodies.get(heading.id))
-        self._sizes[heading.id] = (heading.count, size)
+        self._sizes[heading.id] = (heading.count, heading.size)
         self.open_messages += heading.count
-        self.open_bytes += size
+        self.open_bytes += heading.size
 
     def room(self) -> int:
         """How many messages `append` would take now, by their number."""
@@ -178,8 +179,9 @@ class Accepting:
     def _accept(self, kind: Kind, messages: list[bytes], sources: list[Source], size: int, time: int) -> Heading:
         queue = self._queue
         assert queue.own is not None, "only a replica accepts"
-        heading = Heading(kind, queue.own, self.incarnation, queue.next_counter(), len(messages), time, bool(sources))
-        body = encode_batch(heading, messages, sources)
+        plain = Heading(kind, queue.own, self.incarnation, queue.next_counter(), len(messages), time, bool(sources))
+        body = encode_batch(plain, messages, sources)
+        heading = replace(plain, size=len(body))
         self._syncing.append(queue.accept(heading, body))
         self.pending -= len(messages)
         self._pending_bytes -= size

@@ -32,6 +32,8 @@ class Durable:
         self.ops: list[Op] = []
         """Decided and not written; in order."""
         self.record_changed = False
+        self.held = False
+        """What is being decided takes several turns, and is written as one."""
         self._thens: list[Then] = []
         self._under_way: deque[Write] = deque()
         self._token = 0
@@ -42,7 +44,7 @@ class Durable:
     @property
     def wanted(self) -> bool:
         """Something waits for a write of what was decided."""
-        return self.record_changed or (bool(self._thens) and bool(self.ops))
+        return not self.held and (self.record_changed or (bool(self._thens) and bool(self.ops)))
 
     @property
     def idle(self) -> bool:
@@ -51,7 +53,7 @@ class Durable:
 
     def settle(self) -> None:
         """Lets what waits for writes that were made before go on."""
-        while self._thens and not self.ops and not self.record_changed:
+        while self._thens and not self.ops and not self.record_changed and not self.held:
             thens, self._thens = self._thens, []
             if self._under_way:
                 self._under_way[-1].thens += thens

@@ -11,7 +11,7 @@ from reconvene.corel.batch import Heading, Timestamp
 
 __all__ = [
     "Accepted", "Adopted", "Attempted", "BarrierPassed", "Color", "Committed", "Established", "Green", "LogEvent",
-    "Logged", "PrimaryLost", "Recolored", "Restored", "SnapshotKept",
+    "Logged", "PrimaryLost", "Recolored", "Restored", "SnapshotKept", "messages_in",
 ]  # fmt: skip
 
 
@@ -114,3 +114,8 @@ LogEvent = (
     | BarrierPassed
     | SnapshotKept
 )
+
+
+def messages_in(event: LogEvent) -> int:
+    """How many messages an event is about; 1 where it is about none."""
+    return event.batch.count if isinstance(event, Accepted | Logged | Recolored | Green) else 1

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from reconvene.corel.batch import Heading, Timestamp
 from reconvene.corel.home import Home
+from reconvene.corel.layout import Place
 from reconvene.corel.messages import BASE, FEED, Feed, Item
 
 __all__ = ["Feeding"]
@@ -29,7 +29,7 @@ class Feeding:
         self._position = green
         self._unanswered = 0
         self._told = -1
-        self._source: Iterator[tuple[Heading, Timestamp, bool]] = iter(())
+        self._source: Iterator[Place] = iter(())
         if green <= home.queue.base.position:
             for message in home.base_messages():
                 home.send(BASE, replace(message, primary=home.record.last_committed_primary))
@@ -57,11 +57,11 @@ class Feeding:
                     break
                 self._source = self.home.placed(self._position, green)
                 continue
-            heading, timestamp, marked = found
-            body = self.home.queue.bodies.get(heading.id)
-            items.append(Item(heading.id, heading.count, timestamp, marked, body))
-            self._position += heading.count
+            body = self.home.queue.bodies.get(found.id)
+            items.append(Item(found.id, found.count, found.timestamp, found.marked, body))
+            self._position += found.count
             size += 64 + len(body)
+            self.home.pace.spend(len(body))
         if not items and self._told == green:
             return None
         self._told = green

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from reconvene.corel.events import Attempted, Color, Committed, Established, Recolored
 from reconvene.corel.home import Home
 from reconvene.corel.messages import COMMIT, READY, Commit, Ready
+from reconvene.corel.pace import Step
 from reconvene.corel.plan import Plan
+from reconvene.corel.queue import Entry
 from reconvene.corel.recovery import Phase, Recovery
 from reconvene.errors import Malformed
 
@@ -62,7 +64,18 @@ class Handler(Recovery):
         record.commit_conf = self.conf
         record.commit_members = plan.participants
         home.touch()
-        turned = home.queue.turn_yellow()
+        home.durable.held = True
+        home.start(self._turn_yellow(plan))
+
+    def _turn_yellow(self, plan: Plan) -> Step:
+        """Everything becomes yellow, and is written together with the commit."""
+        home = self.home
+        turned: list[Entry] = []
+        for entry in home.queue.turn_yellow():
+            turned.append(entry)
+            home.pace.spend()
+            yield
+        home.durable.held = False
         event = Committed(self._primary, self.conf, tuple(sorted(plan.participants)))
 
         def told() -> None:
@@ -84,8 +97,15 @@ class Handler(Recovery):
     def _establish(self, plan: Plan) -> None:
         home = self.home
         home.tell(Established(self._primary, self.conf, tuple(sorted(plan.participants))))
+        home.start(self._turn_green())
+
+    def _turn_green(self) -> Step:
+        """A crash on the way leaves the rest yellow, which a recovery turns green: the commit is on stable storage
+        everywhere."""
+        home = self.home
         while home.queue.yellow:
             home.green(*home.queue.advance())
+            yield
         self._open()
 
     def _open(self) -> None:

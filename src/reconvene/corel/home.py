@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, msgpack
 
-from reconvene.corel.batch import Heading, Kind, Timestamp, messages_of
+from reconvene.corel.batch import Heading, Kind, messages_of
 from reconvene.corel.damage import Damaged
 from reconvene.corel.durable import Durable
-from reconvene.corel.events import Accepted, Green, LogEvent
+from reconvene.corel.events import Accepted, Green, LogEvent, messages_in
 from reconvene.corel.holds import Holds
-from reconvene.corel.layout import BASE, Base, Record, decode_place, green_key, position_of
+from reconvene.corel.layout import BASE, Base, Place, Record, decode_place, green_key, position_of
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.lineage import seen_of
 from reconvene.corel.load import names_of
 from reconvene.corel.messages import BaseSent, State, encode
+from reconvene.corel.pace import Pace, Step
 from reconvene.corel.plan import left_out
 from reconvene.corel.queue import Queue, Waiting
 from reconvene.corel.replicas import ReplicaSet, applies, decode_change
@@ -51,7 +52,13 @@ class Home:
         self.limits = limits
         self.durable_green = queue.green
         """The green line as stable storage has it."""
-        self.events: list[LogEvent] = []
+        self.pace = Pace(limits.turn_bytes)
+        self.step: Step | None = None
+        """What goes on before anything else is handled."""
+        self.events: deque[LogEvent] = deque()
+        """Not reported yet, in order …"""
+        self.untold = 0
+        """… and how many messages they concern."""
         self.outgoing: deque[tuple[Service, bytes]] = deque()
         """For the site to send in this configuration."""
         self.greens: dict[str, int] = {}
@@ -81,6 +88,17 @@ class Home:
 
     def tell(self, event: LogEvent) -> None:
         self.events.append(event)
+        self.untold += messages_in(event)
+
+    @property
+    def has_share(self) -> bool:
+        """This turn may do more, and report more."""
+        return not self.pace.spent and self.untold <= self.limits.turn_messages
+
+    def start(self, step: Step) -> None:
+        """Work that may take several turns: until it is done, nothing that is delivered is handled."""
+        assert self.step is None, "one at a time"
+        self.step = step
 
     def send(self, kind: int, content: Struct) -> None:
         self.outgoing.append((Service.AGREED, encode(kind, content)))
@@ -109,13 +127,16 @@ class Home:
                     number = change.number_of(name)
                     if number is not None:
                         self.record.identities.setdefault(number, identity)
-        body = self.queue.bodies.get(heading.id)
         before = self.queue.green_size
-        self.queue.green_size += len(body)
-        if heading.sourced:
-            self.durable.ops += self.taking.take(heading, body, position)
-        if heading.kind is Kind.COMMIT and not self.taking.voids(position, heading):
-            self.durable.ops += self.holds.take(heading, body, position, before)
+        self.queue.green_size += heading.size
+        needed = heading.sourced or heading.kind is Kind.COMMIT
+        self.pace.spend(heading.size if needed else 0, heading.count)
+        if needed:
+            body = self.queue.bodies.get(heading.id)
+            if heading.sourced:
+                self.durable.ops += self.taking.take(heading, body, position)
+            if heading.kind is Kind.COMMIT and not self.taking.voids(position, heading):
+                self.durable.ops += self.holds.take(heading, body, position, before)
         self.on_green(heading, position)
 
     def set_replicas(self, replicas: ReplicaSet) -> None:
@@ -211,8 +232,8 @@ class Home:
         for waiting in self.queue.accepted:
             yield waiting.heading
 
-    def placed(self, start: int, end: int) -> Iterator[tuple[Heading, Timestamp, bool]]:
-        """Batches that are green or yellow here, from one position to before another: heading, timestamp, marked.
+    def placed(self, start: int, end: int) -> Iterator[Place]:
+        """Batches that are green or yellow here, from one position to before another.
 
         Who asks may take its time: what was recent when it began may be on stable storage alone when it comes there.
         """
@@ -223,18 +244,17 @@ class Home:
             for key, value in self.tables.scan(green_key(start), green_key(min(end, recent.start))):
                 place = decode_place(value)
                 start = position_of(key) + place.count
-                yield queue.bodies.heading(place.id), place.timestamp, place.marked
+                yield place
             while start < end and (found := recent.at(start)) is not None:
-                heading, place = found
-                start += place.count
-                yield heading, place.timestamp, place.marked
+                start += found.count
+                yield found
             if start == before:
                 raise Damaged(f"the log's storage lacks what is green at {start}")
         for entry in queue.yellow:
             if start >= end:
                 return
             start += entry.heading.count
-            yield entry.heading, entry.timestamp, entry.marked
+            yield entry.placed()
 
     def base_messages(self) -> Iterator[BaseSent]:
         """What was truncated here."""

@@ -17,6 +17,10 @@ class LogLimits:
     """Messages of this replica's own that are not green yet: at either, `append` raises Unavailable."""
     close_bytes: int = 4 << 20
     """Of the batches that are made, and synced, together."""
+    turn_bytes: int = 2 << 20
+    """Of what is handled in one turn (`pace`): the rest waits for the next one."""
+    turn_messages: int = 8_192
+    """Whose changes are reported in one turn, and those of one batch: a trace has a row for each."""
     cache_bytes: int = 32 << 20
     """Of bodies kept in memory though stable storage has them."""
     sessions: int = 10_000

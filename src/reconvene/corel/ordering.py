@@ -40,6 +40,7 @@ class Ordering:
         color = Color.YELLOW if self.primary else Color.RED
         if new:
             home.queue.log(heading, body, timestamp, marked, color)
+            home.pace.spend(heading.size, heading.count)
         if self.primary:
             self._delivered += 1
             self._unordered.append(heading if new else None)
@@ -67,12 +68,13 @@ class Ordering:
         if not self.primary or count <= self._acks.get(sender, count):
             return
         self._acks[sender] = count
-        self._advance()
+        self.advance()
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
+        """Makes green what everyone has, as much as this turn takes."""
         home = self.home
         agreed = min(self._acks.values())
-        while self._ordered < agreed and self._unordered:
+        while self._ordered < agreed and self._unordered and self.primary and home.has_share:
             heading = self._unordered[0]
             if heading is not None and heading.kind is Kind.CHANGE and not home.may_order(self.participants):
                 return  # not a quorum of the new set: it waits for a primary component that is

@@ -31,7 +31,7 @@ from reconvene.corel.recent import Recent
 from reconvene.corel.replicas import MAX_NUMBER
 from reconvene.storage.tables import Clear, Put
 
-__all__ = ["Entry", "Queue", "Waiting"]
+__all__ = ["Adoption", "Entry", "Queue", "Waiting"]
 
 _NOBODY = MAX_NUMBER
 """The author of what waits for a replica's number: none has come so far as to have this one."""
@@ -78,6 +78,8 @@ class Queue:
         self.green = base.position
         """The green line: how many messages are green."""
         self.yellow: deque[Entry] = deque()
+        self.turning: deque[Entry] = deque()
+        """On the way from one of these to the other, while a step that turns many takes several turns."""
         self.red: list[Entry] = []
         self.accepted: deque[Waiting] = deque()
         self.entries: dict[BatchId, Entry] = {}
@@ -107,6 +109,7 @@ class Queue:
     def pending(self) -> Iterator[Entry]:
         """What is not green, in order."""
         yield from self.yellow
+        yield from self.turning
         yield from self.red
 
     def marked(self) -> list[Entry]:
@@ -250,43 +253,52 @@ class Queue:
         self.recent.append(position, heading, place)
         return position
 
-    def retreat(self, line: int) -> list[Entry]:
-        """What is yellow beyond this line becomes red again. Gives it, in order."""
-        turned: deque[Entry] = deque()
+    # Each of the next three is one step for everyone else: a batch at a time for who goes through it, and the caller
+    # keeps what it wrote from stable storage until it has come to the end (`Durable.held`).
+
+    def retreat(self, line: int) -> Iterator[Entry]:
+        """What is yellow beyond this line becomes red again, in order."""
         while self.yellow and self.yellow_line > line:
             entry = self.yellow.pop()
             self.yellow_messages -= entry.heading.count
-            turned.appendleft(entry)
-        self._turn_red(turned)
-        return list(turned)
-
-    def _turn_red(self, entries: deque[Entry] | list[Entry]) -> None:
-        for entry in entries:
+            self.turning.appendleft(entry)
+        while self.turning:
+            entry = self.turning.popleft()
             self._durable.ops.append(Put(entry.key(), None))
             self._insert_red(entry)
             self._durable.ops.append(Put(entry.key(), entry.place()))
+            yield entry
 
-    def turn_yellow(self) -> list[Entry]:
-        """Phase 2: everything that is not green is yellow. Gives what was red, in order."""
-        turned, self.red = self.red, []
+    def turn_yellow(self) -> Iterator[Entry]:
+        """Phase 2: everything that is not green is yellow; what was red comes in order."""
+        self.turning, self.red = deque(self.red), []
         self.red_messages = 0
-        for entry in turned:
+        while self.turning:
+            entry = self.turning.popleft()
             self._durable.ops.append(Put(entry.key(), None))
             self._append_yellow(entry)
             self._durable.ops.append(Put(entry.key(), entry.place()))
-        return turned
+            yield entry
 
-    def adopt(self, zone: list[tuple[Heading, bytes | None, Timestamp, bool]]) -> "Adoption":
-        """Recovery, step 6: this becomes the yellow zone; what else was yellow becomes red."""
-        before, self.yellow = list(self.yellow), deque()
-        self.yellow_messages = 0
+    def adopt(
+        self, zone: list[tuple[Heading, bytes | None, Timestamp, bool]], adoption: "Adoption"
+    ) -> Iterator[Heading]:
+        """Recovery, step 6: this becomes the yellow zone; what else was yellow becomes red. What changed is added to
+        `adoption`."""
         wanted = {heading.id for heading, _, _, _ in zone}
-        left = [entry for entry in before if entry.heading.id not in wanted]
-        for entry in before:
+        was_yellow: set[BatchId] = set()
+        self.turning, self.yellow = self.yellow, deque()
+        self.yellow_messages = 0
+        while self.turning:
+            entry = self.turning.popleft()
+            self._durable.ops.append(Put(entry.key(), None))
+            self._insert_red(entry)
             if entry.heading.id in wanted:
-                self._durable.ops.append(Put(entry.key(), None))
-        adoption = Adoption(left)
-        self._turn_red(left)
+                was_yellow.add(entry.heading.id)  # and will be again: for storage it never was red
+            else:
+                adoption.red.append(entry)
+                self._durable.ops.append(Put(entry.key(), entry.place()))
+            yield entry.heading
         for heading, body, timestamp, marked in zone:
             known = self.entries.get(heading.id)
             if known is None:
@@ -294,13 +306,14 @@ class Queue:
                 self._had(heading, body)
                 adoption.logged.append(known)
                 adoption.yellow.append(known)
-            elif known.color is Color.RED:
+            else:
                 self._remove(known)
-                self._durable.ops.append(Put(known.key(), None))
-                adoption.yellow.append(known)
+                if heading.id not in was_yellow:
+                    self._durable.ops.append(Put(known.key(), None))
+                    adoption.yellow.append(known)
             self._append_yellow(known)
             self._durable.ops.append(Put(known.key(), known.place()))
-        return adoption
+            yield heading
 
     def retime(self, entry: Entry, timestamp: Timestamp) -> None:
         """A red batch that is had under a lower timestamp elsewhere."""
@@ -375,7 +388,10 @@ class Queue:
         assert all(one.timestamp < two.timestamp for one, two in zip(self.red, self.red[1:], strict=False))
         numbers = [entry.number for entry in self.yellow]
         assert numbers == sorted(set(numbers)), "the yellow zone's keys grow along it"
-        assert len(self.entries) == len(self.yellow) + len(self.red)
+        assert len(self.entries) == len(self.yellow) + len(self.turning) + len(self.red)
+        if self.turning:
+            assert self._durable.held, "half of a step is never written"
+            return
         last = dict(self.last_green)
         for entry in self.pending():
             heading = entry.heading
@@ -389,8 +405,8 @@ class Adoption:
 
     __slots__ = ("logged", "red", "yellow")
 
-    def __init__(self, red: list[Entry]) -> None:
-        self.red = red
+    def __init__(self) -> None:
+        self.red: list[Entry] = []
         self.logged: list[Entry] = []
         self.yellow: list[Entry] = []
 

@@ -50,12 +50,12 @@ class Recent:
         for index in range(self._holding(position), len(self._positions)):
             yield self._positions[index], self._headings[index]
 
-    def at(self, position: int) -> tuple[Heading, Place] | None:
-        """The batch that begins at this position, with what storage will hold of it; None: it is not here."""
+    def at(self, position: int) -> Place | None:
+        """What storage will hold of the batch that begins at this position; None: it is not here."""
         at = bisect_left(self._positions, position)
         if at == len(self._positions) or self._positions[at] != position:
             return None
-        return self._headings[at], self._places[at]
+        return self._places[at]
 
     def _holding(self, position: int) -> int:
         at = max(bisect_right(self._positions, position) - 1, 0)

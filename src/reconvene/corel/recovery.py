@@ -40,8 +40,9 @@ from reconvene.corel.messages import (
     Stamped,
     State,
 )
+from reconvene.corel.pace import Step
 from reconvene.corel.plan import Plan, make_plan
-from reconvene.corel.queue import Entry
+from reconvene.corel.queue import Adoption, Entry
 from reconvene.errors import Malformed
 
 __all__ = ["NEAR", "Phase", "Recovery"]
@@ -179,8 +180,12 @@ class Recovery:
         if home.name in plan.followers:
             self.phase = Phase.FOLLOW
             return
+        home.start(self._exchange(plan))
+
+    def _exchange(self, plan: Plan) -> Step:
+        home = self.home
         if home.name in plan.representatives:
-            self._agree(plan)
+            yield from self._agree(plan)
         if plan.representative is None:
             self._claim()
             return
@@ -190,14 +195,19 @@ class Recovery:
 
     # -- step 3: common lines
 
-    def _agree(self, plan: Plan) -> None:
+    def _agree(self, plan: Plan) -> Step:
         """Of the representatives: the highest green line of anyone, the lowest yellow line among themselves."""
-        queue = self.home.queue
+        home, queue = self.home, self.home.queue
         while queue.green < plan.green and queue.yellow:
-            self.home.green(*queue.advance())
+            home.green(*queue.advance())
+            yield
+        home.durable.held = True
         for entry in queue.retreat(plan.yellow):
             event = Recolored(entry.heading, Color.RED)
-            self.home.durable.after(lambda event=event: self.home.tell(event))  # type: ignore[misc]
+            home.durable.after(lambda event=event: home.tell(event))  # type: ignore[misc]
+            home.pace.spend()
+            yield
+        home.durable.held = False
 
     # -- step 5: what the representative has green and yellow
 
@@ -207,11 +217,12 @@ class Recovery:
             start = max(start, self.home.queue.base.position)
             yield from self.home.base_messages()
         position, items, size = start, list[Item](), 0
-        for heading, timestamp, marked in self.home.placed(start, plan.yellow):
-            stable = heading.last <= plan.stable.get(heading.author, 0)
-            body = None if stable else self.home.queue.bodies.get(heading.id)
-            items.append(Item(heading.id, heading.count, timestamp, marked, body))
+        for place in self.home.placed(start, plan.yellow):
+            stable = place.id.first + place.count - 1 <= plan.stable.get(place.id.author, 0)
+            body = None if stable else self.home.queue.bodies.get(place.id)
+            items.append(Item(place.id, place.count, place.timestamp, place.marked, body))
             size += 64 + (len(body) if body else 0)
+            self.home.pace.spend(len(body) if body else 0)
             if size >= _MESSAGE_BYTES:
                 yield Priority(position, items, last=False)
                 position, items, size = position + sum(item.count for item in items), [], 0
@@ -251,9 +262,12 @@ class Recovery:
                 self._take_priority(plan, item, position)
                 position += item.count
         if message.last:
-            if self.home.name not in plan.representatives:
-                self._adopt(plan)
-            self._claim()
+            self.home.start(self._end_priority(plan))
+
+    def _end_priority(self, plan: Plan) -> Step:
+        if self.home.name not in plan.representatives:
+            yield from self._adopt(plan)
+        self._claim()
 
     def _take_priority(self, plan: Plan, item: Item, position: int) -> None:
         home = self.home
@@ -322,13 +336,18 @@ class Recovery:
 
     # -- step 6
 
-    def _adopt(self, plan: Plan) -> None:
+    def _adopt(self, plan: Plan) -> Step:
         """In one atomic step: the representative's yellow zone, and knowledge of its primary component."""
         home = self.home
-        adoption = home.queue.adopt(self._zone)
+        adoption = Adoption()
+        home.durable.held = True
+        for _ in home.queue.adopt(self._zone, adoption):
+            home.pace.spend()
+            yield
         self._zone = []
         home.record.last_committed_primary = plan.max_committed
         home.touch()
+        home.durable.held = False
 
         def told() -> None:
             for entry in adoption.logged:
@@ -363,15 +382,20 @@ class Recovery:
             self._settle_claims(plan)
 
     def _settle_claims(self, plan: Plan) -> None:
-        queue = self.home.queue
         lowest: dict[BatchId, Timestamp] = {}
         for name in plan.participants:
             for stamped in self._claims[name].claims:
                 lowest[stamped.id] = min(stamped.timestamp, lowest.get(stamped.id, stamped.timestamp))
+        self.home.start(self._retime(lowest))
+
+    def _retime(self, lowest: dict[BatchId, Timestamp]) -> Step:
+        queue = self.home.queue
         for batch in sorted(lowest):
             entry = queue.entries.get(batch)
             if entry is not None and entry.color is Color.RED and lowest[batch] < entry.timestamp:
                 queue.retime(entry, lowest[batch])
+                self.home.pace.spend()
+                yield
         self._begin_reds()
 
     # -- step 7: red batches that not everyone has
@@ -397,6 +421,7 @@ class Recovery:
                 body = self.home.queue.bodies.get(heading.id)
                 items.append(Item(heading.id, heading.count, entry.timestamp, entry.marked, body))
                 size += 64 + len(body)
+                self.home.pace.spend(len(body))
             elif heading.id not in self._arrived:
                 break
             self._walked += 1
@@ -413,6 +438,7 @@ class Recovery:
                 raise Malformed(f"a red batch {item.id} out of its order")
             heading = self._heading(item)
             entry = queue.log(heading, item.body, item.timestamp, item.marked, Color.RED)
+            home.pace.spend(heading.size, heading.count)
             event = Logged(heading, entry.timestamp)
             home.durable.after(lambda event=event: home.tell(event))  # type: ignore[misc]
         if self.phase is Phase.REDS:

@@ -19,7 +19,7 @@ from reconvene.corel.batch import Heading, Kind
 from reconvene.corel.bodies import Bodies
 from reconvene.corel.damage import Guarded
 from reconvene.corel.durable import Durable
-from reconvene.corel.events import Accepted, LogEvent
+from reconvene.corel.events import Accepted, LogEvent, messages_in
 from reconvene.corel.handler import Phase
 from reconvene.corel.home import Home
 from reconvene.corel.layout import LINE, RECORD, Line
@@ -33,6 +33,7 @@ from reconvene.corel.messages import (
     Init,
 )
 from reconvene.corel.once import Once
+from reconvene.corel.pace import BATCH_BYTES, Step
 from reconvene.corel.queue import Queue
 from reconvene.corel.replicas import Change, ReplicaSet, encode_change
 from reconvene.corel.retries import Part
@@ -102,6 +103,13 @@ class Replica:
         self._malformed = 0
         self.view = self._view("", ())
         self._line_due: int | None = None
+        self._more_at: int | None = None
+        """When the last turn ended, if it left something to do."""
+        self._inbox: deque[Delivered | Changed] = deque()
+        """Delivered, and not handled yet."""
+        self._inbox_bytes = 0
+        self._changes = 0
+        """How many changes of configuration are among them."""
 
     # -- what others ask
 
@@ -194,12 +202,12 @@ class Replica:
 
     @property
     def settled(self) -> bool:
-        """All that was decided is on stable storage, but for the green line."""
-        return self.home.durable.idle and not self.accepting.pending
+        """All that was decided is on stable storage, but for the green line, and nothing waits to be handled."""
+        return self.home.durable.idle and not self.accepting.pending and not self.busy
 
     def deadline(self) -> int | None:
         """When it wants a turn though nothing happens."""
-        return self._line_due
+        return self._line_due if self._more_at is None else self._more_at
 
     def read(self, position: int) -> Iterator[tuple[int, Heading]]:
         """Green batches in order, from the one that holds `position`, which must not be below the base."""
@@ -348,14 +356,57 @@ class Replica:
     # -- the site's events
 
     def take(self, events: Sequence[Event]) -> None:
+        """Handles them in their order, as much as one turn takes; the rest waits for the next turns."""
         for event in events:
             if type(event) is Delivered:
-                self.view.deliver(event)
+                weight = _weight(event)
+                self._inbox.append(event)
+                self._inbox_bytes += weight
+                if weight > self.limits.turn_bytes:
+                    self.home.pace.end()  # to put it together was work enough
             elif type(event) is Changed:
-                if event.kind is ConfKind.REGULAR:
-                    self._begin(event.conf, tuple(self.home.sites[ordinal] for ordinal in event.members))
-                elif event.kind is ConfKind.TRANSITIONAL:
-                    self.view.close()
+                self._inbox.append(event)
+                self._changes += 1
+        self.work()
+
+    def work(self) -> None:
+        """Goes on with what waits, as far as this turn's share goes."""
+        self.view.advance()
+        while self.home.has_share:
+            if self.home.step is not None:
+                self._go_on(self.home.step)
+            elif self._inbox:
+                self._handle(self._inbox.popleft())
+            else:
+                return
+
+    def _go_on(self, step: Step) -> None:
+        for _ in step:
+            if not self.home.has_share:
+                return
+        self.home.step = None
+
+    def _handle(self, event: Delivered | Changed) -> None:
+        if type(event) is Delivered:
+            self._inbox_bytes -= _weight(event)
+            self.view.deliver(event)
+        elif type(event) is Changed:
+            self._changes -= 1
+            if event.kind is ConfKind.REGULAR:
+                self._begin(event.conf, tuple(self.home.sites[ordinal] for ordinal in event.members))
+            elif event.kind is ConfKind.TRANSITIONAL:
+                self.view.close()
+
+    @property
+    def busy(self) -> bool:
+        """There is more to do than one turn takes."""
+        return bool(self._inbox) or self.home.step is not None or not self.home.has_share
+
+    @property
+    def may_speak(self) -> bool:
+        """What it says now belongs to the site's configuration, and everything that happened before that is reported
+        before it leaves."""
+        return not self._changes and self.home.has_share
 
     def _begin(self, conf: str, members: tuple[str, ...]) -> None:
         self.view.close()
@@ -386,6 +437,7 @@ class Replica:
         for heading in made:
             self.home.taking.pending.note_batch(heading)
         if made:
+            self.home.pace.spend(sum(heading.size for heading in made))
             self.home.durable.after(lambda: self._accepted(made))
 
     def _accepted(self, made: list[Heading]) -> None:
@@ -411,6 +463,7 @@ class Replica:
             self.home.holds.stored(self.home.durable_green)
             for then in write.thens:
                 then()
+        self.work()
 
     def flush(self, now: int) -> LogEffects:
         """Ends the turn."""
@@ -419,7 +472,10 @@ class Replica:
         self._clean_up(now)
         token = 0
         ops: list[Op] = []
-        if durable.wanted or (self._line_due is not None and now >= self._line_due):
+        events = self._report()
+        if self.home.events or durable.held:
+            pass  # the green line on storage is never ahead of what was reported; half of a step is never written
+        elif durable.wanted or (self._line_due is not None and now >= self._line_due):
             if durable.record_changed:
                 durable.ops.append(Put(RECORD, msgpack.encode(self.home.record)))
             if queue.green != self.home.durable_green:
@@ -429,8 +485,24 @@ class Replica:
             self._line_due = None
         elif durable.ops and self._line_due is None:
             self._line_due = now + _LINE_AFTER_NS
-        events, self.home.events = self.home.events, []
+        self._more_at = now if self.busy else None
+        self.home.pace.begin(self._inbox_bytes)
         return LogEffects(token, ops, events)
+
+    def _report(self) -> list[LogEvent]:
+        """What happened, in order, as much as one turn takes. What became green in this turn is always in it: nothing
+        does once more is untold than that."""
+        home, most = self.home, self.limits.turn_messages
+        if home.untold <= most + self.limits.batch_messages:
+            events, home.events = list(home.events), deque()
+            home.untold = 0
+            return events
+        events, count = [], 0
+        while home.events and count < most:
+            events.append(home.events.popleft())
+            count += messages_in(events[-1])
+        home.untold -= count
+        return events
 
     def _clean_up(self, now: int) -> None:
         """What waits for nothing and takes its time: a piece of it each turn."""
@@ -450,3 +522,7 @@ class Replica:
         self.queue.invariants()
         record = self.home.record
         assert record.committed_here <= min(record.last_attempted_primary, record.last_committed_primary)
+
+
+def _weight(event: Delivered) -> int:
+    return BATCH_BYTES + sum(map(len, event.payloads))

@@ -22,6 +22,8 @@ _AHEAD = 4
 """Batches that wait in the site to be numbered: more would carry old acknowledgements."""
 _CONTROL_AHEAD = 64
 """The same of everything else, while much is sent again."""
+_AHEAD_BYTES = 1 << 20
+"""Of both: one message may be larger, and then it is the only one."""
 
 
 class Turn(Struct):
@@ -89,16 +91,19 @@ class Stack:
         replica, groups = self.replica, self.groups
         outbox = groups.site.outbox
         replica.settle()
+        if not replica.may_speak or groups.site.current.pressed:
+            return False
         replica.pump()
         spoken = replica.home.wants_renewal and groups.site.renew(now)
-        while replica.outgoing and len(outbox) < _CONTROL_AHEAD:
+        while replica.outgoing and len(outbox) < _CONTROL_AHEAD and outbox.bytes < _AHEAD_BYTES:
             service, payload = replica.outgoing[0]
             if not groups.submit_other(service, (payload,), now):
                 break
             replica.outgoing.popleft()
-            replica.pump()
             spoken = True
-        while len(outbox) < _AHEAD:
+            if replica.may_speak:
+                replica.pump()
+        while len(outbox) < _AHEAD and outbox.bytes < _AHEAD_BYTES and not replica.busy:
             data = replica.view.next_data()
             if data is None:
                 break

@@ -24,7 +24,8 @@ __all__ = ["Needs", "Truncation", "fold", "may_go"]
 
 _MESSAGES = 16_384
 _BATCHES = 256
-"""That go in one turn, at most, but for one batch."""
+_BYTES = 4 << 20
+"""That go in one turn, at most, but for one batch: each is read back."""
 _LOOK_AGAIN_NS = 10**9
 """Where what is staged keeps the rest."""
 
@@ -105,6 +106,7 @@ class Truncation:
         if not self._wanted(needs, base.position + 1):
             return False
         batches: list[tuple[int, Heading]] = []
+        read = 0
         bodies = home.queue.bodies
         end = min(durable, base.position + _MESSAGES)
         for position, heading in stored_green(home.tables, bodies, base.position, end):
@@ -118,7 +120,8 @@ class Truncation:
             if heading.kind is Kind.COMMIT:
                 home.durable.ops += home.holds.fold(body, position)
             batches.append((position, heading))
-            if len(batches) == _BATCHES:
+            read += len(body)
+            if len(batches) == _BATCHES or read >= _BYTES:
                 break
         if not batches:
             return False

@@ -124,6 +124,11 @@ class View:
         if primary:
             self.barriers.open(self.handler.participants)
 
+    def advance(self) -> None:
+        """Goes on with what everyone has and is not green yet."""
+        if self._ordering is not None:
+            self._ordering.advance()
+
     def deliver(self, event: Delivered) -> None:
         sender = self.home.sites[event.sender]
         for index, payload in enumerate(event.payloads):
@@ -163,6 +168,7 @@ class View:
     def _log_red(self, heading: Heading, body: bytes, timestamp: Timestamp, marked: bool) -> None:
         if heading.first == self.home.queue.last.get(heading.author, 0) + 1:
             self.home.queue.log(heading, body, timestamp, marked, Color.RED)
+            self.home.pace.spend(heading.size, heading.count)
             self.home.durable.after(lambda: self.home.tell(Logged(heading, timestamp)))
 
     def _deliver_ack(self, sender: str, payload: bytes) -> None:
@@ -245,6 +251,7 @@ class View:
                 self._sent = waiting.heading.id
                 self._told = ordering.logged
                 body = self.home.queue.bodies.get(waiting.heading.id)
+                self.home.pace.spend(len(body))
                 return encode_data(waiting.marked, ordering.logged, self.home.durable_green, body)
         return None
 

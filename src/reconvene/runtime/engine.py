@@ -208,21 +208,22 @@ class SiteEngine:
         receive = self._groups.receive
         for data in datagrams:
             receive(data, now)
-        self._turn()
+        self._turn(now)
 
     def _synced(self, tokens: list[int]) -> None:
         now = self._now()
         for token in tokens:
             self._groups.synced(token, now)
         self._notes.disk_takes()
-        self._turn()
+        self._turn(now)
 
     def _logged(self, tokens: list[int]) -> None:
+        began = self._now()
         for token in tokens:
             self._stack.logged(token)
         self._notes.disk_takes()
         self._look_for_room()
-        self._turn()
+        self._turn(began)
 
     def _look_for_room(self) -> None:
         full = self._tables is self._store and self._store.used_bytes >= self.config.log.max_bytes
@@ -247,9 +248,9 @@ class SiteEngine:
             self._due = True
             self._loop.call_soon(self._turn)
 
-    def _turn(self) -> None:
+    def _turn(self, began: int = 0) -> None:
+        """`began`: when the turn's first input was taken, if there was one."""
         self._due = False
-        self._notes.counts["turns"] += 1
         now = self._now()
         self._service.before_turn()
         turn = self._stack.flush(now, self._world.time_ns())
@@ -278,6 +279,7 @@ class SiteEngine:
         self._notes.refused(self._refused())
         self._list.look(self._site)
         self._arm(now)
+        self._notes.turn(self._now() - (began or now))
 
     def _arm(self, now: int) -> None:
         """A timer that fires too early is set again; one that is late would be a fault, so only an earlier one
@@ -426,6 +428,7 @@ class SiteEngine:
             "log": None if self.log is None else self.log.status(),
             "seal": "insecure" if self.config.seal.insecure else "sealed",
             "configurations": self._notes.counts["configurations"],
+            "longest_turn_ms": self._notes.longest_turn_ns / 1e6,
             "counters": self.counters(),
         }
 

@@ -71,6 +71,7 @@ GAUGES: Mapping[str, str] = {
     "log_lag_messages": "How far a replica's green line, as it last told it, is behind this site's.",
     "trace_bytes": "Of the trace so far.",
     "trace_stopped": "1: the trace has reached its limit.",
+    "longest_turn_seconds": "The longest turn of the engine since the start.",
     "loop_lag_seconds": "How late the event loop was when last measured.",
     "loop_lag_worst_seconds": "The worst of the last minute.",
 }
@@ -142,6 +143,7 @@ class SiteMetrics(Collector):
         yield _family("round_trip_seconds", ["site"], {(site,): _number(us) / 1e6 for site, us in trips.items()})
         blocked = _table(status, "blocked")
         yield _family("blocked_sites", ["direction"], {(way,): _number(sites) for way, sites in blocked.items()})
+        yield _one("longest_turn_seconds", _number(status.get("longest_turn_ms")) / 1e3)
         yield _one("storage_ok", status.get("storage", "ok") == "ok")
         yield from self._log_gauges(_table(status, "log"))
         trace = _table(status, "trace")

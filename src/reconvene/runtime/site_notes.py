@@ -21,10 +21,17 @@ class SiteNotes:
         self.phase = "operational"
         self.health = "forming"
         """As they were last told."""
+        self.longest_turn_ns = 0
+        """Since the start."""
         self._refusing = False
         self._log_note: str | None = None
         self._refused: dict[str, str] = {}
         self.history = History(names)
+
+    def turn(self, took_ns: int) -> None:
+        self.counts["turns"] += 1
+        if took_ns > self.longest_turn_ns:
+            self.longest_turn_ns = took_ns
 
     def events(self, events: Sequence[Event]) -> None:
         counts = self.counts

@@ -25,6 +25,8 @@ from reconvene.wire.seal import ClusterKey, Reason, Sealer
 __all__ = ["Udp"]
 
 _DATAGRAM_BYTES = 65_536
+_TURN_BYTES = 2 << 20
+"""That are read in one turn, besides the limit on their number."""
 
 
 class Udp:
@@ -152,7 +154,7 @@ class Udp:
         take, buffer, view, open_ = sock.recvfrom_into, self._buffer, self._view, self._sessions.open
         turn: list[bytes] = []
         count = size = 0
-        while count < self._turn:
+        while count < self._turn and size < _TURN_BYTES:
             try:
                 length, source = take(buffer)
             except OSError:

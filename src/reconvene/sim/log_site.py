@@ -25,6 +25,8 @@ from reconvene.storage.tables import Op, Reader
 __all__ = ["LogSite", "RealLogCore"]
 
 _FOREIGN = bytes((FOREIGN,))
+_LIMITS = LogLimits(turn_bytes=64 << 10, turn_messages=24)
+"""A simulated replica does a few batches in a turn, so that faults meet long work at every place where it is cut."""
 _EPOCH_NS = 1_700_000_000_000_000_000
 """The simulated clocks' midnight, as ns since 1970."""
 
@@ -139,7 +141,7 @@ class RealLogCore:
         self, quorum: Spec = MAJORITY, limits: LogLimits | None = None, replica: type[Replica] = Replica
     ) -> None:
         self._quorum = quorum
-        self._limits = limits
+        self._limits = limits or _LIMITS
         self._replica = replica
         self._created: set[int] = set()
         self._booted: dict[int, dict[int, int]] = {}

@@ -171,5 +171,5 @@ def _green_batches(replica: Replica, position: int) -> Iterator[tuple[Heading, T
     """From the one that holds `position` on."""
     first = next(replica.read(position), None) if position < replica.queue.green else None
     if first is not None:
-        for heading, timestamp, _ in replica.home.placed(first[0], replica.queue.green):
-            yield heading, timestamp
+        for place in replica.home.placed(first[0], replica.queue.green):
+            yield replica.queue.bodies.heading(place.id), place.timestamp

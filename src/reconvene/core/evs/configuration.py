@@ -16,6 +16,8 @@ from reconvene.wire.messages import Alive, Frame, Nack, State
 
 __all__ = ["Configuration"]
 
+_TURN_BYTES = 1 << 20
+"""Of messages that are sent in one turn: each frame of them is sealed and sent by then."""
 _EXTRAS_TOLD = 512
 """Frames beyond a gap that a state can list."""
 
@@ -44,6 +46,8 @@ class Configuration:
         self.multicast = multicast
         self.delivery = Delivery(self.id, members, incarnations, engine, events, message_bytes)
         self._events = events
+        self.pressed = False
+        """There is more to send than one turn takes."""
         self._last_ordered = 0
         """The number of this site's own last frame with a slot."""
 
@@ -58,8 +62,15 @@ class Configuration:
             # What is delivered now precedes what is sent now. With nothing to send it can wait for the turn's end.
             multicast.settle(now)
             self.delivery.release(multicast.stable)
+        composed = 0
+        self.pressed = False
         while outbox and self._may_send(outbox, now):
-            frame, counter = self._compose(outbox.take(), counter, now)
+            if composed >= _TURN_BYTES:
+                self.pressed = True
+                break
+            parcel = outbox.take()
+            composed += parcel.size
+            frame, counter = self._compose(parcel, counter, now)
             out.append((None, frame))
             self._take(now)
             if multicast.size == 1:
