@@ -169,3 +169,18 @@ def test_without_asyncio_too() -> None:
                 group.send_many([*[b"x"] * 5_000, bytes(17 << 20)])
             # The last slice is refused as a whole.
             assert refusal.value.taken == 4_096
+
+
+def test_timeouts_without_asyncio() -> None:
+    with short_dir() as directory:
+        (config,) = cluster(directory)
+        with blocking.open(config) as site:
+            follow, group = site.log.follow(), site.join("x")
+            wrong: list[Any] = [[], "1", True, -1, 10**400]
+            for bad in wrong:
+                with pytest.raises((TypeError, Rejected), match="timeout: "):
+                    follow.next_batch(bad)
+                for events in (follow.entries(bad), follow.batches(bad), site.log.colors(bad), group.events(bad)):
+                    with pytest.raises((TypeError, Rejected), match="timeout: "):
+                        next(iter(events))
+            assert site.health()

@@ -20,10 +20,11 @@ from reconvene.client import connecting
 from reconvene.client import group as asynchronous
 from reconvene.client import site as asynchronous_site
 from reconvene.client.addresses import Addresses
+from reconvene.client.arguments import check_timeout
 from reconvene.client.blocking_log import Log
 from reconvene.client.events import Batch, Blocked, Event, Process, Rejoined, View
 from reconvene.client.group import Data
-from reconvene.errors import ReconveneError, Unavailable
+from reconvene.errors import InvalidArgument, ReconveneError, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.config import Config, Limits
 from reconvene.runtime.keys import ClientKey
@@ -246,6 +247,11 @@ class LoopThread:
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("reconvene.blocking: called from its own background thread, which would wait for ever")
+        try:
+            check_timeout(timeout)
+        except (TypeError, InvalidArgument):
+            work.close()
+            raise
         done = self.start(work if timeout is None else _limited(work, timeout))
         try:
             return done.result()
