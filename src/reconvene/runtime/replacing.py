@@ -3,7 +3,7 @@
 Given: the site's configuration, with the site stopped, and at least one other site that runs. Promised: what the
 others know of the site, and of the cluster's list, is learnt from their beacons; the old storage is moved aside, and
 nothing of it is deleted; the new one starts above everything that the others know, and its log asks for a number of
-its own. If anything fails, the directory is as it was.
+its own. Until the last step, which renames, the directory is as it was; if that is cut off, a second try finishes it.
 """
 
 import asyncio
