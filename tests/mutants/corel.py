@@ -140,7 +140,7 @@ def _(deliver: Any) -> Any:
     "_attempt",
     "an attempt is sent, and its number is not written",
     {*YELLOW, "corel.phases", "evs.primary.uniqueness"},
-    13,
+    0,
     log_ambushed,
 )
 def _(attempt: Any) -> Any:
@@ -159,7 +159,7 @@ def _(attempt: Any) -> Any:
     "receive_ready",
     "it commits without the others' attempts",
     {*YELLOW, *LIVE, "evs.primary.uniqueness"},
-    17,
+    1,
     log_ambushed,
 )
 def _(receive_ready: Any) -> Any:
@@ -195,7 +195,7 @@ def _(turn_yellow: Any) -> Any:
     "receive_commit",
     "it makes all green without the others' commits",
     YELLOW,
-    32,
+    14,
     log_ambushed,
 )
 def _(receive_commit: Any) -> Any:
@@ -348,7 +348,7 @@ def _(make_plan: Any) -> Any:
     "_agree",
     "step 3: what is yellow at one representative alone stays yellow there",
     {*YELLOW, *LIVE},
-    14,
+    10,
     log_ambushed,
 )
 def _(agree: Any) -> Any:
@@ -364,7 +364,7 @@ def _(agree: Any) -> Any:
     "make_plan",
     "step 3: who attempted a primary component counts as knowing of it",
     YELLOW,
-    19,
+    25,
     log_ambushed,
 )
 def _(make_plan: Any) -> Any:
@@ -402,7 +402,7 @@ def _(make_plan: Any) -> Any:
     "_adopt",
     "step 5: the representative's yellow messages are put in the order of timestamps",
     YELLOW,
-    5,
+    2,
     log_aborted,
 )
 def _(adopt: Any) -> Any:
@@ -455,7 +455,7 @@ def _(reds: Any) -> Any:
     "make_plan",
     "step 7: nobody waits for messages that not everyone has",
     {*YELLOW, *LIVE, "corel.causal"},
-    17,
+    28,
     log_ambushed,
 )
 def _(make_plan: Any) -> Any:
@@ -472,7 +472,7 @@ def _(make_plan: Any) -> Any:
     "_settle_claims",
     "a message that was sent twice stays under the timestamp that each has",
     {*ORDER, "ledger"},
-    21,
+    22,
     log_ambushed,
 )
 def _(settle_claims: Any) -> Any:

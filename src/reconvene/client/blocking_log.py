@@ -193,6 +193,13 @@ class Runner:
         """Raises TimeoutError where it is not in `timeout` s."""
         self._thread.run(self._runner.applied(position, timeout))
 
+    def append(
+        self, command: bytes, *, ordered: bool, session: bytes | None = None, number: int | None = None
+    ) -> Receipt:
+        """For the machine's own commands. With `ordered`: waits until it is applied here."""
+        appending = self._runner.append(command, ordered=ordered, session=session, number=number)
+        return Receipt(self._thread, self._thread.run(appending))
+
     def caught_up(self, timeout: float | None = None) -> None:
         self._thread.run(self._runner.caught_up(timeout))
 
