@@ -44,8 +44,12 @@ REASONS = (
     "takes minutes",
 )
 KINDS = ("console", "python", "sh", "text", "toml")
-ELSEWHERE = {"api.md": "tests/client/test_api_docs.py", "log-api.md": "tests/client/test_api_docs.py"}
-"""Pages whose programs need a site of a certain kind, and who runs them."""
+ELSEWHERE = {
+    "api.md": ("tests/client/test_api_docs.py", {"python"}),
+    "log-api.md": ("tests/client/test_api_docs.py", {"python"}),
+    "first-server.md": ("tests/test_first_server.py", {"console", "python"}),
+}
+"""Pages that need a special site or special ports: the test that runs them, and the kinds of blocks that it runs."""
 BESIDE = ("CONTRIBUTING.md", "contrib/README.md", "examples/README.md")
 PAGES = {path.name: fences(path.read_text()) for path in sorted((ROOT / "docs").glob("*.md"))} | {
     name: fences((ROOT / name).read_text()) for name in BESIDE
@@ -152,9 +156,9 @@ def test_a_page(page: str, place: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_what_is_run_elsewhere() -> None:
-    for page, test in ELSEWHERE.items():
+    for page, (test, kinds) in ELSEWHERE.items():
         assert f"docs/{page}" in (ROOT / test).read_text()
-        assert all(block.kind == "python" for block in to_run(page))
+        assert {block.kind for block in to_run(page)} == kinds
 
 
 @of_block
