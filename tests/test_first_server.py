@@ -1,4 +1,4 @@
-"""docs/first-server.md works as it is written, on free ports: the file, the commands, and the site inside a program."""
+"""docs/first-server.md works as it is written, on free ports: the file, the commands, and a site in a program."""
 
 import re
 import shlex
