@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.client.fake_engine import FakeEngine
 
-from reconvene.corel.load import create, exists
-from reconvene.corel.replicas import ReplicaSet
+from reconvene.corel.keeping.load import create, exists
+from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.runtime.config import Clients, Config, Limits, Log, Seal
 from reconvene.runtime.server import ClientServer
 from reconvene.storage.lmdb_store import LmdbStore

@@ -13,7 +13,7 @@ import reconvene
 from reconvene import Entry, Log, OutcomeUnknown, Rejected, Truncated, blocking
 from reconvene.client.transactions import session_of
 from reconvene.corel.batch import Kind
-from reconvene.corel.commits import MOST_RANGES, Commit, encode_commit
+from reconvene.corel.clients.commits import MOST_RANGES, Commit, encode_commit
 
 
 async def staged(log: Log, *texts: str) -> list[tuple[int, int]]:

@@ -15,8 +15,8 @@ from msgspec import Struct
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event
 from reconvene.corel.batch import Heading, decode_heading, messages_of
 from reconvene.corel.events import LogEvent, Logged
+from reconvene.corel.keeping.load import create, exists
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.load import create, exists
 from reconvene.corel.messages import (
     ACK,
     BASE,
@@ -42,7 +42,7 @@ from reconvene.corel.messages import (
     decode_data,
 )
 from reconvene.corel.replica import Replica
-from reconvene.corel.replicas import MAJORITY, ReplicaSet
+from reconvene.corel.replicas.sets import MAJORITY, ReplicaSet
 from reconvene.ids import Service
 from reconvene.quorum import Spec
 from reconvene.storage.memory import MemoryTables

@@ -7,11 +7,12 @@ from msgspec import msgpack
 from tests.corel.by_hand import Replicas
 
 from reconvene.core.effects import Delivered
-from reconvene.corel import feeding, plan, recent
 from reconvene.corel.batch import Heading, Kind, encode_batch
-from reconvene.corel.layout import decode_base
+from reconvene.corel.keeping import recent
+from reconvene.corel.keeping.layout import decode_base
 from reconvene.corel.messages import CLAIMS, ECHO, FEED, FORCE, PRIORITY, RED, SNAPSHOT, STATE, Priority, Ready
-from reconvene.corel.recovery import Phase
+from reconvene.corel.paper import feeding, plan
+from reconvene.corel.paper.recovery import Phase
 from reconvene.errors import Malformed
 from reconvene.ids import Service
 from reconvene.runtime.log_files import as_another

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from tests.corel.world import MS, SECOND, World
 
-from reconvene.corel.handler import Phase
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.pace import BATCH_BYTES, MESSAGE_BYTES
+from reconvene.corel.paper.establishing import Phase
 from reconvene.corel.stack import Stack, Turn
 from reconvene.sim.disk import Disk
 

@@ -5,10 +5,10 @@ from hashlib import sha256
 from random import Random
 
 from reconvene.corel.batch import Heading, messages_of
+from reconvene.corel.keeping.load import create
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.load import create
 from reconvene.corel.replica import Replica
-from reconvene.corel.replicas import MAJORITY, ReplicaSet
+from reconvene.corel.replicas.sets import MAJORITY, ReplicaSet
 from reconvene.quorum import Spec
 from reconvene.runtime.journal import run_quorum
 from reconvene.sim.cluster import Cluster

@@ -10,15 +10,17 @@ from tests.mutants.harness import Mutant, planting
 
 from reconvene import quorum
 from reconvene.core.membership import hearing
-from reconvene.corel import lineage, plan, recovery, replica
-from reconvene.corel.handler import Handler
+from reconvene.corel import replica
 from reconvene.corel.home import Home
 from reconvene.corel.messages import COMMIT, READY, Commit, Ready
-from reconvene.corel.ordering import Ordering
 from reconvene.corel.pace import Step
-from reconvene.corel.queue import Queue
-from reconvene.corel.recovery import Phase, Recovery
-from reconvene.corel.view import View
+from reconvene.corel.paper import plan, recovery
+from reconvene.corel.paper.configuration import View
+from reconvene.corel.paper.establishing import Handler
+from reconvene.corel.paper.ordering import Ordering
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.paper.recovery import Phase, Recovery
+from reconvene.corel.replicas import lineage
 from reconvene.trace.log_recorder import LogRecorder
 
 __all__ = ["BY_HAND", "MUTANTS"]

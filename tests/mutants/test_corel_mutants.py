@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.core.membership import test_past
-from tests.corel import test_beginning, test_put_back
+from tests.corel.replicas import test_beginning, test_put_back
 from tests.mutants.all import MUTANTS as BELOW
 from tests.mutants.corel import BY_HAND, MUTANTS
 from tests.mutants.corel_harness import catch, catch_within

@@ -7,8 +7,8 @@ from tests.corel.by_hand import Replicas, Said
 from tests.paper.test_corel_invariants import Walk
 
 from reconvene.corel.events import Accepted, Color, Green, Logged, Recolored
-from reconvene.corel.layout import ACCEPTED, GREEN, RED, YELLOW, decode_place, table_end
-from reconvene.corel.load import load_record
+from reconvene.corel.keeping.layout import ACCEPTED, GREEN, RED, YELLOW, decode_place, table_end
+from reconvene.corel.keeping.load import load_record
 from reconvene.corel.messages import Ack, Commit, Data, Ready, State
 from reconvene.quorum import Spec
 

@@ -8,7 +8,7 @@ from tests.paper.test_corel_ordering import by_hand, say, together
 from tests.paper.test_corel_view_changes import open_hands
 
 from reconvene.corel.events import Adopted, Attempted, Color, Green, Logged, Recolored
-from reconvene.corel.load import load_record
+from reconvene.corel.keeping.load import load_record
 from reconvene.corel.messages import Claims, Commit, Priority, Ready, Reds, State
 
 

@@ -5,8 +5,8 @@ from tests.corel.by_hand import Replicas
 from tests.paper.test_corel_ordering import by_hand, together
 
 from reconvene.corel.events import Accepted, Attempted, Committed, Established, PrimaryLost
-from reconvene.corel.layout import RED, YELLOW, table_end
-from reconvene.corel.load import load_record
+from reconvene.corel.keeping.layout import RED, YELLOW, table_end
+from reconvene.corel.keeping.load import load_record
 from reconvene.corel.messages import Commit, Data, Ready, State
 
 

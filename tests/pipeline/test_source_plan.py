@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconvene.client.log_entries import BatchHeading
-from reconvene.corel.commits import Commit, encode_commit
+from reconvene.corel.clients.commits import Commit, encode_commit
 from reconvene.pipeline.source import plan as planning
 from reconvene.pipeline.source.clock import BOUND_NS, Clock
 from reconvene.pipeline.source.plan import Piece, Plan, Planner, Shown, share

@@ -16,7 +16,7 @@ from aiohttp import web
 from tests.client.places import begin_log, free_ports
 from tests.runtime.test_http import Authority, client_tls
 
-from reconvene.corel.replicas import ReplicaSet
+from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Rejected
 from reconvene.runtime import http as http_module
 from reconvene.runtime.config import Config, Dashboard, Faults, Http, Seal, Tls

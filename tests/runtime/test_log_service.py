@@ -13,7 +13,7 @@ from tests.client.places import LogLines, cluster, short_dir
 
 from reconvene.corel.batch import BatchId
 from reconvene.corel.events import Color
-from reconvene.corel.layout import LINE, body_key, decode_line
+from reconvene.corel.keeping.layout import LINE, body_key, decode_line
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.runtime.config import Config, Log, Timing
 from reconvene.runtime.engine import SiteEngine

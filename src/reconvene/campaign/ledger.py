@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from reconvene.corel.batch import Heading, messages_of
-from reconvene.corel.queue import Queue
+from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replica import Replica
 from reconvene.ids import message_id
 from reconvene.quorum import Spec, make_quorum

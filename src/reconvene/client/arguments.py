@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from reconvene.corel.commits import Range
-from reconvene.corel.snapshot_rows import NAME_BYTES
-from reconvene.corel.snapshot_rows import check_name as check_snapshot_name
+from reconvene.corel.clients.commits import Range
+from reconvene.corel.keeping.snapshot_rows import NAME_BYTES
+from reconvene.corel.keeping.snapshot_rows import check_name as check_snapshot_name
 from reconvene.errors import InvalidArgument, Rejected
 
 __all__ = [

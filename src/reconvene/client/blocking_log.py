@@ -13,7 +13,7 @@ from reconvene.client.group import Data
 from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch, Positions, SnapshotInfo
 from reconvene.client.staging import Committed
 from reconvene.client.state_machine import Failure, StateMachine
-from reconvene.corel.commits import Range
+from reconvene.corel.clients.commits import Range
 from reconvene.errors import Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES

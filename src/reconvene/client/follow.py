@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconvene.client.log_entries import BatchHeading, Entry, EntryBatch, Truncated
 from reconvene.client.log_link import Chunk, LogLink
 from reconvene.client.transactions import Rows, commit_of
-from reconvene.corel.commits import Commit
+from reconvene.corel.clients.commits import Commit
 from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES
 
 __all__ = ["Follow", "headings", "read", "staged"]

@@ -31,7 +31,7 @@ from reconvene.client.staging import NAME_LENGTH, Committed, Staging, made_commi
 from reconvene.client.state_machine import StateMachine
 from reconvene.client.transactions import session_of
 from reconvene.corel.batch import Kind
-from reconvene.corel.commits import Range, encode_commit
+from reconvene.corel.clients.commits import Range, encode_commit
 from reconvene.errors import InvalidArgument, OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES

@@ -6,9 +6,9 @@ from typing import overload
 from msgspec import Struct, ValidationError, convert
 
 from reconvene.corel.batch import Kind
-from reconvene.corel.commits import decode_commit
+from reconvene.corel.clients.commits import decode_commit
 from reconvene.corel.events import Color
-from reconvene.corel.replicas import decode_change
+from reconvene.corel.replicas.sets import decode_change
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import UNNAMED, message_id
 

@@ -15,7 +15,7 @@ from reconvene.client.pieces import pieces
 from reconvene.client.receipts import within
 from reconvene.client.transactions import heed
 from reconvene.corel.batch import Kind
-from reconvene.corel.commits import MOST_RANGES, Commit, Range
+from reconvene.corel.clients.commits import MOST_RANGES, Commit, Range
 from reconvene.errors import ReconveneError, Rejected
 
 __all__ = ["NAME_LENGTH", "Committed", "Staging", "made_commit", "still_there", "told"]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reconvene.client.log_entries import EntryBatch, Truncated
 from reconvene.client.log_link import Chunk, LogLink
-from reconvene.corel.commits import TRANSACTION, Commit, Range, decode_commit
+from reconvene.corel.clients.commits import TRANSACTION, Commit, Range, decode_commit
 from reconvene.errors import Malformed
 from reconvene.wire.client_log import FETCH_BYTES, MOST_COLLECTED
 

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, msgpack
 
 from reconvene.corel.batch import Heading, Kind, messages_of
-from reconvene.corel.damage import Damaged
-from reconvene.corel.durable import Durable
+from reconvene.corel.clients.holds import Holds
+from reconvene.corel.clients.sessions import Row
+from reconvene.corel.clients.taking import Taking
 from reconvene.corel.events import Accepted, Green, LogEvent, messages_in
-from reconvene.corel.holds import Holds
-from reconvene.corel.layout import BASE, Base, Place, Record, decode_place, green_key, position_of
+from reconvene.corel.keeping.damage import Damaged
+from reconvene.corel.keeping.durable import Durable
+from reconvene.corel.keeping.layout import BASE, Base, Place, Record, decode_place, green_key, position_of
+from reconvene.corel.keeping.load import names_of
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.lineage import seen_of
-from reconvene.corel.load import names_of
 from reconvene.corel.messages import BaseSent, State, encode
 from reconvene.corel.pace import Pace, Step
-from reconvene.corel.plan import left_out
-from reconvene.corel.queue import Queue, Waiting
-from reconvene.corel.replicas import ReplicaSet, applies, decode_change
-from reconvene.corel.sessions import Row
-from reconvene.corel.taking import Taking
+from reconvene.corel.paper.plan import left_out
+from reconvene.corel.paper.queue import Queue, Waiting
+from reconvene.corel.replicas.lineage import seen_of
+from reconvene.corel.replicas.sets import ReplicaSet, applies, decode_change
 from reconvene.errors import Malformed
 from reconvene.ids import Service
 from reconvene.storage.tables import Put, Reader

@@ -13,8 +13,8 @@ from typing import Annotated, NamedTuple, TypeVar
 from msgspec import DecodeError, Meta, Struct, msgpack
 
 from reconvene.corel.batch import BatchId, Number, Timestamp
-from reconvene.corel.layout import Author, Seen
-from reconvene.corel.replicas import ReplicaSet, check_replicas
+from reconvene.corel.keeping.layout import Author, Seen
+from reconvene.corel.replicas.sets import ReplicaSet, check_replicas
 from reconvene.errors import Malformed
 
 __all__ = [

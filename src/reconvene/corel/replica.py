@@ -13,34 +13,34 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from msgspec import Struct, msgpack
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event
-from reconvene.corel.accepting import Accepting
-from reconvene.corel.barriers import Barriers
 from reconvene.corel.batch import Heading, Kind
-from reconvene.corel.bodies import Bodies
-from reconvene.corel.damage import Guarded
-from reconvene.corel.durable import Durable
+from reconvene.corel.clients.accepting import Accepting
+from reconvene.corel.clients.barriers import Barriers
+from reconvene.corel.clients.once import Once
+from reconvene.corel.clients.retries import Part
+from reconvene.corel.clients.taking import LOOKED_BACK
 from reconvene.corel.events import Accepted, LogEvent, messages_in
-from reconvene.corel.handler import Phase
 from reconvene.corel.home import Home
-from reconvene.corel.layout import LINE, RECORD, Line
+from reconvene.corel.keeping.bodies import Bodies
+from reconvene.corel.keeping.damage import Guarded
+from reconvene.corel.keeping.durable import Durable
+from reconvene.corel.keeping.layout import LINE, RECORD, Line
+from reconvene.corel.keeping.load import fill, last_green, load_base, load_record, stored_green
+from reconvene.corel.keeping.snapshots import Snapshots
+from reconvene.corel.keeping.truncation import Truncation
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.load import fill, last_green, load_base, load_record, stored_green
-from reconvene.corel.losses import Losses, check_force, losses
 from reconvene.corel.messages import (
     FORCE,
     INIT,
     Force,
     Init,
 )
-from reconvene.corel.once import Once
 from reconvene.corel.pace import BATCH_BYTES, Step
-from reconvene.corel.queue import Queue
-from reconvene.corel.replicas import Change, ReplicaSet, encode_change
-from reconvene.corel.retries import Part
-from reconvene.corel.snapshots import Snapshots
-from reconvene.corel.taking import LOOKED_BACK
-from reconvene.corel.truncation import Truncation
-from reconvene.corel.view import View
+from reconvene.corel.paper.configuration import View
+from reconvene.corel.paper.establishing import Phase
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.replicas.losses import Losses, check_force, losses
+from reconvene.corel.replicas.sets import Change, ReplicaSet, encode_change
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import UNNAMED, Service
 from reconvene.storage.tables import Op, Put, Reader

@@ -11,7 +11,7 @@ from msgspec import Struct
 from reconvene.core.effects import Effects, Event
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.core.groups.groups import Groups
-from reconvene.corel.damage import Damaged
+from reconvene.corel.keeping.damage import Damaged
 from reconvene.corel.replica import LogEffects, Replica
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import Service

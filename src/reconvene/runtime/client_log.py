@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar, assert_never
 
 from reconvene.corel.batch import Kind
-from reconvene.corel.snapshot_rows import MOST_NAMES
+from reconvene.corel.keeping.snapshot_rows import MOST_NAMES
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.runtime.auth import Role
 from reconvene.runtime.client_output import ClientOutput

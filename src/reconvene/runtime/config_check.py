@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from reconvene.corel.replicas import ReplicaSet
+from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES
 from reconvene.runtime.config import Address, Clients, Config, Http, Tls

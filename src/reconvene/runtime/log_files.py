@@ -12,9 +12,9 @@ from pathlib import Path
 from msgspec import Struct, msgpack
 
 from reconvene.corel.batch import Kind, messages_of
-from reconvene.corel.check import check as check_log
-from reconvene.corel.layout import RECORD, decode_record
-from reconvene.corel.load import exists
+from reconvene.corel.keeping.check import check as check_log
+from reconvene.corel.keeping.layout import RECORD, decode_record
+from reconvene.corel.keeping.load import exists
 from reconvene.corel.replica import Replica
 from reconvene.errors import Malformed, ReconveneError, Rejected, Unavailable
 from reconvene.runtime.directory import OWNER_FILE

@@ -10,11 +10,11 @@ from functools import partial
 from itertools import chain
 
 from reconvene.corel.batch import Heading, Kind, messages_of
+from reconvene.corel.clients.retries import Part
 from reconvene.corel.events import Accepted, BarrierPassed, Color, Established, Green, LogEvent, Restored
-from reconvene.corel.layout import decode_place, green_key, position_of
+from reconvene.corel.keeping.layout import decode_place, green_key, position_of
 from reconvene.corel.replica import Replica
-from reconvene.corel.replicas import ReplicaSet
-from reconvene.corel.retries import Part
+from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.runtime.log_feed import Changed, Feed, Moved

@@ -1,11 +1,11 @@
 """From a site's configuration and storage to its replica of the log."""
 
-from reconvene.corel.check import check
+from reconvene.corel.keeping.check import check
+from reconvene.corel.keeping.load import create, exists, start
+from reconvene.corel.keeping.migrate import migrations
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.load import create, exists, start
-from reconvene.corel.migrate import migrations
 from reconvene.corel.replica import Replica
-from reconvene.corel.replicas import ReplicaSet
+from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Unavailable
 from reconvene.runtime.config import Config
 from reconvene.storage.memory import MemoryTables

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from reconvene.corel.batch import Kind
-from reconvene.corel.commits import decode_commit
+from reconvene.corel.clients.commits import decode_commit
 from reconvene.errors import Malformed, Rejected
 from reconvene.runtime.log_port import LogBatch, LogHeading, LogPort
 from reconvene.wire.clients import MAJOR, STAGING_MINOR

@@ -15,8 +15,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from reconvene.core.site import KEY, replacement
-from reconvene.corel.load import create
-from reconvene.corel.replicas import ReplicaSet
+from reconvene.corel.keeping.load import create
+from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Unavailable
 from reconvene.runtime.config import Config
 from reconvene.runtime.config_check import check

@@ -11,11 +11,11 @@ from reconvene.core.effects import Effects
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
+from reconvene.corel.keeping.load import create, exists, start
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.load import create, exists, start
 from reconvene.corel.messages import FOREIGN
 from reconvene.corel.replica import LogEffects, Replica
-from reconvene.corel.replicas import MAJORITY, ReplicaSet
+from reconvene.corel.replicas.sets import MAJORITY, ReplicaSet
 from reconvene.corel.stack import Stack
 from reconvene.errors import Unavailable
 from reconvene.ids import Service

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from reconvene.core.options import Limits
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.quorum import check_intersects
-from reconvene.corel.replicas import MAJORITY
+from reconvene.corel.replicas.quorum import check_intersects
+from reconvene.corel.replicas.sets import MAJORITY
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES, Service
 from reconvene.quorum import Spec, make_quorum

@@ -7,7 +7,7 @@ seeds differ in all of them and every seed can be run again by its number alone.
 from collections.abc import Callable
 from random import Random
 
-from reconvene.corel.replicas import MAJORITY
+from reconvene.corel.replicas.sets import MAJORITY
 from reconvene.errors import Rejected
 from reconvene.ids import MAX_SITES, Service
 from reconvene.quorum import Spec

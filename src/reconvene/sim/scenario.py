@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from reconvene.corel.replicas import MAJORITY
+from reconvene.corel.replicas.sets import MAJORITY
 from reconvene.ids import Service
 from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions

@@ -15,7 +15,7 @@ from msgspec import Struct
 from reconvene.client.blocking_log import Log
 from reconvene.client.log_entries import EntryBatch, Truncated
 from reconvene.client.transactions import commit_of
-from reconvene.corel.commits import Commit, Range
+from reconvene.corel.clients.commits import Commit, Range
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.pipeline.sink.digests import DIGEST_BYTES
 from reconvene.pipeline.sink.staged import Staged

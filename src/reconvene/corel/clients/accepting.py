@@ -1,0 +1,203 @@
+"""From what applications append to batches.
+
+Promised: messages get their counters at once, in their order; batches are closed when no earlier ones wait for their
+sync, so that what arrives during a sync shares the next one; what is not green yet is bounded.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from reconvene.corel.batch import BatchId, Heading, Kind, Source, encode_batch
+from reconvene.corel.limits import LogLimits
+from reconvene.corel.paper.queue import Queue, Waiting
+from reconvene.errors import Rejected, Unavailable
+
+__all__ = ["Accepting"]
+
+_ITEM_BYTES = 5
+"""Around each message of a batch, at most; a batch that should fit a frame has to count them."""
+_SOURCE_BYTES = 24
+"""Around a session's name."""
+
+
+class _Run:
+    """Messages that were appended together."""
+
+    __slots__ = ("kind", "messages", "number", "session", "size")
+
+    def __init__(self, kind: Kind, messages: Sequence[bytes], size: int, session: bytes | None, number: int) -> None:
+        self.kind = kind
+        self.messages = messages
+        self.size = size
+        self.session = session
+        self.number = number
+
+
+class Accepting:
+    def __init__(self, queue: Queue, incarnation: int, limits: LogLimits) -> None:
+        self._queue = queue
+        self.incarnation = incarnation
+        self._limits = limits
+        self._runs: deque[_Run] = deque()
+        self._sizes: dict[BatchId, tuple[int, int]] = {}
+        """(messages, bytes) of the replica's own batches that are not green."""
+        self.pending = 0
+        """Messages that are in no batch yet …"""
+        self._pending_bytes = 0
+        self.open_messages = 0
+        """… and those that are not green yet, these included."""
+        self.open_bytes = 0
+        self._syncing: list[Waiting] = []
+        """What `close` made last, until it is on stable storage."""
+        self.recount()
+
+    def recount(self) -> None:
+        """What waits is another than it was: the replica has another number, or a base that covers some of it."""
+        queue = self._queue
+        self._sizes.clear()
+        self.open_messages, self.open_bytes = self.pending, self._pending_bytes
+        for waiting in queue.accepted:
+            self._count(waiting.heading)
+        for entry in queue.pending():
+            if entry.heading.author == queue.own:
+                self._count(entry.heading)
+
+    def _count(self, heading: Heading) -> None:
+        self._sizes[heading.id] = (heading.count, heading.size)
+        self.open_messages += heading.count
+        self.open_bytes += heading.size
+
+    def room(self) -> int:
+        """How many messages `append` would take now, by their number."""
+        return (
+            max(0, self._limits.red_messages - self.open_messages) if self.open_bytes < self._limits.red_bytes else 0
+        )
+
+    def append(
+        self, messages: Sequence[bytes], kind: Kind = Kind.DATA, session: bytes | None = None, number: int = 0
+    ) -> int:
+        """Takes all of them, or raises; gives the counter of the first."""
+        if not messages:
+            raise Rejected("nothing to append")
+        self.check(messages)
+        size = sum(map(len, messages))
+        first = self._queue.next_counter() + self.pending
+        self._runs.append(_Run(kind, messages, size, session, number))
+        self.pending += len(messages)
+        self._pending_bytes += size
+        self.open_messages += len(messages)
+        self.open_bytes += size
+        return first
+
+    def waiting(self, counter: int, count: int) -> list[bytes]:
+        """Messages that are in no batch yet, from this counter on."""
+        at = counter - self._queue.next_counter()
+        found: list[bytes] = []
+        for run in self._runs:
+            if at < len(run.messages):
+                found += run.messages[at : at + count - len(found)]
+                at = 0
+                if len(found) == count:
+                    break
+            else:
+                at -= len(run.messages)
+        return found
+
+    def check(self, messages: Sequence[bytes]) -> None:
+        """Raises where `append` would not take them."""
+        limits = self._limits
+        size = sum(map(len, messages))
+        if messages and max(map(len, messages)) > limits.message_bytes:
+            raise Rejected(f"a message of {max(map(len, messages))} bytes is larger than {limits.message_bytes}")
+        if self.open_messages + len(messages) > limits.red_messages or self.open_bytes + size > limits.red_bytes:
+            raise Unavailable(
+                f"{self.open_messages} messages of {self.open_bytes} bytes wait to be ordered: at most"
+                f" {limits.red_messages} of {limits.red_bytes} may"
+            )
+
+    def close(self, time: int) -> list[Heading]:
+        """Makes batches of what was appended, unless earlier ones are being synced. Gives them."""
+        if not self._runs or self._syncing:
+            return []
+        if self._queue.own is None:
+            self._drop()
+            return []
+        made: list[Heading] = []
+        taken = 0
+        while self._runs and taken < self._limits.close_bytes:
+            kind, messages, sources, size = self._next()
+            taken += size
+            made.append(self._accept(kind, messages, sources, size, time))
+        return made
+
+    def _drop(self) -> None:
+        """It is no replica any more: what is in no batch, and so was never told as accepted, is not taken."""
+        self._runs.clear()
+        self.open_messages -= self.pending
+        self.open_bytes -= self._pending_bytes
+        self.pending = self._pending_bytes = 0
+
+    def _next(self) -> tuple[Kind, list[bytes], list[Source], int]:
+        """The next batch's messages, its sources, and how many bytes the messages have."""
+        most, most_messages = self._limits.batch_bytes, self._limits.batch_messages
+        kind = self._runs[0].kind
+        messages: list[bytes] = []
+        sources: list[Source] = []
+        size = used = 0
+        while self._runs and self._runs[0].kind is kind:
+            run = self._runs[0]
+            around = 0 if run.session is None else _SOURCE_BYTES + len(run.session)
+            whole = around + run.size + _ITEM_BYTES * len(run.messages)
+            if used + whole <= most and len(messages) + len(run.messages) <= most_messages:
+                at = len(run.messages)
+                messages += run.messages
+                size, used = size + run.size, used + whole
+            else:
+                at, before = 0, size
+                used += around
+                for message in run.messages:
+                    used += len(message) + _ITEM_BYTES
+                    if messages and (used > most or len(messages) == most_messages):
+                        break
+                    messages.append(message)
+                    size += len(message)
+                    at += 1
+                run.size -= size - before
+            if at and run.session is not None:
+                sources.append(Source(run.session, run.number, len(messages) - at, at))
+            if at < len(run.messages):
+                run.messages = run.messages[at:]
+                run.number += at
+                break
+            self._runs.popleft()
+            if kind in (Kind.CHANGE, Kind.COMMIT):
+                break  # a batch of its own
+        return kind, messages, sources, size
+
+    def _accept(self, kind: Kind, messages: list[bytes], sources: list[Source], size: int, time: int) -> Heading:
+        queue = self._queue
+        assert queue.own is not None, "only a replica accepts"
+        plain = Heading(kind, queue.own, self.incarnation, queue.next_counter(), len(messages), time, bool(sources))
+        body = encode_batch(plain, messages, sources)
+        heading = replace(plain, size=len(body))
+        self._syncing.append(queue.accept(heading, body))
+        self.pending -= len(messages)
+        self._pending_bytes -= size
+        self._sizes[heading.id] = (len(messages), len(body))
+        self.open_bytes += len(body) - size
+        return heading
+
+    def synced(self) -> None:
+        """What `close` made last is on stable storage."""
+        # These and no others: what got another number meanwhile is another batch, of a later write.
+        for waiting in self._syncing:
+            waiting.durable = True
+        self._syncing = []
+
+    def ordered(self, batch: BatchId) -> None:
+        """A batch is green, the replica's own or another's."""
+        count, size = self._sizes.pop(batch, (0, 0))
+        self.open_messages -= count
+        self.open_bytes -= size

@@ -1,0 +1,110 @@
+"""Appends under a client session: each number is taken once, or the append is refused as a whole.
+
+Given: a replica's tables of sessions, and what it has accepted. Promised, before anything is taken:
+
+- A number that is known here, green or not, is not taken again. The answer says what became of it.
+- A number that could not be remembered is refused. A session's numbers, green or not, may have MOST_RANGES - 1 gaps
+  as far as this replica knows them. One that makes no further gap is always taken.
+- A number that is known here with other data is refused, as long as the log holds the first message and this replica
+  knows where. The commits of a transaction are excepted: of a version the first one counts, whatever a later one
+  says.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from reconvene.corel.batch import BatchId, Heading, Kind, messages_of
+from reconvene.corel.clients.accepting import Accepting
+from reconvene.corel.clients.commits import TRANSACTION
+from reconvene.corel.clients.ranges import length_with
+from reconvene.corel.clients.retries import Part
+from reconvene.corel.clients.sessions import MOST_RANGES, check_session
+from reconvene.corel.home import Home
+from reconvene.errors import Rejected
+
+__all__ = ["Once"]
+
+
+class Once:
+    def __init__(
+        self, home: Home, accepting: Accepting, read: Callable[[int], Iterator[tuple[int, Heading]]]
+    ) -> None:
+        """`read` gives green batches, from the one that holds a position."""
+        self._home = home
+        self._accepting = accepting
+        self._read = read
+
+    def append(self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind) -> list[Part]:
+        """Takes what is new of these messages. Returns what became of all of them, in order. Raises Rejected,
+        Unavailable; then it took none."""
+        check_session(session, number, len(messages))
+        taking, accepting, own = self._home.taking, self._accepting, self._home.queue.own
+        assert own is not None, "it is a replica"
+        commits = kind is Kind.COMMIT and session.startswith(TRANSACTION)
+        parts = list(taking.parts(session, number, len(messages)))
+        chosen = [messages[part.number - number :][: part.count] for part in parts]
+        if not commits and any(part.new for part in parts):
+            self._expect_memory(session, number, len(messages))
+        for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
+            if not part.new:
+                parts[index] = self._known(part, session, None if commits else some)
+        accepting.check([message for part, some in zip(parts, chosen, strict=True) if part.new for message in some])
+        for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
+            if part.new:
+                first = accepting.append(some, kind, session, part.number)
+                taking.pending.add(session, part.number, part.count, own, first)
+                parts[index] = replace(part, author=own, first=first, incarnation=accepting.incarnation)
+        return parts
+
+    def _expect_memory(self, session: bytes, number: int, count: int) -> None:
+        ranges = self._home.taking.pending.ranges(session)
+        length = length_with(ranges, number, number + count - 1)
+        # Replicas that could not hear each other may have taken more together: that is no reason to refuse a number
+        # which makes no further gap.
+        if length > max(MOST_RANGES, len(ranges)):
+            raise Rejected(
+                f"session {session!r}, number {number}: the session's numbers would have {length - 1} gaps, and at "
+                f"most {MOST_RANGES - 1} are remembered; append the missing numbers first, or use another session"
+            )
+
+    def _known(self, part: Part, session: bytes, data: Sequence[bytes] | None) -> Part:
+        """The same with its id, as far as that is known. Raises Rejected where it is not this data; None: any is."""
+        heading: Heading | None
+        if part.position is not None:
+            if part.position < self._home.queue.base.position:
+                return part
+            position, heading = next(self._read(part.position))
+            at = part.position - position
+            told = replace(part, author=heading.author, first=heading.first + at, incarnation=heading.incarnation)
+            there = messages_of(self._home.queue.bodies.get(heading.id))[at : at + part.count]
+        elif part.author is not None:
+            incarnation, there = self._waiting(part.author, part.first, part.count)
+            told = replace(part, incarnation=incarnation)
+        else:
+            return part
+        for index, one in enumerate(data or ()):
+            if one != there[index]:
+                raise Rejected(
+                    f"session {session!r}, number {part.number + index} was taken before with other data: nothing of "
+                    "this was appended; a retry has the same data, and a new message a new number"
+                )
+        return told
+
+    def _waiting(self, author: int, first: int, count: int) -> tuple[int, list[bytes]]:
+        """(incarnation, data) of messages that are here and not green."""
+        pending, bodies = self._home.taking.pending, self._home.queue.bodies
+        incarnation = self._accepting.incarnation
+        found: list[bytes] = []
+        while len(found) < count:
+            counter = first + len(found)
+            first_of = pending.batch(author, counter)
+            heading = None if first_of is None else bodies.heading(BatchId(author, first_of))
+            if heading is None or counter > heading.last:
+                found += self._accepting.waiting(counter, count - len(found))
+                break
+            incarnation = heading.incarnation
+            at = counter - heading.first
+            found += messages_of(bodies.get(heading.id))[at : at + count - len(found)]
+        assert len(found) == count, "what is pending is in a batch, or waits for one"
+        return incarnation, found

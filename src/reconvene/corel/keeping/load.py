@@ -1,0 +1,123 @@
+"""A replica's way from and to stable storage at its start."""
+
+from collections.abc import Iterator
+
+from msgspec import msgpack
+
+from reconvene.corel.batch import Heading
+from reconvene.corel.events import Color
+from reconvene.corel.keeping.bodies import Bodies
+from reconvene.corel.keeping.layout import (
+    ACCEPTED,
+    BASE,
+    LINE,
+    RECORD,
+    RED,
+    YELLOW,
+    Base,
+    Record,
+    batch_of,
+    decode_base,
+    decode_line,
+    decode_place,
+    decode_record,
+    green_key,
+    position_of,
+    table_end,
+)
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.replicas.lineage import add_boot
+from reconvene.corel.replicas.sets import ReplicaSet
+from reconvene.errors import Malformed
+from reconvene.storage.tables import Op, Put, Reader
+
+__all__ = ["create", "exists", "fill", "last_green", "load_base", "load_record", "names_of", "start", "stored_green"]
+
+
+def exists(tables: Reader) -> bool:
+    return tables.get(RECORD) is not None
+
+
+def create(
+    identity: bytes,
+    replicas: ReplicaSet,
+    *,
+    admitted: bool,
+    boots: dict[int, int] | None = None,
+    replaces: bool = False,
+) -> list[Op]:
+    """What is to be synced before a replica starts for the first time.
+
+    `admitted`: it belongs to a log that is begun with all of these replicas. Else it waits. `boots`: the token of
+    this start, by incarnation. `replaces`: an operator has said that it takes the place of a lost one.
+    See `layout.Record`.
+    """
+    names = names_of(replicas)
+    record = Record(
+        identity=identity,
+        replicas=replicas,
+        names=names,
+        admitted=admitted,
+        boots=boots or {},
+        replaces=replaces,
+    )
+    return [Put(RECORD, msgpack.encode(record)), Put(BASE, msgpack.encode(Base(replicas=replicas, names=names)))]
+
+
+def start(tables: Reader, incarnation: int, token: int) -> list[Op]:
+    """What is to be synced before a replica starts again, with its site's incarnation."""
+    record = load_record(tables)
+    add_boot(record, incarnation, token)
+    return [Put(RECORD, msgpack.encode(record))]
+
+
+def names_of(replicas: ReplicaSet) -> dict[int, str]:
+    """By number."""
+    return {replica.number: replica.name for replica in replicas.replicas}
+
+
+def load_record(tables: Reader) -> Record:
+    stored = tables.get(RECORD)
+    if stored is None:
+        raise Malformed("the log's record is missing")
+    return decode_record(stored)
+
+
+def load_base(tables: Reader) -> Base:
+    stored = tables.get(BASE)
+    if stored is None:
+        raise Malformed("the log's base is missing")
+    return decode_base(stored)
+
+
+def fill(queue: Queue, bodies: Bodies, tables: Reader) -> None:
+    """The queue as it was last synced."""
+    line = tables.get(LINE)
+    if line is not None:
+        found = decode_line(line)
+        queue.load_green(found.green, found.last_green, found.size)
+    for key, value in tables.scan(YELLOW, table_end(YELLOW)):
+        place = decode_place(value)
+        queue.load(bodies.heading(place.id), place, Color.YELLOW, position_of(key))
+    for _, value in tables.scan(RED, table_end(RED)):
+        place = decode_place(value)
+        queue.load(bodies.heading(place.id), place, Color.RED)
+    for key, _ in tables.scan(ACCEPTED, table_end(ACCEPTED)):
+        queue.load_accepted(bodies.heading(batch_of(key)))
+
+
+def last_green(tables: Reader, bodies: Bodies, start: int, end: int, most: int) -> Iterator[tuple[int, Heading]]:
+    """The last green batches on stable storage between two positions, at most so many, in order."""
+    keys = [
+        (position_of(key), value) for key, value in tables.scan(green_key(max(start, end - 8 * most)), green_key(end))
+    ]
+    for position, value in keys[-most:]:
+        yield position, bodies.heading(decode_place(value).id)
+
+
+def stored_green(tables: Reader, bodies: Bodies, position: int, end: int) -> Iterator[tuple[int, Heading]]:
+    """Green batches on stable storage, from the one that holds `position` to before `end`."""
+    found = tables.last(green_key(0), green_key(position + 1))
+    start = position if found is None else position_of(found[0])
+    for key, value in tables.scan(green_key(start), green_key(end)):
+        yield position_of(key), bodies.heading(decode_place(value).id)

@@ -1,0 +1,174 @@
+"""Truncation: green batches that nobody needs any more are folded into the base, and deleted.
+
+Given: what is green and on stable storage. Promised: the base is what everything below it amounts to (authors'
+counters, the replicas, client sessions), so that a replica that lacks it can go on from there; whole batches only; a
+bounded piece of it each turn. Each replica truncates by itself: it needs no one's leave, for where it passes another
+one, that one gets the base in recovery.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct, msgpack
+from msgspec.structs import replace
+
+from reconvene.corel.batch import Heading, Kind, messages_of
+from reconvene.corel.home import Home
+from reconvene.corel.keeping.layout import BASE, Base
+from reconvene.corel.keeping.load import names_of, stored_green
+from reconvene.corel.limits import LogLimits
+from reconvene.corel.replicas.sets import applies, decode_change
+from reconvene.errors import Malformed
+from reconvene.storage.tables import Put
+
+__all__ = ["Needs", "Truncation", "fold", "may_go"]
+
+_MESSAGES = 16_384
+_BATCHES = 256
+_BYTES = 4 << 20
+"""That go in one turn, at most, but for one batch: each is read back."""
+_LOOK_AGAIN_NS = 10**9
+"""Where what is staged keeps the rest."""
+
+
+class Needs(Struct, frozen=True):
+    """What is still needed, and by whom."""
+
+    everywhere: int
+    """The lowest green line of any replica; 0 where one was never heard of."""
+    snapshot: int | None
+    """What a state machine of a name in use needs here begins at this position: the lowest of all names'
+    (`Snapshots.floor`). None: no name is in use."""
+    retained: int
+    """Of the green batches that are not truncated, in bytes."""
+    now: int
+    """ns since 1970."""
+
+
+def may_go(limits: LogLimits, needs: Needs, end: int, time: int | None) -> bool:
+    """Whether a batch that ends before position `end` may go, where all before it are gone. `time`: its author's
+    clock; None: not known, and so not old.
+
+    Nothing goes that a state machine of a name in use needs to start, whatever the limits of retention say. Where no
+    name is in use, the log is read as a stream, and only these limits end it."""
+    if needs.snapshot is not None and end > needs.snapshot:
+        return False
+    if limits.retain_bytes is not None and needs.retained > limits.retain_bytes:
+        return True
+    if limits.retain_age_ns is not None and time is not None and time < needs.now - limits.retain_age_ns:
+        return True
+    return needs.snapshot is not None and end <= needs.everywhere and needs.retained > limits.keep_bytes
+
+
+def fold(base: Base, heading: Heading, body: bytes) -> Base:
+    """The base with the next batch in it; client sessions are beside it."""
+    replicas = base.replicas
+    if heading.kind is Kind.CHANGE:
+        try:
+            change = decode_change(messages_of(body)[0])
+        except Malformed:
+            change = None
+        if change is not None and applies(change, replicas):
+            replicas = change.result
+    return replace(
+        base,
+        position=base.position + heading.count,
+        last_green={**base.last_green, heading.author: heading.last},
+        replicas=replicas,
+        time=max(base.time, heading.time),
+        size=base.size + len(body),
+        names=base.names if replicas is base.replicas else {**base.names, **names_of(replicas)},
+    )
+
+
+class Truncation:
+    def __init__(self, home: Home, limits: LogLimits) -> None:
+        self.home = home
+        self.asked = 0
+        """An administrator's word: what is below may go."""
+        self._limits = limits
+        self._retains = limits.retain_bytes is not None or limits.retain_age_ns is not None
+        self._first: tuple[int, int | None] = (-1, None)
+        """(position, author's clock) of the first batch above the base."""
+        self._held_until = 0
+        """What is staged stays till then: it need not be looked at before."""
+
+    def step(self, durable: int, snapshot: int | None, now: int) -> bool:
+        """Folds what may go, as much as one turn takes; tells whether there may be more.
+
+        `durable`: the green line on stable storage."""
+        home = self.home
+        base = home.queue.base
+        if base.position >= durable or not (snapshot is not None or self._retains or self.asked > base.position):
+            return False  # as is usual: it is asked every turn
+        if now < self._held_until and self.asked <= base.position:
+            return False
+        needs = self._needs(base, durable, snapshot, now)
+        if not self._wanted(needs, base.position + 1):
+            return False
+        batches: list[tuple[int, Heading]] = []
+        read = 0
+        bodies = home.queue.bodies
+        end = min(durable, base.position + _MESSAGES)
+        for position, heading in stored_green(home.tables, bodies, base.position, end):
+            self._first = (position, heading.time)
+            size = base.size - home.queue.base.size
+            if position + heading.count > durable or not self._goes(needs, position, heading, size):
+                break
+            body = bodies.get(heading.id)
+            base = fold(base, heading, body)
+            home.durable.ops += home.taking.fold(heading, body, position)
+            if heading.kind is Kind.COMMIT:
+                home.durable.ops += home.holds.fold(body, position)
+            batches.append((position, heading))
+            read += len(body)
+            if len(batches) == _BATCHES or read >= _BYTES:
+                break
+        if not batches:
+            return False
+        home.queue.truncate(base, batches)
+        home.durable.ops += (*home.taking.folded.changes(), Put(BASE, msgpack.encode(base)))
+        return True
+
+    def held(self, durable: int, now: int) -> bool:
+        """Whether something would go if later snapshots covered it."""
+        base = self.home.queue.base
+        return base.position < durable and self._wanted(self._needs(base, durable, durable, now), base.position + 1)
+
+    def _needs(self, base: Base, durable: int, snapshot: int | None, now: int) -> Needs:
+        home = self.home
+        others: Sequence[str] = [name for name in home.record.replicas.names() if name != home.name]
+        everywhere = min([durable, *(home.greens.get(name, 0) for name in others)])
+        return Needs(everywhere, snapshot, home.queue.green_size - base.size, now)
+
+    def _wanted(self, needs: Needs, end: int) -> bool:
+        """Whether it is worth a look at storage."""
+        first, time = self._first
+        if first != end - 1 and self._limits.retain_age_ns is not None:
+            return True
+        return end <= self.asked or may_go(self._limits, needs, end, time)
+
+    def _goes(self, needs: Needs, position: int, heading: Heading, gone: int) -> bool:
+        end = position + heading.count
+        if end <= self.asked:
+            return True
+        left = replace(needs, retained=needs.retained - gone)
+        if not may_go(self._limits, left, end, heading.time):
+            return False
+        if heading.kind is Kind.STAGED and not self._decided(left, end, heading.time):
+            self._held_until = needs.now + _LOOK_AGAIN_NS
+            return False
+        return True
+
+    def _decided(self, needs: Needs, end: int, time: int) -> bool:
+        """Whether staged messages before `end` may go: no commit will name them, and those that may have go too."""
+        limits, size = self._limits, self.home.queue.green_size
+        return _is_old(limits, needs, end, time) and all(
+            may_go(limits, left, hold.position + 1, hold.time) and _is_old(limits, left, hold.position + 1, hold.time)
+            for hold in self.home.holds.of(end)
+            for left in [replace(needs, retained=size - hold.size)]
+        )
+
+
+def _is_old(limits: LogLimits, needs: Needs, end: int, time: int) -> bool:
+    """Retention goes by its own limits; for what a snapshot covers there is one of its own."""
+    return may_go(limits, replace(needs, snapshot=None), end, time) or time < needs.now - limits.staged_age_ns
