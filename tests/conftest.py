@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.sim.core_cluster import SimCluster
 
-LONGEST = ("pipeline", "real", "network", "examples", "demo", "test_docs.py", "mutants", "sim")
+LONGEST = ("pipeline", "real", "network", "examples", "lab", "test_docs.py", "mutants", "sim")
 
 TESTS = Path(__file__).parent
 

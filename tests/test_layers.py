@@ -64,7 +64,6 @@ LAYERS = (
         ("sim.*",),
         uses=("words", "wire", "interface", "site", "groups", "tables", "corel", "trace", "recorder"),
     ),
-    Layer("campaign", ("campaign.*",), uses=("words", "interface", "groups", "corel", "trace", "verify", "sim")),
     # One site as a process: the shell around the core that has sockets, files and a clock.
     Layer(
         "runtime",
@@ -97,30 +96,28 @@ LAYERS = (
         "pipeline",
         ("pipeline.*", "pyspark_reconvene.*"),
         uses=(
-            *("words", "wire", "seal", "corel", "trace", "verify", "sim", "campaign", "client", "local", "public"),
+            *("words", "wire", "seal", "corel", "trace", "verify", "sim", "client", "local", "public"),
             *("report", "doctor"),
         ),
     ),
-    # An election on real sites, told, checked and judged.
+    # Behaviour without faults, made up from the definitions: like the judge, it knows traces alone.
+    Layer("ideal", ("lab.ideal.*",), uses=("words", "trace")),
+    # What never runs inside a site: benchmarks, the demo, the soak, campaigns, generated traces.
     Layer(
-        "demo",
-        ("demo.*",),
-        uses=(*("words", "wire", "seal", "trace", "verify", "client", "objects", "local", "report", "pipeline"),),
-    ),
-    Layer(
-        "bench",
-        ("bench.*",),
+        "lab",
+        ("lab.*",),
         uses=(
             *("words", "wire", "seal", "interface", "multicast", "membership", "evs", "order", "site", "groups"),
-            *("trace", "verify", "sim", "runtime", "client", "local", "public", "pipeline"),
+            *("corel", "trace", "verify", "sim", "runtime", "client", "objects", "local", "public", "report"),
+            *("pipeline",),
         ),
     ),
     Layer(
         "cli",
         ("cli.*", "__main__"),
         uses=(
-            *("words", "interface", "seal", "trace", "verify", "sim", "campaign", "runtime", "client"),
-            *("local", "public", "bench", "report", "doctor", "pipeline", "demo"),
+            *("words", "interface", "seal", "trace", "verify", "sim", "runtime", "client"),
+            *("local", "public", "report", "doctor", "pipeline", "lab"),
         ),
     ),
 )
@@ -230,6 +227,19 @@ def test_a_pure_layer_uses_only_pure_ones() -> None:
         assert not layer.pure or set(layer.uses) <= pure
 
 
+def test_only_the_commands_of_the_lab_import_it() -> None:
+    """A program imports one command's module: the others' users never load the lab."""
+    known = modules(SOURCE)
+    importers = {
+        module
+        for module, path in known.items()
+        if not module.startswith("reconvene.lab")
+        for _, target in imports(ast.parse(path.read_text()), module, path.name == "__init__.py", known)
+        if target.startswith("reconvene.lab")
+    }
+    assert importers == {f"reconvene.cli.{name}" for name in ("bench", "campaign", "demo")}
+
+
 @pytest.mark.parametrize(
     ("module", "source", "offence"),
     [
@@ -249,6 +259,7 @@ def test_a_pure_layer_uses_only_pure_ones() -> None:
         ("verify.evs", "from reconvene.sim.scenario import load", "the verify layer may not import"),
         ("verify.evs", "import reconvene.trace.recorder", "may not import reconvene.trace.recorder (recorder)"),
         ("sim.network", "import reconvene.cli.demo", "the sim layer may not import reconvene.cli.demo"),
+        ("pipeline.tally", "import reconvene.lab.soak", "the pipeline layer may not import reconvene.lab.soak (lab)"),
         ("core.novelty", "", "place it in LAYERS"),
         ("ids", "from reconvene.core.novelty import x", "reconvene.core.novelty, which no layer names"),
     ],

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from reconvene.campaign.ledger import Ledger
 from reconvene.core.options import Options
 from reconvene.corel.batch import Heading, messages_of
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import MAJORITY
+from reconvene.lab.campaign.ledger import Ledger
 from reconvene.quorum import Spec
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from reconvene import blocking
-from reconvene.campaign.directory import CampaignDirectory, Settings
+from reconvene.lab.campaign.directory import CampaignDirectory, Settings
+from reconvene.lab.campaign.spark import run_campaign
 from reconvene.local import LocalCluster
-from reconvene.pipeline.campaign import run_campaign
 from reconvene.pipeline.session import open_session
 from reconvene.pipeline.traces import read_traces
 from reconvene.pipeline.verify.engine import verify_traces

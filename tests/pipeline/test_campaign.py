@@ -10,13 +10,13 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from reconvene.campaign.directory import CampaignDirectory, Settings
-from reconvene.campaign.seeds import Outcome, run_seed
-from reconvene.campaign.totals import add_up, failing
 from reconvene.cli import main
 from reconvene.core.multicast.multicast import Multicast
 from reconvene.errors import Malformed, Unavailable
-from reconvene.pipeline.campaign import run_campaign
+from reconvene.lab.campaign.directory import CampaignDirectory, Settings
+from reconvene.lab.campaign.seeds import Outcome, run_seed
+from reconvene.lab.campaign.spark import run_campaign
+from reconvene.lab.campaign.totals import add_up, failing
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Result, run_scenario
 from reconvene.trace.parquet import read_parquet_runs

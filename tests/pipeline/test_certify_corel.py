@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.pipeline.told import Told, golden, tell
 from tests.verify.test_corel_against_oracles import broken_log
 
+from reconvene.lab.ideal.corel import random_log
 from reconvene.pipeline.verify import corel
 from reconvene.pipeline.verify.coded import code_events, code_name
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import run_scenario
 from reconvene.verify.corel import IDS, check
-from reconvene.verify.corel.ideal import random_log
 from reconvene.verify.history import History
 from reconvene.verify.precedes import Precedes
 from reconvene.verify.report import Tallies

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.pipeline.told import Told, broken, golden, tell
 
+from reconvene.lab.ideal.evs import random_run
 from reconvene.pipeline.traces import Traces
 from reconvene.pipeline.verify.coded import code_events, code_name
 from reconvene.pipeline.verify.evs import certify, concerned
@@ -28,7 +29,6 @@ from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
-from reconvene.verify.ideal import random_run
 from reconvene.verify.report import Report
 
 pytestmark = pytest.mark.slow

@@ -11,14 +11,14 @@ from tests.pipeline.told import Told, golden, made, tell
 from tests.sim.groups_world import run_world
 from tests.verify.test_vs_against_oracles import broken_run
 
-from reconvene.pipeline.generate import MUTATIONS
+from reconvene.lab.generate import MUTATIONS
+from reconvene.lab.ideal.vs import random_filtered_run
 from reconvene.pipeline.verify import vs
 from reconvene.pipeline.verify.coded import code_events, code_name
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 from reconvene.verify.report import CheckResult
 from reconvene.verify.vs import IDS
-from reconvene.verify.vs.ideal import random_filtered_run
 
 pytestmark = pytest.mark.slow
 

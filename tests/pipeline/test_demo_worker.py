@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from reconvene.demo.spark import SparkBeside, SparkPatience, Table
-from reconvene.demo.spark_worker import count_votes, patiently
 from reconvene.errors import Unavailable
+from reconvene.lab.demo.spark import SparkBeside, SparkPatience, Table
+from reconvene.lab.demo.spark_worker import count_votes, patiently
 from reconvene.objects.tally import Addition
 
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from reconvene.errors import Malformed
-from reconvene.pipeline.generate import MUTATIONS, STACKS, generate, recipe
-from reconvene.pipeline.generate.recipe import Recipe
+from reconvene.lab.generate import MUTATIONS, STACKS, generate, recipe
+from reconvene.lab.generate.recipe import Recipe
 from reconvene.pipeline.schema import EVENTS, RUNS
 from reconvene.trace.events import Row, Run
 from reconvene.trace.reader import check_row, check_run

@@ -12,7 +12,7 @@ from tests.mutants.corel import MUTANTS as LOG_MUTANTS
 from tests.mutants.harness import Mutant
 from tests.pipeline.told import Told, broken, golden, made, tell
 
-from reconvene.pipeline.generate import MUTATIONS
+from reconvene.lab.generate import MUTATIONS
 from reconvene.pipeline.verify.engine import Verification, verify_traces
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from tests.pipeline.test_generate import rows_of
 from tests.verify import test_against_oracles, test_corel_against_oracles, test_vs_against_oracles
 
+from reconvene.lab.generate import MUTATIONS, recipe
 from reconvene.pipeline.columns import events_batch, runs_table
-from reconvene.pipeline.generate import MUTATIONS, recipe
 from reconvene.pipeline.schema import ARROW_EVENTS, EVENTS, RUNS
 from reconvene.pipeline.traces import Traces
 from reconvene.trace.events import Row, Run

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconvene.lab.soak.faults import Campaign
+from reconvene.lab.soak.judge import Counts, Verdict, count, judge
+from reconvene.lab.soak.load_fleet import Load, Outcome, places, wait_joined
 from reconvene.local import LocalCluster
-from reconvene.local.campaign import Campaign
-from reconvene.local.load_fleet import Load, Outcome, places, wait_joined
-from reconvene.local.soak_judge import Counts, Verdict, count, judge
 from reconvene.trace.events import Run
 from reconvene.trace.reader import read_run
 

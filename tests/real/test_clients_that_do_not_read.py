@@ -12,8 +12,8 @@ import pytest
 from tests.real.arena import BUSY_S, Arena, arena
 
 from reconvene import Message, Unavailable, View, blocking
-from reconvene.local.load_ledger import head
-from reconvene.local.soak_vitals import private_bytes
+from reconvene.lab.soak.load_ledger import head
+from reconvene.lab.soak.vitals import private_bytes
 from reconvene.runtime.config import Limits
 from reconvene.wire.clients import MAJOR, MINOR, Hello, Join, encode
 from reconvene.wire.handshake import NONCE_BYTES

@@ -7,10 +7,10 @@ from pathlib import Path
 from tests.real.arena import BUSY_S, Arena, End, arena
 
 from reconvene import Message, blocking
+from reconvene.lab.soak.faults import cut, leave
+from reconvene.lab.soak.load import Written
+from reconvene.lab.soak.load_ledger import stream_name
 from reconvene.local import LocalCluster
-from reconvene.local.campaign import cut, leave
-from reconvene.local.load import Written
-from reconvene.local.load_ledger import stream_name
 from reconvene.trace.events import Row
 from reconvene.trace.reader import read_rows
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from tests.real.arena import BUSY_S, QUIET_S
 
+from reconvene.lab.soak.disk_faults import DiskFault, DiskPlan, can_trace
+from reconvene.lab.soak.faults import leave
+from reconvene.lab.soak.judge import Counts, count, judge
+from reconvene.lab.soak.load_fleet import places
+from reconvene.lab.soak.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
 from reconvene.local import LocalCluster
-from reconvene.local.campaign import leave
-from reconvene.local.disk_faults import DiskFault, DiskPlan, can_trace
-from reconvene.local.load_fleet import places
-from reconvene.local.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
-from reconvene.local.soak_judge import Counts, count, judge
 from reconvene.trace.reader import read_run
 
 RATE = 500.0

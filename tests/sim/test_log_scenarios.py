@@ -10,9 +10,9 @@ import typer
 from msgspec import UNSET
 from typer.testing import CliRunner
 
-from reconvene.campaign.ledger import Ledger
 from reconvene.cli.sim import sim_command
 from reconvene.cli.verify import verify_command
+from reconvene.lab.campaign.ledger import Ledger
 from reconvene.sim.parse import load_scenario, parse_scenario
 from reconvene.sim.runner import Result, Runner
 from reconvene.verify.engine import verify

@@ -8,11 +8,11 @@ import pytest
 from reconvene.core.effects import Changed, ConfKind, Delivered, Sent
 from reconvene.errors import Malformed
 from reconvene.ids import Service, message_id
+from reconvene.lab.ideal.evs import random_run
 from reconvene.trace.events import Row, Run
 from reconvene.trace.reader import read_trace
 from reconvene.trace.recorder import Recorder
 from reconvene.trace.writer import encode_row, write_trace
-from reconvene.verify.ideal import random_run
 
 
 def recorded() -> list[Row]:

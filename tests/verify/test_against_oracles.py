@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, structs
 
+from reconvene.lab.ideal.evs import random_run
 from reconvene.trace.events import Row, Run
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
-from reconvene.verify.ideal import random_run
 from reconvene.verify.precedes import Graph, Precedes
 
 Rows = dict[str, list[Row]]

@@ -6,8 +6,8 @@ import pytest
 from tests.golden.log_dsl import LogStory
 from tests.golden.log_good import LOGGED, figures, snapshots, stable, weighted
 
+from reconvene.lab.ideal.corel import busy_log, random_log
 from reconvene.verify.corel import IDS
-from reconvene.verify.corel.ideal import busy_log, random_log
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec import UNSET, structs
 from tests.verify.log_oracles import ORACLES, Rows, Told
 
+from reconvene.lab.ideal.corel import random_log
 from reconvene.trace.events import Row, Run
-from reconvene.verify.corel.ideal import random_log
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 

@@ -9,10 +9,10 @@ import typer
 from typer.testing import CliRunner
 
 from reconvene.cli.verify import verify_command
+from reconvene.lab.ideal.evs import busy_run, random_run
 from reconvene.trace.writer import write_trace
 from reconvene.verify.engine import CHECKS, verify
 from reconvene.verify.history import History
-from reconvene.verify.ideal import busy_run, random_run
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 app = typer.Typer()

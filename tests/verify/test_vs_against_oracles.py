@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, structs
 
+from reconvene.lab.ideal.vs import random_filtered_run
 from reconvene.trace.events import Row, Run
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 from reconvene.verify.vs import IDS
-from reconvene.verify.vs.ideal import random_filtered_run
 
 Rows = dict[str, list[Row]]
 Count = tuple[int, int]

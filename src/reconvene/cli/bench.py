@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table as RichTable
 
-from reconvene.bench import BENCHES, PEERS, PLOTTED, Outcome, Settings, Table, load, missing
-from reconvene.bench.outcome import Tell
-from reconvene.bench.plotting import HOW, can_plot
 from reconvene.cli._output import print_json, refuse
+from reconvene.lab.bench import BENCHES, PEERS, PLOTTED, Outcome, Settings, Table, load, missing
+from reconvene.lab.bench.outcome import Tell
+from reconvene.lab.bench.plotting import HOW, can_plot
 
 __all__ = ["bench_command"]
 

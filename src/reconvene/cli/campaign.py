@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from reconvene.campaign.directory import CampaignDirectory, Seed, Settings
-from reconvene.campaign.seeds import Outcome, run_seed
-from reconvene.campaign.totals import Failing, Totals, add_up, failing
 from reconvene.cli._output import DONE, VIOLATED, print_json, refuse
 from reconvene.errors import Malformed
 from reconvene.ids import MAX_SITES
+from reconvene.lab.campaign.directory import CampaignDirectory, Seed, Settings
+from reconvene.lab.campaign.seeds import Outcome, run_seed
+from reconvene.lab.campaign.totals import Failing, Totals, add_up, failing
 from reconvene.sim.profiles import PROFILES
 from reconvene.sim.runner import Result
 from reconvene.trace.writer import write_trace
@@ -98,7 +98,7 @@ def _run(
     from reconvene.pipeline.session import open_session
 
     with open_session(master, app="reconvene campaign") as spark:
-        from reconvene.pipeline.campaign import run_campaign
+        from reconvene.lab.campaign.spark import run_campaign
 
         with _progress(len(left)) as progress:
             run_campaign(spark, directory, left, nodes=nodes, progress=progress)

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from reconvene.cli._cluster import AsJson
 from reconvene.cli._output import DONE, VIOLATED, print_json
-from reconvene.demo import Places, Stage, play
 from reconvene.errors import Malformed
+from reconvene.lab.demo import Places, Stage, play
 
 __all__ = ["demo_command"]
 

@@ -1,0 +1,58 @@
+"""The benchmarks that `reconvene bench` runs, each a module with `run`.
+
+Those in virtual time give the same figures from the same seed on every machine; the others measure this one.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from reconvene.lab.bench.outcome import Outcome, Row, Settings, Table
+
+__all__ = ["BENCHES", "PEERS", "PLOTTED", "Outcome", "Row", "Settings", "Table", "load", "missing"]
+
+BENCHES: dict[str, str] = {
+    "agreed": "messages a second through three sites, all sending (on this machine)",
+    "atop": "latency of the total orders as some members send less and less (virtual time)",
+    "durable": "appends to three replicas on a disk: throughput, latency, and without one of them (on this machine)",
+    "frame": "what a frame and a message cost in the core (on this machine)",
+    "hostile": "throughput under a flood of datagrams that nobody should take (on this machine)",
+    "latency": "how long one message takes alone (on this machine)",
+    "membership": "time from a crash or a heal to the next configuration (virtual time)",
+    "reconfiguration": "the same with real processes on a real network (on this machine)",
+    "rejoin": "from a heal to all green by red messages; disk, memory and start-up of a long log (on this machine)",
+    "scaling": "throughput and processor time by the number of sites, and where it goes (on this machine)",
+    "spark-log": "the log through Spark, out of it and into it, beside the Python client (on this machine)",
+    "spark-verify": "events verified a second on Spark, by size, runs and cores (on this machine; half an hour)",
+    "turns": "the longest turn of a site with much that waits, beside the time to suspicion (on this machine)",
+}
+"""Name and what it measures."""
+
+PEERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(BENCHES, ()),
+    **dict.fromkeys(("agreed", "latency", "reconfiguration"), ("corosync",)),
+    "durable": ("etcd", "nats", "zookeeper", "pysyncobj"),
+}
+"""The other systems that a benchmark can run in the same run, by benchmark."""
+
+PLOTTED = {"atop", "membership"}
+"""Those that draw, where there is matplotlib."""
+
+_NEEDS = {
+    "corosync": "root and the Debian packages corosync, libcpg-dev, gcc, iproute2, nftables",
+    "etcd": "the Debian packages etcd-server, golang-go, golang-etcd-server-dev",
+    "nats": "the Debian packages nats-server, golang-go, golang-github-nats-io-go-nats-dev",
+    "pysyncobj": "the extra peers: pip install 'reconvene[peers]'",
+    "zookeeper": "the Debian packages zookeeper, libzookeeper-mt-dev, gcc",
+}
+"""By peer."""
+
+
+def load(name: str) -> Callable[[Settings], Outcome]:
+    run: Callable[[Settings], Outcome] = import_module(f"reconvene.lab.bench.{name.replace('-', '_')}").run
+    return run
+
+
+def missing(peer: str) -> str | None:
+    """Why a peer can't be run here, in one line with all that it needs; None where it can."""
+    why: str | None = import_module(f"reconvene.lab.bench.peers.{peer}").available()
+    return None if why is None else f"{why}; it needs {_NEEDS[peer]}"

@@ -1,0 +1,255 @@
+"""Messages a second through three sites, all sending: counted when every site's application has it.
+
+Ours, sealed and not, on loopback and in network namespaces, with frames that fit the path and with longer ones, which
+the kernel cuts; Corosync's on the same paths, in turns with ours; and datagrams alone, as many and as large as ours.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import mean, median
+
+from reconvene.errors import Unavailable
+from reconvene.lab.bench import namespaces, sites
+from reconvene.lab.bench.limit import Limit, bare
+from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of, verdict
+from reconvene.lab.bench.peers import cpg
+from reconvene.lab.bench.peers.corosync import Options
+from reconvene.lab.bench.rounds import in_turns, spread
+from reconvene.lab.bench.sites import Place
+
+__all__ = ["BARS", "run"]
+
+SIZES = (100, 1024, 10_240)
+FRAMES = (8_900, 60_000)
+"""Beyond an MTU of 1500."""
+SECONDS = 2.0
+QUICK_SECONDS = 1.0
+
+DEFAULT = "corosync udpu, MTU 1500"
+NOT_RR = "corosync udpu, sched_rr: no, MTU 1500"
+TUNED = "corosync udpu tuned, MTU 9000"
+COROSYNC = {
+    DEFAULT: Options(),
+    NOT_RR: Options(sched_rr=False),
+    TUNED: Options(mtu=9000, netmtu=8900, window_size=256, max_messages=64),
+}
+STALLS = {(DEFAULT, 10_240), (NOT_RR, 10_240)}
+"""Where Corosync does not get through, for a reason not found: no figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    size: int
+    mtu: int
+    against: tuple[str, ...]
+    """The best of these."""
+    times: float
+    what: str
+
+
+BARS = (
+    Bar(100, 1500, (DEFAULT,), 4.0, "its default"),
+    Bar(1024, 9000, (DEFAULT, NOT_RR, TUNED), 3.0, "its best"),
+)
+
+Key = tuple[str, int]
+"""System and size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    per_second: float
+    foreign_cores: float
+    ours: sites.Throughput | None = None
+
+
+def run(settings: Settings) -> Outcome:
+    outcome = Outcome("agreed")
+    places = _places(settings, outcome)
+    measures: dict[str, Callable[[], dict[Key, Figure]]] = {}
+    for place, sizes in places.items():
+        if "corosync" in settings.peers:
+            for system in _peers_beside(place, settings):
+                measures[system] = _theirs(system, settings)
+        measures[place.system] = _ours(place, sizes, settings)
+    found = in_turns(outcome, settings, measures)
+    _tell_figures(outcome, found, places)
+    if settings.peers:
+        _tell_bars(outcome, found, places)
+        outcome.notes.append(
+            "no figure for Corosync with 10 KiB over MTU 1500: there it stalls, for a reason not found"
+        )
+    _tell_limits(outcome, settings, found, places)
+    return outcome
+
+
+def _places(settings: Settings, outcome: Outcome) -> dict[Place, tuple[int, ...]]:
+    """Where we measure, and with which sizes. Those of one path stand together."""
+    reason = namespaces.available()
+    if reason is not None:
+        outcome.notes.append(f"on loopback only: {reason}")
+    if settings.quick:
+        places = {
+            Place(): SIZES,
+            Place(mtu=1500): (100, 1024),
+            Place(mtu=1500, frame_bytes=60_000): (100, 1024),
+            Place(mtu=9000): SIZES,
+            Place(mtu=9000, frame_bytes=60_000): (1024,),
+            Place(mtu=9000, sealed=False): (1024,),
+        }
+    else:
+        both = (True, False)
+        kinds = [(None, 0), (1500, 0), *((1500, frame) for frame in FRAMES), (9000, 0), (9000, 60_000)]
+        places = {Place(mtu=mtu, sealed=sealed, frame_bytes=frame): SIZES for mtu, frame in kinds for sealed in both}
+    return {place: sizes for place, sizes in places.items() if place.mtu is None or reason is None}
+
+
+def _peers_beside(place: Place, settings: Settings) -> tuple[str, ...]:
+    """Whose turn is before that of this place of ours."""
+    if not place.sealed or place.frame_bytes:
+        return ()
+    return {1500: (DEFAULT, NOT_RR), 9000: (TUNED,)}.get(place.mtu or 0, ())
+
+
+def _ours(place: Place, sizes: tuple[int, ...], settings: Settings) -> Callable[[], dict[Key, Figure]]:
+    def measure() -> dict[Key, Figure]:
+        seconds = QUICK_SECONDS if settings.quick else SECONDS
+        with sites.running(place, "throughput") as running:
+            found = {(place.system, size): running.throughput(size, seconds) for size in sizes}
+        return {key: Figure(got.per_second, got.foreign_cores, got) for key, got in found.items()}
+
+    return measure
+
+
+def _theirs(system: str, settings: Settings) -> Callable[[], dict[Key, Figure]]:
+    options = COROSYNC[system]
+
+    def measure() -> dict[Key, Figure]:
+        found = {}
+        for size in SIZES:
+            if (system, size) in STALLS or (settings.quick and size != _quick_size(system)):
+                continue
+            got = cpg.throughput(size, QUICK_SECONDS if settings.quick else SECONDS, options)
+            if options.sched_rr and not got.real_time:
+                raise Unavailable("real-time scheduling was refused to it")
+            found[system, size] = Figure(got.per_second, got.foreign_cores)
+        return found
+
+    return measure
+
+
+def _quick_size(system: str) -> int:
+    return 1024 if system == TUNED else 100
+
+
+def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]], places: dict[Place, tuple[int, ...]]) -> None:
+    paths = {place.system: place.mtu for place in places}
+    lines = []
+    for size in SIZES:
+        for (system, of_size), figures in found.items():
+            if of_size != size:
+                continue
+            value = median(figure.per_second for figure in figures)
+            against = {1500: DEFAULT, 9000: TUNED}.get(paths.get(system) or 0)
+            theirs = found.get((against, size)) if against is not None else None
+            ratio = None if theirs is None else value / median(figure.per_second for figure in theirs)
+            work = f"agreed {size_of(size)}"
+            outcome.add(work, system, value, "messages/s", None if ratio is None else against, ratio)
+            outcome.add(f"{work}: others' processor time", system, _foreign(figures), "cores")
+            lines.append(
+                [
+                    work,
+                    system,
+                    number(value),
+                    spread([figure.per_second for figure in figures], number),
+                    "" if ratio is None else f"{ratio:.2f}",
+                    _cores(figures),
+                    f"{_foreign(figures):.2f}",
+                ]
+            )
+    columns = ("work", "system", "messages/s", "lowest–highest", "/ Corosync", "cores by site", "others' cores")
+    outcome.tables.append(Table.of("delivered at all three sites, a second", columns, lines))
+    outcome.notes.append(
+        f"/ Corosync: {DEFAULT}, where the path is that; {TUNED} (window_size 256, max_messages 64, netmtu 8900) "
+        "where it is that; nothing is encrypted there"
+    )
+
+
+def _foreign(figures: list[Figure]) -> float:
+    return median(figure.foreign_cores for figure in figures)
+
+
+def _cores(figures: list[Figure]) -> str:
+    used = [mean(figure.ours.cpu) for figure in figures if figure.ours is not None]
+    return f"{median(used):.2f}" if used else ""
+
+
+def _tell_bars(outcome: Outcome, found: dict[Key, list[Figure]], places: dict[Place, tuple[int, ...]]) -> None:
+    lines = []
+    for bar in BARS:
+        theirs = {
+            system: median(figure.per_second for figure in found[system, bar.size])
+            for system in bar.against
+            if (system, bar.size) in found
+        }
+        if not theirs:
+            continue
+        against = max(theirs, key=lambda system: theirs[system])
+        for place in places:
+            figures = found.get((place.system, bar.size))
+            if place.mtu != bar.mtu or figures is None:
+                continue
+            ratio = median(figure.per_second for figure in figures) / theirs[against]
+            work = f"agreed {size_of(bar.size)}: at least {bar.times:g} times {bar.what}"
+            outcome.add(work, place.system, ratio, "times", against, ratio / bar.times)
+            lines.append([work, place.system, against, f"{ratio:.2f}", verdict(ratio >= bar.times)])
+    outcome.tables.append(Table.of("bars, on the same path", ("bar", "system", "against", "times", ""), lines))
+
+
+def _tell_limits(
+    outcome: Outcome, settings: Settings, found: dict[Key, list[Figure]], places: dict[Place, tuple[int, ...]]
+) -> None:
+    """As many datagrams, each of their mean size: what they cost grows with their number and with their bytes."""
+    chosen = [
+        (place, size)
+        for place, sizes in places.items()
+        for size in sizes
+        if place.sealed and (size == 100 or not settings.quick) and (place.system, size) in found
+    ]
+    lines = []
+    for step, (place, size) in enumerate(chosen):
+        settings.tell(f"bare datagrams, {place.path}", step, len(chosen))
+        ours = [figure.ours for figure in found[place.system, size] if figure.ours is not None]
+        seconds = QUICK_SECONDS if settings.quick else SECONDS
+        sent = median(got.total("sent_datagrams") for got in ours) / place.sites
+        length = round(sum(got.total("sent_bytes") for got in ours) / max(1, sum(map(_datagrams, ours))))
+        try:
+            limit = bare(place, length, max(1, round(sent / (place.sites - 1))))
+        except Unavailable as error:
+            outcome.notes.append(f"bare datagrams, {place.path}: no figure: {error}")
+            continue
+        rate = sent / seconds
+        work = f"agreed {size_of(size)}: datagrams that a site sends"
+        loop = f"bare loop, {place.path}, {length:,} B"
+        outcome.add(work, place.system, rate, "datagrams/s", loop, rate / limit.per_second)
+        outcome.add(work, loop, limit.per_second, "datagrams/s")
+        lines.append(_limit_line(size, place, rate, length, ours, limit))
+    columns = (
+        *("work", "system", "datagrams/s", "mean bytes", "messages each", "bare loop, datagrams/s", "of the limit"),
+        "bare loop, cores each",
+    )
+    outcome.tables.append(Table.of("against datagrams alone: what one site sends a second", columns, lines))
+
+
+def _datagrams(got: sites.Throughput) -> int:
+    return got.total("sent_datagrams")
+
+
+def _limit_line(
+    size: int, place: Place, rate: float, length: int, ours: list[sites.Throughput], limit: Limit
+) -> list[str]:
+    each = median(got.total("sent_messages") * (place.sites - 1) / max(1, _datagrams(got)) for got in ours)
+    return [
+        f"agreed {size_of(size)}", place.system, number(rate), number(length), number(each),
+        number(limit.per_second), f"{rate / limit.per_second:.2f}", f"{limit.cpu:.2f}",
+    ]  # fmt: skip

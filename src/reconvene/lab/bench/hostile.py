@@ -1,0 +1,206 @@
+"""Throughput under a flood of datagrams that nobody should take, against what merely reading them costs.
+
+Three sites on loopback, all sending. The flood goes to the port of one of them; in turns with that, to another socket
+of the same process, which is read and nothing more; and to a process beside them that does the same. What the flood
+itself takes of the machine is in all three. Besides, what a datagram of it costs a site that has nothing else to do.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import monotonic, monotonic_ns, sleep
+
+from reconvene.lab.bench import flood, sites
+from reconvene.lab.bench.foreign import spent_s
+from reconvene.lab.bench.loads import Load, end, start
+from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of, verdict
+from reconvene.lab.bench.rounds import in_turns
+from reconvene.lab.bench.sites import Place, Running, Throughput
+from reconvene.local.ports import choose
+
+__all__ = ["run"]
+
+SIZE = 100
+RATES = (20_000, 50_000)
+QUICK_RATES = (20_000,)
+SECONDS = 2.0
+QUICK_SECONDS = 1.0
+READY_TIMEOUT_S = 30.0
+TELL_TIMEOUT_S = 30.0
+SETTLE_NS = 500_000_000
+"""The flood has begun by then."""
+
+ALONE = "no flood"
+BESIDE = "read and dropped by a process beside"
+READ = "read and dropped in a site's process"
+AT_SITE = "flood at a site's port"
+
+_MODULE = "reconvene.lab.bench.flood"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    throughput: Throughput
+    sent: dict[str, int]
+    """Of the flood, by kind."""
+    read: int
+    """By the process beside."""
+    cost_us: float | None = None
+    """Of a datagram of the flood, to the first site's process, while it has nothing else to do."""
+
+    @property
+    def counted(self) -> int:
+        """What the site that was flooded has counted as dropped."""
+        counted = self.throughput.counted[0]
+        return sum(count for name, count in counted.items() if name.startswith("dropped_"))
+
+
+Key = tuple[str, int]
+"""What is flooded, and how many datagrams a second."""
+
+
+def run(settings: Settings) -> Outcome:
+    outcome = Outcome("hostile")
+    rates = QUICK_RATES if settings.quick else RATES
+    measures = {f"{rate} datagrams a second": _measure(rate, settings) for rate in rates}
+    found = in_turns(outcome, settings, measures)
+    lines = []
+    for rate in rates:
+        if (ALONE, rate) not in found:
+            continue
+        rates_of = {what: _rate(found[what, rate]) for what in (ALONE, BESIDE, READ, AT_SITE)}
+        work = f"agreed {size_of(SIZE)} under {rate:,} hostile datagrams/s"
+        for what, value in rates_of.items():
+            against = {AT_SITE: READ, READ: ALONE, BESIDE: ALONE}.get(what)
+            outcome.add(
+                work, what, value, "messages/s", against, value / rates_of[against] if against is not None else None
+            )
+            figures = found[what, rate]
+            cost_us = _cost_us(figures)
+            if cost_us is not None:
+                read_us = _cost_us(found[READ, rate]) if what == AT_SITE else None
+                ratio = None if not read_us else cost_us / read_us
+                outcome.add(
+                    f"a hostile datagram, {rate:,}/s",
+                    what,
+                    cost_us,
+                    "µs of processor time",
+                    READ if ratio else None,
+                    ratio,
+                )
+            lines.append(
+                [
+                    f"{rate:,}",
+                    what,
+                    number(value),
+                    f"{(1 - value / rates_of[ALONE]) * 100:.0f} %",
+                    number(median(sum(figure.sent.values()) for figure in figures)),
+                    number(median(figure.read or figure.counted for figure in figures)),
+                    " ".join(f"{used:.2f}" for used in figures[0].throughput.cpu),
+                    "" if cost_us is None else number(cost_us),
+                    f"{median(figure.throughput.foreign_cores for figure in figures):.2f}",
+                ]
+            )
+        ratio = rates_of[AT_SITE] / rates_of[READ]
+        outcome.notes.append(
+            f"{rate:,} a second: the fall is no more than what reading costs: {verdict(ratio >= 1)} "
+            f"({ratio:.2f} of the throughput where the same process only reads and drops it)"
+        )
+    columns = (
+        *("flood/s", "", "messages/s", "fall", "flood sent", "read or counted", "cores by site"),
+        *("µs each, site idle", "others' cores"),
+    )
+    outcome.tables.append(Table.of(f"three sites, {size_of(SIZE)}, sealed, loopback", columns, lines))
+    _tell_drops(outcome, found)
+    return outcome
+
+
+def _rate(figures: list[Figure]) -> float:
+    return median(figure.throughput.per_second for figure in figures)
+
+
+def _cost_us(figures: list[Figure]) -> float | None:
+    costs = [figure.cost_us for figure in figures if figure.cost_us is not None]
+    return median(costs) if costs else None
+
+
+def _tell_drops(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
+    """What the site counted, by its reason."""
+    lines = []
+    sent: dict[str, int] = {}
+    for (what, rate), figures in found.items():
+        if what != AT_SITE:
+            continue
+        sent = sent or figures[-1].sent
+        counted = figures[-1].throughput.counted[0]
+        for name, count in sorted(counted.items()):
+            if name.startswith("dropped_") and count:
+                reason = name.removeprefix("dropped_")
+                outcome.add(f"hostile datagrams counted, {rate:,}/s", reason, count, "datagrams")
+                lines.append([f"{rate:,}", reason, f"{count:,}"])
+    outcome.tables.append(Table.of("what the site counted, in the last round", ("flood/s", "reason", ""), lines))
+    if absent := sorted(set(flood.KINDS) - set(sent)):
+        outcome.notes.append(f"not in the flood, since recording needs root: {', '.join(absent)}")
+
+
+def _measure(rate: int, settings: Settings) -> Callable[[], dict[Key, Figure]]:
+    def measure() -> dict[Key, Figure]:
+        seconds = QUICK_SECONDS if settings.quick else SECONDS
+        with (
+            sites.running(Place(), "throughput") as running,
+            _programs(running, rate) as (sender, reader, address),
+        ):
+            found = {
+                ALONE: Figure(running.throughput(SIZE, seconds), {}, 0),
+                BESIDE: _under(running, seconds, sender, address, reader),
+                READ: _under(running, seconds, sender, running.sink),
+                AT_SITE: _under(running, seconds, sender, running.addresses[0]),
+            }
+        return {(what, rate): figure for what, figure in found.items()}
+
+    return measure
+
+
+def _under(
+    running: Running, seconds: float, sender: Load, target: tuple[str, int], reader: Load | None = None
+) -> Figure:
+    beside = [(sender, f"{target[0]} {target[1]}"), *([] if reader is None else [(reader, "")])]
+    got = running.throughput(SIZE, seconds, beside=beside)
+    deadline = monotonic() + TELL_TIMEOUT_S
+    sent = sender.hear("sent", deadline)["sent"]
+    if reader is not None:
+        return Figure(got, sent, reader.hear("read", deadline)["read"])
+    return Figure(got, sent, 0, _idle_cost_us(running, seconds, sender, target))
+
+
+def _idle_cost_us(running: Running, seconds: float, sender: Load, target: tuple[str, int]) -> float:
+    from_ns = monotonic_ns() + SETTLE_NS
+    sender.say(f"{from_ns} {from_ns + int(seconds * 1e9)} {target[0]} {target[1]}")
+    sleep(SETTLE_NS / 1e9)
+    before = spent_s(running.pids[0])
+    sleep(seconds)
+    spent = spent_s(running.pids[0]) - before
+    sent: dict[str, int] = sender.hear("sent", monotonic() + TELL_TIMEOUT_S)["sent"]
+    return spent * 1e6 / max(1, sum(sent.values()))
+
+
+@contextmanager
+def _programs(running: Running, rate: int) -> Iterator[tuple[Load, Load, tuple[str, int]]]:
+    """The sender, the reader, and where that one reads."""
+    host, port = running.addresses[0]
+    address = host, choose(1)[0]
+    send = ["send", sites.CLUSTER, str(running.key), str(running.place.sites), str(rate), str(port)]
+    loads: list[Load] = []
+    with tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp") as name:
+        folder = Path(name)
+        try:
+            for place, arguments in enumerate((send, ["read", host, str(address[1])])):
+                loads.append(start("flood", _MODULE, arguments, folder / f"flood-{place}", running.network, 0))
+            for load in loads:
+                load.hear("ready", monotonic() + READY_TIMEOUT_S)
+            yield loads[0], loads[1], address
+        finally:
+            end(loads)

@@ -1,0 +1,266 @@
+"""Three replicas of a peer, each a process on loopback, and the loads that write to them: what the peers share.
+
+Loads of every peer speak alike: orders on stdin, a JSON line on stdout for each (store_load.go says which). Daemons
+and loads are ended with the context, by their process ids; should this process be killed, the kernel ends them.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic, sleep
+from types import TracebackType
+from typing import Any, Self
+
+from reconvene.errors import Unavailable
+from reconvene.lab.bench.durable_system import REPLICAS, Minority, Way
+from reconvene.lab.bench.loads import Load, end
+from reconvene.local.ports import LOOPBACK
+
+__all__ = ["Cluster", "build", "go_build"]
+
+BUILD_TIMEOUT_S = 300.0
+"""The first time, Go compiles all of a client's libraries."""
+START_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 3.0
+CONNECT_TIMEOUT_S = 1.0
+RECOVER_S = 30
+"""Until two of three do writes again."""
+WARM_UP_S = 0.5
+"""Of full load; half of what is measured where that is less."""
+WARM_UP_WRITES = 50
+FIRST_WRITES = 5
+_LATENCY_TIMEOUT_S = 120.0
+_GRACE_S = 40.0
+"""Beyond what a measurement should take: more than one request is waited for."""
+_WORDS = 90
+"""Of a refusal: characters that are worth telling."""
+
+GOCODE = Path("/usr/share/gocode")
+"""Where Debian puts the sources of Go libraries: nothing is fetched."""
+HERE = Path(__file__).parent
+
+
+class Cluster(ABC):
+    """Replicas and loads, for the time of the context. See `durable_system.Replicas` for what it is asked."""
+
+    name: str
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.daemons: list[subprocess.Popen[bytes]] = []
+        self.loads: list[Load] = []
+        self.alive = list(range(REPLICAS))
+        """Of the replicas."""
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.callback(self._end)
+            for index in range(REPLICAS):
+                (self.folder / str(index)).mkdir()
+            for index in range(REPLICAS):
+                self._start(index)
+            self._wait_until_ready()
+            for argv in self._load_commands():
+                self.loads.append(self._load(argv))
+            self._until_written(START_TIMEOUT_S)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @abstractmethod
+    def _start(self, index: int) -> None:
+        """One replica, with its data in `folder` / its index; by `_daemon`."""
+
+    @abstractmethod
+    def _load_commands(self) -> Sequence[Sequence[str]]:
+        """Of the loads, one each; called when the replicas are there."""
+
+    @abstractmethod
+    def _leader(self) -> int:
+        """The index of the replica that leads; -1 where there is none."""
+
+    @abstractmethod
+    def _wait_until_ready(self) -> None:
+        """Until loads can be started; by `_wait`."""
+
+    def _writers(self, way: Way | None = None) -> Sequence[Load]:
+        """The loads that are to write; the first alone where one at a time is asked for."""
+        return self.loads
+
+    def pids(self) -> Sequence[int]:
+        return [process.pid for process in (*self.daemons, *(load.process for load in self.loads))]
+
+    def throughput(self, size: int, seconds: float, way: Way) -> float:
+        writers = self._writers(way)
+        each = max(1, way.outstanding // len(writers))
+        warm_s = min(WARM_UP_S, seconds / 2)
+        deadline = monotonic() + warm_s + seconds + _GRACE_S
+        for load in writers:
+            load.say(f"throughput {size} {each} {way.batch} {round(warm_s * 1000)} {round(seconds * 1000)}")
+        told = [load.hear("writes", deadline) for load in writers]
+        rate: float = sum(each["writes"] / each["seconds"] for each in told)
+        if not rate:
+            raise Unavailable(f"{self.name}: no write was done: {_first_error(told) or 'none came back'}")
+        return rate
+
+    def latency(self, size: int, count: int) -> list[float]:
+        load = self._writers()[0]
+        load.say(f"latency {size} {count + WARM_UP_WRITES}")
+        took = load.hear("took", monotonic() + _LATENCY_TIMEOUT_S)["took"]
+        return [nanoseconds / 1e6 for nanoseconds in took[WARM_UP_WRITES:]]
+
+    def lose_one(self) -> None:
+        """One that does not lead, so that no election is measured."""
+        self._kill_follower()
+        self._until_written(RECOVER_S)
+
+    def minority(self, size: int, seconds: float) -> Minority:
+        """The one that leads is left alone."""
+        while len(self.alive) > 1:
+            self._kill_follower()
+        return self._attempt(size, 10**6, seconds)
+
+    def _kill_follower(self) -> None:
+        leader = self._leader()
+        victim = next(index for index in reversed(self.alive) if index != leader)
+        self.alive.remove(victim)
+        self._kill(victim)
+
+    def _kill(self, index: int) -> None:
+        self.daemons[index].kill()
+        self.daemons[index].wait()
+
+    def _until_written(self, seconds: float) -> None:
+        deadline = monotonic() + seconds
+        for load in self._writers():
+            left = max(1, round(deadline - monotonic()))
+            load.say(f"attempt 100 {FIRST_WRITES} {left}")
+            told = load.hear("accepted", deadline + _GRACE_S)
+            if told["accepted"] < FIRST_WRITES:
+                said = told["error"] or self._last_words()
+                raise Unavailable(f"{self.name}: it did no writes within {seconds:g} s: {said}")
+
+    def _attempt(self, size: int, count: int, seconds: float) -> Minority:
+        load = self._writers()[0]
+        whole = max(1, round(seconds))
+        load.say(f"attempt {size} {count} {whole}")
+        told = load.hear("accepted", monotonic() + whole + _GRACE_S)
+        if told["refused"]:
+            said = " ".join(told["error"].split())[:_WORDS]
+            return Minority(told["accepted"] / whole, f"refused after {told['after']:.1f} s: {said}")
+        return Minority(told["accepted"] / whole, f"no answer within {whole} s")
+
+    def _daemon(self, index: int, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        folder = self.folder / str(index)
+        with (folder / "log").open("wb") as log:
+            self.daemons.append(
+                subprocess.Popen(
+                    _tied(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, env=_env(env)
+                )
+            )
+
+    def _load(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Load:
+        errors = self.folder / f"load-{len(self.loads)}"
+        with errors.open("wb") as stderr:
+            process = subprocess.Popen(
+                _tied(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=_env(env)
+            )
+        load = Load(self.name, process, errors)
+        try:
+            load.hear("ready", monotonic() + START_TIMEOUT_S)
+        except BaseException:
+            end([load])
+            raise
+        return load
+
+    def _check_alive(self) -> None:
+        for daemon in self.daemons:
+            if daemon.poll() is not None:
+                raise Unavailable(f"{self.name} ended with {daemon.returncode}: {self._last_words()}")
+
+    def _wait(self, what: str, deadline: float) -> None:
+        """One step of waiting for something that replicas are to do."""
+        self._check_alive()
+        if monotonic() > deadline:
+            raise Unavailable(f"{self.name}: {what} within {START_TIMEOUT_S:g} s: {self._last_words()}")
+        sleep(0.05)
+
+    def _wait_for_ports(self, ports: Sequence[int]) -> None:
+        """Until all take connections."""
+        deadline = monotonic() + START_TIMEOUT_S
+        for port in ports:
+            while not _answers(port):
+                self._wait(f"port {port} took no connection", deadline)
+
+    def _last_words(self) -> str:
+        said = []
+        for log in sorted(self.folder.glob("*/log")):
+            said += log.read_text(errors="replace").strip().splitlines()[-1:]
+        return said[0] if said else "it said nothing"
+
+    def _end(self) -> None:
+        end(self.loads)
+        self.loads.clear()
+        for daemon in self.daemons:
+            if daemon.poll() is None:
+                daemon.send_signal(signal.SIGTERM)
+        deadline = monotonic() + END_TIMEOUT_S
+        for daemon in self.daemons:
+            try:
+                daemon.wait(max(0.0, deadline - monotonic()))
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+        self.daemons.clear()
+
+
+def _tied(argv: Sequence[str]) -> list[str]:
+    """A command that the kernel ends when this process does; its process id stays that of the command itself."""
+    return ["setpriv", "--pdeathsig", "KILL", "--", *argv] if shutil.which("setpriv") else list(argv)
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection((LOOPBACK, port), CONNECT_TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _env(more: Mapping[str, str] | None) -> dict[str, str] | None:
+    return None if more is None else {**os.environ, **more}
+
+
+def _first_error(told: Sequence[Mapping[str, Any]]) -> str:
+    return next((str(each["error"]) for each in told if each["error"]), "")
+
+
+def go_build(folder: Path, *sources: str) -> Path:
+    """A program from Go files that stand here, with the libraries of Debian's packages."""
+    program = folder / sources[0].removesuffix(".go")
+    where = {"GOPATH": str(GOCODE), "GO111MODULE": "off", "GOFLAGS": ""}
+    return build(["go", "build", "-o", str(program), *(str(HERE / source) for source in sources)], program, where)
+
+
+def build(argv: Sequence[str], program: Path, env: Mapping[str, str] | None = None) -> Path:
+    """Runs a compiler that writes `program`."""
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False, env=_env(env)
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{argv[0]}: {error}") from None
+    if done.returncode:
+        raise Unavailable(f"{argv[0]}: {' '.join(done.stderr.split())}")
+    return program

@@ -1,0 +1,230 @@
+"""Load and observation of a group of ours: one site with one process inside it, as a program of its own.
+
+    python -m reconvene.lab.bench.site_load CONFIG MEMBERS throughput|latency|watch [HOST:PORT]
+
+It speaks much as `peers/cpg_load.c` does: JSON lines on stdout, {"members": n, "at": ns} at every regular view. When
+all MEMBERS are there it takes lines on stdin, one after the other, each of which it answers:
+
+    throughput  "FROM TO BYTES [profile]": sends from now until TO; tells {"from": n, "to": n, …}, its deliveries
+                up to each moment, and what happened between, once all that anyone has sent is delivered
+    latency     "COUNT BYTES PAUSE_US SERVICE send|listen"; tells {"took": [ns, …]}, by message
+    watch       "BYTES PER_SECOND": sends at a pace, tells only views
+
+It ends when stdin does. Only the public interface is used: what is measured is what an application gets. What comes
+to HOST:PORT is read in the same event loop, and dropped: the least that a flood can cost a site.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from resource import RUSAGE_SELF, getrusage
+from struct import Struct
+from time import monotonic_ns
+from typing import Any
+
+import msgspec
+
+import reconvene
+from reconvene.lab.bench.flood import bound, read_turn
+from reconvene.lab.bench.sampler import Sampler
+from reconvene.runtime.node import new_event_loop
+
+__all__ = ["main"]
+
+_STAMP = Struct("<Qq")
+"""Carried at the front of every message whose way is timed: its number, when it was sent."""
+_SLICE = 1_024
+_END = b"end"
+"""The last message of a sender's."""
+_OVER_NS = 50_000_000
+"""The load goes on for so long after the last moment that counts."""
+
+
+def _tell(line: object) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+class Load:
+    def __init__(self, site: reconvene.Site, group: reconvene.Group, members: int) -> None:
+        self.site = site
+        self.group = group
+        self.members = members
+        self.delivered = 0
+        self.took: list[int] = []
+        self.arrived: asyncio.Future[None] | None = None
+        self.complete = asyncio.Event()
+        """Every member has been there."""
+        self.changed = asyncio.Event()
+        """Since then there was another view."""
+        self.marks: list[int] = []
+        """Moments at which to note."""
+        self.noted: list[dict[str, Any]] = []
+        self.ends = 0
+        self.ended = asyncio.Event()
+        """All that anyone has sent is delivered."""
+        self.sampler: Sampler | None = None
+
+    async def count(self) -> None:
+        """Reads batches, as an application in a hurry would."""
+        async for event in self.group.batches():
+            if type(event) is not reconvene.Batch:
+                self.view(event)
+                continue
+            if self.marks and monotonic_ns() >= self.marks[0]:
+                await self.note()
+            self.delivered += len(event.payloads)
+            if event.payloads[-1] == _END:
+                self.ends += 1
+                if self.ends == self.members:
+                    self.ended.set()
+
+    async def note(self) -> None:
+        self.marks.pop(0)
+        if self.sampler is not None:
+            if self.noted:
+                self.sampler.stop()
+            else:
+                self.sampler.start()
+        used = getrusage(RUSAGE_SELF)
+        status = await self.site.status()
+        self.noted.append(
+            {
+                "delivered": self.delivered,
+                "user": used.ru_utime,
+                "system": used.ru_stime,
+                "counters": status["counters"],
+            }
+        )
+
+    async def time(self) -> None:
+        """Reads message by message, and notes how long each was under way."""
+        async for event in self.group:
+            if type(event) is not reconvene.Message:
+                self.view(event)
+                continue
+            _, sent_ns = _STAMP.unpack_from(event.data)
+            self.took.append(monotonic_ns() - sent_ns)
+            if self.arrived is not None and not self.arrived.done():
+                self.arrived.set_result(None)
+
+    def refuse_a_change(self) -> None:
+        """Raises Unavailable: what others were sent meanwhile may never come."""
+        if self.changed.is_set():
+            raise reconvene.Unavailable("the group changed in the middle: a site was suspected, or is gone")
+
+    def view(self, event: object) -> None:
+        if isinstance(event, reconvene.View) and event.kind == "regular":
+            _tell({"members": len(event.members), "at": monotonic_ns()})
+            if self.complete.is_set():
+                self.changed.set()
+            elif len(event.members) == self.members:
+                self.complete.set()
+
+
+async def throughput(load: Load, arguments: list[str]) -> None:
+    start, end, size = map(int, arguments[:3])
+    load.sampler = Sampler() if arguments[3:] else None
+    load.noted, load.ends = [], 0
+    load.ended.clear()
+    load.marks = [start, end]
+    payloads = [bytes(size)] * _SLICE
+    while monotonic_ns() < end + _OVER_NS:
+        await load.group.send_many(payloads)
+    await load.group.send(_END)
+    await _either(load.ended, load.changed)
+    load.refuse_a_change()
+    if len(load.noted) < 2:
+        raise reconvene.Unavailable("nothing was delivered after the last moment that counts")
+    first, last = load.noted
+    counted = {name: count - first["counters"].get(name, 0) for name, count in last["counters"].items()}
+    told: dict[str, object] = {"from": first["delivered"], "to": last["delivered"], "counted": counted}
+    told |= {name: last[name] - first[name] for name in ("user", "system")}
+    if load.sampler is not None:
+        told["profile"] = [[*place, count] for place, count in load.sampler.seen.items()]
+    _tell(told)
+
+
+async def _either(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
+async def latency(load: Load, arguments: list[str]) -> None:
+    count, size, pause_us = map(int, arguments[:3])
+    service, role = arguments[3:]
+    if role == "send":
+        loop = asyncio.get_running_loop()
+        padding = bytes(max(0, size - _STAMP.size))
+        for number in range(count):
+            load.arrived = loop.create_future()
+            await load.group.send(_STAMP.pack(number, monotonic_ns()) + padding, service)
+            await load.arrived
+            load.refuse_a_change()
+            if pause_us:
+                await asyncio.sleep(pause_us / 1e6)
+    while len(load.took) < count:
+        load.refuse_a_change()
+        await asyncio.sleep(0.05)
+    _tell({"took": load.took[:count]})
+    # Not when it starts: another may have started, and sent, a little earlier.
+    del load.took[:count]
+
+
+async def watch(load: Load, arguments: list[str]) -> None:
+    size, per_second = map(int, arguments)
+    payload = bytes(size)
+    gap = max(0.002, 1 / per_second)
+    burst = max(1, round(per_second * gap))
+    while True:
+        await load.group.send_many([payload] * burst)
+        await asyncio.sleep(gap)
+
+
+MODES: dict[str, Callable[[Load, list[str]], Awaitable[None]]] = {
+    "throughput": throughput,
+    "latency": latency,
+    "watch": watch,
+}
+
+
+async def _main(config: str, members: int, mode: str, sink: str = "") -> None:
+    if sink:
+        host, _, port = sink.rpartition(":")
+        sock = bound((host, int(port)))
+        asyncio.get_running_loop().add_reader(sock, read_turn, sock, bytearray(1 << 16))
+    async with reconvene.open(config) as site:
+        load = Load(site, await site.join("bench"), members)
+        reading = asyncio.create_task(load.time() if mode == "latency" else load.count())
+        await load.complete.wait()
+        lines = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+        working = None
+        while line := (await lines.readline()).decode():
+            working = asyncio.create_task(_work(MODES[mode], load, line.split()))
+        for task in filter(None, (working, reading)):
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def _work(mode: Callable[[Load, list[str]], Awaitable[None]], load: Load, arguments: list[str]) -> None:
+    try:
+        await mode(load, arguments)
+    except reconvene.ReconveneError as error:
+        print(error, file=sys.stderr)
+        sys.stdout.close()
+
+
+def main() -> None:
+    config, members, mode, *sink = sys.argv[1:]
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_main(config, int(members), mode, *sink))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""What our sites do: throughput, latency, and the time to a new configuration, by processes of their own.
+
+`running` starts sites, each with one process inside it that uses the public interface, and ends them; what is
+measured meanwhile is bounded by time-outs. They run on loopback, or in network namespaces with the peer's MTU: a
+`Place` says where.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from time import monotonic, monotonic_ns, sleep
+from typing import Any
+
+from reconvene.lab.bench.foreign import Foreign
+from reconvene.lab.bench.loads import Load, end, percentile, reach, start
+from reconvene.lab.bench.namespaces import Namespaces
+from reconvene.local.ports import choose
+from reconvene.runtime.keys import write_cluster_key
+
+__all__ = ["CLUSTER", "Latency", "Place", "Reconfiguration", "Running", "Throughput", "reconfiguration", "running"]
+
+CLUSTER = "bench"
+WARM_UP_S = 0.7
+WARM_UP_MESSAGES = 200
+SETTLE_S = 1.0
+JOIN_TIMEOUT_S = 60.0
+LATENCY_TIMEOUT_S = 60.0
+_GRACE_S = 30.0
+_PORT = 7400
+_QUEUE_BYTES = 4 << 20
+_QUEUE_MESSAGES = 20_000
+"""Of what waits to be sent: enough for a hundred turns, and soon gone when a measurement is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where sites run, and how."""
+
+    sites: int = 3
+    mtu: int | None = None
+    """Of the links between namespaces; None: loopback."""
+    sealed: bool = True
+    frame_bytes: int = 0
+    """0: from the path."""
+    order: str = "atop"
+    suspect_ms: int | None = None
+    """A silent member is suspected after so long, whatever the number of sites; it is to be three beacons at least.
+    None: the defaults."""
+
+    @property
+    def path(self) -> str:
+        return "loopback" if self.mtu is None else f"MTU {self.mtu}"
+
+    @property
+    def system(self) -> str:
+        """As rows name it."""
+        parts = ["reconvene", "" if self.sealed else " not sealed", f", {self.path}"]
+        if self.frame_bytes:
+            parts.append(f", frames of {self.frame_bytes:,} B")
+        return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    per_second: float
+    """Messages delivered at every site."""
+    user: tuple[float, ...]
+    """Cores that each site used, in the program and in the kernel."""
+    system: tuple[float, ...]
+    counted: tuple[dict[str, int], ...]
+    """By how much each site's counters grew."""
+    foreign_cores: float
+    profile: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    """Where it was asked for: looks by file, function and line, of all sites."""
+
+    @property
+    def cpu(self) -> tuple[float, ...]:
+        return tuple(user + system for user, system in zip(self.user, self.system, strict=True))
+
+    def total(self, counter: str) -> int:
+        return sum(counted.get(counter, 0) for counted in self.counted)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """In microseconds: to the sender's own delivery, and to that of the slowest site."""
+
+    self_p50: float
+    self_p99: float
+    slowest_p50: float
+    slowest_p99: float
+    foreign_cores: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reconfiguration:
+    """Milliseconds until the last of the processes concerned had the new view."""
+
+    cuts_ms: tuple[float, ...]
+    heals_ms: tuple[float, ...]
+    crash_ms: float
+    foreign_cores: float
+
+    @property
+    def cut_ms(self) -> float:
+        return median(self.cuts_ms)
+
+    @property
+    def heal_ms(self) -> float:
+        return median(self.heals_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Sites, each with a load, all in one group."""
+
+    place: Place
+    network: Namespaces | None
+    addresses: tuple[tuple[str, int], ...]
+    """Where each receives datagrams."""
+    key: Path
+    """The cluster's, whether it is used or not."""
+    loads: tuple[Load, ...]
+    sink: tuple[str, int]
+    """What comes here the first site's process reads and drops."""
+
+    @property
+    def pids(self) -> list[int]:
+        return [load.process.pid for load in self.loads]
+
+    def throughput(
+        self, size: int, seconds: float, profile: bool = False, beside: Sequence[tuple[Load, str]] = ()
+    ) -> Throughput:
+        """All sites send messages of so many bytes as fast as they are taken.
+
+        The order is the same everywhere, so what the last site has delivered at a moment was delivered everywhere.
+        Who is in `beside` is told the same moments, with what stands there after them, and is no foreign load.
+        """
+        deadline = monotonic() + WARM_UP_S + seconds + _GRACE_S
+        begin = monotonic_ns() + int(WARM_UP_S * 1e9)
+        moments = f"{begin} {begin + int(seconds * 1e9)}"
+        with Foreign(lambda: [*self.pids, *(load.process.pid for load, _ in beside)]) as foreign:
+            for load, more in beside:
+                load.say(f"{moments} {more}")
+            for load in self.loads:
+                load.say(f"{moments} {size}{' profile' if profile else ''}")
+            told = [load.hear("to", deadline) for load in self.loads]
+        everywhere = min(line["to"] for line in told) - min(line["from"] for line in told)
+        return Throughput(
+            everywhere / seconds,
+            tuple(line["user"] / seconds for line in told),
+            tuple(line["system"] / seconds for line in told),
+            tuple(line["counted"] for line in told),
+            foreign.cores,
+            _profile(told),
+        )
+
+    def latency(self, count: int, service: str, pause_us: int, size: int = 100) -> Latency:
+        """One site sends one message at a time: the next when it has delivered the last, and a pause has passed."""
+        total = count + WARM_UP_MESSAGES
+        deadline = monotonic() + LATENCY_TIMEOUT_S + total * pause_us / 1e6
+        with Foreign(lambda: self.pids) as foreign:
+            for load in reversed(self.loads):  # the sender last
+                role = "send" if load is self.loads[0] else "listen"
+                load.say(f"{total} {size} {pause_us} {service} {role}")
+            took = [load.hear("took", deadline)["took"][WARM_UP_MESSAGES:] for load in self.loads]
+        own = [nanoseconds / 1e3 for nanoseconds in took[0]]
+        slowest = [max(by_site) / 1e3 for by_site in zip(*took, strict=True)]
+        return Latency(
+            percentile(own, 50), percentile(own, 99), percentile(slowest, 50), percentile(slowest, 99), foreign.cores
+        )
+
+
+def _profile(told: Sequence[dict[str, Any]]) -> Counter[tuple[str, str, int]]:
+    seen: Counter[tuple[str, str, int]] = Counter()
+    for line in told:
+        for file, function, number, count in line.get("profile", ()):
+            seen[file, function, number] += count
+    return seen
+
+
+def reconfiguration(place: Place, heals: int = 4, per_second: int = 500, size: int = 100) -> Reconfiguration:
+    """The last site is cut off and healed so many times, then killed with -9, while each site sends at a pace."""
+    sites, last = place.sites, place.sites - 1
+    cuts_ms, heals_ms = [], []
+    with running(place, "watch") as run:
+        loads, network = run.loads, run.network
+        assert network is not None, "cuts need namespaces"
+        with Foreign(lambda: run.pids) as foreign:
+            for load in loads:
+                load.say(f"{size} {per_second}")
+            for turn in range(heals):
+                sleep(SETTLE_S)
+                cut = monotonic_ns()
+                network.cut([range(last), [last]])
+                cuts_ms.append(reach(loads[:last], last, cut))
+                reach(loads[last:], 1, cut)
+                # Spread over the phases of the beacons, by which sites find each other.
+                sleep(SETTLE_S + (turn + 0.5) / heals * 0.1)
+                healed = monotonic_ns()
+                network.heal()
+                heals_ms.append(reach(loads, sites, healed))
+            sleep(SETTLE_S)
+            killed = monotonic_ns()
+            loads[last].process.kill()
+            crash_ms = reach(loads[:last], last, killed)
+        return Reconfiguration(tuple(cuts_ms), tuple(heals_ms), crash_ms, foreign.cores)
+
+
+@contextmanager
+def running(place: Place, mode: str) -> Iterator[Running]:
+    """Sites with the loads of a mode of `site_load`, in one group of all."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp")))
+        network = None if place.mtu is None else stack.enter_context(Namespaces(place.sites, place.mtu))
+        if network is None:
+            *addresses, sink = [("127.0.0.1", port) for port in choose(place.sites + 1)]
+        else:
+            addresses = [(address, _PORT) for address in network.addresses]
+            sink = network.addresses[0], _PORT + 1
+        key = folder / "cluster.key"
+        write_cluster_key(key)
+        loads: list[Load] = []
+        stack.callback(end, loads)
+        for index, file in enumerate(_configure(place, addresses, key, folder)):
+            arguments = [str(file), str(place.sites), mode, *([] if index else [f"{sink[0]}:{sink[1]}"])]
+            errors = folder / f"load-{index}"
+            loads.append(start("reconvene", "reconvene.lab.bench.site_load", arguments, errors, network, index))
+        reach(loads, place.sites, monotonic_ns(), JOIN_TIMEOUT_S)
+        yield Running(place, network, tuple(addresses), key, tuple(loads), sink)
+
+
+def _configure(place: Place, addresses: Sequence[tuple[str, int]], key: Path, folder: Path) -> list[Path]:
+    """A configuration file for each site."""
+    names = [f"site-{index}" for index in range(place.sites)]
+    seal = f'keys = ["{key}"]' if place.sealed else "insecure = true"
+    timing = (
+        ""
+        if place.suspect_ms is None
+        else f'[timing]\nsuspect_base = "{place.suspect_ms}ms"\nsuspect_per_site = "0ms"\n'
+        f'beacon_every = "{min(100, place.suspect_ms // 3)}ms"\n'
+    )
+    sites = "".join(f'{name} = "{host}:{port}"\n' for name, (host, port) in zip(names, addresses, strict=True))
+    files = []
+    for name in names:
+        file = folder / f"{name}.toml"
+        file.write_text(
+            f'cluster = "{CLUSTER}"\nname = "{name}"\ndir = "{folder / name}"\n[sites]\n{sites}[seal]\n{seal}\n'
+            f'[transport]\nframe_bytes = {place.frame_bytes}\n[order]\nengine = "{place.order}"\n{timing}'
+            f"[limits]\nqueue_bytes = {_QUEUE_BYTES}\nqueue_messages = {_QUEUE_MESSAGES}\n"
+            '[logging]\nlevel = "error"\n'
+        )
+        files.append(file)
+    return files

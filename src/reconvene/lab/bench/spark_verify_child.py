@@ -1,0 +1,149 @@
+"""One process, one Spark session, one trace: a window over its events, and all checks, timed. `bench.spark_verify`
+starts it, with so many cores, and reads the one line of JSON that it prints.
+
+The session is warmed up on a small trace, and each figure is the least of so many turns, so that neither Spark's
+start nor Java's learning to run the code is measured.
+"""
+
+import argparse
+import resource
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, sleep
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from reconvene.pipeline.session import open_session
+from reconvene.pipeline.traces import Traces, read_traces
+from reconvene.pipeline.verify.engine import verify_traces
+
+__all__ = ["Measured", "main"]
+
+_LOOK_EVERY_S = 0.2
+_LOCAL_TRACE_ROWS = 10_000_000
+
+
+class Measured(msgspec.Struct):
+    events: int
+    ok: bool
+    window_s: float
+    verify_s: float
+    jvm_peak_mb: float
+    """Of the driver's process, which in local mode is the executor's as well."""
+    python_peak_mb: float
+    """Of the largest Python worker."""
+    violated: list[str] = []
+
+
+class Memory:
+    """The most memory that this process's descendants had, by looking now and then."""
+
+    def __init__(self) -> None:
+        self.jvm_kb = 0
+        self.python_kb = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+        self.python_kb = max(self.python_kb, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            for name, kb in descendants():
+                if name == "java":
+                    self.jvm_kb = max(self.jvm_kb, kb)
+                elif name.startswith("python"):
+                    self.python_kb = max(self.python_kb, kb)
+            sleep(_LOOK_EVERY_S)
+
+
+def descendants() -> list[tuple[str, int]]:
+    """(program, kB resident) of every process below this one."""
+    parents: dict[int, int] = {}
+    told: dict[int, tuple[str, int]] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            fields = dict(
+                line.split(":\t", 1) for line in (entry / "status").read_text().splitlines() if ":\t" in line
+            )
+            pid = int(entry.name)
+            parents[pid] = int(fields["PPid"])
+            told[pid] = fields["Name"], int(fields.get("VmRSS", "0 kB").split()[0])
+        except (OSError, KeyError, ValueError):
+            continue  # it has ended meanwhile
+    below = {_own_pid()}
+    grown = True
+    while grown:
+        grown = False
+        for pid, parent in parents.items():
+            if parent in below and pid not in below:
+                below.add(pid)
+                grown = True
+    return [told[pid] for pid in below if pid in told and pid != _own_pid()]
+
+
+def _own_pid() -> int:
+    return int(Path("/proc/self").resolve().name)
+
+
+def one_window(traces: Traces) -> DataFrame:
+    """The yardstick: each event beside the one before it in its node's file."""
+    order = Window.partitionBy("run", "node").orderBy("place")
+    grown = F.col("n") > F.lag("n").over(order)
+    return traces.events.select(grown.alias("grown")).agg(F.count_if(~F.col("grown")), F.count("*"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cores", type=int, required=True)
+    parser.add_argument("--trace", required=True)
+    parser.add_argument("--warm", required=True)
+    parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--memory", default="2g")
+    parser.add_argument("--partitions", type=int, default=8)
+    given = parser.parse_args()
+    conf = {"spark.driver.memory": given.memory, "spark.sql.shuffle.partitions": str(given.partitions)}
+    with open_session(f"local[{given.cores},4]", conf=conf) as spark:
+        print(msgspec.json.encode(_measure(spark, given.trace, given.warm, given.turns)).decode(), flush=True)
+
+
+def _measure(spark: SparkSession, trace: str, warm: str, turns: int) -> Measured:
+    for _ in range(2):
+        small = read_traces(spark, [warm])
+        one_window(small).collect()
+        verify_traces(spark, small)
+    memory = Memory()
+    traces = read_traces(spark, [trace])
+    window_s = min(_timed(lambda: one_window(traces).collect()) for _ in range(turns))
+    reports = []
+    verify_s = min(
+        _timed(lambda: reports.append(verify_traces(spark, read_traces(spark, [trace])))) for _ in range(turns)
+    )
+    memory.stop()
+    return Measured(
+        events=reports[0].events,
+        ok=reports[0].ok,
+        window_s=window_s,
+        verify_s=verify_s,
+        jvm_peak_mb=memory.jvm_kb / 1024,
+        python_peak_mb=memory.python_kb / 1024,
+        violated=reports[0].violated(),
+    )
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begun = perf_counter()
+    work()
+    return perf_counter() - begun
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""How long a site stands still, whatever waits: its longest turn, beside the time after which others suspect it.
+
+Three sites with their programs inside them, at the defaults. What waits: a gigabyte or a million messages of a site
+that was cut off and comes back, or that is restarted with them; a few messages of the largest size at once.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, monotonic_ns
+
+from reconvene.lab.bench.durable_disk import folder
+from reconvene.lab.bench.durable_own import Sites, again, running
+from reconvene.lab.bench.foreign import Foreign
+from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, verdict
+from reconvene.runtime.config_file import load as load_config
+from reconvene.runtime.explain import explain
+
+__all__ = ["BAR", "run"]
+
+BAR = 0.25
+"""Of the time to suspicion: at most so much may one turn take."""
+_PATIENCE_S = 900.0
+_MIB = 1 << 20
+_LARGE = (15 * _MIB, 16_711_680)
+"""The second is the largest message that a log takes at the defaults."""
+_SEVERAL = 6
+_MEASURES = ("turn_ms", "stood_ms", "work_ms", "configurations")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the sites told at the end: of each, `_MEASURES`."""
+
+    sites: Sequence[dict[str, float]]
+    green_ms: float
+    """Until everything was green everywhere."""
+    suspicion_ms: float
+
+    def worst(self, measure: str) -> float:
+        return max(site[measure] for site in self.sites)
+
+
+Measure = Callable[[Path], Told]
+
+
+def run(settings: Settings) -> Outcome:
+    outcome = Outcome("turns")
+    works = _works(settings.quick)
+    lines = []
+    worst = most_work = suspicion_ms = 0.0
+    for turn, (work, measure) in enumerate(works):
+        settings.tell(work, turn, len(works))
+        with folder() as place, Foreign() as foreign:
+            told = measure(place)
+        suspicion_ms = told.suspicion_ms
+        ratio = told.worst("turn_ms") / suspicion_ms
+        worst = max(worst, ratio)
+        work_ratio = told.worst("work_ms") / suspicion_ms
+        most_work = max(most_work, work_ratio)
+        _add_rows(outcome, work, told)
+        figures = [number(told.worst(measure)) for measure in _MEASURES]
+        ratios = [f"{ratio:.2f}", f"{work_ratio:.2f}"]
+        lines.append([work, *figures, *ratios, number(told.green_ms), f"{foreign.cores:.2f}"])
+    outcome.add("longest turn of all, over the time to suspicion", "reconvene", worst, "times")
+    outcome.add("most work between two looks, over the time to suspicion", "reconvene", most_work, "times")
+    outcome.tables.append(
+        Table.of(
+            "the longest of three sites, in ms",
+            (
+                *("what waits", "turn", "standstill", "work between looks", "configurations"),
+                *("turn / suspicion", "work / suspicion", "all green after", "others' cores"),
+            ),
+            lines,
+        )
+    )
+    outcome.notes += [
+        f"a site that is silent for {suspicion_ms:.0f} ms is suspected (as `reconvene node --check` tells)",
+        f"longest turn below {BAR} of that: {worst:.2f}, {verdict(worst < BAR)}",
+        f"a turn waits where others use the processors; what the site itself used is the work: {most_work:.2f}",
+    ]
+    return outcome
+
+
+def _works(quick: bool) -> list[tuple[str, Measure]]:
+    large, small = (64, 100_000) if quick else (1024, 1_000_000)
+    return [
+        *((f"{_SEVERAL} appends of {size:,} B at once", _at_once(size)) for size in _LARGE),
+        (f"rejoin with {large:,} MiB red", _rejoin(large, _MIB)),
+        (f"rejoin with {small:,} red messages", _rejoin(small, 100)),
+        (f"restart with {large:,} MiB red", _restart(large, _MIB)),
+        (f"restart with {small:,} red messages", _restart(small, 100)),
+    ]
+
+
+def _add_rows(outcome: Outcome, work: str, told: Told) -> None:
+    for index, site in enumerate(told.sites):
+        name, turn, stood = f"site {index}", site["turn_ms"], site["stood_ms"]
+        outcome.add(f"{work}: longest turn", name, turn, "ms", "suspicion", turn / told.suspicion_ms)
+        outcome.add(f"{work}: longest standstill", name, stood, "ms", "suspicion", stood / told.suspicion_ms)
+        outcome.add(f"{work}: work between two looks", name, site["work_ms"], "ms")
+        outcome.add(f"{work}: configurations", name, site["configurations"], "installed")
+
+
+def _at_once(size: int) -> Measure:
+    def measure(place: Path) -> Told:
+        with running(place, "watch") as sites:
+            begin = monotonic_ns()
+            sites.ask(sites.loads[0], f"several {_SEVERAL} {size}", "ms", _PATIENCE_S)
+            return _when_green(sites, place, _SEVERAL, begin)
+
+    return measure
+
+
+def _rejoin(count: int, size: int) -> Measure:
+    """The last site takes so many while it is cut off; then everyone is to have all of them."""
+
+    def measure(place: Path) -> Told:
+        with running(place, "watch") as sites:
+            _make_red(sites, count, size)
+            begin = monotonic_ns()
+            sites.heal()
+            return _when_green(sites, place, count + 1, begin)
+
+    return measure
+
+
+def _restart(count: int, size: int) -> Measure:
+    """The same, but all are ended while it is cut off, and started again; nobody appends anything then."""
+
+    def measure(place: Path) -> Told:
+        with running(place) as sites:
+            _make_red(sites, count, size)
+        begin = monotonic_ns()
+        with again(place, "watch", timeout_s=_PATIENCE_S) as sites:
+            return _when_green(sites, place, count + 1, begin)
+
+    return measure
+
+
+def _make_red(sites: Sites, count: int, size: int) -> None:
+    last = len(sites.loads) - 1
+    sites.cut(last)
+    sites.ask(sites.loads[0], "latency 1 1", "took")  # the others order again
+    sites.ask(sites.loads[last], f"red {count} {size}", "accepted", _PATIENCE_S)
+
+
+def _when_green(sites: Sites, place: Path, count: int, begin: int) -> Told:
+    deadline = monotonic() + _PATIENCE_S
+    for load in sites.loads:
+        load.say(f"green {count}")
+    for load in sites.loads:
+        load.hear("at", deadline)
+    green_ms = (monotonic_ns() - begin) / 1e6
+    told = [sites.ask(load, "stood", "stood_ms") for load in sites.loads]
+    return Told(
+        [{name: float(str(line[name])) for name in _MEASURES} for line in told],
+        green_ms,
+        explain(load_config(place / "site-0.toml")).suspicion_ns / 1e6,
+    )

@@ -1,0 +1,92 @@
+"""What must hold when the polls have closed, each as a finding that says what was seen."""
+
+from collections.abc import Mapping, Sequence
+
+from reconvene.client.log_entries import Entry
+from reconvene.lab.demo.chronicle import Chronicle
+from reconvene.lab.demo.outcome import Finding, Lost
+from reconvene.lab.demo.spark import Table
+from reconvene.lab.demo.voters import CANDIDATES, Vote
+from reconvene.objects.tally import TallyState
+from reconvene.verify.report import Report
+
+__all__ = ["caused", "counted_once", "lost_answer", "same_table", "same_tallies", "shown_counts", "verified"]
+
+_MOST_NAMED = 3
+
+
+def shown_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{choice} {counts.get(choice, 0)}" for choice in CANDIDATES)
+
+
+def same_tallies(tallies: Mapping[str, Mapping[str, int]], cast: Mapping[str, int]) -> Finding:
+    """`tallies`: by site, each after a barrier; `cast`: what the voters say."""
+    what = "the tally is the same at every site, and is what was cast"
+    for site, tally in tallies.items():
+        if dict(tally) != {choice: count for choice, count in cast.items() if count}:
+            return Finding(what, False, f"{site} has {shown_counts(tally)}; cast were {shown_counts(cast)}")
+    return Finding(what, True, f"{len(tallies)} sites: {shown_counts(cast)}")
+
+
+def counted_once(
+    votes: Sequence[Vote], places: Sequence[int], logs: Mapping[str, Sequence[Entry]], tally: str
+) -> Finding:
+    """`places`: each vote's position, as its voter was told; `logs`: by site, all entries that count.
+
+    So no vote is lost, none is there twice, and nobody has stuffed the box.
+    """
+    what = "every vote is counted once"
+    told = dict(zip(places, votes, strict=True))
+    if len(told) != len(votes):
+        return Finding(what, False, f"{len(votes)} votes have {len(told)} places")
+    for site, entries in logs.items():
+        read = {entry.position: _choice(entry, tally) for entry in entries}
+        wrong = [
+            f"position {position}" for position in sorted(told.keys() | read.keys())
+            if position not in told or read.get(position) != told[position].choice
+        ]  # fmt: skip
+        if wrong:
+            more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+            return Finding(what, False, f"{site} differs at {', '.join(wrong[:_MOST_NAMED])}{more}")
+    return Finding(what, True, f"{len(votes)} voters, {len(told)} places in one order, the same at every site")
+
+
+def _choice(entry: Entry, tally: str) -> str | None:
+    state = TallyState(tally)
+    state.apply(entry)
+    return next((choice for choice, count in state.totals.items() if count == 1), None)
+
+
+def lost_answer(lost: Lost | None) -> Finding:
+    what = "the voter whose answer was lost is counted once"
+    if lost is None:
+        return Finding(what, False, "she never got a receipt")
+    had = "which had it already" if lost.again else "which took it; the other copy counts for nothing"
+    return Finding(what, lost.position >= 0, f"{lost.first} had it on disk, she asked {lost.then}, {had}")
+
+
+def caused(chronicle: Chronicle) -> Finding:
+    what = "no configuration changed but by what the script did"
+    wrong = chronicle.unexpected()
+    if wrong is not None:
+        return Finding(what, False, wrong)
+    due, between = chronicle.steps()
+    more = f", and {between} on the way to them" if between else ""
+    return Finding(what, True, f"{due} changes at {len(chronicle.seen)} sites, all of them due{more}")
+
+
+def same_table(table: Table, tally: Mapping[str, int]) -> Finding:
+    what = "the stream's table equals the tally"
+    same = dict(table.counts) == dict(tally) and table.positions == table.rows
+    detail = f"{table.rows} rows at {table.positions} positions: {shown_counts(table.counts)}"
+    return Finding(what, same, detail if same else f"{detail}; the tally is {shown_counts(tally)}")
+
+
+def verified(report: Report) -> Finding:
+    what = "the whole history is as the papers say"
+    where = "by Spark" if report.engine == "spark" else "in this process"
+    if not report.ok:
+        return Finding(what, False, f"violated: {', '.join(report.violated())}")
+    looked = sum(check.cases > 0 for check in report.checks)
+    cases = sum(check.cases for check in report.checks)
+    return Finding(what, True, f"{looked} checks, {cases:,} cases over {report.events:,} events, judged {where}")

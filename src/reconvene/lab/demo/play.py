@@ -1,0 +1,78 @@
+"""The whole demo: a cluster, the story on it, Spark beside it, and the verdict."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+
+from reconvene.errors import ReconveneError
+from reconvene.lab.demo.ending import count, judge
+from reconvene.lab.demo.outcome import Finding, Outcome
+from reconvene.lab.demo.places import Places
+from reconvene.lab.demo.script import KILLED, SITES, Broken, Pace, open_story
+from reconvene.lab.demo.spark import SparkBeside
+from reconvene.lab.demo.stage import Stage
+from reconvene.lab.demo.threads import in_thread
+from reconvene.local import LocalCluster
+
+__all__ = ["play"]
+
+_PATIENT = {"timing": {"suspect_base": "1500ms", "round_patience": "2s"}}
+"""Of the sites. By default they suspect who is silent for 0.6 s, which on a laptop, beside Java and a browser, may be
+somebody who only waits for a processor; and every such mistake would be a change that the script did not cause."""
+
+_START_S = 300.0
+"""For the sites to start. One that ends instead is noticed at once."""
+
+
+async def play(
+    places: Places, stage: Stage, *, seed: int = 7, keep: bool = False, spark: bool = True, pace: Pace | None = None
+) -> Outcome:
+    """Plays it all, and shows it on the stage. `spark`: it takes part, where it is installed.
+
+    With `keep` the cluster goes on when this returns; else it is ended. Raises Rejected where the directory can't be
+    had; everything else that goes wrong is a finding.
+    """
+    places.prepare()
+    # That connections are lost is the story's to tell, and the clients find others.
+    logging.getLogger("reconvene.client").setLevel(logging.ERROR)
+    outcome = Outcome(cluster=str(places.cluster))
+    cluster = LocalCluster.create(places.cluster, SITES, settings=_PATIENT)
+    try:
+        stage.opening()
+        stage.note("Starting them …")
+        async with _spark_beside(places, outcome, spark) as beside:
+            await in_thread(cluster.start, _START_S)
+            outcome.dashboards = cluster.dashboards
+            if beside is not None:
+                order = (KILLED, *(name for name in SITES if name != KILLED))
+                beside.follow([cluster.addresses[name] for name in order], places.table)
+            async with open_story(cluster, stage, outcome, pace or Pace(), seed, beside) as story:
+                await story.tell()
+                await count(story)
+            await judge(story, places, keep)
+    except (Broken, ReconveneError, TimeoutError) as error:
+        why = " ".join(str(error).split()) or "it took too long"
+        outcome.findings.append(Finding("the story goes as it is told", False, why))
+    finally:
+        stage.still()
+        outcome.running = keep and cluster.running()
+        if not outcome.running:
+            cluster.kill()
+    outcome.figures.seconds = stage.seconds
+    places.write_outcome(outcome.document())
+    stage.verdict(outcome)
+    return outcome
+
+
+@asynccontextmanager
+async def _spark_beside(places: Places, outcome: Outcome, wanted: bool) -> AsyncIterator[SparkBeside | None]:
+    if not wanted:
+        outcome.no_spark = "it was not asked for"
+    elif find_spec("pyspark") is None:
+        outcome.no_spark = "it is not installed; to add it: pip install 'reconvene[spark]', and Java 17 or later"
+    if outcome.no_spark is not None:
+        yield None
+        return
+    async with SparkBeside(places.spark_log) as beside:
+        yield beside

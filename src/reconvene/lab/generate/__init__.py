@@ -1,0 +1,14 @@
+"""Large traces, made on Spark: right ones, for measuring, and ones that are wrong in a single place.
+
+    traces = generate(spark, 10_000_000, nodes=5, changes=8)
+    write_traces(traces, "out/made")
+    wrong = generate(spark, 10_000_000, mutation="swap-agreed", at=0.9)
+
+Every event follows from its number alone, so that a hundred million of them are made by any number of tasks.
+"""
+
+from reconvene.lab.generate.make import generate, write_traces
+from reconvene.lab.generate.mutations import MUTATIONS
+from reconvene.lab.generate.recipe import STACKS, recipe
+
+__all__ = ["MUTATIONS", "STACKS", "generate", "recipe", "write_traces"]

@@ -1,0 +1,158 @@
+"""bench agreed: its rows and bars, the bare loop, and real sites for a moment."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from reconvene.errors import Unavailable
+from reconvene.lab.bench import Settings, agreed, namespaces, sites
+from reconvene.lab.bench.agreed import DEFAULT, NOT_RR, TUNED, Figure
+from reconvene.lab.bench.limit import Limit, bare
+from reconvene.lab.bench.outcome import Outcome
+from reconvene.lab.bench.peers.corosync import Options
+from reconvene.lab.bench.rounds import in_turns, spread
+from reconvene.lab.bench.sites import Place, Throughput
+from reconvene.local.ports import choose
+
+COUNTED = {"sent_datagrams": 400, "sent_bytes": 400_000, "sent_messages": 2_000}
+
+
+def ours(per_second: float) -> Throughput:
+    return Throughput(per_second, (0.5,) * 3, (0.1,) * 3, (COUNTED,) * 3, 0.25)
+
+
+def canned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours 500,000, theirs 100,000, whatever the size; namespaces work."""
+    monkeypatch.setattr(namespaces, "available", lambda: None)
+
+    def measure_ours(place: Place, sizes: tuple[int, ...], settings: Settings) -> object:
+        return lambda: {(place.system, size): Figure(500_000, 0.25, ours(500_000)) for size in sizes}
+
+    def measure_theirs(system: str, settings: Settings) -> object:
+        return lambda: {(system, size): Figure(100_000, 0.5) for size in agreed.SIZES if size < 10_000}
+
+    monkeypatch.setattr(agreed, "_ours", measure_ours)
+    monkeypatch.setattr(agreed, "_theirs", measure_theirs)
+    monkeypatch.setattr(agreed, "bare", lambda place, size, count: Limit(1_000, 0.4))
+
+
+def test_rows_and_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    canned(monkeypatch)
+    outcome = agreed.run(Settings(peers=("corosync",)))
+    by_key = {(row.work, row.system): row for row in outcome.rows}
+    row = by_key["agreed 100 B", "reconvene, MTU 1500"]
+    assert (row.value, row.unit, row.against, row.ratio) == (500_000, "messages/s", DEFAULT, 5.0)
+    assert by_key["agreed 1 KiB", "reconvene not sealed, MTU 9000"].against == TUNED
+    assert by_key["agreed 10 KiB", "reconvene, MTU 1500"].ratio is None, "Corosync has no such figure"
+    assert by_key["agreed 100 B", "reconvene, loopback"].ratio is None, "another path"
+    assert ("agreed 1 KiB", "reconvene, MTU 1500, frames of 60,000 B") in by_key
+    assert ("agreed 100 B", NOT_RR) in by_key
+    bars = next(table for table in outcome.tables if table.title.startswith("bars"))
+    assert {line[-1] for line in bars.lines} == {"met"}
+    assert {line[0] for line in bars.lines} == {
+        "agreed 100 B: at least 4 times its default",
+        "agreed 1 KiB: at least 3 times its best",
+    }
+    # 400 datagrams of each site in 2 s, against 1,000 a second of a bare loop's.
+    datagrams = by_key["agreed 100 B: datagrams that a site sends", "reconvene, loopback"]
+    assert (datagrams.value, datagrams.ratio) == (200, 0.2)
+
+
+def test_a_bar_that_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    canned(monkeypatch)
+    monkeypatch.setattr(agreed, "BARS", (replace(agreed.BARS[0], times=6.0),))
+    outcome = agreed.run(Settings(quick=True, peers=("corosync",)))
+    bars = next(table for table in outcome.tables if table.title.startswith("bars"))
+    assert {line[-1] for line in bars.lines} == {"missed"}
+
+
+def test_without_a_peer_and_without_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    canned(monkeypatch)
+    monkeypatch.setattr(namespaces, "available", lambda: "network namespaces need root")
+    outcome = agreed.run(Settings(quick=True))
+    assert {row.system for row in outcome.rows} == {"reconvene, loopback", "bare loop, loopback, 1,000 B"}
+    assert outcome.notes[0] == "on loopback only: network namespaces need root"
+
+
+def test_rounds_go_in_turns_and_outlive_a_failure() -> None:
+    done = []
+
+    def measure(name: str) -> dict[str, int]:
+        done.append(name)
+        if done.count(name) == 2 and name == "b":
+            raise Unavailable("it stalled")
+        return {name: len(done)}
+
+    outcome = Outcome("agreed")
+    found = in_turns(outcome, Settings(), {"a": lambda: measure("a"), "b": lambda: measure("b")})
+    assert done == ["a", "b"] * 3
+    assert found == {"a": [1, 3, 5], "b": [2, 6]}
+    assert outcome.notes == ["b: no figure in round 2: it stalled"]
+
+
+def test_rounds_in_which_all_fail() -> None:
+    def fail() -> dict[str, int]:
+        raise Unavailable("no")
+
+    with pytest.raises(Unavailable, match="a: no figure in round 1: no"):
+        in_turns(Outcome("agreed"), Settings(quick=True), {"a": fail})
+
+
+def test_spread() -> None:
+    assert spread([3.0, 1.0], lambda value: f"{value:.0f}") == "1–3"
+    assert spread([1.1, 1.2], lambda value: f"{value:.0f}") == "1"
+
+
+def test_peers_are_run_as_told() -> None:
+    assert agreed.COROSYNC[DEFAULT] == Options()
+    assert agreed.COROSYNC[TUNED] == Options(mtu=9000, netmtu=8900, window_size=256, max_messages=64)
+
+
+def test_real_sites() -> None:
+    with sites.running(Place(), "throughput") as running:
+        first = running.throughput(100, 0.2)
+        second = running.throughput(3_000, 0.2, profile=True)
+        pids = running.pids
+    for got in (first, second):
+        assert got.per_second > 0
+        assert len(got.cpu) == 3
+        assert got.total("sent_datagrams") > 0
+    assert first.profile.total() == 0
+    assert all(not _runs(pid) for pid in pids)
+
+
+def test_a_site_that_dies_is_told() -> None:
+    with sites.running(Place(2), "throughput") as running:
+        os.kill(running.pids[0], signal.SIGKILL)
+        running.loads[0].process.wait(10)
+        with pytest.raises(Unavailable, match="reconvene"):
+            running.throughput(100, 0.1)
+
+
+def test_a_bare_loop() -> None:
+    found = bare(Place(), 1_000, 500)
+    assert found.per_second > 0
+    assert found.cpu > 0
+
+
+def test_a_bare_loop_that_hears_nothing() -> None:
+    program = "import reconvene.lab.bench.limit as limit; limit._SILENCE_S = 0.05; limit.main()"
+    addresses = [f"127.0.0.1:{port}" for port in choose(2)]
+    done = subprocess.run(
+        [sys.executable, "-c", program, "0", "100", "10", *addresses],
+        input="go\n", capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert done.stdout == '{"ready":true}\n'
+    assert done.stderr == "nothing came for 0.05 s, 10 of 10 are missing\n"
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,54 @@
+"""bench latency: its rows and bars, and real sites for a moment."""
+
+import pytest
+
+from reconvene.lab.bench import Settings, latency, namespaces, sites
+from reconvene.lab.bench.sites import Latency, Place
+
+
+def canned(monkeypatch: pytest.MonkeyPatch, ours: Latency, theirs: Latency) -> None:
+    monkeypatch.setattr(namespaces, "available", lambda: None)
+
+    def measure_ours(place: Place, settings: Settings) -> object:
+        return lambda: {
+            (place.system, service, pause): ours for service in ("agreed", "safe") for pause in (0, 1_000)
+        }
+
+    def measure_theirs(system: str, settings: Settings) -> object:
+        return lambda: {(system, "agreed", pause): theirs for pause in (0, 1_000)}
+
+    monkeypatch.setattr(latency, "_ours", measure_ours)
+    monkeypatch.setattr(latency, "_theirs", measure_theirs)
+
+
+def test_rows_and_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    canned(monkeypatch, Latency(150, 400, 300, 450, 0), Latency(200, 300, 250, 350, 0))
+    outcome = latency.run(Settings(peers=("corosync",)))
+    by_key = {(row.work, row.system): row for row in outcome.rows}
+    row = by_key["safe 100 B to slowest, p50, no pause", "reconvene, MTU 1500"]
+    assert (row.value, row.unit, row.ratio) == (300, "µs", 1.2)
+    assert row.against == "corosync udpu, MTU 1500, agreed to slowest"
+    assert by_key["agreed 100 B to self, p99, pause 1 ms", "reconvene, loopback"].ratio is None
+    (bars,) = (table for table in outcome.tables if table.title.startswith("bars"))
+    shown = {line[1]: line[3:] for line in bars.lines if line[2] == "reconvene, MTU 1500"}
+    assert shown == {
+        "agreed to self: within 1 times Corosync's agreed to self": ("0.75 met", "1.33 missed"),
+        "agreed to slowest: within 1.5 times Corosync's agreed to self": ("1.50 met", "1.50 met"),
+        "safe to slowest: within 2 times Corosync's agreed to self": ("1.50 met", "1.50 met"),
+    }
+
+
+def test_without_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    canned(monkeypatch, Latency(150, 400, 300, 450, 0), Latency(200, 300, 250, 350, 0))
+    outcome = latency.run(Settings(quick=True))
+    assert {row.system for row in outcome.rows} == {"reconvene, loopback", "reconvene, MTU 1500"}
+    assert all(row.ratio is None for row in outcome.rows)
+    assert len(outcome.tables) == 1
+
+
+def test_real_sites() -> None:
+    with sites.running(Place(2), "latency") as running:
+        for service in ("agreed", "safe"):
+            got = running.latency(20, service, 0)
+            assert 0 < got.self_p50 <= got.self_p99
+            assert got.slowest_p50 >= got.self_p50

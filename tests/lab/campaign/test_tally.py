@@ -1,0 +1,67 @@
+"""What a campaign adds up to, and what it says is missing."""
+
+from pathlib import Path
+
+import pytest
+
+from reconvene.lab.campaign.seeds import Outcome, run_seed
+from reconvene.lab.campaign.soak import main
+from reconvene.lab.campaign.tally import STEPS, Tally
+from reconvene.sim.profiles import PROFILES, random_scenario
+from reconvene.sim.scenario import FAULTS
+
+
+def outcome(**fields: object) -> Outcome:
+    return Outcome(profile="log", seed=1, nodes=3, order="atop", stack="corel", **fields)  # type: ignore[arg-type]
+
+
+def test_every_pair_of_the_logs_steps_and_faults_is_wanted() -> None:
+    steps = [step for step in STEPS["corel"] if step.startswith("log: ")]
+    pairs = [(step, kind) for step in steps for kind in FAULTS]
+    all_but_one = [(step, kind, 1) for step, kind in pairs[1:]]
+    assert Tally([outcome(coverage=all_but_one)]).unmet() == [pairs[0]]
+    assert len(pairs) == 8 * 12
+
+
+def test_a_check_that_looked_at_little_is_named() -> None:
+    cases = {"corel.3.8": 999, "corel.green": 1000, "evs.primary.continuity": 99, "vs.C1": 0}
+    assert Tally([outcome(cases=cases)]).thin() == ["corel.3.8", "evs.primary.continuity"]
+
+
+def test_the_table_has_each_step_and_kind() -> None:
+    lines = Tally([outcome(accepted=5, ordered=4)]).lines()
+    assert any(line.startswith("5 messages accepted, 4 green in the end (1 at") for line in lines)
+    for word in (*STEPS["corel"], *FAULTS):
+        assert any(word in line for line in lines)
+
+
+def test_a_seed_of_the_log() -> None:
+    found = run_seed("log", 226)
+    assert found.ok, found
+    assert found.stack == "corel"
+    assert found.cases["ledger"] > 0
+    assert found.accepted > 0
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_seed_is_its_scenario(profile: str) -> None:
+    assert random_scenario(5, profile) == random_scenario(5, profile)
+    assert random_scenario(5, profile) != random_scenario(6, profile)
+
+
+def test_the_logs_profile_has_every_kind_of_fault_and_both_engines() -> None:
+    scenarios = [random_scenario(seed, "log") for seed in range(100)]
+    assert {kind for scenario in scenarios if scenario.chaos for kind in scenario.chaos.faults} == set(FAULTS)
+    assert {scenario.order for scenario in scenarios} == {"atop", "all-ack"}
+    assert {len(scenario.nodes) for scenario in scenarios} == set(range(3, 10))
+    assert {scenario.quorum["kind"] for scenario in scenarios} == {"majority", "weighted", "grid"}
+
+
+def test_a_soak_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--profile", "log", "--jobs", "1", "--out", str(tmp_path)]
+    assert main([*arguments, "--seeds", "226-226"]) == 0
+    assert main([*arguments, "--seeds", "226-227"]) == 0
+    told = capsys.readouterr()
+    assert "1 seeds are done already" in told.err
+    assert "seeds: 2 passed, 0 failed" in told.out
+    assert len((tmp_path / "log.jsonl").read_bytes().splitlines()) == 2
