@@ -6,17 +6,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from reconvene.runtime import config
-from reconvene.runtime.schema import Key, Kind, keys
+from reconvene.runtime.config import settings as config
+from reconvene.runtime.config.schema import Key, Kind, keys
 from reconvene.units import exact_size, show_duration
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "reconvene" / "runtime" / "config.py"
+SOURCE = ROOT / "src" / "reconvene" / "runtime" / "config" / "settings.py"
 PAGE = ROOT / "docs" / "configuration.md"
 
 INTRODUCTION = """\
 # Configuration
-Made from `src/reconvene/runtime/config.py` by `scripts/config_doc.py`: change it there.
+Made from `src/reconvene/runtime/config/settings.py` by `scripts/config_doc.py`: change it there.
 
 A site is told everything in one TOML file, `reconvene node --config site.toml`, or in a `reconvene.Config` with the
 same names (durations there are ns, under the name with `_ns`). `reconvene node --config site.toml --check` says

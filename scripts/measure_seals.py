@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from reconvene.runtime.config import Config, Seal
-from reconvene.runtime.keys import load_cluster_keys, write_cluster_key
-from reconvene.runtime.udp import Udp
+from reconvene.runtime.access.key_files import load_cluster_keys, write_cluster_key
+from reconvene.runtime.config.settings import Config, Seal
+from reconvene.runtime.net.udp import Udp
 from reconvene.wire.seal import ClusterKey, Sealer
 
 SIZES = (100, 1_400, 8_900, 60_000)

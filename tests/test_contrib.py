@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconvene.cli._catalogue import COMMANDS
-from reconvene.runtime.config_file import load
+from reconvene.runtime.config.file import load
 
 CONTRIB = Path(__file__).parent.parent / "contrib"
 UNIT = CONTRIB / "systemd" / "reconvene@.service"

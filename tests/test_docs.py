@@ -31,8 +31,8 @@ from reconvene.cli._calling import function_of
 from reconvene.cli._catalogue import COMMANDS
 from reconvene.cli._signature import signature_of
 from reconvene.local import LocalCluster
-from reconvene.runtime.config import Config
-from reconvene.runtime.schema import keys
+from reconvene.runtime.config.schema import keys
+from reconvene.runtime.config.settings import Config
 
 REASONS = (
     "a form to fill in",

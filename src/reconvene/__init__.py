@@ -47,9 +47,9 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from reconvene.ids import Service
-    from reconvene.runtime.config import Config, Limits
-    from reconvene.runtime.config_file import load as load_config
-    from reconvene.runtime.keys import ClientKey
+    from reconvene.runtime.access.key_files import ClientKey
+    from reconvene.runtime.config.file import load as load_config
+    from reconvene.runtime.config.settings import Config, Limits
 
 __version__ = "0.1.0"
 
@@ -111,17 +111,17 @@ _HOMES = {
     **dict.fromkeys(("Committed", "Staging"), "client.staging"),
     **dict.fromkeys(("Receipt", "Receipts"), "client.receipts"),
     **dict.fromkeys(("Failure", "StateMachine"), "client.state_machine"),
-    "ClientKey": "runtime.keys",
-    "Config": "runtime.config",
+    "ClientKey": "runtime.access.key_files",
+    "Config": "runtime.config.settings",
     "Follow": "client.follow",
     "Group": "client.group",
-    "Limits": "runtime.config",
+    "Limits": "runtime.config.settings",
     "Log": "client.log",
     "Runner": "client.runner",
     "Service": "ids",
     "Site": "client.site",
     "connect": "client.connecting",
-    "load_config": "runtime.config_file",
+    "load_config": "runtime.config.file",
     "open": "client.local",
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconvene.cli import main
-from reconvene.runtime.keys import load_client_keys, load_cluster_keys
+from reconvene.runtime.access.key_files import load_client_keys, load_cluster_keys
 
 
 def call(*arguments: object) -> int:

@@ -22,8 +22,8 @@ from tests.storage.injected import injecting
 import reconvene
 import reconvene.blocking
 from reconvene.cli import main
-from reconvene.runtime.keys import add_client_key, write_cluster_key
-from reconvene.runtime.metrics import COUNTERS
+from reconvene.runtime.access.key_files import add_client_key, write_cluster_key
+from reconvene.runtime.http.metrics import COUNTERS
 from reconvene.storage import lmdb_store
 from reconvene.storage.lmdb_store import LmdbStore
 
@@ -300,7 +300,7 @@ def test_what_kills_the_engine_ends_the_process(make: Make, tmp_path: Path) -> N
 WATCH_IMPORTS = """
 import atexit, sys
 from reconvene.cli import main
-from reconvene.runtime.engine import SiteEngine
+from reconvene.runtime.site.engine import SiteEngine
 
 start = SiteEngine.start
 def watched(engine):

@@ -10,7 +10,7 @@ from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import UNNAMED
-from reconvene.runtime.log_port import Appended, AppendedPart, LogBatch, LogHeading, PendingBatch
+from reconvene.runtime.log.interface import Appended, AppendedPart, LogBatch, LogHeading, PendingBatch
 
 __all__ = ["FakeLog", "Shared"]
 

@@ -20,8 +20,8 @@ from tests.client.fake_engine import FakeEngine
 
 from reconvene.corel.keeping.load import create, exists
 from reconvene.corel.replicas.sets import ReplicaSet
-from reconvene.runtime.config import Clients, Config, Limits, Log, Seal
-from reconvene.runtime.server import ClientServer
+from reconvene.runtime.clients.server import ClientServer
+from reconvene.runtime.config.settings import Clients, Config, Limits, Log, Seal
 from reconvene.storage.lmdb_store import LmdbStore
 
 __all__ = ["LogLines", "authority", "certificate", "cluster", "free_ports", "serving", "short_dir"]

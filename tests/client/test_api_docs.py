@@ -13,7 +13,7 @@ import pytest
 from tests.client.places import free_ports, short_dir
 
 from reconvene import blocking
-from reconvene.runtime.keys import add_client_key
+from reconvene.runtime.access.key_files import add_client_key
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs/api.md").read_text()

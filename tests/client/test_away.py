@@ -15,8 +15,8 @@ from reconvene import Entry, Rejected, Site, StateMachine, Unavailable, blocking
 from reconvene.client.state_machine import wrap
 from reconvene.ids import UNNAMED
 from reconvene.objects.replicated_map import ReplicatedMap
-from reconvene.runtime.log_port import LogBatch
-from reconvene.runtime.server import ClientServer
+from reconvene.runtime.clients.server import ClientServer
+from reconvene.runtime.log.interface import LogBatch
 
 TIMEOUT_S = 0.1
 """Of the connection."""

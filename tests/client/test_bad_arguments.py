@@ -11,8 +11,8 @@ from tests.client.places import cluster, serving, short_dir
 import reconvene
 from reconvene import Process, Rejected, Unavailable, View, blocking
 from reconvene.core.groups.events import Process as ProcessNumber
-from reconvene.runtime.config import Limits
-from reconvene.runtime.ports import Receiver
+from reconvene.runtime.config.settings import Limits
+from reconvene.runtime.interfaces import Receiver
 
 
 @pytest.mark.parametrize(

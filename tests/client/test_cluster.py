@@ -13,8 +13,8 @@ from tests.client.raw import Raw
 
 import reconvene
 from reconvene import Batch, Group, Message, Rejected, Rejoined, Site, Unavailable, View
-from reconvene.runtime.config import Clients, Config, Faults, Limits, Seal
-from reconvene.runtime.keys import add_client_key, write_cluster_key
+from reconvene.runtime.access.key_files import add_client_key, write_cluster_key
+from reconvene.runtime.config.settings import Clients, Config, Faults, Limits, Seal
 from reconvene.wire.clients import Join, Viewed
 
 

@@ -12,7 +12,7 @@ import reconvene
 from reconvene import Batch, Message, Process, Rejected, Service, Site, Unavailable, View
 from reconvene.client.inbox import Inboxes
 from reconvene.client.local import LocalLink
-from reconvene.runtime.config import Limits
+from reconvene.runtime.config.settings import Limits
 
 Scenario = Callable[[Site, Site], Awaitable[None]]
 

@@ -16,10 +16,10 @@ import reconvene
 from reconvene import Color, Entry, Log, OutcomeUnknown, Rejected, Truncated, Unavailable
 from reconvene.client.log_entries import EntryBatch, Positions, heading_of
 from reconvene.client.remote_log import RemoteLog
-from reconvene.runtime import client_log
-from reconvene.runtime.config import Clients, Limits
-from reconvene.runtime.keys import add_client_key
-from reconvene.runtime.log_port import LogPort
+from reconvene.runtime.access.key_files import add_client_key
+from reconvene.runtime.clients import log_requests as client_log
+from reconvene.runtime.config.settings import Clients, Limits
+from reconvene.runtime.log.interface import LogPort
 from reconvene.wire import client_log as wire
 from reconvene.wire.clients import Failed, Refused, Told
 
@@ -488,7 +488,7 @@ def test_a_site_without_a_log_and_one_that_does_not_know_of_it(monkeypatch: pyte
         async with asyncio.timeout(30), serving() as serves, reconvene.connect(serves.unix) as site:
             with pytest.raises(Rejected, match="takes no part in the log"):
                 await site.log.append(b"x")
-        monkeypatch.setattr("reconvene.runtime.connection.MINOR", 0)
+        monkeypatch.setattr("reconvene.runtime.clients.connection.MINOR", 0)
         async with asyncio.timeout(30), place() as here, reconvene.connect(here.serves.unix) as old:
             for asking in (old.log.append(b"x"), old.log.read()):
                 with pytest.raises(Rejected, match=r"speaks version 1\.0 .* the log needs 1\.1"):

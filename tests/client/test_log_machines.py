@@ -13,7 +13,7 @@ from reconvene import Entry, Log, Rejected, StateMachine, Truncated, Unavailable
 from reconvene.client.state_machine import unwrap, wrap
 from reconvene.errors import Malformed
 from reconvene.ids import UNNAMED
-from reconvene.runtime import connection
+from reconvene.runtime.clients import connection
 from reconvene.wire.clients import NAMES_MINOR
 
 

@@ -14,9 +14,9 @@ import reconvene
 from reconvene import Message, OutcomeUnknown, Rejected, Rejoined, Service, Unavailable, View
 from reconvene.client import channel as channels
 from reconvene.client.addresses import Address, parse_addresses
-from reconvene.runtime import server as servers
-from reconvene.runtime.config import Clients
-from reconvene.runtime.ports import Receiver
+from reconvene.runtime.clients import server as servers
+from reconvene.runtime.config.settings import Clients
+from reconvene.runtime.interfaces import Receiver
 
 
 def abort_all(serves: object) -> None:
@@ -385,7 +385,7 @@ def test_one_that_says_nothing_at_all_is_taken_for_dead(monkeypatch: pytest.Monk
 
 def test_keys_from_a_file(tmp_path: Path) -> None:
     from reconvene.client.connecting import find_key
-    from reconvene.runtime.keys import add_client_key
+    from reconvene.runtime.access.key_files import add_client_key
 
     path = tmp_path / "keys"
     first = add_client_key(path, "one", "read")

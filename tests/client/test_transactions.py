@@ -186,7 +186,7 @@ def test_what_is_refused() -> None:
 
 def test_a_site_that_knows_no_transactions_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        monkeypatch.setattr("reconvene.runtime.connection.MINOR", 1)
+        monkeypatch.setattr("reconvene.runtime.clients.connection.MINOR", 1)
         async with connected() as (log, _):
             with pytest.raises(Rejected, match=r"transactions need 1\.2"):
                 await staged(log, "x")

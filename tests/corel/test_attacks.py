@@ -15,7 +15,7 @@ from reconvene.corel.paper import feeding, plan
 from reconvene.corel.paper.recovery import Phase
 from reconvene.errors import Malformed
 from reconvene.ids import Service
-from reconvene.runtime.log_files import as_another
+from reconvene.runtime.log.files import as_another
 
 
 def test_a_follower_is_fed_in_order_while_its_feeder_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

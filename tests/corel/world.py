@@ -10,7 +10,7 @@ from reconvene.corel.limits import LogLimits
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import MAJORITY, ReplicaSet
 from reconvene.quorum import Spec
-from reconvene.runtime.journal import run_quorum
+from reconvene.runtime.site.journal import run_quorum
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.log_site import LogSite, RealLogCore
 from reconvene.storage.tables import Clear, Op

@@ -16,7 +16,7 @@ from reconvene.cli import main
 from reconvene.doctor import Level
 from reconvene.doctor.disk import mount_of
 from reconvene.doctor.program import look_at_spark
-from reconvene.runtime.directory import held
+from reconvene.runtime.disk.directory import held
 
 PATIENCE_S = 60
 Checks = dict[str, dict[str, Any]]

@@ -8,7 +8,7 @@ import pytest
 
 from reconvene.errors import Rejected
 from reconvene.local.traces import copy_prefixes, is_quiet, sizes, write_run
-from reconvene.runtime.faults import Faults, check_components
+from reconvene.runtime.net.faults import Faults, check_components
 from reconvene.trace.reader import read_trace
 from reconvene.trace.writer import node_file, stopped_file
 

@@ -12,7 +12,7 @@ from reconvene.local.layout import Choices, Ports
 from reconvene.local.ports import choose, is_free
 from reconvene.local.site_file import write_site_file
 from reconvene.local.toml import to_toml
-from reconvene.runtime.config_file import load
+from reconvene.runtime.config.file import load
 
 
 def test_names() -> None:

@@ -22,7 +22,7 @@ from reconvene.local import traces
 from reconvene.local.control import Lines
 from reconvene.local.together import apart, together
 from reconvene.local.toml import to_toml
-from reconvene.runtime.keys import write_cluster_key
+from reconvene.runtime.access.key_files import write_cluster_key
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 from reconvene.verify.report import Report

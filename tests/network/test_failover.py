@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.network.load import Load
 from tests.network.sites import RealSites, until
 
-from reconvene.runtime.keys import add_client_key
+from reconvene.runtime.access.key_files import add_client_key
 
 FLIGHTS = 50
 """Messages under way at a time."""

@@ -8,8 +8,8 @@ from tests.network.packets import inside, kernel_counts
 from tests.network.sites import RealSites
 
 from reconvene.lab.bench.namespaces import Namespaces, available
-from reconvene.runtime.config_file import load as load_config
-from reconvene.runtime.explain import explain, lines
+from reconvene.runtime.config.file import load as load_config
+from reconvene.runtime.node.explain import explain, lines
 
 WHY_NOT = available()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.network.load import Load
 from tests.network.sites import RealSites, until
 
-from reconvene.runtime.keys import write_cluster_key
+from reconvene.runtime.access.key_files import write_cluster_key
 
 
 def list_keys(sites: RealSites, name: str, keys: list[Path]) -> None:

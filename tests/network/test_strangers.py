@@ -9,7 +9,7 @@ import pytest
 from tests.network import variant
 from tests.network.sites import NODE, RealSites, until
 
-from reconvene.runtime.keys import write_cluster_key
+from reconvene.runtime.access.key_files import write_cluster_key
 
 NEXT_MAJOR = (variant.__file__, "major")
 

@@ -27,7 +27,7 @@ from reconvene.errors import Rejected, Unavailable
 from reconvene.local import LocalCluster
 from reconvene.local.ports import choose
 from reconvene.pipeline.source.stream import StreamReader
-from reconvene.runtime.keys import add_client_key
+from reconvene.runtime.access.key_files import add_client_key
 
 ALL = ReadAllAvailable()
 

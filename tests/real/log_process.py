@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from reconvene.errors import Unavailable
-from reconvene.runtime.config import Config, Log, Seal, Timing, Trace
-from reconvene.runtime.engine import SiteEngine
-from reconvene.runtime.node import new_event_loop, running
+from reconvene.runtime.config.settings import Config, Log, Seal, Timing, Trace
+from reconvene.runtime.node.main import new_event_loop, running
+from reconvene.runtime.site.engine import SiteEngine
 
 __all__ = ["config_of"]
 

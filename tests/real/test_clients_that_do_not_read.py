@@ -14,7 +14,7 @@ from tests.real.arena import BUSY_S, Arena, arena
 from reconvene import Message, Unavailable, View, blocking
 from reconvene.lab.soak.load_ledger import head
 from reconvene.lab.soak.vitals import private_bytes
-from reconvene.runtime.config import Limits
+from reconvene.runtime.config.settings import Limits
 from reconvene.wire.clients import MAJOR, MINOR, Hello, Join, encode
 from reconvene.wire.handshake import NONCE_BYTES
 from reconvene.wire.records import frame

@@ -16,7 +16,7 @@ from tests.real.log_process import config_of
 
 from reconvene.corel.batch import messages_of
 from reconvene.local.traces import write_run
-from reconvene.runtime.log_start import load_replica
+from reconvene.runtime.log.start import load_replica
 from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.trace.reader import read_trace
 from reconvene.verify.engine import verify

@@ -13,8 +13,8 @@ import pytest
 from tests.storage.places import fill, mounted, remounted
 
 from reconvene.errors import Malformed, Unavailable
-from reconvene.runtime import keeper as keeping
-from reconvene.runtime.keeper import Keeper
+from reconvene.runtime.disk import keeper as keeping
+from reconvene.runtime.disk.keeper import Keeper
 from reconvene.storage.check import check
 from reconvene.storage.data_file import walk
 from reconvene.storage.lmdb_store import LmdbStore

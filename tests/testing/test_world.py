@@ -21,21 +21,10 @@ SOURCE = Path(reconvene.__file__).parent
 FOLDERS = ("runtime", "client", "objects")
 REAL_ONLY = {
     "runtime": {
-        *(
-            "faults",
-            "http",
-            "keeper",
-            "keys",
-            "lag",
-            "listener",
-            "log_files",
-            "logs",
-            "path",
-            "refusals",
-            "sessions",
-            "udp",
-        ),
-        *("web/delays", "web/peers", "web/sampler", "web/watchers"),
+        *("access/key_files", "access/listener", "diagnostics/loop_lag", "diagnostics/structured_logging"),
+        *("disk/keeper", "log/files", "net/faults", "net/path", "net/refusals", "net/seal_sessions", "net/udp"),
+        *("http/server", "http/dashboard/delays", "http/dashboard/peers", "http/dashboard/sampler"),
+        "http/dashboard/watchers",
     },
     "client": {"blocking"},
     "objects": set[str](),

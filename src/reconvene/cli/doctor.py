@@ -10,7 +10,7 @@ from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.doctor import Finding, Level, examine
 from reconvene.errors import Malformed
-from reconvene.runtime.config_file import load
+from reconvene.runtime.config.file import load
 
 __all__ = ["doctor_command"]
 

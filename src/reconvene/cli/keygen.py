@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from reconvene.cli._output import print_json, refuse
-from reconvene.runtime.keys import ROLES, add_client_key, write_cluster_key
+from reconvene.runtime.access.key_files import ROLES, add_client_key, write_cluster_key
 
 __all__ = ["keygen_command"]
 

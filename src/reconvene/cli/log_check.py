@@ -8,7 +8,7 @@ import typer
 
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import DONE, VIOLATED, print_json
-from reconvene.runtime.log_files import Checked, check_site
+from reconvene.runtime.log.files import Checked, check_site
 
 __all__ = ["check_command"]
 

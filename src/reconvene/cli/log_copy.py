@@ -10,7 +10,7 @@ from reconvene.cli._output import print_json
 from reconvene.cli._target import MaybeDir
 from reconvene.errors import Malformed
 from reconvene.local import LocalCluster
-from reconvene.runtime.log_files import backup_site, restore_site
+from reconvene.runtime.log.files import backup_site, restore_site
 
 __all__ = ["backup_command", "restore_command"]
 

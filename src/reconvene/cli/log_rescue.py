@@ -10,7 +10,7 @@ from reconvene.cli._cluster import AsJson
 from reconvene.cli._output import print_json
 from reconvene.cli.log_read import As, Form, Null, collector, printer
 from reconvene.client.log_entries import Color, Entry
-from reconvene.runtime.log_files import unordered
+from reconvene.runtime.log.files import unordered
 
 __all__ = ["rescue_command"]
 

@@ -8,10 +8,10 @@ from msgspec import to_builtins
 
 from reconvene.cli._output import print_json
 from reconvene.errors import Malformed
-from reconvene.runtime.config_file import load
-from reconvene.runtime.explain import explain, lines
-from reconvene.runtime.node import run_site
-from reconvene.runtime.preflight import preflight
+from reconvene.runtime.config.file import load
+from reconvene.runtime.node.explain import explain, lines
+from reconvene.runtime.node.main import run_site
+from reconvene.runtime.node.preflight import preflight
 
 __all__ = ["node_command"]
 

@@ -9,8 +9,8 @@ from msgspec import to_builtins
 
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import print_json
-from reconvene.runtime.config_file import load
-from reconvene.runtime.replacing import Replaced, replace_site
+from reconvene.runtime.config.file import load
+from reconvene.runtime.node.replacing import Replaced, replace_site
 
 __all__ = ["replace_command"]
 

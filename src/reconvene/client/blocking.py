@@ -26,8 +26,8 @@ from reconvene.client.events import Batch, Blocked, Event, Process, Rejoined, Vi
 from reconvene.client.group import Data
 from reconvene.errors import InvalidArgument, ReconveneError, Unavailable
 from reconvene.ids import Service
-from reconvene.runtime.config import Config, Limits
-from reconvene.runtime.keys import ClientKey
+from reconvene.runtime.access.key_files import ClientKey
+from reconvene.runtime.config.settings import Config, Limits
 
 __all__ = ["Group", "LoopThread", "Site", "connect", "open"]
 

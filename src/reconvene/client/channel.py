@@ -8,7 +8,7 @@ from typing import cast
 
 from reconvene.client.addresses import Address
 from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
-from reconvene.runtime.keys import ClientKey
+from reconvene.runtime.access.key_files import ClientKey
 from reconvene.wire.clients import (
     HANDSHAKE_BYTES,
     MAJOR,

@@ -11,8 +11,8 @@ from reconvene.client.inbox import Inboxes
 from reconvene.client.remote import RemoteLink
 from reconvene.client.site import Site
 from reconvene.errors import Rejected
-from reconvene.runtime.config import Limits
-from reconvene.runtime.keys import ClientKey, load_client_keys
+from reconvene.runtime.access.key_files import ClientKey, load_client_keys
+from reconvene.runtime.config.settings import Limits
 
 __all__ = ["TIMEOUT_S", "connect"]
 

@@ -14,10 +14,10 @@ from reconvene.client.site import Site
 from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process
 from reconvene.errors import ReconveneError, Rejected
 from reconvene.ids import Service
-from reconvene.runtime.config import Config
-from reconvene.runtime.config_file import load
-from reconvene.runtime.node import running
-from reconvene.runtime.ports import Engine
+from reconvene.runtime.config.file import load
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.interfaces import Engine
+from reconvene.runtime.node.main import running
 
 __all__ = ["LocalLink", "open"]
 

@@ -10,10 +10,10 @@ from reconvene.client.here import Here
 from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of, heading_of
 from reconvene.client.log_link import Chunk, Headings
 from reconvene.errors import OutcomeUnknown, ReconveneError, Unavailable
-from reconvene.runtime.client_log import last_own, parts_of, pending_of
-from reconvene.runtime.log_places import Places
-from reconvene.runtime.log_port import LogBatch, LogPort
-from reconvene.runtime.log_transactions import check_kind, collected
+from reconvene.runtime.clients.log_requests import last_own, parts_of, pending_of
+from reconvene.runtime.log.interface import LogBatch, LogPort
+from reconvene.runtime.log.places import Places
+from reconvene.runtime.log.transactions import check_kind, collected
 from reconvene.wire.client_log import Part
 
 __all__ = ["CLOSED", "COLORS_WAITING", "LocalLog", "listed"]

@@ -22,7 +22,7 @@ from reconvene.core.groups import events
 from reconvene.core.groups.events import ViewId
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.ids import Service
-from reconvene.runtime.keys import ClientKey
+from reconvene.runtime.access.key_files import ClientKey
 from reconvene.wire.client_log import Appended, Colored, Fetched, Ordered
 from reconvene.wire.clients import (
     Arrived,

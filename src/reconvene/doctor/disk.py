@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median_low
 
 from reconvene.doctor.finding import Finding, advise, fine, wrong
-from reconvene.runtime.config import Config
+from reconvene.runtime.config.settings import Config
 from reconvene.units import show_duration, show_size
 
 __all__ = ["look_at_disk", "mount_of"]

@@ -16,9 +16,9 @@ from reconvene.doctor.network import (
 )
 from reconvene.doctor.ports import look_at_ports
 from reconvene.doctor.program import look_at_program, look_at_spark
-from reconvene.runtime.config import Config, Transport
-from reconvene.runtime.explain import explain
-from reconvene.runtime.preflight import place_problems
+from reconvene.runtime.config.settings import Config, Transport
+from reconvene.runtime.node.explain import explain
+from reconvene.runtime.node.preflight import place_problems
 
 __all__ = ["examine"]
 

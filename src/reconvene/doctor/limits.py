@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconvene.doctor.finding import Finding, advise, fine, wrong
-from reconvene.runtime.config import Clients, Config, Http, Limits, Log
+from reconvene.runtime.config.settings import Clients, Config, Http, Limits, Log
 from reconvene.units import show_size
 
 __all__ = ["look_at_limits"]

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from reconvene.doctor.finding import Finding, advise, fine, wrong
 from reconvene.errors import ReconveneError
-from reconvene.runtime.config import Config, Transport
-from reconvene.runtime.explain import buffers, explain
-from reconvene.runtime.path import FRAME_BYTES, bind, family_of, join_group, resolve
+from reconvene.runtime.config.settings import Config, Transport
+from reconvene.runtime.net.path import FRAME_BYTES, bind, family_of, join_group, resolve
+from reconvene.runtime.node.explain import buffers, explain
 from reconvene.units import show_size
 
 __all__ = ["look_at_buffers", "look_at_interfaces", "look_at_loopback", "look_at_multicast", "look_at_paths"]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from reconvene.doctor.finding import Finding, advise, fine, wrong
 from reconvene.errors import ReconveneError
-from reconvene.runtime.config import Address, Config
-from reconvene.runtime.directory import runs_in
-from reconvene.runtime.listener import listen_at
-from reconvene.runtime.path import bind, family_of, resolve
+from reconvene.runtime.access.listener import listen_at
+from reconvene.runtime.config.settings import Address, Config
+from reconvene.runtime.disk.directory import runs_in
+from reconvene.runtime.net.path import bind, family_of, resolve
 from reconvene.units import show_address
 
 __all__ = ["look_at_ports"]

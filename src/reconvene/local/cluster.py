@@ -23,8 +23,8 @@ from reconvene.local.layout import Choices, Layout, Ports, Settings, site_names
 from reconvene.local.ports import LOOPBACK
 from reconvene.local.processes import Proc, kill_all, wait_ended
 from reconvene.local.together import apart, together
-from reconvene.runtime.faults import Faults, check_components
-from reconvene.runtime.keys import write_cluster_key
+from reconvene.runtime.access.key_files import write_cluster_key
+from reconvene.runtime.net.faults import Faults, check_components
 
 __all__ = ["LocalCluster", "SiteView"]
 

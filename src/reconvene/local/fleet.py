@@ -12,7 +12,7 @@ from reconvene.local.control import Lines
 from reconvene.local.layout import Choices, Layout, Ports
 from reconvene.local.processes import Proc, kill_all, spawn, state_of
 from reconvene.local.site_file import write_site_file
-from reconvene.runtime.faults import Faults
+from reconvene.runtime.net.faults import Faults
 
 __all__ = ["POLL_S", "Died", "Fleet"]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reconvene.errors import Rejected
-from reconvene.runtime.journal import run_quorum
+from reconvene.runtime.site.journal import run_quorum
 from reconvene.trace.events import CHANGED, SCHEMA, Run
 from reconvene.trace.reader import was_changed
 from reconvene.trace.writer import RUN_FILE, encode_run, node_file, stopped_file

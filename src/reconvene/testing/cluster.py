@@ -17,9 +17,9 @@ from reconvene.client.connecting import connect
 from reconvene.client.site import Site
 from reconvene.errors import Rejected
 from reconvene.local.layout import site_names
-from reconvene.runtime.config import Config
-from reconvene.runtime.config_file import parse
-from reconvene.runtime.journal import run_quorum
+from reconvene.runtime.config.file import parse
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.site.journal import run_quorum
 from reconvene.sim.conditions import Conditions
 from reconvene.sim.durations import show_duration
 from reconvene.testing.errors import TimedOut, Violated

@@ -1,9 +1,9 @@
 """A site's disk in virtual time.
 
-Given: what a site wants written. Promised, as runtime.keeper does: all that waits when a write begins goes into one
-transaction, which takes some time and is durable as a whole or not at all; tokens come back in order; what the disk
-refuses is tried again, and the reason is told. A crash loses what was not durable. Whether a write that was under way
-made it is drawn from the seed: then it is durable, and nobody was told.
+Given: what a site wants written. Promised, as runtime.disk.keeper does: all that waits when a write begins goes into
+one transaction, which takes some time and is durable as a whole or not at all; tokens come back in order; what the
+disk refuses is tried again, and the reason is reported. A crash loses what was not durable. Whether a write that was
+under way made it is drawn from the seed: then it is durable, and nobody was told.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class _Job(NamedTuple):
 
 
 class SimDisk:
-    """A runtime.ports.Disk. It outlives the processes of its machine."""
+    """A runtime.interfaces.Disk. It outlives the processes of its machine."""
 
     def __init__(self, timeline: Loop, random: Random) -> None:
         self.timeline = timeline
@@ -89,7 +89,7 @@ class SimDisk:
 
 
 class SimStore(MemoryTables):
-    """A runtime.ports.Store: all that is durable."""
+    """A runtime.interfaces.Store: all that is durable."""
 
     __slots__ = ("_disk", "used_bytes")
 
@@ -122,7 +122,7 @@ class SimStore(MemoryTables):
 
 
 class SimKeeper:
-    """A runtime.ports.Keeping, of one life of the site."""
+    """A runtime.interfaces.Keeping, of one life of the site."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """One machine of a simulated cluster: a site, the disk that outlives it, and the programs beside it.
 
-The site is the real one (runtime.engine, runtime.server): only its datagrams, its disk and its connections are
-simulated.
+The site is the real one (runtime.site.engine, runtime.clients.server): only its datagrams, its disk and its
+connections are simulated.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from random import Random
 from typing import Any
 
 from reconvene.errors import ReconveneError, Rejected
-from reconvene.runtime.auth import unix_door
-from reconvene.runtime.config import Config
-from reconvene.runtime.connection import SILENCE_S, Connection
-from reconvene.runtime.engine import SiteEngine
-from reconvene.runtime.logs import logger
-from reconvene.runtime.server import ClientServer
+from reconvene.runtime.access.auth import unix_door
+from reconvene.runtime.clients.connection import SILENCE_S, Connection
+from reconvene.runtime.clients.server import ClientServer
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.structured_logging import logger
+from reconvene.runtime.site.engine import SiteEngine
 from reconvene.sim.network import Network
 from reconvene.testing.disk import SimDisk
 from reconvene.testing.loop import SimLoop

@@ -1,11 +1,11 @@
-"""Datagrams between the sites of a simulated cluster: a runtime.ports.Transport over the simulator's network."""
+"""Datagrams between the sites of a simulated cluster: a runtime.interfaces.Transport over the simulator's network."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 
-from reconvene.runtime.config import Config
+from reconvene.runtime.config.settings import Config
 from reconvene.sim.network import Network
 from reconvene.site_list import Dispute
 

@@ -234,7 +234,7 @@ class Ordered(Struct, array_like=True, tag=15, gc=False):
 
 
 class Run(Struct, array_like=True, gc=False):
-    """Messages of one author that follow each other, as `runtime.log_port.LogBatch` has them."""
+    """Messages of one author that follow each other, as `runtime.log.interface.LogBatch` has them."""
 
     position: Count
     author: str

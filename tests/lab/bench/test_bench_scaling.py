@@ -19,7 +19,7 @@ class Canned:
 
     def throughput(self, size: int, seconds: float, profile: bool = False) -> Throughput:
         cores = tuple(0.1 * (index + 1) for index in range(self.place.sites))
-        seen = Counter({("core/evs/delivery.py", "Delivery.take", 7): 30, ("runtime/udp.py", "Udp.send", 9): 10})
+        seen = Counter({("core/evs/delivery.py", "Delivery.take", 7): 30, ("runtime/net/udp.py", "Udp.send", 9): 10})
         return Throughput(100_000, cores, cores, ({},) * self.place.sites, 0.0, seen if profile else Counter())
 
 
@@ -49,8 +49,8 @@ def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
         ("core/site.py", "site"),
         ("wire/seal.py", "seals"),
         ("wire/codec.py", "wire"),
-        ("runtime/udp.py", "udp"),
-        ("runtime/engine.py", "engine"),
+        ("runtime/net/udp.py", "udp"),
+        ("runtime/site/engine.py", "engine"),
         ("client/group.py", "client"),
         ("bench/site_load.py", "the application"),
         ("runners.py", "the event loop"),

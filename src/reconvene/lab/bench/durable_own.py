@@ -12,7 +12,7 @@ from time import monotonic, monotonic_ns
 from reconvene.lab.bench.durable_system import REPLICAS, Minority, Way
 from reconvene.lab.bench.loads import Load, end, start
 from reconvene.local.ports import LOOPBACK, choose
-from reconvene.runtime.keys import write_cluster_key
+from reconvene.runtime.access.key_files import write_cluster_key
 
 __all__ = ["Reconvene", "Sites", "again", "running"]
 

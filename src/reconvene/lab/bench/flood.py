@@ -22,7 +22,7 @@ from time import monotonic_ns, sleep
 
 import msgspec
 
-from reconvene.runtime.keys import load_cluster_keys
+from reconvene.runtime.access.key_files import load_cluster_keys
 from reconvene.wire.seal import ClusterKey, Sealer
 
 __all__ = ["KINDS", "bound", "main", "read_turn"]

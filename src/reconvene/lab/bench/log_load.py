@@ -31,7 +31,7 @@ from typing import Any
 import msgspec
 
 import reconvene
-from reconvene.runtime.node import new_event_loop
+from reconvene.runtime.node.main import new_event_loop
 
 __all__ = ["main"]
 

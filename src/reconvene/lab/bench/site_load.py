@@ -27,7 +27,7 @@ import msgspec
 import reconvene
 from reconvene.lab.bench.flood import bound, read_turn
 from reconvene.lab.bench.sampler import Sampler
-from reconvene.runtime.node import new_event_loop
+from reconvene.runtime.node.main import new_event_loop
 
 __all__ = ["main"]
 

@@ -19,7 +19,7 @@ from reconvene.lab.bench.foreign import Foreign
 from reconvene.lab.bench.loads import Load, end, percentile, reach, start
 from reconvene.lab.bench.namespaces import Namespaces
 from reconvene.local.ports import choose
-from reconvene.runtime.keys import write_cluster_key
+from reconvene.runtime.access.key_files import write_cluster_key
 
 __all__ = ["CLUSTER", "Latency", "Place", "Reconfiguration", "Running", "Throughput", "reconfiguration", "running"]
 

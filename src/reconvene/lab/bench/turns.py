@@ -13,8 +13,8 @@ from reconvene.lab.bench.durable_disk import folder
 from reconvene.lab.bench.durable_own import Sites, again, running
 from reconvene.lab.bench.foreign import Foreign
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, verdict
-from reconvene.runtime.config_file import load as load_config
-from reconvene.runtime.explain import explain
+from reconvene.runtime.config.file import load as load_config
+from reconvene.runtime.node.explain import explain
 
 __all__ = ["BAR", "run"]
 

@@ -25,7 +25,7 @@ from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.ids import Service
 from reconvene.lab.soak.client_fleet import DRAINED, first_line
 from reconvene.lab.soak.load_ledger import HEAD_BYTES, Ledger, Reading, head, is_fifo
-from reconvene.runtime.node import new_event_loop
+from reconvene.runtime.node.main import new_event_loop
 
 __all__ = ["Client", "GroupChoice", "Job", "Report", "Stream", "Written", "main"]
 

@@ -28,7 +28,7 @@ from reconvene.lab.soak.log_digest import Digest, LogDigest
 from reconvene.lab.soak.log_ledger import Append, payload
 from reconvene.lab.soak.map_calls import MAP, Caller
 from reconvene.objects import ReplicatedMap
-from reconvene.runtime.node import new_event_loop
+from reconvene.runtime.node.main import new_event_loop
 
 __all__ = ["WRITERS", "LogClient", "LogJob", "LogReport", "main"]
 

@@ -1,0 +1,180 @@
+"""Where a site's processes connect: its Unix socket, and TCP where that is configured.
+
+Given an engine. Promised: nobody comes in by a door that is not theirs (`runtime.access.auth`), no more than
+`clients.connections` by each at once, by TCP no more than `clients.connections_by_host` of one host, and none of them
+holds up the site (`runtime.clients.connection`).
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from reconvene.errors import Unavailable
+from reconvene.runtime.access.auth import Door, tcp_door, unix_door
+from reconvene.runtime.access.key_files import load_client_keys
+from reconvene.runtime.access.listener import Listener
+from reconvene.runtime.clients.connection import SILENCE_S, Connection, Premises
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.structured_logging import event, logger
+from reconvene.runtime.interfaces import Engine
+
+__all__ = ["ClientServer", "socket_path"]
+
+_FAREWELL_S = 1.0
+"""How long clients may take to read what waits for them when the site stops."""
+_UNIX_PATH_BYTES = 107
+
+
+def socket_path(config: Config) -> Path:
+    """Of the Unix socket."""
+    return config.dir / "site.sock" if config.clients.unix is None else config.clients.unix
+
+
+class ClientServer:
+    """`start`, then `close` before the engine stops."""
+
+    def __init__(
+        self, engine: Engine, config: Config, stop: Callable[[], None], log: logging.Logger | None = None
+    ) -> None:
+        self._config = config
+        self._premises = Premises(engine, config, logger("clients") if log is None else log, stop)
+        self._servers: list[asyncio.Server] = []
+        self._tls: Listener | None = None
+        self._unix: tuple[Path, int] | None = None
+        """The socket's path and inode: what someone else put there since is not ours to remove."""
+        self._tcp_door: Door | None = None
+        self.tcp: tuple[str, int] | None = None
+        """Where TCP clients connect; with port 0 configured, the one that the system chose."""
+
+    async def start(self) -> None:
+        """Raises Rejected for a door that may not open, Unavailable for an address that can't be had."""
+        door = None if self._config.clients.tcp is None else tcp_door(self._config.clients)
+        try:
+            await self._open_unix()
+            if door is not None:
+                await self._open_tcp(door)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Says goodbye to every client and lets it read that for a moment."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        if self._tls is not None:
+            await self._tls.close()
+        leaving = list(self._premises.connections)
+        for connection in leaving:
+            connection.goodbye(f"site {self._config.name} is stopping")
+        if leaving:
+            give_up_at = asyncio.get_running_loop().time() + _FAREWELL_S
+            while not all(connection.gone for connection in leaving):
+                if asyncio.get_running_loop().time() > give_up_at:
+                    break
+                await asyncio.sleep(0.01)
+            for connection in leaving:
+                connection.abort()
+        if self._unix is not None:
+            path, inode = self._unix
+            self._unix = None
+            with contextlib.suppress(OSError):
+                if path.stat().st_ino == inode:
+                    path.unlink()
+
+    def reload_keys(self) -> None:
+        """From now on clients come in by what the key file holds now. Raises Rejected or Malformed, and stays with
+        the old ones."""
+        if self._tcp_door is not None and self._config.clients.keys is not None:
+            self._tcp_door.keys = load_client_keys(self._config.clients.keys, self._premises.log)
+
+    def counters(self) -> dict[str, int]:
+        """What only grows: clients let in, refused, cut off."""
+        return dict(self._premises.counts)
+
+    @property
+    def connections(self) -> int:
+        """Now, those in their handshake included."""
+        return len(self._premises.connections)
+
+    # -- doors
+
+    async def _open_unix(self) -> None:
+        path = socket_path(self._config)
+        if len(os.fsencode(path)) > _UNIX_PATH_BYTES:
+            raise Unavailable(f"{path}: a socket's path has at most {_UNIX_PATH_BYTES} bytes: set clients.unix")
+        listener = _bind_unix(path, self._config.clients.unix_mode)
+        self._unix = (path, path.stat().st_ino)
+        connect = partial(Connection, self._premises, unix_door(), None)
+        self._servers.append(await asyncio.get_running_loop().create_unix_server(connect, sock=listener))
+
+    async def _open_tcp(self, door: Door) -> None:
+        assert self._config.clients.tcp is not None, "the door was made for it"
+        self._tcp_door = door
+        host, port = self._config.clients.tcp
+        connect = partial(Connection, self._premises, door, SILENCE_S)
+        loop = asyncio.get_running_loop()
+        try:
+            if door.tls is None:
+                server = await loop.create_server(connect, host, port)
+                self._servers.append(server)
+                bound = server.sockets[0].getsockname()
+            else:
+                # The event loop's own server keeps failed handshakes to itself.
+                handshake_s = self._config.clients.handshake_ns / 1e9
+                self._tls = Listener(connect, door.tls, handshake_s, self._why_not, refused=self._refused)
+                bound = self._tls.start((host, port))
+        except OSError as error:
+            why = "in use" if error.errno == 98 else error.strerror or str(error)
+            raise Unavailable(f"clients.tcp: {host}:{port}: {why}") from None
+        self.tcp = (bound[0], bound[1])
+        event(
+            self._premises.log, logging.INFO, "clients may connect", tcp=f"{bound[0]}:{bound[1]}",
+            keys=door.keys is not None, tls=door.tls is not None,
+        )  # fmt: skip
+
+    def _why_not(self, host: str) -> str | None:
+        assert self._tcp_door is not None, "its listener asks"
+        assert self._tls is not None
+        return self._premises.why_not(self._tcp_door, host, self._tls.arriving)
+
+    def _refused(self, who: str, why: str) -> None:
+        self._premises.counts["clients_refused"] += 1
+        event(self._premises.log, logging.WARNING, "client refused", client=who, why=why)
+
+
+def _bind_unix(path: Path, mode: int) -> socket.socket:
+    """A listening socket at `path`, never for a moment open to more than `mode` says."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o777 & ~mode)
+    try:
+        _remove_stale(path)
+        listener.bind(os.fspath(path))
+        path.chmod(mode)
+    except OSError as error:
+        listener.close()
+        raise Unavailable(f"{path}: can't make the clients' socket: {error.strerror or error}") from None
+    except Unavailable:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _remove_stale(path: Path) -> None:
+    """A site that was killed leaves its socket behind. One that answers is somebody's."""
+    if not path.is_socket():
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(os.fspath(path))
+        except OSError:
+            path.unlink()
+        else:
+            raise Unavailable(f"{path}: another site answers there: one directory is one site's alone")

@@ -1,0 +1,150 @@
+"""Structured logs: one line an event, with named fields, on standard `logging`.
+
+Promised: a line is one line, whatever a stranger put into a field; a kind of event that repeats without end is told
+`BURST` times in `WINDOW_S`, and the next line of that kind says how many were left out.
+"""
+
+import json
+import logging
+import re
+import sys
+import time
+import traceback
+from collections.abc import Iterable
+from typing import TextIO
+
+from reconvene.runtime.config.settings import Logging
+
+__all__ = ["BURST", "DEBUG", "ERROR", "INFO", "ROOT", "WARNING", "WINDOW_S", "configure", "event", "logger"]
+
+DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
+ROOT = "reconvene"
+"""Every logger of the program is below this one; an application that embeds a site sets its own handlers on it."""
+BURST = 20
+WINDOW_S = 10.0
+LONGEST_VALUE = 2_000
+"""Characters of a field; the rest is cut off."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.:/+,@%*\[\]-]+", re.ASCII)
+
+
+def logger(part: str) -> logging.Logger:
+    """The logger of one part of a site, such as `udp`."""
+    return logging.getLogger(f"{ROOT}.{part}")
+
+
+def event(log: logging.Logger, level: int, what: str, /, **fields: object) -> None:
+    """Says that `what` happened. Fields are numbers, strings, or lists of them; those that are None are left out."""
+    if log.isEnabledFor(level):
+        given = {name: value for name, value in fields.items() if value is not None}
+        log.log(level, "%s", what, extra={"fields": given}, stacklevel=2)
+
+
+def configure(log: Logging, stream: TextIO | None = None) -> None:
+    """Sends what the program logs to stderr, as configured, and nothing of it anywhere else."""
+    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+    handler.setFormatter(JsonLines() if log.format == "json" else TextLines())
+    handler.addFilter(Sparing())
+    root = logging.getLogger(ROOT)
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(log.level.upper())
+    root.propagate = False
+
+
+class Sparing(logging.Filter):
+    """Lets `BURST` lines of a kind through in any `WINDOW_S` seconds. A kind is a logger, a level and an event's
+    name, which are the program's own, so that there are few of them whatever comes in from outside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kinds: dict[tuple[str, int, str], tuple[float, int]] = {}
+        """When the kind's window began, and how many came in it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kind = (record.name, record.levelno, record.getMessage())
+        began, count = self._kinds.get(kind, (float("-inf"), 0))
+        if record.created - began >= WINDOW_S:
+            if count > BURST:
+                _fields(record)["left_out"] = count - BURST
+            self._kinds[kind] = (record.created, 1)
+            return True
+        self._kinds[kind] = (began, count + 1)
+        return count < BURST
+
+
+class TextLines(logging.Formatter):
+    """2026-03-01T12:00:00.000Z info site configuration number=65537 members=a,b,c"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        head = [_when(record), record.levelname.lower(), _part(record), _bare(record.getMessage())]
+        return " ".join([*head, *(f"{name}={_text(value)}" for name, value in _all_fields(record).items())])
+
+
+class JsonLines(logging.Formatter):
+    """{"time": …, "level": …, "part": …, "event": …, and the fields}"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": _when(record),
+            "level": record.levelname.lower(),
+            "part": _part(record),
+            "event": record.getMessage(),
+        }
+        for name, value in _all_fields(record).items():
+            line[f"{name}_" if name in line else name] = _plain(value)
+        return json.dumps(line, ensure_ascii=True)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    fields = getattr(record, "fields", None)
+    if not isinstance(fields, dict):
+        fields = {}
+        record.fields = fields
+    return fields
+
+
+def _all_fields(record: logging.LogRecord) -> dict[str, object]:
+    fields = dict(_fields(record))
+    if record.exc_info and record.exc_info[1] is not None:
+        error = record.exc_info[1]
+        fields["error"] = f"{type(error).__name__}: {error}"
+        fields["traceback"] = "".join(traceback.format_exception(error))
+    return fields
+
+
+def _when(record: logging.LogRecord) -> str:
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03}Z"
+
+
+def _part(record: logging.LogRecord) -> str:
+    return record.name.removeprefix(f"{ROOT}.")
+
+
+def _plain(value: object) -> object:
+    """As JSON takes it."""
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in _ordered(value)]
+    return str(value)[:LONGEST_VALUE]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list | tuple | set | frozenset):
+        return ",".join(_text(item) for item in _ordered(value)) or "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return _bare(str(value)[:LONGEST_VALUE])
+
+
+def _ordered(values: Iterable[object]) -> list[object]:
+    return sorted(values, key=str) if isinstance(values, set | frozenset) else list(values)
+
+
+def _bare(text: str) -> str:
+    """As it is if that can't be misread, else quoted, with what is not ASCII or printable escaped."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=True)

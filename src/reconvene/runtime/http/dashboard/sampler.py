@@ -1,0 +1,80 @@
+"""Looks at this site for a dashboard. It costs nothing until someone asks."""
+
+from collections.abc import Mapping
+from time import time_ns
+from typing import Any
+
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.loop_lag import LoopLag
+from reconvene.runtime.http.dashboard.delays import OrderDelays
+from reconvene.runtime.http.dashboard.samples import Entry, LogSample, SiteSample
+from reconvene.runtime.http.dashboard.tail import Tail, runs
+from reconvene.runtime.interfaces import Engine
+
+__all__ = ["Sampler"]
+
+_COUNTERS = (
+    *("sent_messages", "delivered_messages", "sent_bytes", "received_bytes", "resent"),
+    *("log_accepted_messages", "log_ordered_messages"),
+)
+
+
+class Sampler:
+    def __init__(self, config: Config, engine: Engine, lag: LoopLag | None) -> None:
+        self._config = config
+        self._engine = engine
+        self._lag = lag
+        log = engine.log
+        self._tail = None if log is None else Tail(log, config.dashboard.payloads)
+        self._delays = None if log is None else OrderDelays(log)
+        self.tail: list[Entry] = []
+        """The end of the log at the last look: what has a place, then what has none yet."""
+
+    def close(self) -> None:
+        if self._delays is not None:
+            self._delays.close()
+
+    def sample(self, since: int = 0) -> SiteSample:
+        """With the configurations after number `since`."""
+        engine = self._engine
+        status: Mapping[str, Any] = engine.status()
+        counters = engine.counters()
+        blocked = status["blocked"]
+        return SiteSample(
+            cluster=status["cluster"],
+            name=status["name"],
+            incarnation=status["incarnation"],
+            at=time_ns() // 1_000_000,
+            uptime_s=status["uptime_s"],
+            health=status["health"],
+            phase=status["phase"],
+            configuration=status["configuration"],
+            members=status["members"],
+            sites=status["sites"],
+            blocked=sorted({*blocked["incoming"], *blocked["outgoing"]}),
+            storage=status["storage"],
+            processes=status["processes"],
+            waiting=status["waiting"]["messages"],
+            counters={name: counters.get(name, 0) for name in _COUNTERS},
+            round_trips_us=status["round_trips_us"],
+            lag_ms=0.0 if self._lag is None else self._lag.worst_s * 1e3,
+            order_ms=None if self._delays is None else self._delays.median_ms(),
+            log=None if self._tail is None else self._look_at(self._tail, status["log"]),
+            faults=self._config.faults.allowed,
+            history=engine.history.since(since),
+        )
+
+    def _look_at(self, tail: Tail, status: Mapping[str, Any]) -> LogSample:
+        greens, waiting = tail.look(), tail.waiting()
+        self.tail = [*greens, *waiting]
+        return LogSample(
+            phase=status["phase"],
+            primary=status["primary"],
+            base=status["base"],
+            green=status["green"],
+            yellow=status["yellow"],
+            red=status["red"] + status["unlogged"],
+            greens=runs(greens),
+            pending=runs(waiting),
+            greens_told={name: told["green"] for name, told in status["replicas"].items()},
+        )

@@ -1,0 +1,116 @@
+"""The end of the log, as far as a page shows it.
+
+Given: the log. Promised: at most `KEPT` messages, and no more than `_READ_BYTES` and one batch read in a look,
+however fast the log grows and however large its messages are.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from reconvene.errors import ReconveneError
+from reconvene.runtime.http.dashboard.samples import Entry, Run
+from reconvene.runtime.log.interface import LogBatch, LogPort
+
+__all__ = ["KEPT", "Tail", "excerpt", "runs"]
+
+KEPT = 40
+_READ_BYTES = 256 << 10
+_TEXT = 120
+"""Characters of a message that are shown."""
+
+
+class Tail:
+    def __init__(self, log: LogPort, payloads: bool) -> None:
+        self._log = log
+        self._show = excerpt if payloads else _nothing
+        self._entries: deque[Entry] = deque(maxlen=KEPT)
+        self._next = 0
+
+    def look(self) -> list[Entry]:
+        """What is at the end of the log now, as far as it could be read."""
+        start = max(self._next, self._log.green - KEPT, self._log.base)
+        try:
+            batches = self._log.read(start, KEPT, _READ_BYTES)
+        except ReconveneError:  # damaged or just truncated: what was read before is still true
+            batches = []
+        for batch in batches:
+            self._take(batch)
+        return list(self._entries)
+
+    def waiting(self) -> list[Entry]:
+        """What comes after the green line, the last of it."""
+        try:
+            batches = self._log.pending(KEPT, newest=True)
+        except ReconveneError:
+            return []
+        found = [
+            Entry(
+                batch.color.value,
+                None,
+                batch.author,
+                batch.incarnation,
+                batch.first + index,
+                batch.time // 1_000_000,
+                "data",
+                False,
+                len(message),
+                self._show(message),
+            )
+            for batch in batches
+            for index, message in list(enumerate(batch.messages))[-KEPT:]
+        ]
+        return found[-KEPT:]
+
+    def _take(self, batch: LogBatch) -> None:
+        cut = max(len(batch.messages) - KEPT, 0)
+        if self._next != batch.position + cut:
+            self._entries.clear()  # what is shown has no gaps
+        for index, message in enumerate(batch.messages[cut:], cut):
+            self._entries.append(
+                Entry(
+                    "green",
+                    batch.position + index,
+                    batch.author,
+                    batch.incarnation,
+                    batch.first + index,
+                    batch.time // 1_000_000,
+                    batch.kind.name.lower(),
+                    index in batch.void,
+                    len(message),
+                    self._show(message),
+                )
+            )
+        self._next = batch.position + len(batch.messages)
+
+
+def runs(entries: Iterable[Entry]) -> list[Run]:
+    """The same, without what they say."""
+    found: list[Run] = []
+    for entry in entries:
+        last = found[-1] if found else None
+        follows = last is not None and (last.color, last.author, last.first + last.count) == (
+            entry.color,
+            entry.author,
+            entry.counter,
+        )
+        if last is not None and follows:
+            found[-1] = Run(last.color, last.author, last.first, last.count + 1)
+        else:
+            found.append(Run(entry.color, entry.author, entry.counter, 1))
+    return found
+
+
+def _nothing(_: bytes) -> None:
+    return None
+
+
+def excerpt(message: bytes) -> str:
+    """A message's beginning, as text where it is some."""
+    data = message[: 4 * _TEXT]
+    text = data.decode("utf-8", errors="replace")
+    if len(data) < len(message):
+        text = text.rstrip("\ufffd")  # a letter that was cut in two
+    if "\ufffd" in text or not all(letter.isprintable() or letter in "\t\r\n" for letter in text):
+        text = data[: _TEXT // 3].hex(" ")
+    text = " ".join(text.split())
+    return text if len(text) <= _TEXT and len(data) == len(message) else text[:_TEXT] + "…"

@@ -1,0 +1,157 @@
+"""The pages that are open, and what they are told.
+
+Promised: nothing is done while none is open; no more than the configuration's number are; one that does not read as
+fast as it is told is dropped, and holds up neither the site nor the others.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import time_ns
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.structured_logging import DEBUG, event
+from reconvene.runtime.http.dashboard.peers import Peers
+from reconvene.runtime.http.dashboard.sampler import Sampler
+from reconvene.runtime.http.dashboard.samples import Entry, SiteSample
+from reconvene.runtime.http.dashboard.timelines import News, Timelines
+
+__all__ = ["EVERY_S", "Watcher", "Watchers"]
+
+EVERY_S = 0.5
+"""Between two looks at this site, and at each of the others."""
+_UNREAD = 8
+"""Looks that a page may be behind."""
+
+
+class View(Struct, frozen=True):
+    """One site, as this one sees it."""
+
+    sample: SiteSample | None
+    """What it said last."""
+    heard_at: int | None
+    """ms since 1970: when it said it; or, of a site that can't be asked, when it was last in one configuration with
+    this one."""
+    why: str
+    """Why nothing is heard of it now; empty where it answers, or is in one configuration with this one."""
+
+
+class Look(Struct, frozen=True):
+    """Everything that a page shows, as of now."""
+
+    at: int
+    site: str
+    """Who looks."""
+    cluster: str
+    sites: tuple[str, ...]
+    views: dict[str, View]
+    tail: list[Entry]
+
+
+class Told(Struct, frozen=True):
+    """What a page is told."""
+
+    look: Look
+    news: News
+    """The bands that it lacks."""
+    whole: bool
+    """They are all that there are: the page forgets what it had."""
+    faults: bool
+    """Whether it may make faults."""
+
+
+class Watcher:
+    """One open page. `cut` ends its connection at once."""
+
+    def __init__(self, cut: Callable[[], None], faults: bool) -> None:
+        self.cut = cut
+        self.faults = faults
+        self.unread: asyncio.Queue[bytes | None] = asyncio.Queue(_UNREAD)
+        self.serial = 0
+        """Of the last band that it was told of."""
+
+
+class Watchers:
+    def __init__(self, config: Config, sampler: Sampler, log: logging.Logger) -> None:
+        """Raises as `Peers` does."""
+        self._config = config
+        self._sampler = sampler
+        self._log = log
+        self._watchers: set[Watcher] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._timelines = Timelines(config.names)
+        self.peers = Peers(config, self._timelines)
+
+    def join(self, cut: Callable[[], None], faults: bool) -> Watcher | None:
+        """A page that is told at once what there is; None where there are as many as may be."""
+        if len(self._watchers) >= self._config.dashboard.watchers:
+            return None
+        watcher = Watcher(cut, faults)
+        self._tell([watcher])
+        self._watchers.add(watcher)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        return watcher
+
+    def leave(self, watcher: Watcher) -> None:
+        self._watchers.discard(watcher)
+
+    async def close(self) -> None:
+        """Every stream ends."""
+        for watcher in self._watchers:
+            if watcher.unread.full():
+                watcher.cut()
+            else:
+                watcher.unread.put_nowait(None)
+        self._watchers.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        self.peers.start(EVERY_S)
+        try:
+            while self._watchers:
+                await asyncio.sleep(EVERY_S)
+                self._tell(list(self._watchers))
+        finally:
+            self._task = None
+            await self.peers.stop()
+
+    def _tell(self, watchers: list[Watcher]) -> None:
+        look = self._look()
+        encoded: dict[tuple[int, bool], bytes] = {}
+        for watcher in watchers:
+            kind = (watcher.serial, watcher.faults)
+            if kind not in encoded:
+                told = Told(look, self._timelines.since(watcher.serial), watcher.serial == 0, watcher.faults)
+                encoded[kind] = b"data: " + msgspec.json.encode(told) + b"\n\n"
+            if watcher.unread.full():
+                event(self._log, DEBUG, "a page that does not read is dropped")
+                self._watchers.discard(watcher)
+                watcher.cut()
+            else:
+                watcher.unread.put_nowait(encoded[kind])
+                watcher.serial = self._timelines.serial
+
+    def _look(self) -> Look:
+        config = self._config
+        own = self._sampler.sample(self._timelines.cursor(config.name)[1])
+        self._timelines.take(own)
+        now = time_ns() // 1_000_000
+        views = {name: self._view(name, own, now) for name in config.names}
+        return Look(now, config.name, config.cluster, config.names, views, self._sampler.tail)
+
+    def _view(self, name: str, own: SiteSample, now: int) -> View:
+        if name == own.name:
+            return View(replace(own, history=[]), now, "")
+        peer = self.peers.known.get(name)
+        if peer is None:
+            heard_at = self._timelines.last_together(own.name, name, now)
+            return View(None, heard_at, "" if name in own.members else "can't be asked: it is not in dashboard.peers")
+        sample = None if peer.sample is None else replace(peer.sample, history=[])
+        return View(sample, peer.heard_at, peer.why)

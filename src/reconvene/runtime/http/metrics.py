@@ -1,0 +1,192 @@
+"""A site's numbers in Prometheus' format. They are read when someone asks for them, and cost nothing until then."""
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from reconvene.runtime.diagnostics.loop_lag import LoopLag
+from reconvene.runtime.interfaces import Engine
+
+__all__ = ["COUNTERS", "GAUGES", "SiteMetrics"]
+
+HEALTHS = ("primary", "minority", "forming")
+PHASES = ("operational", "gathering", "forming", "recovering")
+DROPPED = "dropped_"
+
+COUNTERS: Mapping[str, str] = {
+    "alives": "Alive frames sent: signs of life and acks of an idle site.",
+    "clients": "Clients that were let in.",
+    "clients_cut_off": "Clients that did not read and reached their limit.",
+    "clients_refused": "Clients that were not let in.",
+    "configurations": "Regular configurations installed.",
+    "delivered_bytes": "Of messages delivered here, whoever they were for.",
+    "delivered_messages": "Messages delivered here, whoever they were for.",
+    "duplicates": "Frames that were here already.",
+    "log_accepted_messages": "Messages accepted here: on this site's stable storage.",
+    "log_malformed": "Messages between replicas of the log that made no sense.",
+    "log_ordered_messages": "Messages that became green here, whoever accepted them.",
+    "log_primaries": "Primary components of the log that were established with this site.",
+    "malformed": "Datagrams that were opened and made no sense.",
+    "nacks": "Requests for lost frames sent.",
+    "overflow": "Frames too far ahead to be stored.",
+    "received_bytes": "Of datagrams received, refused ones included.",
+    "received_datagrams": "Datagrams received, refused ones included.",
+    "resent": "Frames sent again.",
+    "sent_bytes": "Of datagrams sent.",
+    "sent_datagrams": "Datagrams sent, each copy counted.",
+    "sent_messages": "Messages of this site's processes that were numbered.",
+    "sessions": "Sessions of other sites that were opened: one for each of their starts and of ours.",
+    "other_lists": "Beacons of sites that tell something else of the cluster's list of sites.",
+    "stale": "Datagrams of another configuration or incarnation, or that came too late.",
+    "turns": "Turns of the engine.",
+}
+"""What `Engine.counters` and the clients' server count, by name; reconvene_NAME_total."""
+
+GAUGES: Mapping[str, str] = {
+    "info": "1; the labels say which site this is.",
+    "health": "1 for the health that the site has: primary, minority or forming.",
+    "phase": "1 for the phase that the site is in.",
+    "incarnation": "How often this site has been started.",
+    "uptime_seconds": "Since this start.",
+    "sites": "Sites of the cluster.",
+    "configuration_members": "Members of the present configuration.",
+    "processes": "Processes of this site.",
+    "groups": "Groups with members anywhere in the configuration.",
+    "waiting_messages": "Messages accepted and not yet sent.",
+    "waiting_bytes": "Of messages accepted and not yet sent.",
+    "round_trip_seconds": "To another site, smoothed.",
+    "blocked_sites": "Sites cut off on purpose, by direction.",
+    "storage_ok": "0: the disk refuses or is damaged; nothing is accepted, and no new configuration made.",
+    "log_primary": "Number of the log's primary component that this site is in; 0: it is in none.",
+    "log_base": "First position of the log that is kept here; what is below is truncated.",
+    "log_green": "The green line: how many messages have their place in the log.",
+    "log_yellow_messages": "Logged in a primary component, and not yet known to be so everywhere in it.",
+    "log_red_messages": "Logged, without a place yet.",
+    "log_unlogged_messages": "Accepted here, and not yet sent to the other replicas.",
+    "log_own_messages": "Accepted here, and without a place yet.",
+    "log_own_bytes": "The same, in bytes: at log.red_bytes nothing more is accepted.",
+    "log_lag_messages": "How far a replica's green line, as it last told it, is behind this site's.",
+    "trace_bytes": "Of the trace so far.",
+    "trace_stopped": "1: the trace has reached its limit.",
+    "longest_turn_seconds": "The longest turn of the engine since the start.",
+    "loop_lag_seconds": "How late the event loop was when last measured.",
+    "loop_lag_worst_seconds": "The worst of the last minute.",
+}
+"""reconvene_NAME."""
+
+_LOG_FIELDS = {
+    "log_primary": "primary",
+    "log_base": "base",
+    "log_green": "green",
+    "log_yellow_messages": "yellow",
+    "log_red_messages": "red",
+    "log_unlogged_messages": "unlogged",
+}
+"""Of status's `log`."""
+
+
+class SiteMetrics(Collector):
+    """Collects from an engine; `more` are counters of other parts, and `lag` measures the loop."""
+
+    def __init__(
+        self, engine: Engine, lag: LoopLag | None = None, more: Callable[[], Mapping[str, int]] = dict
+    ) -> None:
+        self._engine = engine
+        self._lag = lag
+        self._more = more
+        # A registry of its own: the application's metrics are the application's.
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+    def describe(self) -> list[Metric]:
+        """Nothing: registering must not ask an engine that has not started yet."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._counters({**self._engine.counters(), **self._more()})
+        yield from self._gauges(self._engine.status())
+
+    def _counters(self, counters: Mapping[str, int]) -> Iterator[Metric]:
+        dropped = CounterMetricFamily(
+            "reconvene_dropped_datagrams", "Datagrams that were dropped, by reason.", labels=["reason"]
+        )
+        for name, value in sorted(counters.items()):
+            if name.startswith(DROPPED):
+                dropped.add_metric([name.removeprefix(DROPPED)], value)
+            else:
+                yield CounterMetricFamily(f"reconvene_{name}", COUNTERS.get(name, name), value=value)
+        yield dropped
+
+    def _gauges(self, status: Mapping[str, object]) -> Iterator[Metric]:
+        info = {name: str(status.get(name, "")) for name in ("cluster", "seal")}
+        labels = {"site": str(status.get("name", "")), "version": version("reconvene"), **info}
+        yield _family("info", sorted(labels), {tuple(labels[name] for name in sorted(labels)): 1})
+        yield _family("health", ["health"], {(name,): status.get("health") == name for name in HEALTHS})
+        yield _family("phase", ["phase"], {(name,): status.get("phase") == name for name in PHASES})
+        yield _one("incarnation", status.get("incarnation"))
+        yield _one("uptime_seconds", status.get("uptime_s"))
+        yield _one("sites", status.get("sites"))
+        yield _one("configuration_members", status.get("members"))
+        yield _one("processes", status.get("processes"))
+        yield _one("groups", status.get("group_count"))
+        waiting = _table(status, "waiting")
+        yield _one("waiting_messages", waiting.get("messages"))
+        yield _one("waiting_bytes", waiting.get("bytes"))
+        trips = _table(status, "round_trips_us")
+        yield _family("round_trip_seconds", ["site"], {(site,): _number(us) / 1e6 for site, us in trips.items()})
+        blocked = _table(status, "blocked")
+        yield _family("blocked_sites", ["direction"], {(way,): _number(sites) for way, sites in blocked.items()})
+        yield _one("longest_turn_seconds", _number(status.get("longest_turn_ms")) / 1e3)
+        yield _one("storage_ok", status.get("storage", "ok") == "ok")
+        yield from self._log_gauges(_table(status, "log"))
+        trace = _table(status, "trace")
+        if trace:
+            yield _one("trace_bytes", trace.get("bytes"))
+            yield _one("trace_stopped", trace.get("stopped"))
+        if self._lag is not None:
+            yield _one("loop_lag_seconds", self._lag.last_s)
+            yield _one("loop_lag_worst_seconds", self._lag.worst_s)
+
+    def _log_gauges(self, log: Mapping[str, object]) -> Iterator[Metric]:
+        if not log:
+            return
+        for name, field in _LOG_FIELDS.items():
+            yield _one(name, log.get(field))
+        own = _table(log, "own")
+        yield _one("log_own_messages", own.get("messages"))
+        yield _one("log_own_bytes", own.get("bytes"))
+        replicas = _table(log, "replicas")
+        lags: dict[tuple[str, ...], float] = {
+            (name,): _number(_table(replicas, name).get("lag")) for name in replicas
+        }
+        yield _family("log_lag_messages", ["replica"], lags)
+
+
+def _one(name: str, value: object) -> Metric:
+    return GaugeMetricFamily(f"reconvene_{name}", GAUGES[name], value=_number(value))
+
+
+def _family(name: str, labels: list[str], values: Mapping[tuple[str, ...], float]) -> Metric:
+    family = GaugeMetricFamily(f"reconvene_{name}", GAUGES[name], labels=labels)
+    for label, value in sorted(values.items()):
+        family.add_metric(label, float(value))
+    return family
+
+
+def _number(value: object) -> float:
+    """A number, or how many there are."""
+    if isinstance(value, int | float):
+        return float(value)
+    return float(len(value)) if isinstance(value, list | tuple) else 0.0
+
+
+def _table(status: Mapping[str, object], name: str) -> Mapping[str, object]:
+    value = status.get(name)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,324 @@
+"""Health, metrics and status over HTTP, for operators and their tools; and the dashboard, for people.
+
+It reads, and changes nothing, but for the faults that the dashboard may make where the configuration allows them.
+Given an engine. Promised: nobody without a key is answered where keys are configured; a stranger can't hold more than
+`http.connections` connections, nor one of them for longer than `LIFETIME_S` unless it is an open page's, nor send
+more than a small request. Connections on which nothing is asked keep nobody out: where there is no room, the oldest
+of them makes room. Open pages leave one place free, so that /health is always answered.
+"""
+
+import asyncio
+import base64
+import binascii
+import errno
+import hmac
+import logging
+import math
+import ssl
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from reconvene.errors import Rejected, Unavailable
+from reconvene.runtime.access.auth import server_tls
+from reconvene.runtime.access.key_files import ClientKey, load_client_keys
+from reconvene.runtime.access.listener import Listener
+from reconvene.runtime.config.check import is_loopback
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.loop_lag import LoopLag
+from reconvene.runtime.diagnostics.structured_logging import INFO, event, logger
+from reconvene.runtime.http.answers import Refusal, json_answer, refusal
+from reconvene.runtime.http.dashboard.routes import Dashboard
+from reconvene.runtime.http.metrics import SiteMetrics
+from reconvene.runtime.interfaces import Engine
+from reconvene.units import show_address
+
+__all__ = ["LIFETIME_S", "HttpServer"]
+
+LIFETIME_S = 10.0
+"""Of a connection. One request each: a scraper that comes every few seconds can afford a new one."""
+_LINE_BYTES = 4_096
+_HEADER_BYTES = 4_096
+_LONGEST_TOKEN = 256
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(slots=True)
+class _Guest:
+    """A connection."""
+
+    host: str
+    end: float
+    """When it is closed, by the loop's clock."""
+    has_asked: bool = False
+    """Its request has arrived as a whole."""
+
+
+class HttpServer:
+    """`start`, then `stop`. Does nothing where no address is configured."""
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        log: logging.Logger,
+        lag: LoopLag | None = None,
+        more: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        self._config = config
+        self._engine = engine
+        self._log = log
+        self._lag = lag
+        self._metrics = SiteMetrics(engine, lag, more)
+        self._keys: tuple[ClientKey, ...] | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._listener: Listener | None = None
+        self._runner: web.AppRunner | None = None
+        self._dashboard: Dashboard | None = None
+        self._open: dict[asyncio.Transport, _Guest] = {}
+        """In the order of their arrival."""
+        self._sweeper: asyncio.TimerHandle | None = None
+        self.address: tuple[str, int] | None = None
+        """Where it listens; with port 0 configured, the one that the system chose."""
+
+    async def start(self) -> None:
+        """Raises Rejected or Malformed for a bad configuration, Unavailable for an address that can't be had."""
+        http = self._config.http
+        if http.address is None:
+            return
+        guarded = http.keys is not None or (http.tls is not None and http.tls.client_ca is not None)
+        if not guarded and not is_loopback(http.address):
+            raise Rejected(
+                f"http.address: {show_address(http.address)} is beyond loopback; expected http.keys with it"
+            )
+        self.reload_keys()
+        self._tls = None if http.tls is None else server_tls(http.tls)
+        app = web.Application(middlewares=[self._guard], client_max_size=1)
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/metrics", self._get_metrics)
+        app.router.add_get("/status", self._status)
+        if self._config.dashboard.enabled:
+            self._dashboard = Dashboard(self._config, self._engine, self._lag, self._log, self)
+            self._dashboard.add_to(app.router)
+        quiet = logger("http.requests")
+        quiet.setLevel(logging.CRITICAL)  # what strangers send is no event; our own faults are logged in _guard
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            logger=quiet,
+            max_line_size=_LINE_BYTES,
+            max_field_size=_HEADER_BYTES,
+            lingering_time=0,
+            shutdown_timeout=1.0,
+        )
+        await self._runner.setup()
+        assert self._runner.server is not None
+        self._listener = Listener(self._runner.server, self._tls, LIFETIME_S / 2, self._why_not, self._welcomed)
+        try:
+            self.address = self._listener.start(http.address)
+        except OSError as error:
+            await self.stop()
+            why = "in use by another process" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+            raise Unavailable(f"http.address: {show_address(http.address)}: {why}") from None
+        event(
+            self._log, INFO, "http listens", address=show_address(self.address),
+            keys=self._keys is not None, tls=self._tls is not None,
+        )  # fmt: skip
+
+    async def stop(self) -> None:
+        if self._listener is not None:
+            await self._listener.close()
+        if self._dashboard is not None:
+            await self._dashboard.close()
+            self._dashboard = None
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for transport in self._open:
+            transport.abort()
+        self._open.clear()
+
+    def reload_keys(self) -> None:
+        """Raises Rejected or Malformed; then the keys that it had stay."""
+        path = self._config.http.keys
+        if path is not None:
+            self._keys = tuple(load_client_keys(path, self._log).values())
+        if self._dashboard is not None:
+            self._dashboard.reload_key()
+
+    # -- connections
+
+    def _why_not(self, host: str) -> str | None:
+        """Why a connection from there can't be taken; makes room for it where others only wait."""
+        assert self._listener is not None
+        http = self._config.http
+        self._open = {other: guest for other, guest in self._open.items() if not other.is_closing()}
+        arriving = self._listener.arriving
+        by_host = Counter([guest.host for guest in self._open.values()] + arriving)
+        if by_host[host] >= http.connections_by_host:
+            return None if self._displace(host) else "this host has as many as it may"
+        if by_host.total() < http.connections:
+            return None
+        waiting = Counter([guest.host for guest in self._open.values() if not guest.has_asked] + arriving)
+        return (
+            None if any(self._displace(most) for most, _ in waiting.most_common()) else "as many as may be are here"
+        )
+
+    def _displace(self, host: str) -> bool:
+        """Ends the oldest connection of this host that has not asked anything yet; whether there was one."""
+        assert self._listener is not None
+        for transport, guest in self._open.items():
+            if guest.host == host and not guest.has_asked:
+                transport.abort()
+                del self._open[transport]
+                return True
+        return self._listener.displace(host)
+
+    def _welcomed(self, transport: asyncio.Transport) -> None:
+        loop = asyncio.get_running_loop()
+        peer = transport.get_extra_info("peername")
+        self._open[transport] = _Guest(peer[0] if peer else "", loop.time() + LIFETIME_S)
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop)
+
+    def _guest(self, request: web.Request) -> "tuple[asyncio.Transport, _Guest] | None":
+        """None: it is closing."""
+        return next(((open_, guest) for open_, guest in self._open.items() if open_ is request.transport), None)
+
+    def hold(self, request: web.Request) -> Callable[[], None]:
+        """This connection may stay as long as who is at its other end wants to; gives what ends it. Raises Refusal
+        where no place would be left for others."""
+        found = self._guest(request)
+        if found is None:
+            return lambda: None
+        held = sum(guest.end == math.inf for guest in self._open.values())
+        if held >= max(self._config.http.connections - 1, 1):
+            raise Refusal(503, f"{held} pages are open: one of http.connections is left for others")
+        transport, guest = found
+        guest.end = math.inf
+        return transport.abort
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One timer for all: a connection ends half its lifetime late at most."""
+        for transport, guest in list(self._open.items()):
+            if guest.end <= loop.time():
+                transport.abort()
+                del self._open[transport]
+        self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop) if self._open else None
+
+    # -- requests
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        found = self._guest(request)
+        if found is not None:
+            found[1].has_asked = True
+        try:
+            response = self._refusal(request) or await handler(request)
+        except Refusal as refused:
+            response = refusal(refused.status, refused.why)
+        except web.HTTPException as refused:
+            response = refusal(refused.status, str(refused.reason).lower())
+            if "Allow" in refused.headers:
+                response.headers["Allow"] = refused.headers["Allow"]
+        except Exception:
+            self._log.exception("fault in a request")
+            response = refusal(500, "a fault in the site; its log says which")
+        response.headers["Cache-Control"] = "no-store"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.force_close()
+        return response
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        if self._keys is not None:
+            if self._key_of(request) is None:
+                response = refusal(401, "expected a client key: Authorization: Bearer KEY")
+                # A browser asks its user for a name and a password: those of the key.
+                is_page = self._dashboard is not None and _is_page(request.path)
+                response.headers["WWW-Authenticate"] = 'Basic realm="reconvene"' if is_page else "Bearer"
+                return response
+        elif not self._is_meant(request.host):
+            # A browser that was led here by a name that a stranger made point to loopback.
+            return refusal(403, "expected this site's own address in the Host header")
+        if request.body_exists:
+            return refusal(413, "expected no body")
+        return None
+
+    def is_admin(self, request: web.Request) -> bool:
+        """Who shows an admin's key. Without keys and certificates of clients, anyone on this machine."""
+        tls = self._config.http.tls
+        if self._keys is None:
+            return tls is None or tls.client_ca is None
+        key = self._key_of(request)
+        return key is not None and key.role == "admin"
+
+    def _key_of(self, request: web.Request) -> ClientKey | None:
+        """The key that is shown, as a token or as a password. All are compared, each in constant time."""
+        assert self._keys is not None
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if len(token) > _LONGEST_TOKEN:
+            return None
+        shown = _decode(token.strip())
+        if scheme.lower() == "basic":
+            shown = _decode(shown.partition(b":")[2].decode("ascii", errors="replace"))
+        elif scheme.lower() != "bearer":
+            return None
+        found = None
+        for key in self._keys:
+            if hmac.compare_digest(shown, key.key):
+                found = key
+        return found
+
+    def _is_meant(self, host: str) -> bool:
+        name = host.rpartition("]")[0].lstrip("[") or host.partition(":")[0]
+        address = self._config.http.address
+        if name == "localhost" or (address is not None and name == address[0]):
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    async def _health(self, request: web.Request) -> web.Response:
+        require = request.query.get("require", "")
+        if require not in ("", "primary"):
+            return refusal(400, "require: expected primary")
+        health = self._engine.health()
+        storage = self._engine.storage()
+        ready = storage == "ok" and (health == "primary" or (health == "minority" and not require))
+        answer: dict[str, object] = {"health": health}
+        if storage != "ok":
+            answer["storage"] = storage
+        log = self._engine.log_note()
+        if log is not None:
+            answer["log"] = log
+        refused = self._engine.refused_sites()
+        if refused:
+            answer["refused"] = refused
+        return json_answer(answer, 200 if ready else 503)
+
+    async def _get_metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _status(self, request: web.Request) -> web.Response:
+        return json_answer(self._engine.status())
+
+
+def _is_page(path: str) -> bool:
+    return path == "/" or path.startswith("/dashboard/")
+
+
+def _decode(token: str) -> bytes:
+    """Empty, as no key is, where it is no base64."""
+    try:
+        return base64.b64decode(token, validate=True)
+    except (binascii.Error, ValueError):
+        return b""

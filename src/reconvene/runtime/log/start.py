@@ -1,0 +1,74 @@
+"""From a site's configuration and storage to its replica of the log."""
+
+from reconvene.corel.keeping.check import check
+from reconvene.corel.keeping.load import create, exists, start
+from reconvene.corel.keeping.migrate import migrations
+from reconvene.corel.limits import LogLimits
+from reconvene.corel.replica import Replica
+from reconvene.corel.replicas.sets import ReplicaSet
+from reconvene.errors import Malformed, Unavailable
+from reconvene.runtime.config.settings import Config
+from reconvene.storage.memory import MemoryTables
+from reconvene.storage.tables import Op, Reader, Tables
+from reconvene.wire.client_log import log_message_bytes
+from reconvene.world import world
+
+__all__ = ["IDENTITY_BYTES", "first_ops", "limits_of", "load_replica", "tables_for"]
+
+IDENTITY_BYTES = 8
+_FRAME_SPARE = 512
+"""Of a frame, for what stands around a batch's messages."""
+_LEAST_BATCH = 256
+
+
+def limits_of(config: Config, frame_bytes: int) -> LogLimits:
+    log = config.log
+    return LogLimits(
+        batch_bytes=log.batch_bytes or max(frame_bytes - _FRAME_SPARE, _LEAST_BATCH),
+        message_bytes=log_message_bytes(config.limits.message_bytes),
+        red_messages=log.red_messages,
+        red_bytes=log.red_bytes,
+        sessions=log.sessions,
+        snapshot_bytes=log.snapshot_bytes,
+        retain_bytes=log.retain_bytes or None,
+        retain_age_ns=log.retain_age_ns or None,
+        staged_age_ns=log.staged_age_ns,
+    )
+
+
+def tables_for(config: Config, store: Tables) -> Tables:
+    """Where the site takes no part in the log, tables in memory: others still ask it what it has."""
+    return store if config.log.enabled else MemoryTables()
+
+
+def first_ops(config: Config, tables: Reader, incarnation: int, token: int) -> list[Op]:
+    """What is to be synced before the log starts here, with the site's incarnation and the token of this start."""
+    try:
+        if exists(tables):
+            return start(tables, incarnation, token)
+    except (Malformed, Unavailable):
+        return []  # `load_replica` says what is wrong
+    replicas = ReplicaSet.first(config.replicas, config.log.quorum)
+    return create(world().random_bytes(IDENTITY_BYTES), replicas, admitted=False, boots={incarnation: token})
+
+
+def load_replica(
+    config: Config, names: tuple[str, ...], tables: Tables, incarnation: int, frame_bytes: int
+) -> Replica:
+    """Of an older program's storage makes this one's first.
+
+    Raises Malformed, naming what is wrong with its storage, and Unavailable where that is too new, or can't be
+    written.
+    """
+    try:
+        for ops in migrations(tables):
+            tables.write(ops)
+    except OSError as error:
+        raise Unavailable(f"{config.dir}: the log can't be brought to this version: {error}") from None
+    problems = check(tables, full=False)
+    if problems:
+        more = f", and {len(problems) - 1} more: see `reconvene log check`" if len(problems) > 1 else ""
+        raise Malformed(f"{problems[0]}{more}")
+    limits = limits_of(config, frame_bytes)
+    log = config.log
+    return Replica(config.name, names, incarnation, tables, limits, keeps=log.enabled, begin=log.begin)

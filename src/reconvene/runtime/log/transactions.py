@@ -1,0 +1,68 @@
+"""Transactions as a site offers them: what may be appended as a part of one, and the messages that a commit names."""
+
+from collections.abc import Sequence
+
+from reconvene.corel.batch import Kind
+from reconvene.corel.clients.commits import decode_commit
+from reconvene.errors import Malformed, Rejected
+from reconvene.runtime.log.interface import LogBatch, LogHeading, LogPort
+from reconvene.wire.clients import MAJOR, STAGING_MINOR
+
+__all__ = ["check_kind", "collected", "refuse_commits"]
+
+_BATCH_BYTES = 64
+"""What a batch counts for beside its messages."""
+
+
+def check_kind(kind: int, messages: Sequence[bytes]) -> None:
+    """Raises Rejected for what no client may append, and for a commit that says nothing."""
+    if kind == Kind.CHANGE:
+        raise Rejected("a change of the replicas is asked for, not appended")
+    if kind == Kind.COMMIT:
+        if len(messages) != 1:
+            raise Rejected(f"{len(messages)} commits at once: one expected")
+        try:
+            decode_commit(messages[0])
+        except Malformed as error:
+            raise Rejected(str(error)) from None
+
+
+def refuse_commits(batches: Sequence[LogBatch | LogHeading]) -> None:
+    """Raises Rejected where there is one: who does not know what it means would miss what it makes visible."""
+    for batch in batches:
+        if batch.kind is Kind.COMMIT:
+            needed = f"{MAJOR}.{STAGING_MINOR}"
+            raise Rejected(
+                f"the log has a transaction at position {batch.position}: a client of protocol {needed} or later can "
+                "read it"
+            )
+
+
+def collected(port: LogPort, ranges: Sequence[tuple[int, int]], size: int) -> list[LogBatch]:
+    """The messages of these ranges, in their order, from the first on, as many as take about `size` bytes; up to the
+    first range that is truncated, or not green here yet."""
+    found: list[LogBatch] = []
+    for position, count in ranges:
+        end = position + count
+        while position < end:
+            if size <= 0 or not port.base <= position < port.green:
+                return found
+            batches = port.read(position, end - position, size)
+            if not batches:
+                return found
+            for batch in batches:
+                part = _before(batch, end)
+                found.append(part)
+                position += len(part.messages)
+                size -= _BATCH_BYTES + sum(map(len, part.messages))
+    return found
+
+
+def _before(batch: LogBatch, end: int) -> LogBatch:
+    most = end - batch.position
+    if len(batch.messages) <= most:
+        return batch
+    return LogBatch(
+        batch.position, batch.author, batch.incarnation, batch.first, batch.time, batch.kind, batch.messages[:most],
+        tuple(at for at in batch.void if at < most),
+    )  # fmt: skip

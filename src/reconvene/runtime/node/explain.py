@@ -1,0 +1,327 @@
+"""What follows from a configuration on this machine: `reconvene node --check` prints it.
+
+Times and the window are what the core itself computes, sizes what the sockets give: nothing is bound, and nothing is
+sent.
+"""
+
+import logging
+import os
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reconvene.core.options import Options
+from reconvene.core.site import Site, boot
+from reconvene.errors import ReconveneError
+from reconvene.quorum import make_quorum
+from reconvene.runtime.access.key_files import load_client_keys, load_cluster_keys
+from reconvene.runtime.config.check import check, is_loopback
+from reconvene.runtime.config.settings import Address, Clients, Config, Http, Transport
+from reconvene.runtime.net.path import choose_frame_bytes, family_of, path_mtu, resolve
+from reconvene.runtime.node.preflight import load_secrets
+from reconvene.site_list import read_list
+from reconvene.units import show_address, show_duration, show_size
+
+__all__ = ["Explanation", "NewLog", "buffers", "explain", "lines"]
+
+
+@dataclass(slots=True)
+class NewLog:
+    """What a log begins with; one that there is already knows better."""
+
+    replicas: list[str]
+    quorum: dict[str, Any]
+    max_bytes: int
+
+
+@dataclass(slots=True)
+class Explanation:
+    """JSON-able. Durations in ns, sizes in bytes; None: not known, or not configured."""
+
+    cluster: str
+    site: str
+    ordinal: int
+    sites: dict[str, str]
+    sites_version: int
+    quorum: int
+    """Sites of a configuration that is primary, at least."""
+    order: str
+    seal: list[str] | None
+    """The ids of the cluster's keys, the one that seals first; None: insecure."""
+    suspicion_ns: int = 0
+    """A member's silence until it is suspected."""
+    detection_ns: int = 0
+    """From a crash until all suspect it, at most."""
+    crash_ns: tuple[int, int] = (0, 0)
+    """From a crash to the next configuration: as a rule, and at most if nothing else happens."""
+    merge_ns: tuple[int, int] = (0, 0)
+    """From a heal to the common configuration: as a rule, and at most if nothing else happens."""
+    mtus: dict[str, int | None] = field(default_factory=dict)
+    """What one packet to each other site carries."""
+    frame_bytes: int = 0
+    receive_buffer_bytes: tuple[int, int] = (0, 0)
+    """Asked, granted."""
+    send_buffer_bytes: tuple[int, int] = (0, 0)
+    window_bytes: int = 0
+    """Of frames under way in the whole configuration, as receive buffers count."""
+    queue_bytes: int = 0
+    inbox_bytes: int = 0
+    """For each process."""
+    listens: dict[str, str] = field(default_factory=dict)
+    client_keys: dict[str, int] = field(default_factory=dict)
+    """How many of each role."""
+    log: NewLog | None = None
+    """None: the site takes no part in it."""
+    trace: tuple[str, int] | None = None
+    """Where, and up to how many bytes."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def explain(config: Config) -> Explanation:
+    """Raises Malformed or Rejected where the configuration, or a file that it names, is bad."""
+    check(config)
+    load_secrets(config)
+    keys = load_cluster_keys(config.seal.keys)
+    sites = read_list(None, config.sites_version, config.sites, config.numbers)
+    found = Explanation(
+        cluster=config.cluster,
+        site=config.name,
+        ordinal=sites.names.index(config.name),
+        sites_version=config.sites_version,
+        sites={name: show_address(config.sites[name]) for name in config.names},
+        quorum=len(config.sites) // 2 + 1,
+        order=config.order.engine,
+        seal=None if config.seal.insecure else [key.id.hex() for key in keys],
+        queue_bytes=config.limits.queue_bytes + config.limits.message_bytes,
+        inbox_bytes=config.limits.inbox_bytes,
+        log=_log(config),
+        trace=None if config.trace.dir is None else (str(config.trace.dir), config.trace.max_bytes),
+    )
+    _buffers(config, found)
+    _paths(config, found)
+    options = config.options(found.frame_bytes, 2 * found.receive_buffer_bytes[1])
+    site = Site(options, found.ordinal, len(sites.names), boot(None, found.ordinal, sites=sites), 0)
+    found.window_bytes = site.current.multicast.window.bytes
+    _times(site.changes.hearing.patience_ns(), options, found)
+    _doors(config, found)
+    _warn(config, found)
+    return found
+
+
+def _times(suspicion: int, options: Options, found: Explanation) -> None:
+    timing = options.timing
+    found.suspicion_ns = suspicion
+    # From half of that time on a silent site is probed, and looked at each time.
+    found.detection_ns = suspicion + timing.probe_every_ns
+    # Sites need not notice at the same time, and a message of a round may be lost.
+    settle = timing.gather_patience_ns + timing.round_patience_ns
+    found.crash_ns = (suspicion, found.detection_ns + settle)
+    found.merge_ns = (timing.beacon_every_ns, timing.beacon_every_ns + settle)
+
+
+def buffers(transport: Transport) -> dict[str, tuple[int, int]]:
+    """What is asked and what the system grants, by the limit of its that decides."""
+    found = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for option, asked, sysctl in (
+            (socket.SO_RCVBUF, transport.receive_buffer_bytes, "net.core.rmem_max"),
+            (socket.SO_SNDBUF, transport.send_buffer_bytes, "net.core.wmem_max"),
+        ):
+            probe.setsockopt(socket.SOL_SOCKET, option, asked)
+            # Linux doubles it, for its own costs, and tells the double.
+            found[sysctl] = asked, min(probe.getsockopt(socket.SOL_SOCKET, option) // 2, asked)
+    return found
+
+
+def _buffers(config: Config, found: Explanation) -> None:
+    granted = buffers(config.transport)
+    found.receive_buffer_bytes, found.send_buffer_bytes = granted.values()
+    for key, (sysctl, (asked, given)) in zip(
+        ("receive_buffer_bytes", "send_buffer_bytes"), granted.items(), strict=True
+    ):
+        if given < asked:
+            found.warnings.append(
+                f"transport.{key}: the system grants {show_size(given)} of {show_size(asked)}: "
+                f"sysctl -w {sysctl}={asked} raises its limit"
+            )
+
+
+def _paths(config: Config, found: Explanation) -> None:
+    others = []
+    family = socket.AF_INET
+    try:
+        family = family_of(config)
+    except ReconveneError as error:
+        found.warnings.append(str(error))
+    for name in config.names:
+        if name == config.name:
+            continue
+        found.mtus[name] = None
+        try:
+            address = resolve(name, config.sites[name], family)
+        except ReconveneError as error:
+            found.warnings.append(str(error))
+            continue
+        others.append(address)
+        found.mtus[name] = path_mtu(address, family)
+        if found.mtus[name] is None:
+            found.warnings.append(f"sites.{name}: {found.sites[name]}: this machine has no route to it")
+    silent = logging.getLogger("reconvene.check")
+    silent.disabled = True
+    found.frame_bytes = choose_frame_bytes(config, others, family, silent)
+
+
+def _log(config: Config) -> NewLog | None:
+    if not config.log.enabled:
+        return None
+    quorum = make_quorum(config.log.quorum, config.replicas)
+    return NewLog(list(config.replicas), quorum.spec(), config.log.max_bytes)
+
+
+def _doors(config: Config, found: Explanation) -> None:
+    found.listens["datagrams"] = found.sites[config.name]
+    if config.transport.group is not None:
+        found.listens["multicast"] = show_address(config.transport.group)
+    found.listens["unix"] = f"{config.unix_socket} (mode {config.clients.unix_mode:o})"
+    doors: tuple[tuple[str, Address | None, Clients | Http], ...] = (
+        ("tcp", config.clients.tcp, config.clients),
+        ("http", config.http.address, config.http),
+    )
+    for name, address, door in doors:
+        if address is None:
+            continue
+        guards = [word for word, given in (("tls", door.tls), ("keys", door.keys)) if given is not None]
+        found.listens[name] = f"{show_address(address)} ({', '.join(guards) or 'open to this machine'})"
+    if config.http.address is not None and config.dashboard.enabled:
+        scheme = "http" if config.http.tls is None else "https"
+        found.listens["dashboard"] = f"{scheme}://{show_address(config.http.address)}/"
+    for path in sorted({path for path in (config.clients.keys, config.http.keys) if path is not None}):
+        for key in load_client_keys(path).values():
+            found.client_keys[key.role] = found.client_keys.get(key.role, 0) + 1
+
+
+def _warn(config: Config, found: Explanation) -> None:
+    warn = found.warnings.append
+    if config.seal.insecure:
+        warn("seal.insecure: whoever reaches the port is a member, and reads everything")
+    secrets = (*config.seal.keys, config.clients.keys, config.http.keys, config.dashboard.key)
+    for path in (path for path in secrets if path is not None):
+        if _open_to_others(path):
+            warn(f"{path}: others may read this key file: chmod 600 {path}")
+    http = config.http
+    if http.address is not None and not is_loopback(http.address) and http.tls is None:
+        warn("http.address: without http.tls keys travel in the clear, and who sees one can use it")
+    if "dashboard" in found.listens and http.keys is None and (http.tls is None or http.tls.client_ca is None):
+        if config.dashboard.payloads:
+            warn("dashboard.payloads: without http.keys every user of this machine can read messages of the log")
+        if config.faults.allowed:
+            warn("faults.allowed: without http.keys every user of this machine can cut this site off")
+    if len(config.sites) == 2:
+        warn("sites: of two sites neither is a majority: when one is away there is no primary component")
+    elif len(config.sites) > 1 and len(config.sites) % 2 == 0:
+        warn(f"sites: {len(config.sites)} bear the loss of no more sites than {len(config.sites) - 1} would")
+    if found.log is not None and len(found.log.replicas) > 1:
+        replicas = set(found.log.replicas)
+        quorum = make_quorum(found.log.quorum, replicas)
+        needed = [name for name in sorted(replicas) if not quorum.holds(replicas - {name})]
+        if needed:
+            warn(f"log.quorum: nothing is ordered while {' or '.join(needed)} is away")
+    loopback = [name for name in config.names if is_loopback(config.sites[name])]
+    if loopback and len(loopback) < len(config.sites):
+        warn(f"sites: {', '.join(loopback)} on loopback: no other machine can reach that")
+    if config.faults.allowed:
+        warn("faults.allowed: an admin can cut this site off")
+    memory = _memory_bytes()
+    taken = found.queue_bytes + 2 * found.window_bytes + found.inbox_bytes
+    if memory is not None and taken > memory:
+        warn(f"limits: one process that does not read takes {show_size(taken)}; the machine has {show_size(memory)}")
+
+
+def _open_to_others(path: Path) -> bool:
+    return bool(path.stat().st_mode & 0o077)
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None
+
+
+def lines(found: Explanation) -> list[str]:
+    """For people."""
+    if found.seal is None:
+        seal = "none: insecure"
+    else:
+        seal = f"AES-256-GCM; key {found.seal[0]} seals" + "".join(f", {key} opens too" for key in found.seal[1:])
+    rows = [
+        ("site", f"{found.site} of cluster {found.cluster}, number {found.ordinal + 1} of {len(found.sites)}"),
+        ("list", _list(found)),
+        ("quorum", f"{found.quorum} of {len(found.sites)} sites are a primary component"),
+        ("order", found.order),
+        ("seal", seal),
+        *((f"listens: {name}", where) for name, where in found.listens.items()),
+    ]
+    if found.client_keys:
+        rows.append(
+            ("client keys", ", ".join(f"{count} {role}" for role, count in sorted(found.client_keys.items())))
+        )
+    rows += [
+        ("suspicion", f"after {show_duration(found.suspicion_ns)} of silence"),
+        ("detection", f"at most {show_duration(found.detection_ns)} after a crash"),
+        ("after a crash", f"new configuration in {_span(found.crash_ns)}"),
+        ("after a heal", f"common configuration in {_span(found.merge_ns)}"),
+        ("frame", f"{found.frame_bytes} bytes of messages; {_mtus(found)}"),
+        ("receive buffer", _asked(found.receive_buffer_bytes)),
+        ("send buffer", _asked(found.send_buffer_bytes)),
+        ("window", f"{show_size(found.window_bytes)} under way in the whole configuration"),
+        ("memory", f"up to {show_size(found.queue_bytes)} to be sent, twice the window, {_inbox(found)}"),
+        ("log", _log_words(found)),
+        ("trace", "none" if found.trace is None else f"{found.trace[0]}, up to {show_size(found.trace[1])}"),
+    ]
+    width = max(len(name) for name, _ in rows) + 2
+    return [f"{name:{width}}{text}" for name, text in rows] + [f"warning: {text}" for text in found.warnings]
+
+
+def _list(found: Explanation) -> str:
+    if found.sites_version == 1:
+        return "version 1"
+    return f"version {found.sites_version}: until it is finished, a majority of the one before it is needed too"
+
+
+def _span(span: tuple[int, int]) -> str:
+    return f"about {show_duration(span[0])}, at most {show_duration(span[1])} if nothing else happens"
+
+
+def _asked(sizes: tuple[int, int]) -> str:
+    asked, granted = sizes
+    return show_size(asked) if granted == asked else f"{show_size(granted)} granted of {show_size(asked)} asked"
+
+
+def _log_words(found: Explanation) -> str:
+    if found.log is None:
+        return "none: not enabled"
+    match found.log.quorum:
+        case {"kind": "majority"}:
+            orders = f"{len(found.log.replicas) // 2 + 1} of them order it"
+        case {"kind": "weighted", "weights": weights}:
+            shares = ", ".join(f"{name} {weight}" for name, weight in weights.items())
+            orders = f"more than half of the weight orders it: {shares}"
+        case {"kind": "grid", "rows": rows}:
+            orders = f"all of one row, with one of each, order it: {', '.join(' '.join(row) for row in rows)}"
+        case spec:
+            orders = f"a quorum of the kind {spec['kind']} orders it"
+    return f"if new, at {' '.join(found.log.replicas)}; {orders}; up to {show_size(found.log.max_bytes)} on disk"
+
+
+def _inbox(found: Explanation) -> str:
+    return f"{show_size(found.inbox_bytes)} for each process that does not read"
+
+
+def _mtus(found: Explanation) -> str:
+    by_mtu: dict[int | None, list[str]] = {}
+    for name, mtu in found.mtus.items():
+        by_mtu.setdefault(mtu, []).append(name)
+    parts = [f"{'unknown' if mtu is None else mtu} to {' '.join(names)}" for mtu, names in by_mtu.items()]
+    return f"MTU {', '.join(parts)}" if parts else "no other site"

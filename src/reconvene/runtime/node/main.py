@@ -1,0 +1,226 @@
+"""One site as a process: its parts put together, and the signals that end it.
+
+SIGTERM, SIGINT   a clean leave: what was accepted is sent, the others are told, the trace ends with `stop`
+the second one    the process ends at once, as if it had crashed
+SIGHUP            key files are read again
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from reconvene.errors import ReconveneError
+from reconvene.runtime.access.key_files import load_cluster_keys
+from reconvene.runtime.clients.server import ClientServer
+from reconvene.runtime.config.check import check
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics import structured_logging as logs
+from reconvene.runtime.diagnostics.loop_lag import LoopLag
+from reconvene.runtime.diagnostics.structured_logging import ERROR, INFO, WARNING, event, logger
+from reconvene.runtime.disk.crash_mark import CrashMark
+from reconvene.runtime.disk.directory import held
+from reconvene.runtime.disk.lmdb_disk import LmdbDisk
+from reconvene.runtime.net.site_numbers import read_numbers
+from reconvene.runtime.net.udp import Udp
+from reconvene.runtime.node.preflight import preflight
+from reconvene.runtime.site.engine import SiteEngine
+from reconvene.units import show_address
+
+if TYPE_CHECKING:
+    from reconvene.runtime.http.server import HttpServer
+
+__all__ = ["FAULT", "new_event_loop", "run", "run_site", "running"]
+
+FAULT = 1
+"""Exit code where the engine failed: an error of ours, never of the configuration or of a stranger."""
+_KILLED = 128
+"""Plus the signal's number, as a shell would have it."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """A site that runs."""
+
+    config: Config
+    transport: Udp
+    engine: SiteEngine
+    clients: ClientServer
+    http: "HttpServer | None"
+
+    def reload_keys(self, reload: Callable[[], Config], log: logging.Logger) -> None:
+        """Each file that is bad is told to the log, and what was read from it before stays."""
+        _told(log, lambda: self._reload_seal(reload(), log))
+        _told(log, self.clients.reload_keys)
+        if self.http is not None:
+            _told(log, self.http.reload_keys)
+
+    def _reload_seal(self, told: Config, log: logging.Logger) -> None:
+        """Which keys there are, and which one seals, is what changes when keys are replaced: see docs/seals.md."""
+        if told.seal.keys:
+            self.transport.reload_keys(load_cluster_keys(told.seal.keys, log))
+        if replace(told, seal=self.config.seal) != self.config:
+            event(
+                log, WARNING, "configuration has changed", why="only [seal] is read again; the rest needs a restart"
+            )
+
+
+@asynccontextmanager
+async def running(config: Config) -> AsyncIterator[SiteEngine]:
+    """A site with all its parts, in the running loop; they end in reverse order.
+
+    Raises Malformed for a bad configuration, Rejected for one that can't be followed on this machine, Unavailable
+    where an address or the directory is in use, or storage is newer than this program.
+    """
+    async with _parts(config, lambda: None) as parts:
+        yield parts.engine
+
+
+@asynccontextmanager
+async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) -> AsyncIterator[Parts]:
+    """`alone`: the process is the site's, and may be marked when it crashes."""
+    check(config)
+    preflight(config)
+    load_modules(config)
+    async with AsyncExitStack() as ends:
+        ends.enter_context(held(config.dir, config.cluster, config.name))
+        mark = ends.enter_context(closing(CrashMark(config.dir))) if alone else None
+        crashed = mark is not None and mark.left
+        if crashed:
+            event(logger("site"), WARNING, "storage is checked as a whole", why="the last run ended in a crash")
+        numbers = read_numbers(config, LmdbDisk(check_all=crashed))
+        transport = Udp(config, logger("udp"), numbers)
+        ends.callback(transport.close)
+        engine = SiteEngine(config, transport, logger("site"), LmdbDisk(), numbers)
+        await engine.start()
+        ends.push_async_callback(engine.stop)
+        if mark is not None:
+            mark.clear()
+        clients = ClientServer(engine, config, stop, logger("clients"))
+        await clients.start()
+        ends.push_async_callback(clients.close)
+        lag = LoopLag(logger("site"))
+        lag.start()
+        ends.callback(lag.stop)
+        http = None
+        if config.http.address is not None:
+            from reconvene.runtime.http.server import HttpServer
+
+            http = HttpServer(config, engine, logger("http"), lag, clients.counters)
+            await http.start()
+            ends.push_async_callback(http.stop)
+        yield Parts(config, transport, engine, clients, http)
+
+
+def run_site(config: Config, reload: Callable[[], Config] | None = None) -> int:
+    """Runs the site in the foreground until it is told to end; gives the exit code. `reload` reads its file again."""
+    logs.configure(config.logging)
+    load_modules(config)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(run(config, reload))
+
+
+def load_modules(config: Config) -> None:
+    """What is imported only where it is used, before the site starts: in its midst it would stand still meanwhile.
+
+    HTTP needs packages that take longer to load than all the rest of a site."""
+    if config.http.address is not None:
+        import_module("reconvene.runtime.http.server")
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def run(config: Config, reload: Callable[[], Config] | None = None) -> int:
+    """Until a signal, or an admin, ends it. Raises as `running` does."""
+    log = logger("site")
+    loop = asyncio.get_running_loop()
+    ending = asyncio.Event()
+    loop.set_exception_handler(_Faults(log).handle)
+
+    def end(number: int) -> None:
+        if ending.is_set():
+            event(log, WARNING, "ends at once", signal=signal.Signals(number).name)
+            os._exit(_KILLED + number)
+        event(log, INFO, "leaves", signal=signal.Signals(number).name)
+        ending.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, number)
+    loop.add_signal_handler(signal.SIGHUP, lambda: event(log, INFO, "not ready yet", signal="SIGHUP"))
+    async with _parts(config, ending.set, alone=True) as parts:
+        loop.add_signal_handler(signal.SIGHUP, parts.reload_keys, reload or (lambda: config), log)
+        event(log, INFO, "ready", **_addresses(parts))
+        _notify("READY=1")
+        await ending.wait()
+        _notify("STOPPING=1")
+    return 0
+
+
+def _addresses(parts: Parts) -> dict[str, object]:
+    config = parts.config
+    return {
+        "cluster": config.cluster,
+        "site": config.name,
+        "incarnation": parts.engine.incarnation,
+        "pid": os.getpid(),
+        "datagrams": show_address(config.sites[config.name]),
+        "unix": config.unix_socket,
+        "tcp": None if parts.clients.tcp is None else show_address(parts.clients.tcp),
+        "http": None if parts.http is None or parts.http.address is None else show_address(parts.http.address),
+    }
+
+
+def _told(log: logging.Logger, reload: Callable[[], None]) -> None:
+    try:
+        reload()
+    except ReconveneError as error:
+        event(log, ERROR, "keys not read", why=str(error))
+
+
+class _Faults:
+    """What nobody caught. A site whose engine failed in the middle of a turn has broken its promises to itself: it
+    ends, as in a crash, which the others know how to bear, and starts anew."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+
+    def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        info = None if error is None else (type(error), error, error.__traceback__)
+        self._log.error("fault", exc_info=info, extra={"fields": {"where": context.get("message", "")}})
+        if error is not None and _passes_through(error.__traceback__, SiteEngine.__module__):
+            os._exit(FAULT)
+
+
+def _passes_through(traceback: TracebackType | None, module: str) -> bool:
+    while traceback is not None:
+        if traceback.tb_frame.f_globals.get("__name__") == module:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _notify(state: str) -> None:
+    """Tells systemd, where it has asked to be told."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address[:1] not in ("/", "@"):
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+        notifier.connect("\0" + address[1:] if address[0] == "@" else address)
+        notifier.send(state.encode())

@@ -1,0 +1,95 @@
+"""What a start needs of this machine's files, looked at before anything of the site runs.
+
+A start, `reconvene node --check` and `reconvene doctor` all ask here, so none of them passes what another refuses.
+
+Given: a configuration that `config_check.check` passed. Promised: `load_secrets` raises Rejected or Malformed, in one
+line, where a file of keys or certificates is not what it should be; `place_problems` names what keeps the site from
+making its files. Nothing is made or changed.
+"""
+
+import os
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+from reconvene.errors import Rejected
+from reconvene.runtime.access.auth import server_tls
+from reconvene.runtime.access.key_files import ClientKey, load_client_keys, load_cluster_keys
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.disk.directory import owner_problem
+
+__all__ = ["load_secrets", "peer_key", "peer_tls", "place_problems", "preflight"]
+
+
+def preflight(config: Config) -> None:
+    """Raises Rejected or Malformed."""
+    load_secrets(config)
+    for problem in place_problems(config):
+        raise Rejected(problem)
+
+
+def load_secrets(config: Config) -> None:
+    """Reads every file of keys and certificates as the site will, also those that only a client or a page needs."""
+    if not config.seal.insecure:
+        load_cluster_keys(config.seal.keys)
+    for door in (config.clients, config.http):
+        if door.keys is not None:
+            load_client_keys(door.keys)
+        if door.tls is not None:
+            server_tls(door.tls)
+    peer_key(config)
+    peer_tls(config)
+
+
+def peer_key(config: Config) -> ClientKey | None:
+    """What the dashboard shows to the other sites."""
+    path = config.dashboard.key
+    if path is None:
+        return None
+    keys = list(load_client_keys(path).values())
+    if len(keys) != 1:
+        raise Rejected(f"dashboard.key: {path}: expected one client key, not {len(keys)}")
+    return keys[0]
+
+
+def peer_tls(config: Config) -> ssl.SSLContext | None:
+    """How the dashboard asks the other sites."""
+    ca = config.dashboard.ca
+    if ca is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if config.http.tls is not None:
+            context.load_cert_chain(config.http.tls.certificate, config.http.tls.key)
+    except OSError as error:
+        raise Rejected(f"dashboard.ca: {ca}: expected certificates in PEM: {error}") from None
+    return context
+
+
+def place_problems(config: Config) -> Iterator[str]:
+    """Where the site could not make its files."""
+    yield from _folder("dir", config.dir)
+    problem = owner_problem(config.dir, config.cluster, config.name)
+    if problem is not None:
+        yield problem
+    if config.trace.dir is not None:
+        yield from _folder("trace.dir", config.trace.dir)
+    unix = config.unix_socket
+    if unix.parent != config.dir:
+        if not unix.parent.is_dir():
+            yield f"clients.unix: {unix}: expected {unix.parent} to be a directory: make it first"
+        elif not os.access(unix.parent, os.W_OK | os.X_OK):
+            yield f"clients.unix: {unix}: expected a directory to write to: {os.strerror(13)}"
+    if os.path.lexists(unix) and not unix.is_socket():
+        yield f"clients.unix: {unix}: is there and is no socket: move it away, or set clients.unix"
+
+
+def _folder(key: str, path: Path) -> Iterator[str]:
+    """One that a site makes where it is missing."""
+    place = path.absolute()
+    while not os.path.lexists(place) and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        yield f"{key}: {path}: expected a directory to write to: {place} is a file"
+    elif not os.access(place, os.W_OK | os.X_OK):
+        yield f"{key}: {path}: expected a directory to write to: {place}: {os.strerror(13)}"

@@ -1,0 +1,164 @@
+"""A site whose storage is lost, or was put back, becomes a new one under its old name.
+
+Given: the site's configuration, with the site stopped, and at least one other site that runs. Promised: what the
+others know of the site, and of the cluster's list, is learnt from their beacons; the old storage is moved aside, and
+nothing of it is deleted; the new one starts above everything that the others know, and its log asks for a number of
+its own. Until the last step, which renames, the directory is as it was; if that is cut off, a second try finishes it.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Collection
+from pathlib import Path
+
+from msgspec import Struct
+
+from reconvene.core.site import KEY, replacement
+from reconvene.corel.keeping.load import create
+from reconvene.corel.replicas.sets import ReplicaSet
+from reconvene.errors import Malformed, Unavailable
+from reconvene.runtime.config.check import check
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.disk.directory import held
+from reconvene.runtime.log.files import STORE
+from reconvene.runtime.log.start import IDENTITY_BYTES
+from reconvene.runtime.net.site_numbers import Numbers, numbers_in
+from reconvene.runtime.net.udp import Udp
+from reconvene.site_list import SiteList, read_list
+from reconvene.storage.directory import sync_directory
+from reconvene.storage.lmdb_store import LmdbStore
+from reconvene.storage.tables import Op, Put
+from reconvene.trace.writer import node_file
+from reconvene.wire.codec import decode, decode_reports, decode_sites
+from reconvene.wire.messages import Beacon
+from reconvene.world import world
+
+__all__ = ["LISTEN_S", "Known", "Replaced", "replace_site"]
+
+LISTEN_S = 5.0
+"""How long the others are listened to, if not all of them are heard before."""
+_LOOK_EVERY_S = 0.02
+_NUMBERS = "; the list has changed: this site's file may need `numbers`, which `reconvene status` shows elsewhere"
+_log = logging.getLogger("reconvene.replace")
+_log.addHandler(logging.NullHandler())  # what is refused meanwhile is told by those who were not heard
+
+
+class Known:
+    """What the beacons of other sites say of one site."""
+
+    def __init__(self, ordinal: int) -> None:
+        self.heard: set[int] = set()
+        """Sites whose beacons have come."""
+        self.incarnation = 0
+        """The highest that anyone knows of the site …"""
+        self.number = 0
+        """… and the highest configuration number that anyone knows at all."""
+        self.sites: SiteList | None = None
+        """What all of them together know of the cluster's list."""
+        self._ordinal = ordinal
+
+    def receive(self, datagrams: Collection[bytes]) -> None:
+        for data in datagrams:
+            with contextlib.suppress(Malformed):
+                beacon = decode(data)
+                if isinstance(beacon, Beacon) and beacon.site != self._ordinal:
+                    for report in decode_reports(beacon.reports):
+                        self.number = max(self.number, report.highest)
+                        if report.site == self._ordinal:
+                            self.incarnation = max(self.incarnation, report.inc)
+                    self._learn(decode_sites(beacon.sites))
+                    self.heard.add(beacon.site)
+
+    def _learn(self, told: SiteList | None) -> None:
+        if told is None or self.sites is None:
+            self.sites = self.sites or told
+        elif self.sites.differs(told) is None:  # otherwise they refuse each other, and say so
+            self.sites = self.sites.merged(told)
+
+
+class Replaced(Struct, frozen=True):
+    start: int
+    """The incarnation of its next start."""
+    heard: list[str]
+    unheard: list[str]
+    """Sites that were not heard. If one of them knows of later starts, it will refuse this one."""
+    moved: list[str]
+    """Where what was there is now."""
+
+
+async def replace_site(config: Config, listen_s: float = LISTEN_S) -> Replaced:
+    """Raises Unavailable where the site runs or no other one is heard, Rejected where the file's list of sites
+    contradicts what the others know of it."""
+    check(config)
+    numbers = numbers_in(config)
+    with held(config.dir, config.cluster, config.name):
+        known = await _listen(config, numbers, listen_s)
+        names = numbers.names
+        unheard = [names[at] for at in numbers.peers if at not in known.heard]
+        if unheard and not known.heard:
+            changed = "" if config.sites_version == 1 or config.numbers else _NUMBERS
+            raise Unavailable(
+                f"no other site was heard within {listen_s:g} s: what they know of {config.name} is needed; start one"
+                f" of {', '.join(unheard)}{changed}"
+            )
+        read_list(known.sites, config.sites_version, config.sites, config.numbers)
+        fresh = config.dir / f"{STORE}.new"
+        try:
+            _make(config, fresh, known)
+            moved = _put_in_place(config, fresh)
+        except OSError as error:
+            raise Unavailable(f"{config.dir}: the site can't be replaced: {error}") from None
+    heard = [names[at] for at in numbers.peers if at in known.heard]
+    return Replaced(known.incarnation + 1, heard, unheard, moved)
+
+
+async def _listen(config: Config, numbers: Numbers, listen_s: float) -> Known:
+    known = Known(numbers.ordinal)
+    transport = Udp(config, _log, numbers)
+    try:
+        transport.start(known.receive)
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + listen_s
+        while not known.heard.issuperset(numbers.peers) and loop.time() < give_up_at:
+            await asyncio.sleep(_LOOK_EVERY_S)
+    finally:
+        transport.close()
+    return known
+
+
+def _make(config: Config, path: Path, known: Known) -> None:
+    """A storage that has nothing but what others know of the site."""
+    _remove(path)
+    with contextlib.closing(LmdbStore(path)) as store:
+        ops: list[Op] = [Put(KEY.encode(), replacement(known.incarnation, known.number, known.sites))]
+        if config.log.enabled:
+            replicas = ReplicaSet.first(config.replicas, config.log.quorum)
+            ops += create(world().random_bytes(IDENTITY_BYTES), replicas, admitted=False, replaces=True)
+        store.write(ops)
+
+
+def _put_in_place(config: Config, fresh: Path) -> list[str]:
+    """The old storage goes aside, and the trace with it: it can't go on with what it does not know."""
+    old = [config.dir / STORE]
+    if config.trace.dir is not None:
+        old.append(node_file(config.trace.dir, config.name))
+    moved = [str(path.rename(_aside(path))) for path in old if path.exists()]
+    fresh.rename(config.dir / STORE)
+    sync_directory(config.dir)
+    return moved
+
+
+def _aside(path: Path) -> Path:
+    number = 1
+    while (aside := path.with_name(f"{path.name}.replaced-{number}")).exists():
+        number += 1
+    return aside
+
+
+def _remove(path: Path) -> None:
+    """What an earlier try has left."""
+    if path.exists():
+        for file in path.iterdir():
+            file.unlink()
+        path.rmdir()

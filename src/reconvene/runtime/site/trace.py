@@ -1,0 +1,119 @@
+"""A site's trace as it runs: the journal, and who writes into it for each layer.
+
+Promised: what an earlier incarnation left is completed first, with what storage holds of the log and the file lacks,
+and with its `fail`; then each turn's rows are with the operating system when `turn` returns.
+"""
+
+from collections.abc import Callable, Sequence
+
+from reconvene.core.effects import Event
+from reconvene.core.groups.groups import Groups
+from reconvene.corel.events import LogEvent
+from reconvene.corel.replica import Replica
+from reconvene.errors import Unavailable
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.site.journal import Journal, run_quorum, tell_changed, write_run
+from reconvene.trace.group_recorder import GroupRecorder
+from reconvene.trace.log_past import LogPast, read_log_past
+from reconvene.trace.log_recorder import LogRecorder
+from reconvene.trace.recorder import Recorder
+
+__all__ = ["SiteTrace"]
+
+
+class SiteTrace:
+    """Raises Unavailable where the trace can't be kept, or tells that the site's directory is an older one."""
+
+    def __init__(
+        self,
+        config: Config,
+        names: tuple[str, ...],
+        groups: Groups,
+        replica: Replica,
+        author: Callable[[int], str],
+        t: int,
+        stopped: Callable[[str], None],
+    ) -> None:
+        directory = config.trace.dir
+        assert directory is not None
+        incarnation = groups.site.incarnation
+        try:
+            write_run(
+                directory,
+                config.cluster,
+                tuple(sorted(names)),
+                config.order.engine,
+                "corel" if config.log.enabled else "evs",
+                run_quorum(config.names, config.log.replicas, config.log.quorum),
+            )
+            self.journal = Journal(directory, config.name, config.trace.max_bytes, stopped)
+        except OSError as error:
+            raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
+        past = self.journal.past
+        try:
+            if past.incarnation >= incarnation:
+                raise Unavailable(
+                    f"{config.dir}: would begin incarnation {incarnation}, but {self.journal.path} already has"
+                    f" {past.incarnation}: the directory is not the one that this site last used"
+                )
+            recorder = Recorder(config.name, names, self.journal.append, past.next_n)
+            self._log = LogRecorder(recorder, author)
+            begun = LogPast() if past.incarnation == 0 else read_log_past(self.journal.path)
+            if past.incarnation == 0 and replica.begun:
+                # Rows come before writes: a log that has begun, without a trace, had one that was taken away.
+                self.journal.stop("the log had begun before it: without its start it can't be judged")
+            if not past.ended:
+                recorder.resume(past.incarnation, past.conf)
+                self._log.catch_up(t, begun, replica)
+                recorder.fail(t)
+                recorder.begin(incarnation)
+            else:
+                recorder.begin(incarnation)
+                self._log.catch_up(t, begun, replica)
+            self.journal.flush()
+        except OSError as error:
+            self.journal.close()
+            raise Unavailable(f"{directory}: can't go on with a trace: {error}") from None
+        except BaseException:
+            self.journal.close()
+            raise
+        self._directory = directory
+        self._replica = replica
+        self._changed = False
+        self._note_change()
+        self._recorder = recorder
+        self._groups = GroupRecorder(recorder, groups)
+
+    def turn(self, t: int, events: Sequence[Event], log: Sequence[LogEvent]) -> None:
+        self._groups.turn(t, events)
+        if log:
+            self._log.events(t, log)
+            self._note_change()
+        self.journal.flush()
+
+    def _note_change(self) -> None:
+        """run.json has the quorum that the log began with. It says so once that is no longer the one that counts."""
+        if not self._changed and self._replica.home.record.replicas.age > (0, 0):
+            self._changed = True
+            self._tell_changed()
+
+    def _tell_changed(self) -> None:
+        try:
+            tell_changed(self._directory)
+        except OSError as error:
+            self.journal.stop(f"run.json can't tell that the replicas have changed: {error}")
+
+    def close(self, t: int, left: bool) -> None:
+        """`left`: in good order, with everything recorded that storage has; else the next start counts it failed."""
+        if left:
+            self._recorder.stop(t)
+        if self._changed:
+            self._tell_changed()  # who wrote run.json at the same time may have missed it
+        self.journal.close()
+
+    def abandon(self) -> None:
+        """As if the process had ended here."""
+        self.journal.close()
+
+    def status(self) -> dict[str, object]:
+        return {"bytes": self.journal.bytes, "stopped": self.journal.stopped}

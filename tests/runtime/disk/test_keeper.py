@@ -1,0 +1,169 @@
+"""Writes beside the loop: batched, in order, and tried again where the disk refuses."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from reconvene.core.effects import Persist
+from reconvene.runtime.disk import keeper as keeping
+from reconvene.runtime.disk.keeper import Keeper
+from reconvene.storage.lmdb_store import LmdbStore
+from reconvene.storage.tables import Clear, Op, Put
+
+
+class Slow:
+    """A store whose disk waits for permission, and refuses at first."""
+
+    def __init__(self, *refusals: Exception) -> None:
+        self.writes: list[list[Op]] = []
+        self.go = Event()
+        self.begun = Event()
+        self.refusals = list(refusals)
+
+    def write(self, ops: Sequence[Op]) -> None:
+        self.begun.set()
+        assert self.go.wait(10)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.writes.append(list(ops))
+
+
+class Told:
+    """What a keeper called, in order."""
+
+    def __init__(self) -> None:
+        self.tokens: list[tuple[str, list[int]]] = []
+        self.failures: list[str] = []
+
+    def keeper(self, store: Slow | LmdbStore) -> Keeper:
+        return Keeper(
+            store,
+            lambda tokens: self.tokens.append(("site", tokens)),
+            self.failures.append,
+            lambda tokens: self.tokens.append(("log", tokens)),
+        )
+
+    def all(self, kind: str) -> list[int]:
+        return [token for name, tokens in self.tokens if name == kind for token in tokens]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.001)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "_RETRY_S", 0.05)
+
+
+def test_what_arrives_during_a_write_goes_into_the_next_together() -> None:
+    async def story() -> None:
+        store, told = Slow(), Told()
+        keeper = told.keeper(store)
+        keeper.persist([Persist(1, "site", b"1")])
+        await until(store.begun.is_set)
+        keeper.persist([Persist(2, "site", b"2")])
+        keeper.write(7, [Put(b"\x01", b"one"), Clear(b"\x02", b"\x03")])
+        keeper.persist([Persist(3, "site", b"3")])
+        keeper.write(8, [Put(b"\x01", None)], [Persist(4, "site", b"4")])
+        await asyncio.sleep(0.01)
+        assert told.tokens == []
+        store.go.set()
+        await until(lambda: len(told.tokens) == 3)
+        assert told.tokens == [("site", [1]), ("site", [2, 3, 4]), ("log", [7, 8])]
+        assert store.writes == [
+            [Put(b"site", b"1")],
+            [
+                *(Put(b"site", b"2"), Put(b"\x01", b"one"), Clear(b"\x02", b"\x03"), Put(b"site", b"3")),
+                *(Put(b"site", b"4"), Put(b"\x01", None)),
+            ],
+        ]
+        await keeper.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("refusal", [OSError(28, "No space left on device"), ValueError("a key is empty")])
+def test_a_refusal_is_told_once_and_tried_again(refusal: Exception) -> None:
+    async def story() -> None:
+        store, told = Slow(refusal, refusal), Told()
+        store.go.set()
+        keeper = told.keeper(store)
+        keeper.persist([Persist(1, "site", b"1")])
+        await until(lambda: keeper.trouble is not None)
+        keeper.write(2, [Put(b"\x01", b"")])
+        assert told.tokens == []
+        await until(lambda: len(told.tokens) == 2)
+        assert told.tokens == [("site", [1]), ("log", [2])]
+        assert told.failures == [str(refusal)]
+        assert keeper.trouble is None
+        await keeper.close()
+
+    asyncio.run(story())
+
+
+def test_what_the_disk_refuses_is_given_up_at_the_end() -> None:
+    async def story() -> None:
+        store, told = Slow(*[OSError(5, "Input/output error")] * 1000), Told()
+        store.go.set()
+        keeper = told.keeper(store)
+        keeper.write(1, [Put(b"\x01", b"")])
+        await until(lambda: keeper.trouble is not None)
+        await asyncio.wait_for(keeper.close(), 5)
+        assert (told.tokens, store.writes) == ([], [])
+
+    asyncio.run(story())
+
+
+def test_what_was_handed_over_is_written_before_the_end() -> None:
+    async def story() -> None:
+        store, told = Slow(), Told()
+        keeper = told.keeper(store)
+        for token in range(10):
+            keeper.write(token, [Put(b"\x01", b"%d" % token)])
+        closing = asyncio.ensure_future(keeper.close())
+        await asyncio.sleep(0.01)
+        store.go.set()
+        await asyncio.wait_for(closing, 5)
+        assert [op for ops in store.writes for op in ops] == [Put(b"\x01", b"%d" % token) for token in range(10)]
+        assert told.tokens == []
+
+    asyncio.run(story())
+
+
+def test_a_loop_that_ended_first_is_no_trouble() -> None:
+    store = Slow()
+
+    async def story() -> None:
+        Told().keeper(store).write(1, [Put(b"\x01", b"")])
+
+    asyncio.run(story())
+    store.go.set()
+
+
+def test_a_thousand_of_each_are_durable_in_order(tmp_path: Path) -> None:
+    async def story() -> None:
+        store, told = LmdbStore(tmp_path), Told()
+        keeper = told.keeper(store)
+        for token in range(1000):
+            keeper.persist([Persist(token, "site", b"%d" % token)])
+            keeper.write(token, [Put(b"\x01%04d" % token, b"%d" % token)])
+            if token % 50 == 0:
+                await asyncio.sleep(0)
+                for number in told.all("log"):
+                    assert store.get(b"\x01%04d" % number) == b"%d" % number
+        await until(lambda: len(told.all("log")) == 1000)
+        assert told.all("site") == told.all("log") == list(range(1000))
+        await keeper.close()
+        store.close()
+        store = LmdbStore(tmp_path)
+        assert store.get("site") == b"999"
+        assert sum(1 for _ in store.keys(b"\x01", b"\x02")) == 1000
+        store.close()
+
+    asyncio.run(story())

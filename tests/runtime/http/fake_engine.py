@@ -1,0 +1,63 @@
+"""An engine that says what a test wants it to say."""
+
+from reconvene.core.groups.events import Process
+from reconvene.errors import Rejected
+from reconvene.runtime.interfaces import Access, Receiver
+from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.site.history import History
+
+__all__ = ["FakeEngine"]
+
+
+class FakeEngine:
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ("a", "b", "c")
+        self.ordinal = 0
+        self.incarnation = 7
+        self.history = History(self.names)
+        self.log: LogPort | None = None
+        self.state = "primary"
+        self.counts: dict[str, int] = {"turns": 5, "sent_messages": 3, "dropped_replay": 2, "dropped_bad_seal": 1}
+        self.told: dict[str, object] = {
+            "cluster": "shop",
+            "name": "a",
+            "incarnation": 7,
+            "health": "primary",
+            "phase": "operational",
+            "members": ["a", "b"],
+            "sites": ["a", "b", "c"],
+            "uptime_s": 1.5,
+            "processes": 4,
+            "group_count": 6,
+            "waiting": {"messages": 8, "bytes": 900},
+            "round_trips_us": {"b": 150.0, "c": 0.0},
+            "blocked": {"incoming": ["c"], "outgoing": []},
+            "trace": {"bytes": 1000, "stopped": False},
+            "storage": "ok",
+            "seal": "sealed",
+        }
+
+    def open(self, receiver: Receiver) -> Access:
+        raise Rejected(f"{receiver!r}: {Process(0, 7, 1)!r}: no processes here")
+
+    def status(self) -> dict[str, object]:
+        return self.told
+
+    def health(self) -> str:
+        return self.state
+
+    def refused_sites(self) -> dict[str, str]:
+        return {}
+
+    def log_note(self) -> str | None:
+        log = self.told.get("log")
+        return log.get("waits") if isinstance(log, dict) else None
+
+    def storage(self) -> str:
+        return str(self.told["storage"])
+
+    def counters(self) -> dict[str, int]:
+        return self.counts
+
+    def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
+        raise Rejected("no faults here")
