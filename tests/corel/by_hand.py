@@ -304,11 +304,11 @@ class Replicas:
     # -- what they hold and say
 
     def text(self, name: str, heading: Heading) -> str:
-        return " ".join(message.decode() for message in messages_of(self.log(name).queue.bodies.get(heading.id)))
+        return " ".join(message.decode() for message in messages_of(self.log(name).body(heading)))
 
     def green(self, name: str) -> list[str]:
         replica = self.log(name)
-        return [self.text(name, heading) for _, heading in replica.read(replica.queue.base.position)]
+        return [self.text(name, heading) for _, heading in replica.read(replica.base)]
 
     def yellow(self, name: str) -> list[str]:
         return [self.text(name, entry.heading) for entry in self.log(name).queue.yellow]

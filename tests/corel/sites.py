@@ -82,13 +82,13 @@ class Sites:
     # -- what they hold
 
     def text(self, name: str, heading: Heading) -> str:
-        return " ".join(message.decode() for message in messages_of(self.log(name).queue.bodies.get(heading.id)))
+        return " ".join(message.decode() for message in messages_of(self.log(name).body(heading)))
 
     def queue(self, name: str) -> str:
         """Green | yellow | red."""
         replica = self.log(name)
         zones = (
-            [heading for _, heading in replica.read(replica.queue.base.position)],
+            [heading for _, heading in replica.read(replica.base)],
             [entry.heading for entry in replica.queue.yellow],
             [entry.heading for entry in replica.queue.red],
         )

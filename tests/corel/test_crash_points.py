@@ -140,7 +140,7 @@ def test_the_story() -> None:
     assert sites.queue("a") == "1 2 | 3 | r"
     assert sites.queue("b") == "1 2 |  | s"
     assert sites.queue("c") == "1 | y | x m"
-    assert [sites.log(name).home.record.last_committed_primary for name in NAMES] == [2, 2, 1]
+    assert [sites.log(name).record.last_committed_primary for name in NAMES] == [2, 2, 1]
     assert [entry.marked for entry in sites.log("c").queue.red] == [False, True]
     passed: list[str] = []
     sites.cluster.on_step(lambda node, before, now: passed.append(now) if node.name == "c" else None)

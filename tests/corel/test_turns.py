@@ -30,9 +30,9 @@ class Watched:
             return found
 
         def counted_flush(stack: Stack, now: int, time: int) -> Turn:
-            before, self._reads = stack.replica.queue.green, 0
+            before, self._reads = stack.replica.green, 0
             turn = flush(stack, now, time)
-            self.green = max(self.green, stack.replica.queue.green - before)
+            self.green = max(self.green, stack.replica.green - before)
             self.events = max(self.events, len(turn.log.events))
             self.reported = max(self.reported, sum(getattr(event, "batch", _NONE).count for event in turn.log.events))
             self.read = max(self.read, self._reads)
@@ -70,7 +70,7 @@ def test_many_batches_that_rejoin_take_many_turns(monkeypatch: pytest.MonkeyPatc
     watched = Watched(monkeypatch)
     world.cluster.heal()
     world.run(4 * SECOND)
-    assert world.log("a").queue.green == count
+    assert world.log("a").green == count
     most = SHARE // (BATCH_BYTES + MESSAGE_BYTES) + 1
     assert 1 < watched.green <= most
     assert watched.events <= 4 * most, "logged, yellow and green, of what was handled in the turn"
@@ -83,7 +83,7 @@ def test_reports_of_many_messages_take_many_turns(monkeypatch: pytest.MonkeyPatc
     watched = Watched(monkeypatch)
     world.cluster.heal()
     world.run(4 * SECOND)
-    assert world.log("b").queue.green == 6_000
+    assert world.log("b").green == 6_000
     assert 0 < watched.reported <= 500 + limits.batch_messages
     world.verified()
 
@@ -94,7 +94,7 @@ def test_large_messages_that_rejoin_are_read_one_after_the_other(monkeypatch: py
     watched = Watched(monkeypatch)
     world.cluster.heal()
     world.run(4 * SECOND)
-    assert world.log("a").queue.green == 12
+    assert world.log("a").green == 12
     assert MIB <= watched.read <= SHARE + MIB + 100
     assert watched.sent <= SHARE
     world.agree("abc")
@@ -146,7 +146,7 @@ def in_commit(world: World) -> bool:
 
 def in_establishing(world: World) -> bool:
     replica = world.log("c")
-    return replica.phase is Phase.COMMIT and replica.queue.green > 0 and bool(replica.queue.yellow)
+    return replica.phase is Phase.COMMIT and replica.green > 0 and bool(replica.queue.yellow)
 
 
 @pytest.mark.parametrize("moment", [in_commit, in_establishing])
@@ -162,6 +162,6 @@ def test_a_crash_between_two_turns_of_a_step(moment: Callable[[World], bool], cr
     for name in crashed:
         world.cluster.restart(name)
     world.run(4 * SECOND)
-    assert world.log("a").queue.green == 60
+    assert world.log("a").green == 60
     world.agree("abc")
     world.verified()

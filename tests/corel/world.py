@@ -89,7 +89,7 @@ class World:
 
     def green(self, name: str) -> list[tuple[int, Heading]]:
         replica = self.log(name)
-        return list(replica.read(replica.queue.base.position))
+        return list(replica.read(replica.base))
 
     def entries(self, name: str) -> dict[int, bytes]:
         """By position: the messages that count."""
@@ -97,7 +97,7 @@ class World:
         found: dict[int, bytes] = {}
         for position, heading in self.green(name):
             void = replica.voids(position, heading)
-            for index, message in enumerate(messages_of(replica.queue.bodies.get(heading.id))):
+            for index, message in enumerate(messages_of(replica.body(heading))):
                 if index not in void:
                     found[position + index] = message
         return found
@@ -109,15 +109,15 @@ class World:
     def agree(self, names: Iterable[str]) -> None:
         """These replicas are at one line, with the same messages at the same positions, as far as they have them."""
         logs = {name: self.log(name) for name in names}
-        lines = {name: (log.queue.green, log.queue.yellow_line, log.queue.red_messages) for name, log in logs.items()}
+        lines = {name: (log.green, log.queue.yellow_line, log.queue.red_messages) for name, log in logs.items()}
         assert len(set(lines.values())) == 1, lines
         held: dict[int, bytes] = {}
         for name in logs:
             for position, message in self.entries(name).items():
                 assert held.setdefault(position, message) == message, (name, position)
-        sets = {name: log.home.record.replicas for name, log in logs.items()}
+        sets = {name: log.replicas for name, log in logs.items()}
         assert len({repr(found) for found in sets.values()}) == 1, sets
-        tables = {name: sorted(log.home.taking.green.rows()) for name, log in logs.items()}
+        tables = {name: sorted(log.session_rows()) for name, log in logs.items()}
         assert len({repr(found) for found in tables.values()}) == 1, tables
 
     def verified(self, ignore: Iterable[str] = ()) -> None:

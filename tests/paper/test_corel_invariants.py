@@ -126,7 +126,7 @@ class Walk:
             self.made_green[replica.primary] = max(len(green), self.made_green.get(replica.primary, 0))
         firm = len(green) + len(queue.yellow)
         for primary, reached in self.made_green.items():
-            if replica.home.record.last_committed_primary >= primary:
+            if replica.record.last_committed_primary >= primary:
                 assert firm >= reached, f"{name} knows of {primary} and lacks, or has red, what is green in it"
                 assert whole[:reached] == self.order[:reached], f"{name} knows of {primary} and has another order"
         for waiting in queue.accepted:
@@ -163,5 +163,5 @@ def test_walks_reach_what_they_are_for() -> None:
             seen["green"] += sum(isinstance(event, Green) for event in world.events[name])
             seen["logged"] += sum(isinstance(event, Logged) for event in world.events[name])
             seen["crashes"] += world.lives[name].incarnation - 1
-            seen["attempts"] += world.log(name).home.record.last_attempted_primary
+            seen["attempts"] += world.log(name).record.last_attempted_primary
     assert all(count > 10 for count in seen.values()), seen

@@ -123,7 +123,7 @@ def test_phase_1_is_on_stable_storage_before_it_is_said() -> None:
     world.view("p", "q", "r")
     by_hand(world, *"pqr")
     world.deliver("p", 3)
-    assert world.log("p").home.record.last_attempted_primary == 2
+    assert world.log("p").record.last_attempted_primary == 2
     assert load_record(world.tables["p"]).last_attempted_primary == 1
     assert readys(world, "p") == []
     world.sync("p")
@@ -154,7 +154,7 @@ def test_phase_2_is_one_write_before_it_is_said() -> None:
     at_attempt_with_reds(world)
     conf = world.conf("p")
     world.deliver_until("p", lambda said: isinstance(said.content, Commit))
-    assert world.log("p").home.record.last_committed_primary == 1
+    assert world.log("p").record.last_committed_primary == 1
     assert load_record(world.tables["p"]).last_committed_primary == 0
     assert len(world.lives["p"].writes) == 1, "one write for all of it"
     assert not world.said(conf, Commit)

@@ -106,7 +106,7 @@ def logs(directory: Path) -> dict[str, list[tuple[int, int, bytes]]]:
             found[name] = [
                 (heading.author, heading.first + index, message)
                 for _, heading in replica.read(0)
-                for index, message in enumerate(messages_of(replica.queue.bodies.get(heading.id)))
+                for index, message in enumerate(messages_of(replica.body(heading)))
             ]
         finally:
             store.close()

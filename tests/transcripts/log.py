@@ -100,7 +100,7 @@ class Log:
     def stored(self, arguments: list[str]) -> None:
         """The numbers, as they are known here; and the writes under way."""
         for name in arguments:
-            record = self.world.log(name).home.record
+            record = self.world.log(name).record
             self.lines.append(
                 f"{name}: attempted {record.last_attempted_primary}, committed {record.last_committed_primary},"
                 f" writes under way {len(self.world.lives[name].writes)}"

@@ -13,18 +13,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from msgspec import Struct, msgpack
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event
-from reconvene.corel.batch import Heading, Kind
+from reconvene.corel.batch import BatchId, Heading, Kind
 from reconvene.corel.clients.accepting import Accepting
 from reconvene.corel.clients.barriers import Barriers
 from reconvene.corel.clients.once import Once
 from reconvene.corel.clients.retries import Part
-from reconvene.corel.clients.taking import LOOKED_BACK
+from reconvene.corel.clients.taking import LOOKED_BACK, Taking
 from reconvene.corel.events import Accepted, LogEvent, messages_in
 from reconvene.corel.home import Home
 from reconvene.corel.keeping.bodies import Bodies
 from reconvene.corel.keeping.damage import Guarded
 from reconvene.corel.keeping.durable import Durable
-from reconvene.corel.keeping.layout import LINE, RECORD, Line
+from reconvene.corel.keeping.layout import LINE, RECORD, Line, Place, Record, decode_place, green_key, position_of
 from reconvene.corel.keeping.load import fill, last_green, load_base, load_record, stored_green
 from reconvene.corel.keeping.snapshots import Snapshots
 from reconvene.corel.keeping.truncation import Truncation
@@ -120,6 +120,117 @@ class Replica:
     @property
     def queue(self) -> Queue:
         return self.home.queue
+
+    @property
+    def green(self) -> int:
+        """The green line: how many messages are in the total order here."""
+        return self.queue.green
+
+    @property
+    def base(self) -> int:
+        """Positions below it are truncated."""
+        return self.queue.base.position
+
+    @property
+    def own(self) -> int | None:
+        """The number that its own messages have as their author; None: it is no replica."""
+        return self.queue.own
+
+    @property
+    def record(self) -> Record:
+        """The durable variables. Not to be changed from outside."""
+        return self.home.record
+
+    @property
+    def replicas(self) -> ReplicaSet:
+        """The set of replicas, as of the green line."""
+        return self.home.record.replicas
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """All sites of the cluster, by ordinal."""
+        return self.home.sites
+
+    @property
+    def keeps(self) -> bool:
+        """This site keeps the log at all."""
+        return self.home.keeps
+
+    @property
+    def strangers(self) -> tuple[str, ...]:
+        """Sites of this configuration that came under a replica's name with another storage."""
+        return self.home.strangers
+
+    @property
+    def behind(self) -> dict[str, str]:
+        """By name: replicas of this configuration whose storage is older than what others know of it, and why."""
+        return self.home.behind
+
+    @property
+    def green_lines(self) -> dict[str, int]:
+        """By site: the highest green line that it reported."""
+        return self.home.greens
+
+    @property
+    def may_begin(self) -> bool:
+        """An operator has said that a new log may begin here."""
+        return self.home.begin is not None
+
+    def allow_begin(self) -> None:
+        """A new log may begin here, once all of its replicas are present and allow it too."""
+        self.home.begin = ()
+
+    def refuse(self, why: str) -> None:
+        """This storage is older than what others know of it: it takes no part from now on, not after a restart
+        either."""
+        self.home.refuse(why)
+
+    @property
+    def wants_renewal(self) -> bool:
+        """A new configuration with the same members is wanted, so that all of them recover again."""
+        return self.home.wants_renewal
+
+    @property
+    def sessions(self) -> Taking:
+        """What is known of client sessions."""
+        return self.home.taking
+
+    def committed(self, session: bytes) -> tuple[int, int] | None:
+        """Of a transaction: the number and the position of its last commit that counts."""
+        return self.home.taking.green.committed(session)
+
+    def session_rows(self) -> Iterator[tuple[bytes, bytes]]:
+        """The table of client sessions as of the green line."""
+        return self.home.taking.green.rows()
+
+    def session_of(self, heading: Heading, index: int) -> tuple[bytes, int] | None:
+        """Under which session's number a message of a batch was sent."""
+        return self.home.taking.session_of(heading, index)
+
+    def index_of(self, heading: Heading, session: bytes, number: int) -> int | None:
+        """Which message of a batch was sent under a session's number."""
+        return self.home.taking.index_of(heading, session, number)
+
+    def body(self, heading: Heading) -> bytes:
+        """Of a batch that is here. Raises Damaged."""
+        return self.queue.bodies.get(heading.id)
+
+    def not_green(self) -> Iterator[Heading]:
+        """All batches that are here and not green, in order; last those that only this replica has."""
+        return self.home.waiting()
+
+    def placed(self, start: int, end: int) -> Iterator[Place]:
+        """Batches that are green or yellow here, from one position to before another."""
+        return self.home.placed(start, end)
+
+    def stored_green_ids(self, start: int) -> Iterator[tuple[int, BatchId]]:
+        """(position, id) of the green batches on stable storage from a position on."""
+        for key, value in self.home.tables.scan(green_key(start), green_key(self.green)):
+            yield position_of(key), decode_place(value).id
+
+    def pending_sets(self) -> list[ReplicaSet]:
+        """The set at the green line, and those that pending changes would make of it."""
+        return self.home.pending_sets()
 
     @property
     def outgoing(self) -> deque[tuple[Service, bytes]]:

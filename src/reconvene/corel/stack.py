@@ -49,7 +49,7 @@ class Stack:
         replica = self.replica
         behind = self.groups.site.behind
         if behind is not None:
-            replica.home.refuse(behind)
+            replica.refuse(behind)
         replica.close_batches(time)
         effects, processes = self.groups.flush(now)
         self._take(effects.events)
@@ -94,7 +94,7 @@ class Stack:
         if not replica.may_speak or groups.site.current.pressed:
             return False
         replica.pump()
-        spoken = replica.home.wants_renewal and groups.site.renew(now)
+        spoken = replica.wants_renewal and groups.site.renew(now)
         while replica.outgoing and len(outbox) < _CONTROL_AHEAD and outbox.bytes < _AHEAD_BYTES:
             service, payload = replica.outgoing[0]
             if not groups.submit_other(service, (payload,), now):

@@ -448,7 +448,7 @@ class Node:
     def _note_change(self) -> None:
         """A row does not show such a change, and a crash or a lost disk may hide it from who looks later."""
         if not self.replicas_changed and self.log is not None:
-            self.replicas_changed = self.log.replica.home.record.replicas.age > (0, 0)
+            self.replicas_changed = self.log.replica.replicas.age > (0, 0)
 
     def _submit(self, site: SiteLike, now: int) -> None:
         outbox = self._outbox

@@ -57,7 +57,7 @@ class LogRecorder:
         knowing those. They are logged in the order of timestamps, which preserves causality.
         """
         self.green = past.green
-        queue, record = replica.queue, replica.home.record
+        queue, record = replica.queue, replica.record
         if queue.base.position > self.green:
             self._event(t, Restored(queue.base.position))
         had = [*_green_batches(replica, self.green), *((entry.heading, entry.timestamp) for entry in queue.pending())]
@@ -96,7 +96,7 @@ class LogRecorder:
     def _recorded_green(self, replica: Replica) -> set[str]:
         """Messages that the file has green, of batches that storage has yellow, or green beyond that."""
         recorded: set[str] = set()
-        position = replica.queue.green
+        position = replica.green
         if self.green < position:
             start, heading = next(replica.read(self.green))
             return set(self._ids(heading)[: self.green - start])
@@ -169,7 +169,7 @@ class LogRecorder:
 
 def _green_batches(replica: Replica, position: int) -> Iterator[tuple[Heading, Timestamp]]:
     """From the one that holds `position` on."""
-    first = next(replica.read(position), None) if position < replica.queue.green else None
+    first = next(replica.read(position), None) if position < replica.green else None
     if first is not None:
-        for place in replica.home.placed(first[0], replica.queue.green):
+        for place in replica.placed(first[0], replica.green):
             yield replica.queue.bodies.heading(place.id), place.timestamp

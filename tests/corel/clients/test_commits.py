@@ -111,7 +111,7 @@ def snapshot(world: World, name: str, position: int) -> int:
     world.turn(name)
     fill(world, name, 3)
     world.run(3 * SECOND)
-    return world.log(name).queue.base.position
+    return world.log(name).base
 
 
 LIMITS = {"batch_bytes": 16, "keep_bytes": 0}
@@ -147,7 +147,7 @@ def test_what_is_staged_waits_for_a_commit_for_a_time() -> None:
     assert snapshot(world, "a", 10) == 4
     world.run(60 * SECOND)
     fill(world, "a", 3)
-    assert world.log("a").queue.base.position == 10
+    assert world.log("a").base == 10
 
 
 @pytest.mark.parametrize("limits", [{"retain_bytes": 400}, {"retain_age_ns": 2 * SECOND}])
@@ -160,7 +160,7 @@ def test_retention_takes_a_commit_and_what_it_names_together(limits: dict[str, i
     bases = set()
     for _ in range(40):
         fill(world, "c", 1)
-        bases.add(world.log("a").queue.base.position)
+        bases.add(world.log("a").base)
     assert max(bases) > 10
     assert not bases & set(range(2, 10)), "the commit was never there without its rows"
     world.agree("abc")
@@ -179,11 +179,11 @@ def test_a_commit_of_a_lower_version_is_void_everywhere_also_after_a_base() -> N
     world.turn("a")
     world.turn("b")
     fill(world, "a", 2)
-    assert world.log("b").queue.base.position == 3
+    assert world.log("b").base == 3
     world.cluster.heal()
     world.run(4 * SECOND)
     world.agree("abc")
-    assert [world.log(name).home.taking.green.committed(NAME) for name in "abc"] == [(5, 2)] * 3
+    assert [world.log(name).committed(NAME) for name in "abc"] == [(5, 2)] * 3
     ((position, heading),) = [found for found in world.green("c") if found[1].kind is Kind.COMMIT]
     assert world.log("c").voids(position, heading) == (0,)
     assert [part.new for part in world.log("c").append_once([b"x"], NAME, 3, Kind.COMMIT)] == [False]

@@ -301,7 +301,7 @@ def test_random_numbers_anywhere_count_once_or_are_refused(seed: int) -> None:
     assert refused - taken
     world.agree("abc")
     assert sorted(map(int, world.texts("a"))) == sorted(taken)
-    assert {row for name in "abc" for row in world.log(name).home.taking.green.ranges(b"s")} == set(as_ranges(taken))
+    assert {row for name in "abc" for row in world.log(name).sessions.green.ranges(b"s")} == set(as_ranges(taken))
 
 
 def test_a_number_with_other_data_is_refused() -> None:
@@ -350,7 +350,7 @@ def test_what_is_told_of_a_retry() -> None:
     replica = world.log("c")
     replica.truncate(1)
     world.run(SECOND)
-    assert replica.queue.base.position == 1
+    assert replica.base == 1
     (part,) = once(world, "c", 1, b"other: it cannot be told any more")
     assert (part.new, part.author) == (False, None)
 

@@ -43,7 +43,7 @@ def test_a_version_is_taken_up(version: int, tmp_path: Path) -> None:
         bodies = replica.queue.bodies
         green = [
             message
-            for position, heading in replica.read(replica.queue.base.position)
+            for position, heading in replica.read(replica.base)
             for index, message in enumerate(messages_of(bodies.get(heading.id)))
             if index not in replica.voids(position, heading)
         ]
@@ -62,7 +62,7 @@ def test_a_version_is_taken_up(version: int, tmp_path: Path) -> None:
         if version > 1:
             assert snapshots.read("stock", 0, 1 << 20) == b"of another machine"
         assert not replica.append_once([b"x"], b"session", 1)[0].new
-        assert replica.home.record.replicas.names() == ["a", "b", "c"]
+        assert replica.replicas.names() == ["a", "b", "c"]
     finally:
         store.close()
 

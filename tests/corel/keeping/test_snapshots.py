@@ -36,7 +36,7 @@ def fill(world: World, name: str, count: int) -> None:
 def save(world: World, name: str, data: bytes, position: int | None = None, machine: str = UNNAMED) -> None:
     replica = world.log(name)
     done: list[bool] = []
-    position = replica.queue.green if position is None else position
+    position = replica.green if position is None else position
     replica.save_snapshot(position, data, lambda: done.append(True), machine)
     world.turn(name)
     world.run(500 * MS)
@@ -136,7 +136,7 @@ def receiving(world: World, name: str) -> dict[str, int | str]:
 
 def truncate(world: World, names: str) -> None:
     for name in names:
-        world.log(name).truncate(world.log(name).queue.green)
+        world.log(name).truncate(world.log(name).green)
         world.turn(name)
     world.run()
 
@@ -148,10 +148,10 @@ def test_a_replica_that_was_passed_gets_one_while_ordering_goes_on() -> None:
     world.cluster.heal()
     found = receiving(world, "c")
     assert (found["bytes"], found["from"]) == (50 * PIECE_BYTES, "a")
-    green = world.log("c").queue.green
+    green = world.log("c").green
     world.append("c", b"meanwhile")
     world.run(60 * MS)
-    assert world.log("c").queue.green == green + 1, "the transfer delays nothing"
+    assert world.log("c").green == green + 1, "the transfer delays nothing"
     world.run(4 * SECOND)
     assert kept(world, "c") == state(50 * PIECE_BYTES)
     assert not world.log("c").snapshots.lacking
@@ -275,7 +275,7 @@ def startable(world: World, sites: str) -> None:
     """At every site, a machine of every name that is in use anywhere finds all that it needs."""
     machines = {machine for site in sites for machine in names(world, site)}
     for site in sites:
-        base, needs = world.log(site).queue.base.position, names(world, site)
+        base, needs = world.log(site).base, names(world, site)
         for machine in sorted(machines):
             assert base <= needs.get(machine, 0), f"{machine} can't start at {site}"
 
@@ -315,14 +315,14 @@ def test_each_name_has_its_own() -> None:
     save(world, "a", state(3 * PIECE_BYTES), 4, "stock")
     fill(world, "a", 2)
     assert names(world, "a") == {"prices": 2, "stock": 4}
-    assert world.log("a").queue.base.position == 2, "the lower one ends truncation"
+    assert world.log("a").base == 2, "the lower one ends truncation"
     world.cluster.crash("a")
     world.cluster.restart("a")
     world.run()
     assert (kept(world, "a", "stock"), kept(world, "a", "prices")) == (state(3 * PIECE_BYTES), b"prices")
     save(world, "a", b"later", 6, "prices")
     fill(world, "a", 2)
-    assert world.log("a").queue.base.position == 4
+    assert world.log("a").base == 4
     assert kept(world, "a", "stock") == state(3 * PIECE_BYTES)
     assert stored(world, "a") == (2, 4)
 
@@ -351,7 +351,7 @@ def test_a_machine_that_is_known_and_has_none_yet_keeps_what_it_needs(limits: di
     save(world, "a", b"prices", 8, "prices")
     world.run(2 * SECOND)
     fill(world, "b", 5)
-    assert [world.log(name).queue.base.position for name in "abc"] == [0, 0, 0]
+    assert [world.log(name).base for name in "abc"] == [0, 0, 0]
     assert names(world, "c") == {"prices": 8, "stock": 0} or names(world, "c") == {"prices": 0, "stock": 0}
     for name in "abc":
         world.cluster.crash(name)
@@ -364,7 +364,7 @@ def test_a_machine_that_is_known_and_has_none_yet_keeps_what_it_needs(limits: di
     world.run(2 * SECOND)
     fill(world, "b", 5)
     for name in "abc":
-        assert 0 < world.log(name).queue.base.position <= 8
+        assert 0 < world.log(name).base <= 8
     startable(world, "abc")
     assert (kept(world, "c", "stock"), kept(world, "b", "prices")) == (b"stock", b"prices")
     world.agree("abc")
@@ -374,7 +374,7 @@ def test_no_name_in_use_is_a_stream() -> None:
     world = World("abc", limits=LogLimits(batch_bytes=16, retain_bytes=100))
     world.run()
     fill(world, "a", 10)
-    assert world.log("a").queue.base.position > 0
+    assert world.log("a").base > 0
     with pytest.raises(Rejected, match="position 0, which is truncated: the log begins at"):
         world.log("a").snapshots.use("stock", 0)
 
@@ -410,7 +410,7 @@ def test_a_name_is_dropped_everywhere() -> None:
     fill(world, "a", 10)
     save(world, "a", b"stock", 9, "stock")
     fill(world, "a", 3)
-    assert [world.log(name).queue.base.position for name in "abc"] == [0, 0, 0]
+    assert [world.log(name).base for name in "abc"] == [0, 0, 0]
     assert [sorted(names(world, name)) for name in "abc"] == [["old", "stock"]] * 3
     with pytest.raises(Rejected, match="no snapshot 'other' is in use here: expected one of: old, stock"):
         world.log("a").snapshots.drop("other")
@@ -420,7 +420,7 @@ def test_a_name_is_dropped_everywhere() -> None:
     fill(world, "b", 3)
     for name in "abc":
         assert list(names(world, name)) == ["stock"]
-        assert 0 < world.log(name).queue.base.position <= 9
+        assert 0 < world.log(name).base <= 9
         assert len(list(world.cluster.node(name).disk.keys(NAMES, table_end(NAMES)))) == 1
     startable(world, "abc")
 
@@ -481,10 +481,10 @@ def test_no_machine_is_left_without_its_beginning(seed: int) -> None:
         site = random.choice("abc")
         replica, machine = world.log(site), random.choice(["stock", "prices"])
         low = max(
-            replica.queue.base.position,
+            replica.base,
             replica.snapshots.newest[machine].position + 1 if machine in replica.snapshots.newest else 0,
         )
-        if low <= replica.queue.green:
+        if low <= replica.green:
             save(world, site, b"%s %d" % (machine.encode(), low), low, machine)
         startable(world, "abc")
         match random.randrange(3):

@@ -72,25 +72,25 @@ def test_what_is_green_everywhere_and_in_a_snapshot_goes_by_itself() -> None:
     world.run()
     fill(world, "a", 10)
     world.run(SECOND)
-    assert [world.log(name).queue.base.position for name in "abc"] == [0, 0, 0]
+    assert [world.log(name).base for name in "abc"] == [0, 0, 0]
     world.log("a").save_snapshot(7, b"the state after 7")
     world.turn("a")
     fill(world, "b", 3)  # what goes round tells everyone's green line
-    assert 0 < world.log("a").queue.base.position <= 7
+    assert 0 < world.log("a").base <= 7
     world.cluster.partition(["ab", "c"])
     world.run(2 * SECOND)
     fill(world, "a", 10)
-    base = world.log("a").queue.base.position
-    world.log("a").save_snapshot(world.log("a").queue.green, b"the state now")
+    base = world.log("a").base
+    world.log("a").save_snapshot(world.log("a").green, b"the state now")
     world.turn("a")
     fill(world, "a", 3)
-    assert base < world.log("a").queue.base.position <= 13, "not beyond the green line of c"
+    assert base < world.log("a").base <= 13, "not beyond the green line of c"
     world.cluster.heal()
     world.run(2 * SECOND)
     # The others got the snapshot too, since nothing else kept them from truncating, and stop where it does.
     for name in "bc":
         assert world.log(name).snapshots.floor == world.log("a").snapshots.floor
-        assert 0 < world.log(name).queue.base.position <= 23
+        assert 0 < world.log(name).base <= 23
     world.agree("abc")
 
 
@@ -106,9 +106,9 @@ def test_retention_passes_a_replica_that_lags_which_keeps_its_own(limits: dict[s
     fill(world, "a", 20)
     world.run(SECOND)
     fill(world, "b", 5)
-    base = world.log("a").queue.base.position
+    base = world.log("a").base
     assert base > 2
-    assert world.log("c").queue.green == 2
+    assert world.log("c").green == 2
     world.cluster.heal()
     world.run(3 * SECOND)
     rows = world.cluster.rows
@@ -140,14 +140,14 @@ def test_red_copies_that_the_base_covers_are_dropped() -> None:
     world.run(2 * SECOND)
     fill(world, "a", 6)
     for name in "ab":
-        world.log(name).truncate(world.log(name).queue.green)
+        world.log(name).truncate(world.log(name).green)
         world.turn(name)
     world.run()
-    assert world.log("a").queue.base.position == 7
+    assert world.log("a").base == 7
     world.cluster.heal()
     world.run(3 * SECOND)
     assert world.texts("c") == [b"of c"]
-    assert world.log("c").queue.green == 8
+    assert world.log("c").green == 8
     assert world.log("c").accepting.open_messages == 0
     world.agree("abc")
     world.verified()
@@ -171,7 +171,7 @@ def test_sessions_and_voids_are_folded_too() -> None:
     world.log("b").append_once([b"y"], b"s", 2)
     fill(world, "b", 3)
     for name in "ab":
-        world.log(name).truncate(world.log(name).queue.green)
+        world.log(name).truncate(world.log(name).green)
         world.turn(name)
     world.run()
     assert [stored(world, name, VOIDS) for name in "ab"] == [0, 0]
@@ -179,7 +179,7 @@ def test_sessions_and_voids_are_folded_too() -> None:
     world.turn("c")
     world.cluster.heal()
     world.run(3 * SECOND)
-    assert world.log("c").queue.base.position > 0
+    assert world.log("c").base > 0
     assert world.texts("c") == [], "x was known there, y was taken twice, and the second is void"
     (place, heading) = world.green("c")[0]
     assert world.log("c").voids(place, heading) == (0,)
@@ -216,7 +216,7 @@ def test_replicas_that_truncate_as_they_like_amid_faults(seed: int) -> None:
                 world.log(name).append_once(texts, name.encode(), numbers[name] - count)
             if random.random() < 0.15:
                 replica = world.log(name)
-                replica.truncate(random.randint(0, replica.queue.green))
+                replica.truncate(random.randint(0, replica.green))
             world.turn(name)
         world.run(random.choice([1, 20, 300, 1500]) * MS)
     cluster.heal()

@@ -32,7 +32,7 @@ def new_world(names: str = "abc", *, begin: bool = False, down: str = "") -> Wor
     if begin:
         for name in names:
             if name not in down:
-                world.log(name).home.begin = ()
+                world.log(name).allow_begin()
     world.run()
     return world
 
@@ -53,7 +53,7 @@ def test_two_wiped_of_three_begin_no_second_log() -> None:
     world.cluster.restart("a")
     world.run(3 * SECOND)
     assert world.texts("a") == [b"one", b"two"]
-    assert world.log("a").home.strangers == ("b", "c")
+    assert world.log("a").strangers == ("b", "c")
     with pytest.raises(Rejected, match="site b has another storage than the log's replica b"):
         world.log("b").append([b"a second log"])
 
@@ -67,7 +67,7 @@ def test_with_begin_left_in_their_files_they_begin_none_either() -> None:
     for name in "bc":
         world.lose_disk(name)
         world.cluster.restart(name)
-        world.log(name).home.begin = ()
+        world.log(name).allow_begin()
     world.run(3 * SECOND)
     assert [world.log(name).primary for name in "bc"] == [0, 0]
     assert world.log("b").waits == "the log here is empty: it begins when all of its replicas are here; absent: a"
@@ -88,7 +88,7 @@ def test_begin_waits_for_the_last_site() -> None:
     world = new_world(begin=True, down="c")
     assert world.log("a").primary == 0
     world.cluster.start(["c"])
-    world.log("c").home.begin = ()
+    world.log("c").allow_begin()
     world.run()
     assert world.log("a").primary > 0
 
@@ -176,14 +176,14 @@ def test_a_beginning_that_failed_halfway_is_made_up_for(crashing: str) -> None:
                     world.cluster.crash(name)
 
     for name in "abc":
-        world.log(name).home.begin = ()
+        world.log(name).allow_begin()
     end = world.cluster.on_step(crash)
     world.run(2 * SECOND)
     end()
     for name in crashing:
         if not world.up(name):
             world.cluster.restart(name)
-        world.log(name).home.begin = ()
+        world.log(name).allow_begin()
     world.run(3 * SECOND)
     assert world.log("a").primary > 0
 

@@ -18,12 +18,12 @@ def fill(world: World, name: str, count: int) -> None:
 
 def force(world: World, name: str, lost: set[str]) -> None:
     replica = world.log(name)
-    replica.force(replica.home.record.replicas.forced_without(lost))
+    replica.force(replica.replicas.forced_without(lost))
     world.turn(name)
 
 
 def replicas(world: World, name: str) -> ReplicaSet:
-    return world.log(name).home.record.replicas
+    return world.log(name).replicas
 
 
 def survivors(seed: int = 0, *, on: int = 0) -> World:
@@ -52,7 +52,7 @@ def test_the_survivors_order_again() -> None:
     fill(world, "b", 2)
     assert world.texts("a") == [b"c0", b"c1", b"c2", b"red at a", b"b0", b"b1"]
     assert replicas(world, "a").age == (1, 1)
-    assert world.log("a").home.record.forced
+    assert world.log("a").record.forced
     world.agree("ab")
     world.cluster.crash("a")
     world.cluster.restart("a")

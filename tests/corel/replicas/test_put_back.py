@@ -34,7 +34,7 @@ def refused(world: World, name: str) -> str:
             site = world.cluster.node(other).site
             assert isinstance(site, LogSite)
             heard = site.stack.groups.site.changes.hearing
-            assert "abc".index(name) in heard.behind or name in world.log(other).home.behind, other
+            assert "abc".index(name) in heard.behind or name in world.log(other).behind, other
             assert name not in world.log(other).participants
     with pytest.raises(Rejected, match=f"site {name}: its storage is older than what others know of it") as error:
         world.log(name).append([b"too late"])
@@ -155,7 +155,7 @@ def test_a_disk_that_was_put_back_with_nothing_lost_is_none_the_worse() -> None:
     world.append("c", b"two")
     world.run()
     assert world.texts("a") == [b"one", b"two"]
-    assert world.log("a").home.behind == {}
+    assert world.log("a").behind == {}
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -199,13 +199,13 @@ def test_a_storage_that_takes_the_place_of_a_lost_one_gets_a_number_by_itself() 
         world.core.replaces = True  # type: ignore[attr-defined]
         world.cluster.restart("c")
         world.run(3 * SECOND)
-        assert world.log("c").queue.own == 3, seed
+        assert world.log("c").own == 3, seed
         assert world.log("c").is_replica
-        assert not world.log("c").home.record.replaces
+        assert not world.log("c").record.replaces
         world.append("c", b"three")
         world.run()
         assert data(world, "a") == data(world, "c") == [b"one", b"two", b"three"]
-        assert world.log("a").home.record.replicas.version == 1, "once"
+        assert world.log("a").replicas.version == 1, "once"
         world.agree("abc")
 
 
@@ -242,9 +242,9 @@ def test_a_lost_one_is_replaced_once_whoever_crashes_meanwhile() -> None:
             world.cluster.crash(victim)
             world.cluster.restart(victim)
         world.run(5 * SECOND)
-        assert world.log("c").queue.own == 5, seed
+        assert world.log("c").own == 5, seed
         world.append("c", b"two")
         world.run(2 * SECOND)
         assert data(world, "a") == [b"one", b"two"], seed
-        assert world.log("a").home.record.replicas.version == 1, seed
+        assert world.log("a").replicas.version == 1, seed
         world.agree("abcde")

@@ -15,7 +15,7 @@ Change = Callable[[ReplicaSet], ReplicaSet]
 
 
 def replicas(world: World, name: str) -> ReplicaSet:
-    return world.log(name).home.record.replicas
+    return world.log(name).replicas
 
 
 def propose(world: World, name: str, change: Change) -> None:
@@ -36,7 +36,7 @@ def test_a_new_replica_gets_everything_and_takes_part() -> None:
     fill(world, "a", 20)
     with pytest.raises(Rejected, match="keeps no replica"):
         world.append("d", b"too early")
-    assert world.log("d").queue.green == 0
+    assert world.log("d").green == 0
     propose(world, "b", lambda found: found.added("d"))
     world.run(2 * SECOND)
     assert replicas(world, "d").numbers() == [0, 1, 2, 3]
@@ -65,7 +65,7 @@ def test_a_new_replica_of_a_truncated_log_begins_with_its_base() -> None:
     world.run()
     propose(world, "b", lambda found: found.added("d"))
     world.run(2 * SECOND)
-    assert world.log("d").queue.base.position > 0
+    assert world.log("d").base > 0
     assert len([row for row in world.cluster.rows["d"] if row.kind == "snapshot"]) == 1
     fill(world, "d", 3)
     world.agree("abcd")
@@ -137,7 +137,7 @@ def test_what_was_accepted_on_a_new_disk_before_anyone_was_heard_is_ordered_once
     world.cluster.partition(["ab", "c"])
     world.cluster.restart("c")
     world.run()
-    world.log("c").home.record.admitted = True  # as a program that let empty storages accept has left it
+    world.log("c").record.admitted = True  # as a program that let empty storages accept has left it
     assert world.append("c", b"under a number that is not its own") == 1
     world.run()
     world.cluster.heal()
@@ -163,7 +163,7 @@ def test_a_replica_that_lost_its_disk_is_a_stranger_until_it_is_replaced() -> No
     world.cluster.restart("c")
     world.run(2 * SECOND)
     assert world.log("c").step == "log: outside"
-    assert "c" in world.log("c").home.strangers
+    assert "c" in world.log("c").strangers
     assert world.log("a").participants == ("a", "b")
     with pytest.raises(Rejected, match="another storage than the log's replica c"):
         world.append("c", b"too early")
@@ -267,7 +267,7 @@ def test_changes_amid_faults(seed: int) -> None:
                     with suppress(Unavailable, Rejected):
                         replica.propose(change(replicas(world, name)))
             if random.random() < 0.1:
-                replica.truncate(random.randint(0, replica.queue.green))
+                replica.truncate(random.randint(0, replica.green))
             world.turn(name)
         world.run(random.choice([1, 5, 20, 300, 1500]) * MS)
     cluster.heal()

@@ -78,18 +78,18 @@ class Ledger:
     def _green(self, name: str, replica: Replica, found: list[str]) -> list[str]:
         """Its green messages; what is wrong with them is added to `found`."""
         ids: list[str] = []
-        for position, heading in replica.read(replica.queue.base.position):
+        for position, heading in replica.read(replica.base):
             if position != len(ids):
                 found.append(f"{name}: a batch at {position}, where {len(ids)} was expected")
             batch = self._ids(heading)
             ids += batch
-            for message, data in zip(batch, messages_of(replica.queue.bodies.get(heading.id)), strict=True):
+            for message, data in zip(batch, messages_of(replica.body(heading)), strict=True):
                 self.cases += 1
                 if self._appended.get(message) != data:
                     found.append(f"{name}: {message} is not what was appended")
         found += [f"{name}: {message} is green {times} times" for message, times in Counter(ids).items() if times > 1]
-        if len(ids) != replica.queue.green:
-            found.append(f"{name}: {len(ids)} messages are green, and the line is at {replica.queue.green}")
+        if len(ids) != replica.green:
+            found.append(f"{name}: {len(ids)} messages are green, and the line is at {replica.green}")
         return ids
 
     def _unlike(self, replicas: dict[str, Replica], green: dict[str, list[str]]) -> list[str]:

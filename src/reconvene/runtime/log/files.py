@@ -121,13 +121,13 @@ def unordered(directory: Path) -> Iterator[Unordered]:
 
 
 def _unordered(replica: Replica) -> Iterator[Unordered]:
-    home, record = replica.home, replica.home.record
+    record = replica.record
     own = {number for number, identity in record.identities.items() if identity == record.identity}
     own |= {waiting.heading.author for waiting in replica.queue.accepted}
     index = 0
-    for heading in home.waiting():
+    for heading in replica.not_green():
         if heading.author in own and heading.kind is Kind.DATA:
-            for at, data in enumerate(messages_of(replica.queue.bodies.get(heading.id))):
+            for at, data in enumerate(messages_of(replica.body(heading))):
                 author = replica.name_of(heading.author)
                 yield Unordered(index, author, heading.incarnation, heading.first + at, heading.time, data)
                 index += 1

@@ -20,7 +20,7 @@ def read_headings(replica: Replica, author: Callable[[int], str], start: int, ba
     found: list[LogHeading] = []
     looked_at = 0
     for position, heading in replica.read(start):
-        body = replica.queue.bodies.get(heading.id)
+        body = replica.body(heading)
         cut = max(start - position, 0)
         void = replica.voids(position, heading)
         found.append(

@@ -12,7 +12,6 @@ from itertools import chain
 from reconvene.corel.batch import Heading, Kind, messages_of
 from reconvene.corel.clients.retries import Part
 from reconvene.corel.events import Accepted, BarrierPassed, Color, Established, Green, LogEvent, Restored
-from reconvene.corel.keeping.layout import decode_place, green_key, position_of
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
@@ -61,9 +60,9 @@ class LogService:
         self._wake = wake
         self._trouble = trouble
         self._damaged = damaged
-        self._own = replica.queue.own
+        self._own = replica.own
         self._receipts = self._begin()
-        self._feed = Feed(author, replica.queue.green)
+        self._feed = Feed(author, replica.green)
         self._asking: list[asyncio.Future[None]] = []
         """Barriers that the next turn asks for, all as one."""
         self._asked: dict[int, list[asyncio.Future[None]]] = {}
@@ -82,12 +81,9 @@ class LogService:
         return Receipts(queue.next_counter() - 1, queue.last_green.get(own, 0), self._known(own))
 
     def _known(self, own: int) -> Iterator[tuple[int, int]]:
-        home = self._replica.home
-        start = max(self.green - _REMEMBERED, self.base)
-        for key, value in home.tables.scan(green_key(start), green_key(self.green)):
-            place = decode_place(value)
-            if place.id.author == own:
-                yield place.id.first, position_of(key)
+        for position, batch in self._replica.stored_green_ids(max(self.green - _REMEMBERED, self.base)):
+            if batch.author == own:
+                yield batch.first, position
 
     # -- the engine's turns
 
@@ -134,7 +130,7 @@ class LogService:
     def _renumbered(self) -> None:
         """The site is another replica by now, or none: nobody can say what its counters mean."""
         self._receipts.fail(OutcomeUnknown(f"site {self.name} is not the replica any more that it was"))
-        self._own = self._replica.queue.own
+        self._own = self._replica.own
         self._receipts = self._begin()
 
     def _passed(self, number: int) -> None:
@@ -187,7 +183,7 @@ class LogService:
         return AppendedPart(part.count, author, part.first, part.new, part.position, part.incarnation)
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
-        return self._replica.home.taking.green.committed(session)
+        return self._replica.committed(session)
 
     def _refuse_in_trouble(self) -> None:
         why = self.damage or self._trouble()
@@ -215,7 +211,7 @@ class LogService:
         """Where the log begins by itself (log.begin), it does so a moment after its sites have met."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + _BEGIN_S
-        while self._replica.waits and self._replica.home.begin is not None and loop.time() < give_up_at:
+        while self._replica.waits and self._replica.may_begin and loop.time() < give_up_at:
             self._refuse_in_trouble()
             await asyncio.sleep(_LOOK_EVERY_S)
 
@@ -229,11 +225,11 @@ class LogService:
 
     @property
     def base(self) -> int:
-        return self._replica.queue.base.position
+        return self._replica.base
 
     @property
     def green(self) -> int:
-        return self._replica.queue.green
+        return self._replica.green
 
     def read(self, start: int, messages: int, size: int) -> list[LogBatch]:
         self._expect_readable(start)
@@ -242,7 +238,7 @@ class LogService:
             return found
         try:
             for position, heading in self._replica.read(start):
-                body = self._replica.queue.bodies.get(heading.id)
+                body = self._replica.body(heading)
                 found.append(self._batch(position, heading, messages_of(body), max(start - position, 0)))
                 messages -= heading.count
                 size -= len(body)
@@ -291,14 +287,13 @@ class LogService:
         return found[:count]
 
     async def origin(self, position: int) -> int | None:
-        taking = self._replica.home.taking
         try:
             start, heading = next(self._replica.read(position))
-            wanted = taking.session_of(heading, position - start)
+            wanted = self._replica.session_of(heading, position - start)
             for read, (start, heading) in enumerate(self._replica.read(self.base)):
                 if start >= position or wanted is None:
                     break
-                index = taking.index_of(heading, *wanted)
+                index = self._replica.index_of(heading, *wanted)
                 if index is not None:
                     return start + index
                 if read % _BATCHES_AT_ONCE == 0:
@@ -432,7 +427,7 @@ class LogService:
 
     @property
     def _replicas(self) -> ReplicaSet:
-        return self._replica.home.record.replicas
+        return self._replica.replicas
 
     def change_replicas(
         self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
@@ -460,8 +455,8 @@ class LogService:
     def _changed(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> ReplicaSet:
         self._refuse_in_trouble()
         replicas = self._replicas
-        if add is not None and add not in self._replica.home.sites:
-            raise Rejected(f"replicas: {add} is no site of this cluster: {', '.join(self._replica.home.sites)}")
+        if add is not None and add not in self._replica.sites:
+            raise Rejected(f"replicas: {add} is no site of this cluster: {', '.join(self._replica.sites)}")
         if add is not None and remove is not None:
             return replicas.replaced(remove, add, quorum)
         if add is not None:
@@ -494,6 +489,6 @@ class LogService:
         if here:
             raise Rejected(f"replicas: {', '.join(here)}: not lost, but in this configuration")
         forced = self._replicas.forced_without(lost)
-        if all(sets.quorum_holds(set(sets.names()) - set(lost)) for sets in self._replica.home.pending_sets()):
+        if all(sets.quorum_holds(set(sets.names()) - set(lost)) for sets in self._replica.pending_sets()):
             raise Rejected("replicas: the others are a quorum without them: remove them through the log")
         return forced

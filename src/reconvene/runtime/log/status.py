@@ -20,18 +20,18 @@ class Authors:
         name = self._names.get(number)
         if name is None:
             name = self._replica.name_of(number)
-            if number in self._replica.home.record.names:
+            if number in self._replica.record.names:
                 self._names[number] = name
         return name
 
 
 def status(replica: Replica, storage: str) -> dict[str, object]:
-    queue, record, accepting = replica.queue, replica.home.record, replica.accepting
-    greens = {name: replica.home.greens.get(name, 0) for name in record.replicas.names()}
+    queue, record, accepting = replica.queue, replica.record, replica.accepting
+    greens = {name: replica.green_lines.get(name, 0) for name in record.replicas.names()}
     if replica.name in greens:
         greens[replica.name] = queue.green
     return {
-        "enabled": replica.home.keeps,
+        "enabled": replica.keeps,
         "replica": replica.is_replica,
         "waits": replica.waits,
         "left_out": replica.left_out,
@@ -46,7 +46,7 @@ def status(replica: Replica, storage: str) -> dict[str, object]:
         "unlogged": accepting.pending + sum(waiting.heading.count for waiting in queue.accepted),
         "own": {"messages": accepting.open_messages, "bytes": accepting.open_bytes},
         "participants": sorted(replica.participants),
-        "strangers": list(replica.home.strangers),
+        "strangers": list(replica.strangers),
         "replicas": {
             each.name: {"number": each.number, "green": greens[each.name], "lag": queue.green - greens[each.name]}
             for each in record.replicas.replicas

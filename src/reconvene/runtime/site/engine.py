@@ -362,17 +362,17 @@ class SiteEngine:
     def _refused(self) -> dict[str, str]:
         """By name: sites whose storage is older than what is known of them, and why."""
         by_site = self._site.changes.hearing.behind
-        if not by_site and not self._replica.home.behind:
+        if not by_site and not self._replica.behind:
             return {}
         found = {self.names[site]: why for site, why in by_site.items()}
-        return {**self._replica.home.behind, **found}
+        return {**self._replica.behind, **found}
 
     def storage(self) -> str:
         full = "the log has reached log.max_bytes" if self._full else None
         return self._keeper.trouble or self._service.damage or self._behind() or full or "ok"
 
     def _behind(self) -> str | None:
-        why = self._site.behind or self._replica.home.record.behind
+        why = self._site.behind or self._replica.record.behind
         return (
             f"older than what others know of this site ({why}): `reconvene replace` gives it a new one"
             if why
@@ -385,7 +385,7 @@ class SiteEngine:
     def log_note(self) -> str | None:
         """Why the log takes nothing here, where that is neither the disk's fault nor what was configured."""
         replica = self._replica
-        if self.log is None or self.config.name not in replica.home.record.names.values():
+        if self.log is None or self.config.name not in replica.record.names.values():
             return None
         return replica.waits or replica.left_out
 

@@ -93,7 +93,7 @@ class SiteTrace:
 
     def _note_change(self) -> None:
         """run.json has the quorum that the log began with. It says so once that is no longer the one that counts."""
-        if not self._changed and self._replica.home.record.replicas.age > (0, 0):
+        if not self._changed and self._replica.replicas.age > (0, 0):
             self._changed = True
             self._tell_changed()
 
