@@ -8,9 +8,9 @@ from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process, ViewChanged, ViewId
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
-from reconvene.runtime.interfaces import Receiver
 from reconvene.runtime.log.interface import LogPort
 from reconvene.runtime.site.history import History
+from reconvene.runtime.site.interface import Receiver
 
 __all__ = ["FakeAccess", "FakeEngine"]
 

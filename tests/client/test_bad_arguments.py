@@ -12,7 +12,7 @@ import reconvene
 from reconvene import Process, Rejected, Unavailable, View, blocking
 from reconvene.core.groups.events import Process as ProcessNumber
 from reconvene.runtime.config.settings import Limits
-from reconvene.runtime.interfaces import Receiver
+from reconvene.runtime.site.interface import Receiver
 
 
 @pytest.mark.parametrize(

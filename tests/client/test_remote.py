@@ -16,7 +16,7 @@ from reconvene.client import channel as channels
 from reconvene.client.addresses import Address, parse_addresses
 from reconvene.runtime.clients import server as servers
 from reconvene.runtime.config.settings import Clients
-from reconvene.runtime.interfaces import Receiver
+from reconvene.runtime.site.interface import Receiver
 
 
 def abort_all(serves: object) -> None:

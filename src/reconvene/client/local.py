@@ -16,8 +16,8 @@ from reconvene.errors import ReconveneError, Rejected
 from reconvene.ids import Service
 from reconvene.runtime.config.file import load
 from reconvene.runtime.config.settings import Config
-from reconvene.runtime.interfaces import Engine
 from reconvene.runtime.node.main import running
+from reconvene.runtime.site.interface import Engine
 
 __all__ = ["LocalLink", "open"]
 

@@ -33,7 +33,7 @@ class _Job(NamedTuple):
 
 
 class SimDisk:
-    """A runtime.interfaces.Disk. It outlives the processes of its machine."""
+    """A runtime.outside.Disk. It outlives the processes of its machine."""
 
     def __init__(self, timeline: Loop, random: Random) -> None:
         self.timeline = timeline
@@ -89,7 +89,7 @@ class SimDisk:
 
 
 class SimStore(MemoryTables):
-    """A runtime.interfaces.Store: all that is durable."""
+    """A runtime.outside.Store: all that is durable."""
 
     __slots__ = ("_disk", "used_bytes")
 
@@ -122,7 +122,7 @@ class SimStore(MemoryTables):
 
 
 class SimKeeper:
-    """A runtime.interfaces.Keeping, of one life of the site."""
+    """A runtime.outside.Keeping, of one life of the site."""
 
     def __init__(
         self,

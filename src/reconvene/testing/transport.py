@@ -1,4 +1,4 @@
-"""Datagrams between the sites of a simulated cluster: a runtime.interfaces.Transport over the simulator's network."""
+"""Datagrams between the sites of a simulated cluster: a runtime.outside.Transport over the simulator's network."""
 
 import asyncio
 from collections import deque

@@ -2,9 +2,9 @@
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected
-from reconvene.runtime.interfaces import Access, Receiver
 from reconvene.runtime.log.interface import LogPort
 from reconvene.runtime.site.history import History
+from reconvene.runtime.site.interface import ProcessHandle, Receiver
 
 __all__ = ["FakeEngine"]
 
@@ -37,7 +37,7 @@ class FakeEngine:
             "seal": "sealed",
         }
 
-    def open(self, receiver: Receiver) -> Access:
+    def open(self, receiver: Receiver) -> ProcessHandle:
         raise Rejected(f"{receiver!r}: {Process(0, 7, 1)!r}: no processes here")
 
     def status(self) -> dict[str, object]:

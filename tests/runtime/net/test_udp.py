@@ -12,7 +12,7 @@ from tests.runtime.net.transports import LOOPS, Net, Node, drops, run, until
 from reconvene.errors import Rejected, Unavailable
 from reconvene.runtime.access.key_files import load_cluster_keys, write_cluster_key
 from reconvene.runtime.config.settings import Seal, Transport
-from reconvene.runtime.interfaces import Transport as Port
+from reconvene.runtime.outside import Transport as Port
 
 INSECURE = Seal(insecure=True)
 

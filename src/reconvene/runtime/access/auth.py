@@ -10,8 +10,9 @@ from enum import IntEnum
 
 from reconvene.errors import Rejected
 from reconvene.runtime.access.key_files import ClientKey, load_client_keys
+from reconvene.runtime.access.tls import server_tls
 from reconvene.runtime.config.check import is_loopback
-from reconvene.runtime.config.settings import Clients, Config, Tls
+from reconvene.runtime.config.settings import Clients, Config
 from reconvene.wire.clients import MAJOR, MINOR, Challenge, Hello, Proof
 from reconvene.wire.handshake import (
     NONCE_BYTES,
@@ -24,7 +25,7 @@ from reconvene.wire.handshake import (
 from reconvene.wire.records import RecordSeal
 from reconvene.world import world
 
-__all__ = ["Admission", "Door", "Role", "server_tls", "tcp_door", "unix_door"]
+__all__ = ["Admission", "Door", "Role", "tcp_door", "unix_door"]
 
 
 class Role(IntEnum):
@@ -68,20 +69,6 @@ def tcp_door(clients: Clients) -> Door:
         )
     keys = None if clients.keys is None else load_client_keys(clients.keys)
     return Door(keys, Role.APPEND, None if clients.tls is None else server_tls(clients.tls))
-
-
-def server_tls(tls: Tls) -> ssl.SSLContext:
-    """Raises Rejected if a file is missing or is not what it should be."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(tls.certificate, tls.key)
-        if tls.client_ca is not None:
-            context.load_verify_locations(tls.client_ca)
-            context.verify_mode = ssl.CERT_REQUIRED
-    except OSError as error:  # ssl.SSLError is one
-        raise Rejected(f"tls: {tls.certificate}, {tls.key}: {error}") from None
-    return context
 
 
 class Admission:

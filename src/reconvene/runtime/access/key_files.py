@@ -31,6 +31,7 @@ __all__ = [
     "add_client_key",
     "load_client_keys",
     "load_cluster_keys",
+    "load_peer_key",
     "write_cluster_key",
 ]
 
@@ -83,6 +84,14 @@ def load_client_keys(path: Path, log: logging.Logger | None = None) -> dict[str,
     if len(entries) > MAX_CLIENTS:
         raise Malformed(f"{path}: {len(entries)} clients: at most {MAX_CLIENTS} expected")
     return {name: _client_key(path, name, entry) for name, entry in entries.items()}
+
+
+def load_peer_key(path: Path) -> ClientKey:
+    """The key that the dashboard shows to other sites: the only one in its file."""
+    keys = list(load_client_keys(path).values())
+    if len(keys) != 1:
+        raise Rejected(f"dashboard.key: {path}: expected one client key, not {len(keys)}")
+    return keys[0]
 
 
 def write_cluster_key(path: Path, force: bool = False) -> ClusterKey:

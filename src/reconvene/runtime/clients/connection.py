@@ -21,7 +21,7 @@ from reconvene.runtime.clients.log_requests import ClientLog
 from reconvene.runtime.clients.output import ClientOutput
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import event
-from reconvene.runtime.interfaces import Access, Engine
+from reconvene.runtime.site.interface import Engine, ProcessHandle
 from reconvene.wire.client_log import LogRequest
 from reconvene.wire.clients import (
     MAJOR,
@@ -107,7 +107,7 @@ class Connection(asyncio.Protocol):
         self.door = door
         self._silence_s = silence_s
         self._admission = Admission(door, premises.config)
-        self._access: Access | None = None
+        self._access: ProcessHandle | None = None
         self._memberships: set[int] = set()
         """This process's own: a client may not speak for another one."""
         self._muted: set[int] = set()
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
             case _:
                 self._ask_log(message)
 
-    def _carry_out(self, message: Join | Status | Health | Block | Stop, access: Access) -> None:
+    def _carry_out(self, message: Join | Status | Health | Block | Stop, access: ProcessHandle) -> None:
         engine = self._premises.engine
         try:
             match message:

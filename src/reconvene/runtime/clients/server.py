@@ -21,7 +21,7 @@ from reconvene.runtime.access.listener import Listener
 from reconvene.runtime.clients.connection import SILENCE_S, Connection, Premises
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import event, logger
-from reconvene.runtime.interfaces import Engine
+from reconvene.runtime.site.interface import Engine
 
 __all__ = ["ClientServer", "socket_path"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reconvene.runtime.disk.keeper import Keeper
-from reconvene.runtime.interfaces import Store
+from reconvene.runtime.outside import Store
 from reconvene.storage.lmdb_store import CHECK_S, LmdbStore
 
 __all__ = ["LmdbDisk"]

@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
-from reconvene.runtime.interfaces import Engine
+from reconvene.runtime.site.interface import Engine
 
 __all__ = ["COUNTERS", "GAUGES", "SiteMetrics"]
 

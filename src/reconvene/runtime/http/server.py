@@ -24,9 +24,9 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from reconvene.errors import Rejected, Unavailable
-from reconvene.runtime.access.auth import server_tls
 from reconvene.runtime.access.key_files import ClientKey, load_client_keys
 from reconvene.runtime.access.listener import Listener
+from reconvene.runtime.access.tls import server_tls
 from reconvene.runtime.config.check import is_loopback
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
@@ -34,7 +34,7 @@ from reconvene.runtime.diagnostics.structured_logging import INFO, event, logger
 from reconvene.runtime.http.answers import Refusal, json_answer, refusal
 from reconvene.runtime.http.dashboard.routes import Dashboard
 from reconvene.runtime.http.metrics import SiteMetrics
-from reconvene.runtime.interfaces import Engine
+from reconvene.runtime.site.interface import Engine
 from reconvene.units import show_address
 
 __all__ = ["LIFETIME_S", "HttpServer"]

@@ -12,7 +12,7 @@ from msgspec import MsgspecError, msgpack
 from reconvene.core.site import KEY, stored_list
 from reconvene.errors import Malformed
 from reconvene.runtime.config.settings import Address, Config
-from reconvene.runtime.interfaces import Disk, Store
+from reconvene.runtime.outside import Disk, Store
 from reconvene.site_list import SiteList, read_list
 
 __all__ = ["ADDRESSES", "Numbers", "kept_addresses", "numbers_in", "read_numbers", "store_bytes"]

@@ -8,17 +8,16 @@ making its files. Nothing is made or changed.
 """
 
 import os
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 from reconvene.errors import Rejected
-from reconvene.runtime.access.auth import server_tls
-from reconvene.runtime.access.key_files import ClientKey, load_client_keys, load_cluster_keys
+from reconvene.runtime.access.key_files import load_client_keys, load_cluster_keys, load_peer_key
+from reconvene.runtime.access.tls import peer_tls, server_tls
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.disk.directory import owner_problem
 
-__all__ = ["load_secrets", "peer_key", "peer_tls", "place_problems", "preflight"]
+__all__ = ["load_secrets", "place_problems", "preflight"]
 
 
 def preflight(config: Config) -> None:
@@ -37,33 +36,9 @@ def load_secrets(config: Config) -> None:
             load_client_keys(door.keys)
         if door.tls is not None:
             server_tls(door.tls)
-    peer_key(config)
+    if config.dashboard.key is not None:
+        load_peer_key(config.dashboard.key)
     peer_tls(config)
-
-
-def peer_key(config: Config) -> ClientKey | None:
-    """What the dashboard shows to the other sites."""
-    path = config.dashboard.key
-    if path is None:
-        return None
-    keys = list(load_client_keys(path).values())
-    if len(keys) != 1:
-        raise Rejected(f"dashboard.key: {path}: expected one client key, not {len(keys)}")
-    return keys[0]
-
-
-def peer_tls(config: Config) -> ssl.SSLContext | None:
-    """How the dashboard asks the other sites."""
-    ca = config.dashboard.ca
-    if ca is None:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=ca)
-        if config.http.tls is not None:
-            context.load_cert_chain(config.http.tls.certificate, config.http.tls.key)
-    except OSError as error:
-        raise Rejected(f"dashboard.ca: {ca}: expected certificates in PEM: {error}") from None
-    return context
 
 
 def place_problems(config: Config) -> Iterator[str]:

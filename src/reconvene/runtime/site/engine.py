@@ -25,13 +25,14 @@ from reconvene.ids import Service
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import event
 from reconvene.runtime.disk.lmdb_disk import LmdbDisk
-from reconvene.runtime.interfaces import Disk, Keeping, Receiver, Store, Transport
 from reconvene.runtime.log.service import LogService
 from reconvene.runtime.log.start import first_ops, load_replica, tables_for
 from reconvene.runtime.log.status import Authors
 from reconvene.runtime.net.list_watch import ListWatch, refused
 from reconvene.runtime.net.site_numbers import ADDRESSES, Numbers, kept_addresses, numbers_in, store_bytes
+from reconvene.runtime.outside import Disk, Keeping, Store, Transport
 from reconvene.runtime.site.history import History
+from reconvene.runtime.site.interface import Receiver
 from reconvene.runtime.site.notes import SiteNotes
 from reconvene.runtime.site.trace import SiteTrace
 from reconvene.site_list import read_list

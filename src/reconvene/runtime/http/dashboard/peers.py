@@ -14,10 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from reconvene.errors import Rejected, Unavailable
+from reconvene.runtime.access.key_files import load_peer_key
+from reconvene.runtime.access.tls import peer_tls
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.http.dashboard.samples import SiteSample
 from reconvene.runtime.http.dashboard.timelines import Timelines
-from reconvene.runtime.node.preflight import peer_key, peer_tls
 from reconvene.units import show_address
 
 __all__ = ["ORDER_HEADER", "Peer", "Peers"]
@@ -146,7 +147,7 @@ def _refusal(status: int, body: bytes) -> str:
 
 def _headers(config: Config) -> dict[str, str]:
     headers = {ORDER_HEADER: "1"}
-    key = peer_key(config)
-    if key is not None:
+    if config.dashboard.key is not None:
+        key = load_peer_key(config.dashboard.key)
         headers["Authorization"] = f"Bearer {base64.b64encode(key.key).decode()}"
     return headers

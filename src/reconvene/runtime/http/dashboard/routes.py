@@ -20,8 +20,8 @@ from reconvene.runtime.http.answers import Refusal, json_answer
 from reconvene.runtime.http.dashboard.peers import ORDER_HEADER
 from reconvene.runtime.http.dashboard.sampler import Sampler
 from reconvene.runtime.http.dashboard.watchers import Watchers
-from reconvene.runtime.interfaces import Engine
 from reconvene.runtime.net.faults import Faults, check_components
+from reconvene.runtime.site.interface import Engine
 
 __all__ = ["Dashboard"]
 

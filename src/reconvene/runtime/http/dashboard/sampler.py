@@ -9,7 +9,7 @@ from reconvene.runtime.diagnostics.loop_lag import LoopLag
 from reconvene.runtime.http.dashboard.delays import OrderDelays
 from reconvene.runtime.http.dashboard.samples import Entry, LogSample, SiteSample
 from reconvene.runtime.http.dashboard.tail import Tail, runs
-from reconvene.runtime.interfaces import Engine
+from reconvene.runtime.site.interface import Engine
 
 __all__ = ["Sampler"]
 
