@@ -65,32 +65,84 @@ LAYERS = (
         uses=("words", "wire", "interface", "site", "groups", "tables", "corel", "trace", "recorder"),
     ),
     # One site as a process: the shell around the core that has sockets, files and a clock.
+    Layer("config", ("runtime", "runtime.config.*"), uses=("words", "interface", "corel")),
+    Layer("diagnostics", ("runtime.diagnostics.*",), uses=("config",)),
+    Layer("access", ("runtime.access.*",), uses=("words", "wire", "seal", "world", "config", "diagnostics")),
+    Layer("outside", ("runtime.outside",), uses=("words", "interface", "tables")),
+    Layer("disk", ("runtime.disk.*",), uses=("words", "interface", "tables", "storage", "outside")),
     Layer(
-        "runtime",
-        ("runtime.*",),
+        "net",
+        ("runtime.net.*",),
+        uses=(*("words", "wire", "seal", "site", "config", "diagnostics", "access", "outside"),),
+    ),
+    Layer(
+        "log",
+        ("runtime.log.*",),
+        uses=(*("words", "world", "wire", "tables", "corel", "storage", "config", "disk"),),
+    ),
+    # What clients and HTTP see of a site: neither of them imports the engine.
+    Layer(
+        "running",
+        ("runtime.site.interface", "runtime.site.history"),
+        uses=("words", "world", "groups", "log"),
+    ),
+    Layer(
+        "engine",
+        ("runtime.site.*",),
         uses=(
-            *("words", "wire", "seal", "interface", "site", "groups", "corel", "tables", "storage", "trace"),
-            *("recorder", "world"),
+            *("words", "world", "interface", "site", "groups", "tables", "corel", "trace", "recorder"),
+            *("config", "diagnostics", "outside", "disk", "net", "log", "running"),
+        ),
+    ),
+    Layer(
+        "clients",
+        ("runtime.clients.*",),
+        uses=(
+            *("words", "world", "wire", "seal", "groups", "corel", "config", "diagnostics", "access", "log"),
+            "running",
+        ),
+    ),
+    Layer(
+        "http",
+        ("runtime.http.*",),
+        uses=("words", "config", "diagnostics", "access", "net", "log", "running"),
+    ),
+    Layer(
+        "node",
+        ("runtime.node.*",),
+        uses=(
+            *("words", "world", "wire", "interface", "site", "tables", "corel", "storage", "trace"),
+            *("config", "diagnostics", "access", "disk", "net", "log", "engine", "clients", "http"),
         ),
     ),
     # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.
     Layer(
-        "client", ("client.*",), uses=("words", "wire", "seal", "interface", "groups", "corel", "runtime", "world")
+        "client",
+        ("client.*",),
+        uses=(
+            *("words", "wire", "seal", "interface", "groups", "corel", "world"),
+            *("config", "access", "log", "running", "clients", "node"),
+        ),
     ),
     Layer("objects", ("objects.*",), uses=("words", "world", "client")),
     # Clusters of real processes on this machine.
-    Layer("local", ("local.*",), uses=("words", "wire", "seal", "trace", "runtime", "client", "objects")),
+    Layer(
+        "local", ("local.*",), uses=("words", "wire", "seal", "trace", "access", "net", "engine", "client", "objects")
+    ),
     # The real site and the real client on a simulated network, for other people's tests.
     Layer(
         "testing",
         ("testing.*",),
-        uses=(*("words", "interface", "tables", "trace", "verify", "sim", "runtime", "client", "local"),),
+        uses=(
+            *("words", "interface", "tables", "trace", "verify", "sim", "client", "local"),
+            *("config", "diagnostics", "access", "net", "engine", "clients"),
+        ),
     ),
-    Layer("public", ("", "blocking"), uses=("words", "runtime", "client")),
+    Layer("public", ("", "blocking"), uses=("words", "config", "access", "client")),
     # Pages for people, from plain data.
     Layer("report", ("report.*",), uses=("words", "trace", "verify")),
     # What a site would find on this machine.
-    Layer("doctor", ("doctor.*",), uses=("words", "runtime", "public")),
+    Layer("doctor", ("doctor.*",), uses=("words", "config", "access", "disk", "net", "node", "public")),
     # All that needs Spark.
     Layer(
         "pipeline",
@@ -108,15 +160,15 @@ LAYERS = (
         ("lab.*",),
         uses=(
             *("words", "wire", "seal", "interface", "multicast", "membership", "evs", "order", "site", "groups"),
-            *("corel", "trace", "verify", "sim", "runtime", "client", "objects", "local", "public", "report"),
-            *("pipeline",),
+            *("corel", "trace", "verify", "sim", "config", "access", "node", "client", "objects", "local"),
+            *("public", "report", "pipeline"),
         ),
     ),
     Layer(
         "cli",
         ("cli.*", "__main__"),
         uses=(
-            *("words", "interface", "seal", "trace", "verify", "sim", "runtime", "client"),
+            *("words", "interface", "seal", "trace", "verify", "sim", "config", "access", "log", "node", "client"),
             *("local", "public", "report", "doctor", "pipeline", "lab"),
         ),
     ),
@@ -260,6 +312,9 @@ def test_only_the_commands_of_the_lab_import_it() -> None:
         ("verify.evs", "import reconvene.trace.recorder", "may not import reconvene.trace.recorder (recorder)"),
         ("sim.network", "import reconvene.cli.demo", "the sim layer may not import reconvene.cli.demo"),
         ("pipeline.tally", "import reconvene.lab.soak", "the pipeline layer may not import reconvene.lab.soak (lab)"),
+        ("runtime.config.file", "import reconvene.runtime.node.main", "the config layer may not import"),
+        ("runtime.net.udp", "from reconvene.runtime.site.engine import SiteEngine", "the net layer may not import"),
+        ("runtime.clients.server", "from reconvene.runtime.site.engine import SiteEngine", "the clients layer may"),
         ("core.novelty", "", "place it in LAYERS"),
         ("ids", "from reconvene.core.novelty import x", "reconvene.core.novelty, which no layer names"),
     ],
