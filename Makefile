@@ -23,8 +23,8 @@ test: setup ## run the tests (ARGS="-k name" chooses among them)
 	@scripts/test $(WORKERS) $(ARGS)
 
 seeds: setup ## run the simulator's seeds that `make test` runs
-	$(BIN)/python -m reconvene.lab.campaign.soak --seeds 0-299 --profile chaos --jobs $(WORKERS) --out out/test --fresh --demand
-	$(BIN)/python -m reconvene.lab.campaign.soak --seeds 0-299 --profile log --jobs $(WORKERS) --out out/test --fresh --demand
+	$(BIN)/python -m reconvene.lab.campaign --seeds 0-299 --profile chaos --jobs $(WORKERS) --out out/test --fresh --demand
+	$(BIN)/python -m reconvene.lab.campaign --seeds 0-299 --profile log --jobs $(WORKERS) --out out/test --fresh --demand
 
 check: setup ## lint, formatting, types, links
 	$(BIN)/ruff check .
@@ -42,8 +42,8 @@ demo: setup ## an election on five real sites while the network breaks (ARGS=--k
 soak: setup ## real sites broken for MINUTES=10, then many seeds in the simulator: PART=real|real-log|sim|log|spark|certificates|demo, SEEDS=1-500
 	$(if $(filter real all,$(PART)),$(BIN)/python -m reconvene.lab.soak --minutes $(MINUTES) $(ARGS))
 	$(if $(filter real-log all,$(PART)),$(BIN)/python -m reconvene.lab.soak --log --minutes $(MINUTES) $(ARGS))
-	$(if $(filter sim all,$(PART)),$(BIN)/python -m reconvene.lab.campaign.soak $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
-	$(if $(filter log all,$(PART)),$(BIN)/python -m reconvene.lab.campaign.soak --profile log-long $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
+	$(if $(filter sim all,$(PART)),$(BIN)/python -m reconvene.lab.campaign $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
+	$(if $(filter log all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile log-long $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter spark all,$(PART)),$(BIN)/python -m reconvene.lab.exactly_once $(ARGS))
 	$(if $(filter certificates all,$(PART)),$(BIN)/python -m pytest -m slow tests/pipeline $(ARGS))
 	$(if $(filter demo all,$(PART)),for run in 1 2 3; do $(BIN)/reconvene demo --dir out/soak-demo $(ARGS) || exit 1; done)

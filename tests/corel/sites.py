@@ -7,7 +7,7 @@ from reconvene.core.options import Options
 from reconvene.corel.batch import Heading, messages_of
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import MAJORITY
-from reconvene.lab.campaign.ledger import Ledger
+from reconvene.lab.ledger.replicas import Ledger
 from reconvene.quorum import Spec
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions

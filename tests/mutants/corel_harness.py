@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.mutants.harness import SEEDS, Mutant
 
 from reconvene.corel.replicas.sets import MAJORITY
-from reconvene.lab.campaign.ledger import Ledger
+from reconvene.lab.ledger.replicas import Ledger
 from reconvene.sim.conditions import Conditions
 from reconvene.sim.node import Node
 from reconvene.sim.profiles import random_scenario

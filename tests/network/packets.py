@@ -9,7 +9,7 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple, TypeVar
 
-from reconvene.lab.bench.namespaces import Namespaces
+from reconvene.lab.namespaces import Namespaces
 
 __all__ = ["Recorder", "Thrower", "Wired", "inside", "kernel_counts"]
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import msgspec
 
-from reconvene.lab.bench.namespaces import Namespaces
+from reconvene.lab.namespaces import Namespaces
 from reconvene.local import traces
 from reconvene.local.control import Lines
 from reconvene.local.together import apart, together

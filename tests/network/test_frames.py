@@ -7,7 +7,7 @@ from tests.network.load import Load
 from tests.network.packets import inside, kernel_counts
 from tests.network.sites import RealSites
 
-from reconvene.lab.bench.namespaces import Namespaces, available
+from reconvene.lab.namespaces import Namespaces, available
 from reconvene.runtime.config.file import load as load_config
 from reconvene.runtime.node.explain import explain, lines
 

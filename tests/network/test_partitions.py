@@ -8,7 +8,7 @@ from tests.network.load import Load
 from tests.network.packets import kernel_counts
 from tests.network.sites import RealSites
 
-from reconvene.lab.bench.namespaces import Namespaces, available
+from reconvene.lab.namespaces import Namespaces, available
 
 WHY_NOT = available()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))

@@ -9,7 +9,7 @@ from tests.network.load import Load
 from tests.network.packets import Recorder, Thrower, Wired
 from tests.network.sites import RealSites, until
 
-from reconvene.lab.bench.namespaces import Namespaces, available
+from reconvene.lab.namespaces import Namespaces, available
 from reconvene.wire.seal import Kind
 
 WHY_NOT = available()

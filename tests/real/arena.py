@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconvene.lab.load.group_fleet import Load, Outcome, places, wait_joined
 from reconvene.lab.soak.faults import Campaign
 from reconvene.lab.soak.judge import Counts, Verdict, count, judge
-from reconvene.lab.soak.load_fleet import Load, Outcome, places, wait_joined
 from reconvene.local import LocalCluster
 from reconvene.trace.events import Run
 from reconvene.trace.reader import read_run

@@ -12,7 +12,7 @@ import pytest
 from tests.real.arena import BUSY_S, Arena, arena
 
 from reconvene import Message, Unavailable, View, blocking
-from reconvene.lab.soak.load_ledger import head
+from reconvene.lab.ledger.group import head
 from reconvene.lab.soak.vitals import private_bytes
 from reconvene.runtime.config.settings import Limits
 from reconvene.wire.clients import MAJOR, MINOR, Hello, Join, encode

@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.real.arena import BUSY_S, Arena, End, arena
 
 from reconvene import Message, blocking
+from reconvene.lab.ledger.group import stream_name
+from reconvene.lab.load.group_clients import Written
 from reconvene.lab.soak.faults import cut, leave
-from reconvene.lab.soak.load import Written
-from reconvene.lab.soak.load_ledger import stream_name
 from reconvene.local import LocalCluster
 from reconvene.trace.events import Row
 from reconvene.trace.reader import read_rows

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from tests.real.arena import BUSY_S, QUIET_S
 
+from reconvene.lab.load.group_fleet import places
+from reconvene.lab.load.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
 from reconvene.lab.soak.disk_faults import DiskFault, DiskPlan, can_trace
 from reconvene.lab.soak.faults import leave
 from reconvene.lab.soak.judge import Counts, count, judge
-from reconvene.lab.soak.load_fleet import places
-from reconvene.lab.soak.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
 from reconvene.local import LocalCluster
 from reconvene.trace.reader import read_run
 

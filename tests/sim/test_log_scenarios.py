@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from reconvene.cli.sim import sim_command
 from reconvene.cli.verify import verify_command
-from reconvene.lab.campaign.ledger import Ledger
+from reconvene.lab.ledger.replicas import Ledger
 from reconvene.sim.parse import load_scenario, parse_scenario
 from reconvene.sim.runner import Result, Runner
 from reconvene.verify.engine import verify

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench import Settings, agreed, namespaces, sites
+from reconvene.lab import namespaces
+from reconvene.lab.bench import Settings, agreed, sites
 from reconvene.lab.bench.agreed import DEFAULT, NOT_RR, TUNED, Figure
 from reconvene.lab.bench.limit import Limit, bare
 from reconvene.lab.bench.outcome import Outcome

@@ -7,7 +7,7 @@ import pytest
 from reconvene.core.options import Options
 from reconvene.lab.bench import atop, atop_beyond
 from reconvene.lab.bench.atop_plots import rate_over_time, ticks
-from reconvene.lab.bench.traffic import SECOND, Arrivals, System, Traffic, measure
+from reconvene.lab.load.simulated import SECOND, Arrivals, System, Traffic, measure
 
 
 def small(system: System, slow: str) -> Arrivals:

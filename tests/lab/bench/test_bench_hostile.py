@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconvene.lab.bench import Settings, flood, hostile
+from reconvene.lab.bench import Settings, hostile
 from reconvene.lab.bench.hostile import ALONE, AT_SITE, BESIDE, READ, Figure
 from reconvene.lab.bench.sites import Throughput
+from reconvene.lab.load import flood
 from reconvene.wire.seal import ClusterKey
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from reconvene.lab.bench import Settings, latency, namespaces, sites
+from reconvene.lab import namespaces
+from reconvene.lab.bench import Settings, latency, sites
 from reconvene.lab.bench.sites import Latency, Place
 
 

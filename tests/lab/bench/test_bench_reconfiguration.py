@@ -3,7 +3,8 @@
 import pytest
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench import Settings, namespaces, reconfiguration, sites
+from reconvene.lab import namespaces
+from reconvene.lab.bench import Settings, reconfiguration, sites
 from reconvene.lab.bench.peers import cpg
 from reconvene.lab.bench.peers.corosync import Options
 from reconvene.lab.bench.sites import Place, Reconfiguration

@@ -9,8 +9,8 @@ from time import process_time
 import pytest
 
 from reconvene.lab.bench import Settings, scaling, sites
-from reconvene.lab.bench.sampler import Sampler, layer_of
 from reconvene.lab.bench.sites import Place, Throughput
+from reconvene.lab.load.sampler import Sampler, layer_of
 
 
 class Canned:
@@ -52,7 +52,7 @@ def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
         ("runtime/net/udp.py", "udp"),
         ("runtime/site/engine.py", "engine"),
         ("client/group.py", "client"),
-        ("bench/site_load.py", "the application"),
+        ("lab/load/group_site.py", "the application"),
         ("runners.py", "the event loop"),
     ],
 )

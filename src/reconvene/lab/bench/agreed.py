@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from statistics import mean, median
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench import namespaces, sites
+from reconvene.lab import namespaces
+from reconvene.lab.bench import sites
 from reconvene.lab.bench.limit import Limit, bare
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of, verdict
 from reconvene.lab.bench.peers import cpg

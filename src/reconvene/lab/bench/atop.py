@@ -11,7 +11,7 @@ from reconvene.core.options import Options
 from reconvene.ids import Service
 from reconvene.lab.bench import atop_beyond, atop_plots
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
-from reconvene.lab.bench.traffic import MS, SECOND, Arrivals, System, measure
+from reconvene.lab.load.simulated import MS, SECOND, Arrivals, System, measure
 from reconvene.sim.conditions import Conditions
 
 __all__ = ["ATOP", "CAUSAL", "EAGER", "LAZY", "LIMIT", "NETWORK", "SLOW", "network_delay_ms", "rates", "run"]

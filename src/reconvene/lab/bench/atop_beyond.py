@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from reconvene.core.options import Options
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
-from reconvene.lab.bench.traffic import MS, SECOND, Rate, System, Traffic, measure
+from reconvene.lab.load.simulated import MS, SECOND, Rate, System, Traffic, measure
 
 __all__ = ["WORKS", "Work", "add", "systems"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from reconvene.lab.bench.plotting import COLOURS, new, save
-from reconvene.lab.bench.traffic import MS, SECOND, Arrivals
+from reconvene.lab.load.simulated import MS, SECOND, Arrivals
 
 __all__ = ["draw", "rate_over_time", "ticks"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic, monotonic_ns
 
 from reconvene.lab.bench.durable_system import REPLICAS, Minority, Way
-from reconvene.lab.bench.loads import Load, end, start
+from reconvene.lab.load.process import Load, end, start
 from reconvene.local.ports import LOOPBACK, choose
 from reconvene.runtime.access.key_files import write_cluster_key
 
@@ -115,7 +115,7 @@ def again(folder: Path, *options: str, timeout_s: float = START_TIMEOUT_S) -> It
         for index, name in enumerate(names):
             arguments = [str(folder / f"{name}.toml"), *options]
             errors = folder / f"load-{index}"
-            loads.append(start(Reconvene.name, "reconvene.lab.bench.log_load", arguments, errors, None, index))
+            loads.append(start(Reconvene.name, "reconvene.lab.load.log_site", arguments, errors, None, index))
         deadline = monotonic() + timeout_s
         for load in loads:
             load.hear("ready", deadline)

@@ -13,12 +13,13 @@ from pathlib import Path
 from statistics import median
 from time import monotonic, monotonic_ns, sleep
 
-from reconvene.lab.bench import flood, sites
+from reconvene.lab.bench import sites
 from reconvene.lab.bench.foreign import spent_s
-from reconvene.lab.bench.loads import Load, end, start
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of, verdict
 from reconvene.lab.bench.rounds import in_turns
 from reconvene.lab.bench.sites import Place, Running, Throughput
+from reconvene.lab.load import flood
+from reconvene.lab.load.process import Load, end, start
 from reconvene.local.ports import choose
 
 __all__ = ["run"]
@@ -38,7 +39,7 @@ BESIDE = "read and dropped by a process beside"
 READ = "read and dropped in a site's process"
 AT_SITE = "flood at a site's port"
 
-_MODULE = "reconvene.lab.bench.flood"
+_MODULE = "reconvene.lab.load.flood"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ next message is sent when its sender has delivered the last one, at once or afte
 from collections.abc import Callable
 from statistics import median
 
-from reconvene.lab.bench import namespaces, sites
+from reconvene.lab import namespaces
+from reconvene.lab.bench import sites
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of, verdict
 from reconvene.lab.bench.peers import cpg
 from reconvene.lab.bench.peers.corosync import Options

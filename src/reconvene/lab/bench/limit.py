@@ -21,9 +21,9 @@ from time import monotonic, monotonic_ns, process_time
 import msgspec
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench.loads import Load, end, start
-from reconvene.lab.bench.namespaces import Namespaces
 from reconvene.lab.bench.sites import Place
+from reconvene.lab.load.process import Load, end, start
+from reconvene.lab.namespaces import Namespaces
 from reconvene.local.ports import choose
 
 __all__ = ["Limit", "bare"]

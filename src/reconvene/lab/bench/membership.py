@@ -12,7 +12,7 @@ from reconvene.core.options import Options, Timing
 from reconvene.core.site import Site
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
 from reconvene.lab.bench.plotting import new, save
-from reconvene.lab.bench.traffic import MS, SECOND
+from reconvene.lab.load.simulated import MS, SECOND
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from statistics import median
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench import namespaces, sites
+from reconvene.lab import namespaces
+from reconvene.lab.bench import sites
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
 from reconvene.lab.bench.peers import cpg
 from reconvene.lab.bench.peers.corosync import Options

@@ -14,8 +14,8 @@ from time import monotonic, monotonic_ns
 from reconvene.lab.bench.durable_disk import folder
 from reconvene.lab.bench.durable_own import TURN_TIMEOUT_S, Reconvene, Sites
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.bench.loads import end, start
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
+from reconvene.lab.load.process import end, start
 
 __all__ = ["run"]
 
@@ -148,7 +148,7 @@ def _start_up(outcome: Outcome, settings: Settings) -> None:
             if name == "empty":
                 text = file.read_text().replace(f'dir = "{place / "site-0"}"', f'dir = "{place / "none"}"')
                 file.write_text(text)
-            load = start(name, "reconvene.lab.bench.log_load", [str(file)], place / f"start-{name}", None, 0)
+            load = start(name, "reconvene.lab.load.log_site", [str(file)], place / f"start-{name}", None, 0)
             try:
                 opened.append(_opened(load.hear("open_ms", monotonic() + TURN_TIMEOUT_S)))
             finally:

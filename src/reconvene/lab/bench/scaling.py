@@ -7,8 +7,8 @@ from statistics import median
 from reconvene.lab.bench import sites
 from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of
 from reconvene.lab.bench.rounds import in_turns, spread
-from reconvene.lab.bench.sampler import layer_of
 from reconvene.lab.bench.sites import Place, Throughput
+from reconvene.lab.load.sampler import layer_of
 
 __all__ = ["run"]
 

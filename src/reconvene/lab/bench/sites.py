@@ -16,8 +16,8 @@ from time import monotonic, monotonic_ns, sleep
 from typing import Any
 
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.bench.loads import Load, end, percentile, reach, start
-from reconvene.lab.bench.namespaces import Namespaces
+from reconvene.lab.load.process import Load, end, percentile, reach, start
+from reconvene.lab.namespaces import Namespaces
 from reconvene.local.ports import choose
 from reconvene.runtime.access.key_files import write_cluster_key
 
@@ -213,7 +213,7 @@ def reconfiguration(place: Place, heals: int = 4, per_second: int = 500, size: i
 
 @contextmanager
 def running(place: Place, mode: str) -> Iterator[Running]:
-    """Sites with the loads of a mode of `site_load`, in one group of all."""
+    """Sites with the loads of a mode of `group_site`, in one group of all."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp")))
         network = None if place.mtu is None else stack.enter_context(Namespaces(place.sites, place.mtu))
@@ -229,7 +229,7 @@ def running(place: Place, mode: str) -> Iterator[Running]:
         for index, file in enumerate(_configure(place, addresses, key, folder)):
             arguments = [str(file), str(place.sites), mode, *([] if index else [f"{sink[0]}:{sink[1]}"])]
             errors = folder / f"load-{index}"
-            loads.append(start("reconvene", "reconvene.lab.bench.site_load", arguments, errors, network, index))
+            loads.append(start("reconvene", "reconvene.lab.load.group_site", arguments, errors, network, index))
         reach(loads, place.sites, monotonic_ns(), JOIN_TIMEOUT_S)
         yield Running(place, network, tuple(addresses), key, tuple(loads), sink)
 

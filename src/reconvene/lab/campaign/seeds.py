@@ -6,7 +6,7 @@ from time import process_time
 
 from msgspec import Struct
 
-from reconvene.lab.campaign.ledger import Ledger
+from reconvene.lab.ledger.replicas import Ledger
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Result, Runner
 from reconvene.verify.engine import verify

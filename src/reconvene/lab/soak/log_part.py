@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from reconvene.lab.ledger.log import Judgement
+from reconvene.lab.load.group_fleet import places
+from reconvene.lab.load.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
 from reconvene.lab.soak.faults import BLACKOUT, BREAKS, DISK, HARD, ISOLATE, Campaign
 from reconvene.lab.soak.judge import Counts, count, judge
-from reconvene.lab.soak.load_fleet import places
-from reconvene.lab.soak.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
-from reconvene.lab.soak.log_ledger import Judgement
 from reconvene.lab.soak.part import KEPT, TOGETHER_S, Tell, break_until
 from reconvene.lab.soak.vitals import Life, Vitals
 from reconvene.local.cluster import LocalCluster

@@ -11,10 +11,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from reconvene.errors import Rejected
-from reconvene.lab.soak.client_fleet import ClientFleet
+from reconvene.lab.load.fleet import ClientFleet
+from reconvene.lab.load.group_fleet import Load, Outcome, places, wait_joined
 from reconvene.lab.soak.faults import BREAKS, Campaign
 from reconvene.lab.soak.judge import Counts, Verdict, count, judge
-from reconvene.lab.soak.load_fleet import Load, Outcome, places, wait_joined
 from reconvene.lab.soak.vitals import Life, Vitals
 from reconvene.local.cluster import LocalCluster
 from reconvene.local.layout import site_names

@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import IO, Self
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench import namespaces
-from reconvene.lab.bench.namespaces import Namespaces
+from reconvene.lab import namespaces
+from reconvene.lab.namespaces import Namespaces
 
 __all__ = ["Corosync", "Options", "available", "configuration"]
 

@@ -14,8 +14,8 @@ from time import monotonic, monotonic_ns, sleep
 
 from reconvene.errors import Unavailable
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.bench.loads import Load, percentile, reach
 from reconvene.lab.bench.peers.corosync import Corosync, Options
+from reconvene.lab.load.process import Load, percentile, reach
 
 __all__ = ["Latency", "Reconfiguration", "Throughput", "latency", "reconfiguration", "throughput"]
 

@@ -14,8 +14,8 @@ from time import monotonic
 
 from reconvene.errors import Unavailable
 from reconvene.lab.bench.durable_system import REPLICAS, Way
-from reconvene.lab.bench.loads import Load
 from reconvene.lab.bench.peers.replicas import START_TIMEOUT_S, Cluster
+from reconvene.lab.load.process import Load
 from reconvene.local.ports import LOOPBACK, choose
 
 __all__ = ["PySyncObj", "available"]

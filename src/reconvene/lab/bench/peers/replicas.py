@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from reconvene.errors import Unavailable
 from reconvene.lab.bench.durable_system import REPLICAS, Minority, Way
-from reconvene.lab.bench.loads import Load, end
+from reconvene.lab.load.process import Load, end
 from reconvene.local.ports import LOOPBACK
 
 __all__ = ["Cluster", "build", "go_build"]

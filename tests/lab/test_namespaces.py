@@ -11,7 +11,7 @@ from time import monotonic, sleep
 import pytest
 
 from reconvene.errors import Rejected
-from reconvene.lab.bench.namespaces import MOST_SITES, Namespaces, available, remove_leftovers
+from reconvene.lab.namespaces import MOST_SITES, Namespaces, available, remove_leftovers
 
 REASON = available()
 needs_namespaces = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -171,7 +171,7 @@ LEFT = """
 import time
 from pathlib import Path
 from subprocess import DEVNULL
-from reconvene.lab.bench.namespaces import Namespaces
+from reconvene.lab.namespaces import Namespaces
 network = Namespaces(1).__enter__()
 inside = network.run(0, ["sleep", "600"], stdout=DEVNULL).pid
 while Path(f"/proc/{inside}/comm").read_text() != "sleep\\n":

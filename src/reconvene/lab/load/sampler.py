@@ -31,7 +31,7 @@ _LAYERS = (
     ("runtime/", "engine"),
     ("storage/", "storage"),
     ("client/", "client"),
-    ("bench/", "the application"),
+    ("lab/", "the application"),
 )
 """By the beginning of a file's path in the package, the first that fits."""
 

@@ -1,7 +1,7 @@
 """A flood of datagrams that nobody should take, and a bare reader of the same, for what reading them costs.
 
-    python -m reconvene.lab.bench.flood send CLUSTER KEY SITES PER_SECOND WATCHED_PORT
-    python -m reconvene.lab.bench.flood read HOST PORT
+    python -m reconvene.lab.load.flood send CLUSTER KEY SITES PER_SECOND WATCHED_PORT
+    python -m reconvene.lab.load.flood read HOST PORT
 
 It tells {"ready": true}, and takes lines on stdin until it ends.
 

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 from reconvene.client.connecting import connect
 from reconvene.errors import Unavailable
-from reconvene.lab.soak.client_fleet import ClientFleet
-from reconvene.lab.soak.linearizable import unfit
-from reconvene.lab.soak.log_digest import Digest, LogDigest, differences
-from reconvene.lab.soak.log_ledger import Index, Judgement, judge
-from reconvene.lab.soak.log_load import LogClient, LogJob, LogReport
+from reconvene.lab.ledger.digest import Digest, LogDigest, differences
+from reconvene.lab.ledger.linearizable import unfit
+from reconvene.lab.ledger.log import Index, Judgement, judge
+from reconvene.lab.load.fleet import ClientFleet
+from reconvene.lab.load.log_clients import LogClient, LogJob, LogReport
 from reconvene.local.cluster import LocalCluster
 
 __all__ = ["LogLoad", "LogOutcome", "read_logs", "wait_appended", "wait_ordered"]
@@ -32,7 +32,7 @@ class LogLoad(ClientFleet[LogReport]):
         count = len(addresses) if processes is None else processes
         clients = [LogClient(n, list(places), rate / len(addresses)) for n, places in enumerate(addresses)]
         jobs = [LogJob(clients=clients[which::count], seed=seed) for which in range(count)]
-        return cls("reconvene.lab.soak.log_load", jobs, log, LogReport, _DRAIN_S)
+        return cls("reconvene.lab.load.log_clients", jobs, log, LogReport, _DRAIN_S)
 
 
 class LogOutcome:

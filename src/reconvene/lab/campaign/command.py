@@ -1,6 +1,6 @@
 """Runs a range of seeds in parallel, keeps what is done, and prints what it adds up to.
 
-    python -m reconvene.lab.campaign.soak --seeds 0-4999 --profile long
+    python -m reconvene.lab.campaign --seeds 0-4999 --profile long
 
 Each finished seed is a line in a file under --out; a run that was cut off goes on where it was, and ranges may be
 run in parts, in any order.
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from reconvene.lab.campaign.seeds import Outcome, run_seed
-from reconvene.lab.campaign.tally import Tally
+from reconvene.lab.campaign.summary import Tally
 from reconvene.sim.profiles import PROFILES
 
 __all__ = ["main"]
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m reconvene.lab.campaign.soak", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m reconvene.lab.campaign", description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=_range, default=(0, 4999), metavar="A-B", help="first and last seed")
     parser.add_argument("--profile", choices=sorted(PROFILES), default="long")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -102,7 +102,3 @@ def _lacks(tally: Tally) -> bool:
     for step, kind in tally.unmet():
         print(f"no fault of kind {kind} met a site in step {step}")
     return bool(tally.thin() or tally.unmet())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

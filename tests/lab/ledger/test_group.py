@@ -2,8 +2,8 @@
 
 from reconvene.client.events import Batch, Process, View, ViewId
 from reconvene.ids import Service
-from reconvene.lab.soak.load import Stream, Written
-from reconvene.lab.soak.load_ledger import Ledger, Reading, disagreements, head
+from reconvene.lab.ledger.group import Ledger, Reading, disagreements, head
+from reconvene.lab.load.group_clients import Stream, Written
 
 A, B = Process("a", 1, 1), Process("b", 1, 1)
 

@@ -1,6 +1,6 @@
 """Clients that write and read for as long as they are told to, and check what they read.
 
-    python -m reconvene.lab.soak.load REPORT < JOB
+    python -m reconvene.lab.load.group_clients REPORT < JOB
 
 A process of its own, so that sites have clients as in life. The first line of its standard input is a `Job`; a second
 line, whatever it says, ends the writing, and it answers with a line of its own when all that it wrote has come back.
@@ -23,8 +23,8 @@ from reconvene.client.group import Group
 from reconvene.client.site import Site
 from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.ids import Service
-from reconvene.lab.soak.client_fleet import DRAINED, first_line
-from reconvene.lab.soak.load_ledger import HEAD_BYTES, Ledger, Reading, head, is_fifo
+from reconvene.lab.ledger.group import HEAD_BYTES, Ledger, Reading, head, is_fifo
+from reconvene.lab.load.fleet import DRAINED, first_line
 from reconvene.runtime.node.main import new_event_loop
 
 __all__ = ["Client", "GroupChoice", "Job", "Report", "Stream", "Written", "main"]

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Self
 
 from reconvene.errors import Unavailable
-from reconvene.lab.soak.client_fleet import ClientFleet
-from reconvene.lab.soak.load import Client, GroupChoice, Job, Report
-from reconvene.lab.soak.load_ledger import disagreements
+from reconvene.lab.ledger.group import disagreements
+from reconvene.lab.load.fleet import ClientFleet
+from reconvene.lab.load.group_clients import Client, GroupChoice, Job, Report
 from reconvene.local.cluster import LocalCluster
 
 __all__ = ["GROUPS", "Load", "Outcome", "places", "wait_joined"]
@@ -42,7 +42,7 @@ class Load(ClientFleet[Report]):
     """Running clients of groups."""
 
     def __init__(self, jobs: Sequence[Job], log: Path) -> None:
-        super().__init__("reconvene.lab.soak.load", jobs, log, Report, _DRAIN_S)
+        super().__init__("reconvene.lab.load.group_clients", jobs, log, Report, _DRAIN_S)
 
     @classmethod
     def on(

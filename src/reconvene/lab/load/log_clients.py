@@ -1,6 +1,6 @@
 """Clients that append to the log and follow it for as long as they are told to, and keep what they were told.
 
-    python -m reconvene.lab.soak.log_load REPORT < JOB
+    python -m reconvene.lab.load.log_clients REPORT < JOB
 
 A process of its own, as `ClientFleet` has them. A client has three writers on one connection: one that appends single
 messages, many at a time; one that appends bursts; and one that names its messages itself, and appends them again
@@ -22,11 +22,11 @@ from reconvene.client.log import Log
 from reconvene.client.pieces import FLIGHT_BYTES
 from reconvene.client.receipts import Receipt, Receipts
 from reconvene.errors import OutcomeUnknown, ReconveneError
-from reconvene.lab.soak.client_fleet import DRAINED, first_line
-from reconvene.lab.soak.linearizable import Call
-from reconvene.lab.soak.log_digest import Digest, LogDigest
-from reconvene.lab.soak.log_ledger import Append, payload
-from reconvene.lab.soak.map_calls import MAP, Caller
+from reconvene.lab.ledger.digest import Digest, LogDigest
+from reconvene.lab.ledger.linearizable import Call
+from reconvene.lab.ledger.log import Append, payload
+from reconvene.lab.load.fleet import DRAINED, first_line
+from reconvene.lab.load.map_calls import MAP, Caller
 from reconvene.objects import ReplicatedMap
 from reconvene.runtime.node.main import new_event_loop
 

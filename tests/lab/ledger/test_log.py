@@ -3,8 +3,8 @@
 import pytest
 
 from reconvene.client.log_entries import EntryBatch
-from reconvene.lab.soak.log_digest import EACH, Digest, LogDigest, differences
-from reconvene.lab.soak.log_ledger import Append, Index, Judgement, judge, payload, written_by
+from reconvene.lab.ledger.digest import EACH, Digest, LogDigest, differences
+from reconvene.lab.ledger.log import Append, Index, Judgement, judge, payload, written_by
 
 TIME = 1_001
 

@@ -1,6 +1,6 @@
 """Load and observation of a group of ours: one site with one process inside it, as a program of its own.
 
-    python -m reconvene.lab.bench.site_load CONFIG MEMBERS throughput|latency|watch [HOST:PORT]
+    python -m reconvene.lab.load.group_site CONFIG MEMBERS throughput|latency|watch [HOST:PORT]
 
 It speaks much as `peers/cpg_load.c` does: JSON lines on stdout, {"members": n, "at": ns} at every regular view. When
 all MEMBERS are there it takes lines on stdin, one after the other, each of which it answers:
@@ -25,8 +25,8 @@ from typing import Any
 import msgspec
 
 import reconvene
-from reconvene.lab.bench.flood import bound, read_turn
-from reconvene.lab.bench.sampler import Sampler
+from reconvene.lab.load.flood import bound, read_turn
+from reconvene.lab.load.sampler import Sampler
 from reconvene.runtime.node.main import new_event_loop
 
 __all__ = ["main"]

@@ -1,6 +1,6 @@
 """Load on the log: one site with one program inside it, by the public interface alone.
 
-    python -m reconvene.lab.bench.log_load CONFIG [watch]
+    python -m reconvene.lab.load.log_site CONFIG [watch]
 
 With `watch` it looks every few milliseconds how late its loop is. It tells {"open_ms": …} once it has started,
 {"ready": true} once the log is in a primary component; then it takes lines on stdin, one after the other, each of

@@ -1,6 +1,6 @@
 """Programs that put load on a site, or look at it, each at one: what we say to them and what they tell.
 
-Ours (`site_load`) and those of peers (`peers/cpg_load.c`) speak alike: JSON lines on stdout, orders on stdin.
+Ours (`group_site`) and those of peers (`peers/cpg_load.c`) speak alike: JSON lines on stdout, orders on stdin.
 """
 
 import math
@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench.namespaces import Namespaces
+from reconvene.lab.namespaces import Namespaces
 
 __all__ = ["Load", "end", "percentile", "reach", "start"]
 

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconvene.lab.soak.linearizable import Call, fits, unfit
+from reconvene.lab.ledger.linearizable import Call, fits, unfit
 
 
 def test_calls_one_after_the_other() -> None:

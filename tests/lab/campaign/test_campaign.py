@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from reconvene.lab.campaign.command import main
 from reconvene.lab.campaign.seeds import Outcome, run_seed
-from reconvene.lab.campaign.soak import main
-from reconvene.lab.campaign.tally import STEPS, Tally
+from reconvene.lab.campaign.summary import STEPS, Tally
 from reconvene.sim.profiles import PROFILES, random_scenario
 from reconvene.sim.scenario import FAULTS
 

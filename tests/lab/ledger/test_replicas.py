@@ -7,7 +7,7 @@ import pytest
 from reconvene.corel.batch import BatchId, decode_heading, encode_batch, messages_of
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import MAJORITY
-from reconvene.lab.campaign.ledger import Ledger
+from reconvene.lab.ledger.replicas import Ledger
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.log_site import LogSite, RealLogCore
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from reconvene.errors import ReconveneError, Rejected
-from reconvene.lab.soak.linearizable import Call
+from reconvene.lab.ledger.linearizable import Call
 from reconvene.objects import ReplicatedMap
 
 __all__ = ["MAP", "Caller"]

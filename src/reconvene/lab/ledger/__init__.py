@@ -1,0 +1,1 @@
+"""What writers were told, compared with what readers and replicas got: nothing lost, nothing twice, one order."""
