@@ -59,7 +59,7 @@ class Gone:
         log.leave = self.leave
 
     def leave(self) -> None:
-        for connection in list(self.serves.server._premises.connections):
+        for connection in list(self.serves.server._state.connections):
             connection.abort()
         self._going = asyncio.get_running_loop().create_task(self.serves.server.close())
         self.left.set()
@@ -74,7 +74,7 @@ class Gone:
 
     async def come_back(self) -> None:
         server = self.serves.server
-        self.serves.server = ClientServer(self.serves.engine, self.serves.config, lambda: None, server._premises.log)
+        self.serves.server = ClientServer(self.serves.engine, self.serves.config, lambda: None, server._state.log)
         await self.serves.server.start()
 
 

@@ -38,7 +38,7 @@ class Place:
         self.fake = log
 
     def abort(self) -> None:
-        for connection in list(self.serves.server._premises.connections):
+        for connection in list(self.serves.server._state.connections):
             connection.abort()
 
 

@@ -20,7 +20,7 @@ from reconvene.runtime.site.interface import Receiver
 
 
 def abort_all(serves: object) -> None:
-    for connection in list(serves.server._premises.connections):  # type: ignore[attr-defined]
+    for connection in list(serves.server._state.connections):  # type: ignore[attr-defined]
         connection.abort()
 
 

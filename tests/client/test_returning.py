@@ -58,7 +58,7 @@ def test_an_idle_client_returns_and_its_readers_go_on() -> None:
             reading = asyncio.create_task(anext(follow))
             await until(lambda: site.name == "a")
             assert site.connected
-            await until(lambda: not there.serves.server._premises.connections)
+            await until(lambda: not there.serves.server._state.connections)
             assert (await log.append(b"at a again")).id == "a:1:2"
             assert (await reading).data == b"at a again"
             # And if the first is lost once more, the next one is taken at once.
@@ -73,7 +73,7 @@ def test_not_where_it_is_not_wanted() -> None:
         async with two(returns=False) as (here, _, site):
             await send_away(here, site)
             await stays(site)
-            assert len(here.serves.server._premises.connections) == 0
+            assert len(here.serves.server._state.connections) == 0
 
     asyncio.run(scenario())
 
@@ -182,9 +182,9 @@ def test_the_block_ends_in_the_midst_of_it() -> None:
         async with two() as (here, there, site):
             await send_away(here, site)
             await site.join("x")
-            await until(lambda: bool(here.serves.server._premises.connections))
+            await until(lambda: bool(here.serves.server._state.connections))
         with pytest.raises(Unavailable):
             await site.health()
-        assert not there.serves.server._premises.connections
+        assert not there.serves.server._state.connections
 
     asyncio.run(scenario())

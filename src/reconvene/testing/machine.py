@@ -33,7 +33,7 @@ class SiteServer(ClientServer):
     """The clients' server at an address of the simulation. Every client is an admin, as by a Unix socket."""
 
     async def start(self) -> None:
-        connect = partial(Connection, self._premises, unix_door(), SILENCE_S)
+        connect = partial(Connection, self._state, unix_door(), SILENCE_S)
         server = await asyncio.get_running_loop().create_server(connect, self._config.name, PORT)
         self._servers.append(server)
 

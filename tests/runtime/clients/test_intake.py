@@ -71,7 +71,7 @@ def test_what_waits_when_a_client_is_gone_is_not_carried_out() -> None:
             raw = await Raw.welcome(serves.unix)
             raw.send(*map(Status, range(1, 1_001)))
             await raw.expect(Told)
-            (connection,) = serves.server._premises.connections
+            (connection,) = serves.server._state.connections
             connection.abort()
             assert await raw.ended()
             raw.close()
@@ -91,7 +91,7 @@ def test_one_host_does_not_take_all_places() -> None:
             assert "has 2 clients of 127.0.0.1, its limit for one host" in (await third.expect(Refused)).reason
             _, port = str(serves.tcp).rsplit(":", 1)
             _, writer = await asyncio.open_connection("127.0.0.1", int(port), local_addr=("127.0.0.2", 0))
-            while len(serves.server._premises.connections) < 3:
+            while len(serves.server._state.connections) < 3:
                 await asyncio.sleep(0.01)
             for raw in (*strangers, third):
                 raw.close()

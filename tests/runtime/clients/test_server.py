@@ -19,7 +19,7 @@ import reconvene
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.runtime.access.auth import tcp_door
 from reconvene.runtime.access.key_files import ClientKey, add_client_key
-from reconvene.runtime.clients.connection import WINDOW_BYTES, WINDOW_REQUESTS
+from reconvene.runtime.clients.group_requests import WINDOW_BYTES, WINDOW_REQUESTS
 from reconvene.runtime.clients.server import ClientServer
 from reconvene.runtime.config.settings import Clients, Limits, Tls
 from reconvene.wire.clients import (
@@ -710,7 +710,7 @@ def test_what_was_asked_when_the_connection_broke_is_unknown() -> None:
 
     async def scenario() -> None:
         async with serving() as serves, reconvene.connect(serves.unix, timeout=5) as site:
-            connection = next(iter(serves.server._premises.connections))
+            connection = next(iter(serves.server._state.connections))
             serves.engine.block = lambda incoming, outgoing: connection.abort()  # type: ignore[method-assign]
             with pytest.raises(OutcomeUnknown):
                 await site.block(["b"], ["b"])

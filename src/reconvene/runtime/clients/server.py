@@ -18,7 +18,8 @@ from reconvene.errors import Unavailable
 from reconvene.runtime.access.auth import Door, tcp_door, unix_door
 from reconvene.runtime.access.key_files import load_client_keys
 from reconvene.runtime.access.listener import Listener
-from reconvene.runtime.clients.connection import SILENCE_S, Connection, Premises
+from reconvene.runtime.clients.connection import SILENCE_S, Connection
+from reconvene.runtime.clients.server_state import ServerState
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import event, logger
 from reconvene.runtime.site.interface import Engine
@@ -42,7 +43,7 @@ class ClientServer:
         self, engine: Engine, config: Config, stop: Callable[[], None], log: logging.Logger | None = None
     ) -> None:
         self._config = config
-        self._premises = Premises(engine, config, logger("clients") if log is None else log, stop)
+        self._state = ServerState(engine, config, logger("clients") if log is None else log, stop)
         self._servers: list[asyncio.Server] = []
         self._tls: Listener | None = None
         self._unix: tuple[Path, int] | None = None
@@ -69,7 +70,7 @@ class ClientServer:
         self._servers.clear()
         if self._tls is not None:
             await self._tls.close()
-        leaving = list(self._premises.connections)
+        leaving = list(self._state.connections)
         for connection in leaving:
             connection.goodbye(f"site {self._config.name} is stopping")
         if leaving:
@@ -91,16 +92,16 @@ class ClientServer:
         """From now on clients come in by what the key file holds now. Raises Rejected or Malformed, and stays with
         the old ones."""
         if self._tcp_door is not None and self._config.clients.keys is not None:
-            self._tcp_door.keys = load_client_keys(self._config.clients.keys, self._premises.log)
+            self._tcp_door.keys = load_client_keys(self._config.clients.keys, self._state.log)
 
     def counters(self) -> dict[str, int]:
         """What only grows: clients let in, refused, cut off."""
-        return dict(self._premises.counts)
+        return dict(self._state.counts)
 
     @property
     def connections(self) -> int:
         """Now, those in their handshake included."""
-        return len(self._premises.connections)
+        return len(self._state.connections)
 
     # -- doors
 
@@ -110,14 +111,14 @@ class ClientServer:
             raise Unavailable(f"{path}: a socket's path has at most {_UNIX_PATH_BYTES} bytes: set clients.unix")
         listener = _bind_unix(path, self._config.clients.unix_mode)
         self._unix = (path, path.stat().st_ino)
-        connect = partial(Connection, self._premises, unix_door(), None)
+        connect = partial(Connection, self._state, unix_door(), None)
         self._servers.append(await asyncio.get_running_loop().create_unix_server(connect, sock=listener))
 
     async def _open_tcp(self, door: Door) -> None:
         assert self._config.clients.tcp is not None, "the door was made for it"
         self._tcp_door = door
         host, port = self._config.clients.tcp
-        connect = partial(Connection, self._premises, door, SILENCE_S)
+        connect = partial(Connection, self._state, door, SILENCE_S)
         loop = asyncio.get_running_loop()
         try:
             if door.tls is None:
@@ -134,18 +135,18 @@ class ClientServer:
             raise Unavailable(f"clients.tcp: {host}:{port}: {why}") from None
         self.tcp = (bound[0], bound[1])
         event(
-            self._premises.log, logging.INFO, "clients may connect", tcp=f"{bound[0]}:{bound[1]}",
+            self._state.log, logging.INFO, "clients may connect", tcp=f"{bound[0]}:{bound[1]}",
             keys=door.keys is not None, tls=door.tls is not None,
         )  # fmt: skip
 
     def _why_not(self, host: str) -> str | None:
         assert self._tcp_door is not None, "its listener asks"
         assert self._tls is not None
-        return self._premises.why_not(self._tcp_door, host, self._tls.arriving)
+        return self._state.why_not(self._tcp_door, host, self._tls.arriving)
 
     def _refused(self, who: str, why: str) -> None:
-        self._premises.counts["clients_refused"] += 1
-        event(self._premises.log, logging.WARNING, "client refused", client=who, why=why)
+        self._state.counts["clients_refused"] += 1
+        event(self._state.log, logging.WARNING, "client refused", client=who, why=why)
 
 
 def _bind_unix(path: Path, mode: int) -> socket.socket:
