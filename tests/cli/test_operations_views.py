@@ -11,7 +11,7 @@ from reconvene.cli.listen import Painter, _document, _readable
 from reconvene.cli.watch import Watch, _screen
 from reconvene.client.events import Message, Process, Rejoined, View, ViewId
 from reconvene.ids import Service
-from reconvene.local import SiteView
+from reconvene.local import SiteState
 
 A, B = Process("a", 1, 1), Process("b", 1, 4)
 
@@ -38,8 +38,8 @@ def status(name: str, number: int, members: str, **changes: Any) -> dict[str, An
     }
 
 
-def view(name: str, found: dict[str, Any] | None, state: str = "up") -> SiteView:
-    return SiteView(name, state, 1, found)
+def view(name: str, found: dict[str, Any] | None, state: str = "up") -> SiteState:
+    return SiteState(name, state, 1, found)
 
 
 def test_configurations_as_people_say_them() -> None:

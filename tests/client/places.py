@@ -21,7 +21,7 @@ from tests.client.fake_engine import FakeEngine
 from reconvene.corel.keeping.load import create, exists
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.runtime.clients.server import ClientServer
-from reconvene.runtime.config.settings import Clients, Config, Limits, Log, Seal
+from reconvene.runtime.config.settings import Clients, Config, Limits, LogSettings, Seal
 from reconvene.storage.lmdb_store import LmdbStore
 
 __all__ = ["LogLines", "authority", "certificate", "cluster", "free_ports", "serving", "short_dir"]
@@ -62,10 +62,10 @@ def cluster(
     seal: Seal | None = None,
     clients: Clients | None = None,
     limits: Limits | None = None,
-    log: Log | None = None,
+    log: LogSettings | None = None,
 ) -> list[Config]:
     """Sites whose log is begun: what is in their stores, before they start for the first time, says so."""
-    log = Log() if log is None else log
+    log = LogSettings() if log is None else log
     replicas = ReplicaSet.first(log.replicas or names, log.quorum)
     for name in names:
         begin_log(directory / name, replicas)

@@ -14,7 +14,7 @@ from tests.client.raw import Raw
 import reconvene
 from reconvene import Batch, Group, Message, Rejected, Rejoined, Site, Unavailable, View
 from reconvene.runtime.access.key_files import add_client_key, write_cluster_key
-from reconvene.runtime.config.settings import Clients, Config, Faults, Limits, Seal
+from reconvene.runtime.config.settings import Clients, Config, FaultSettings, Limits, Seal
 from reconvene.wire.clients import Join, Viewed
 
 
@@ -46,7 +46,7 @@ async def three(seal: str = "insecure", limits: Limits | None = None) -> AsyncIt
         if seal == "sealed":
             tcp = ("127.0.0.1", free_tcp_port())
             configs[0] = replace(configs[0], clients=Clients(tcp=tcp, keys=directory / "clients"))
-        configs = [replace(config, faults=Faults(allowed=True)) for config in configs]
+        configs = [replace(config, faults=FaultSettings(allowed=True)) for config in configs]
         async with AsyncExitStack() as outer:
             stacks = [await outer.enter_async_context(AsyncExitStack()) for _ in configs]
             opening = [

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from reconvene.errors import Unavailable
-from reconvene.runtime.config.settings import Config, Log, Seal, Timing, Trace
+from reconvene.runtime.config.settings import Config, LogSettings, Seal, Timing, Trace
 from reconvene.runtime.node.main import new_event_loop, running
 from reconvene.runtime.site.engine import SiteEngine
 
@@ -32,7 +32,7 @@ def config_of(directory: Path, names: str, name: str, ports: list[int], *, trace
         seal=Seal(insecure=True),
         timing=QUICK,
         trace=Trace(dir=directory / "trace") if trace else Trace(),
-        log=Log(batch_bytes=600, begin=True),
+        log=LogSettings(batch_bytes=600, begin=True),
     )
 
 

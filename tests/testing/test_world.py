@@ -22,7 +22,7 @@ FOLDERS = ("runtime", "client", "objects")
 REAL_ONLY = {
     "runtime": {
         *("access/key_files", "access/listener", "diagnostics/loop_lag", "diagnostics/structured_logging"),
-        *("disk/keeper", "log/files", "net/faults", "net/path", "net/refusals", "net/seal_sessions", "net/udp"),
+        *("disk/keeper", "log/files", "net/partition", "net/path", "net/refusals", "net/seal_sessions", "net/udp"),
         *("http/server", "http/dashboard/delays", "http/dashboard/peers", "http/dashboard/sampler"),
         "http/dashboard/watchers",
     },

@@ -12,7 +12,7 @@ from rich.text import Text
 from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.errors import Unavailable
 from reconvene.ids import short_number
-from reconvene.local import LocalCluster, SiteView
+from reconvene.local import LocalCluster, SiteState
 
 __all__ = [
     "AsJson",
@@ -54,12 +54,12 @@ def health_style(health: str) -> str:
     return _STYLES.get(health, "")
 
 
-def site_document(view: SiteView) -> dict[str, object]:
+def site_document(view: SiteState) -> dict[str, object]:
     """One site in JSON: what is seen from outside, then what it says of itself."""
     return {**(view.status or {}), "name": view.name, "state": view.state, "pid": view.pid}
 
 
-def sites_table(views: Sequence[SiteView], rates: dict[str, dict[str, float]]) -> Table:
+def sites_table(views: Sequence[SiteState], rates: dict[str, dict[str, float]]) -> Table:
     """`rates` by site: sent and delivered messages a second, where they are known."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("site", no_wrap=True)
@@ -88,7 +88,7 @@ def sites_table(views: Sequence[SiteView], rates: dict[str, dict[str, float]]) -
     return table
 
 
-def list_lines(views: Sequence[SiteView]) -> list[str]:
+def list_lines(views: Sequence[SiteState]) -> list[str]:
     """What is to be known of the list of sites: changes that are not finished, and sites that are refused."""
     lines = []
     for view in views:

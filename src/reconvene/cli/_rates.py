@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from reconvene.local import SiteView
+from reconvene.local import SiteState
 
 __all__ = ["rates"]
 
@@ -17,7 +17,7 @@ _RATES = {
 """Counters whose growth is shown, by the name under which it is."""
 
 
-def rates(before: Sequence[SiteView], now: Sequence[SiteView]) -> dict[str, dict[str, float]]:
+def rates(before: Sequence[SiteState], now: Sequence[SiteState]) -> dict[str, dict[str, float]]:
     """By site, a second; only of those that ran all the time in between."""
     earlier = {view.name: view.status for view in before}
     found: dict[str, dict[str, float]] = {}

@@ -12,7 +12,7 @@ import typer
 from reconvene.client.connecting import connect
 from reconvene.client.site import Site
 from reconvene.errors import Malformed, Unavailable
-from reconvene.local import LocalCluster, SiteView
+from reconvene.local import LocalCluster, SiteState
 
 __all__ = ["Key", "Look", "MaybeDir", "Node", "OnSite", "Target", "Tls"]
 
@@ -25,7 +25,7 @@ Tls = Annotated[
     Path | None, typer.Option("--tls", metavar="FILE", help="For host:port: TLS, under this authority's certificate.")
 ]
 OnSite = Annotated[str | None, typer.Option("--site", metavar="NAME", help="With --dir: the site to connect to.")]
-Look = Callable[[], list[SiteView]]
+Look = Callable[[], list[SiteState]]
 
 _TIMEOUT_S = 3.0
 
@@ -70,11 +70,11 @@ class Target:
             up = [self.site, *(name for name in up if name != self.site)]
         return [cluster.addresses[name] for name in up]
 
-    async def _ask(self) -> SiteView:
+    async def _ask(self) -> SiteState:
         try:
             async with asyncio.timeout(_TIMEOUT_S), self.connect() as site:
                 status = await site.status()
         except TimeoutError:
             raise Unavailable(f"{self.node}: no site answers there") from None
         status["processes"] = cast(int, status["processes"]) - 1  # this very connection
-        return SiteView(str(status["name"]), "up", cast(int, status["pid"]), status)
+        return SiteState(str(status["name"]), "up", cast(int, status["pid"]), status)

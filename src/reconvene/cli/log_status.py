@@ -9,7 +9,7 @@ from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
 from reconvene.client.log_entries import NameInUse, in_use
-from reconvene.local import SiteView
+from reconvene.local import SiteState
 
 __all__ = ["quorum_words", "status_command"]
 
@@ -55,7 +55,7 @@ def _shown(name: str, one: NameInUse) -> str:
     return f"{name} {kept}{', lacking' if one.lacks else ''}"
 
 
-def _table(views: list[SiteView], logs: dict[str, dict[str, Any] | None]) -> Table:
+def _table(views: list[SiteState], logs: dict[str, dict[str, Any] | None]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("site", "state", "phase"):
         table.add_column(column, no_wrap=True)

@@ -11,7 +11,7 @@ from rich.text import Text
 from reconvene.cli._cluster import AsJson, Dir, console, health_style, short
 from reconvene.cli._output import print_json
 from reconvene.errors import Rejected
-from reconvene.local import Layout, LocalCluster, SiteView
+from reconvene.local import Layout, LocalCluster, SiteState
 
 __all__ = ["up_command"]
 
@@ -67,7 +67,7 @@ def _find(
     return cluster
 
 
-def _document(cluster: LocalCluster, views: list[SiteView]) -> dict[str, object]:
+def _document(cluster: LocalCluster, views: list[SiteState]) -> dict[str, object]:
     chosen = cluster.choices
     return {
         "dir": str(cluster.layout),
@@ -91,7 +91,7 @@ def _document(cluster: LocalCluster, views: list[SiteView]) -> dict[str, object]
     }
 
 
-def _show(cluster: LocalCluster, views: list[SiteView], directory: Path) -> None:
+def _show(cluster: LocalCluster, views: list[SiteState], directory: Path) -> None:
     out = console()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("site", "pid", "address", "http", "health", "configuration"):

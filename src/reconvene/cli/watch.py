@@ -22,7 +22,7 @@ from reconvene.cli._rates import rates
 from reconvene.cli._target import Key, Look, MaybeDir, Node, Target, Tls
 from reconvene.cli._units import parse_seconds
 from reconvene.errors import Malformed
-from reconvene.local import SiteView
+from reconvene.local import SiteState
 
 __all__ = ["watch_command"]
 
@@ -61,7 +61,7 @@ class Watch:
 
     def __init__(self, look: Look) -> None:
         self._look = look
-        self.views: list[SiteView] = []
+        self.views: list[SiteState] = []
         self.rates: dict[str, dict[str, float]] = {}
         self.changes: deque[tuple[str, Text]] = deque(maxlen=_CHANGES)
         """(time of day, what changed), the last ones."""
@@ -80,16 +80,16 @@ class Watch:
             self.changes.append((at, Text.assemble((" ".join(names), "bold"), " ", change)))
         self.views = now
 
-    def components(self) -> list[list[SiteView]]:
+    def components(self) -> list[list[SiteState]]:
         """Sites by configuration, those of one together; who tells of none comes last, alone."""
-        together: dict[str, list[SiteView]] = {}
+        together: dict[str, list[SiteState]] = {}
         for view in self.views:
             key = view.name if view.status is None else f" {view.status['configuration']}"
             together.setdefault(key, []).append(view)
         return sorted(together.values(), key=lambda part: (part[0].status is None, part[0].name))
 
 
-def _change(before: SiteView | None, now: SiteView) -> Text | None:
+def _change(before: SiteState | None, now: SiteState) -> Text | None:
     """What became of a site since the look before, if anything did."""
     if now.status is None:
         if before is None or before.state == now.state:
@@ -196,7 +196,7 @@ def _heading(watch: Watch) -> Text:
     )
 
 
-def _component(component: Sequence[SiteView], grown: dict[str, dict[str, float]]) -> Panel:
+def _component(component: Sequence[SiteState], grown: dict[str, dict[str, float]]) -> Panel:
     first = component[0].status
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=False)
     table.add_column("site", no_wrap=True)
@@ -235,7 +235,7 @@ def _traffic(rate: float) -> str:
     return f"{rate:.1f} GB/s"
 
 
-def _groups(views: Sequence[SiteView]) -> Panel:
+def _groups(views: Sequence[SiteState]) -> Panel:
     """Of each component, since a group has a view in each."""
     seen: dict[str, list[str]] = {}
     for configuration in {view.status["configuration"]: view.status for view in views if view.status}.values():

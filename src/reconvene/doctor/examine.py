@@ -16,7 +16,7 @@ from reconvene.doctor.network import (
 )
 from reconvene.doctor.ports import look_at_ports
 from reconvene.doctor.program import look_at_program, look_at_spark
-from reconvene.runtime.config.settings import Config, Transport
+from reconvene.runtime.config.settings import Config, TransportSettings
 from reconvene.runtime.node.explain import explain
 from reconvene.runtime.node.preflight import place_problems
 
@@ -39,7 +39,7 @@ def examine(directory: Path, config: Config | None = None, file: Path | None = N
     yield from look_at_clock()
     yield from look_at_disk(directory, config)
     yield from look_at_limits(config)
-    yield from look_at_buffers(Transport() if config is None else config.transport)
+    yield from look_at_buffers(TransportSettings() if config is None else config.transport)
     yield look_at_loopback()
     if config is None:
         yield from look_at_interfaces()

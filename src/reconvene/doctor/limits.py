@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconvene.doctor.finding import Finding, advise, fine, wrong
-from reconvene.runtime.config.settings import Clients, Config, Http, Limits, Log
+from reconvene.runtime.config.settings import Clients, Config, Http, Limits, LogSettings
 from reconvene.units import show_size
 
 __all__ = ["look_at_limits"]
@@ -20,7 +20,7 @@ _OWN_MEMORY = 128 << 20
 def look_at_limits(config: Config | None) -> Iterator[Finding]:
     clients = Clients() if config is None else config.clients
     http = Http() if config is None else config.http
-    log = Log() if config is None else config.log
+    log = LogSettings() if config is None else config.log
     limits = Limits() if config is None else config.limits
     yield _files(clients.connections * 2 + http.connections + _OWN_FILES)
     yield _memory(_OWN_MEMORY + limits.queue_bytes + limits.message_bytes + limits.inbox_bytes)

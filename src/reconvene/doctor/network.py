@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconvene.doctor.finding import Finding, advise, fine, wrong
 from reconvene.errors import ReconveneError
-from reconvene.runtime.config.settings import Config, Transport
+from reconvene.runtime.config.settings import Config, TransportSettings
 from reconvene.runtime.net.path import FRAME_BYTES, bind, family_of, join_group, resolve
 from reconvene.runtime.node.explain import buffers, explain
 from reconvene.units import show_size
@@ -20,7 +20,7 @@ _PATIENCE_S = 2.0
 _WORDS = {"net.core.rmem_max": "receive buffer", "net.core.wmem_max": "send buffer"}
 
 
-def look_at_buffers(transport: Transport) -> Iterator[Finding]:
+def look_at_buffers(transport: TransportSettings) -> Iterator[Finding]:
     for sysctl, (asked, granted) in buffers(transport).items():
         if granted < asked:
             seen = f"the system grants {show_size(granted)} of {show_size(asked)}: less can be under way at once"

@@ -1,7 +1,7 @@
 """Clusters of real sites on this machine: what `reconvene up` and its kin use, and tests and benchmarks."""
 
-from reconvene.local.cluster import LocalCluster, SiteView
+from reconvene.local.cluster import LocalCluster, SiteState
 from reconvene.local.layout import Layout, site_names
 from reconvene.local.steady import steady
 
-__all__ = ["Layout", "LocalCluster", "SiteView", "site_names", "steady"]
+__all__ = ["Layout", "LocalCluster", "SiteState", "site_names", "steady"]

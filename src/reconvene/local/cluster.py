@@ -24,9 +24,9 @@ from reconvene.local.ports import LOOPBACK
 from reconvene.local.processes import Proc, kill_all, wait_ended
 from reconvene.local.together import apart, together
 from reconvene.runtime.access.key_files import write_cluster_key
-from reconvene.runtime.net.faults import Faults, check_components
+from reconvene.runtime.net.partition import Partition, check_components
 
-__all__ = ["LocalCluster", "SiteView"]
+__all__ = ["LocalCluster", "SiteState"]
 
 _ORDERS = ("atop", "all-ack")
 _STOP_S = 15.0
@@ -34,7 +34,7 @@ _BLOCK_S = 15.0
 """For sites to hear with whom they can talk: on a busy machine one may stand still for seconds."""
 
 
-class SiteView(Struct, frozen=True):
+class SiteState(Struct, frozen=True):
     """One site as it is seen from outside."""
 
     name: str
@@ -149,7 +149,7 @@ class LocalCluster:
     def states(self) -> dict[str, str]:
         return self._fleet.states()
 
-    def sites(self) -> list[SiteView]:
+    def sites(self) -> list[SiteState]:
         """All of them, whatever became of them."""
         states = self.states()
         with self._fleet.lines(1.0) as lines:
@@ -159,7 +159,7 @@ class LocalCluster:
         for name, state in states.items():
             if state == "up" and name not in statuses:
                 state = "silent" if self.state(name) == "up" else "down"
-            views.append(SiteView(name, state, pids.get(name), statuses.get(name)))
+            views.append(SiteState(name, state, pids.get(name), statuses.get(name)))
         return views
 
     def statuses(self) -> dict[str, dict[str, Any]]:
@@ -179,7 +179,7 @@ class LocalCluster:
         with self.layout.locked():
             if self.running():
                 raise Rejected(f"{self.layout}: holds a running cluster; `reconvene down` ends it")
-            self._changed(Faults())
+            self._changed(Partition())
             self._note(down=())
             self._fleet.start_all(deadline)
         try:
@@ -252,11 +252,11 @@ class LocalCluster:
     def partition(self, components: Sequence[Sequence[str]]) -> None:
         """Replaces all connectivity: only sites in the same list can talk. A site in no list is alone."""
         parts = check_components(components, self.names)
-        self._connect(Faults(components=parts if len(parts) > 1 else ()))
+        self._connect(Partition(components=parts if len(parts) > 1 else ()))
 
     def heal(self) -> None:
         """Everyone can talk with everyone."""
-        self._connect(Faults())
+        self._connect(Partition())
 
     # -- waiting
 
@@ -348,14 +348,14 @@ class LocalCluster:
 
     # -- inside
 
-    def _faults(self) -> Faults:
-        return Faults.load(self.layout.faults)
+    def _faults(self) -> Partition:
+        return Partition.load(self.layout.faults)
 
-    def _changed(self, faults: Faults | None = None) -> None:
+    def _changed(self, faults: Partition | None = None) -> None:
         """Something is broken or mended now: from here on the cluster has to come to rest anew."""
         (self._faults() if faults is None else faults).save(self.layout.faults)
 
-    def _connect(self, faults: Faults) -> None:
+    def _connect(self, faults: Partition) -> None:
         with self.layout.locked():
             if not self.running():
                 raise Rejected(f"{self.layout}: no site is up; `reconvene up --dir {self.layout}` starts them")

@@ -12,7 +12,7 @@ from reconvene.local.control import Lines
 from reconvene.local.layout import Choices, Layout, Ports
 from reconvene.local.processes import Proc, kill_all, spawn, state_of
 from reconvene.local.site_file import write_site_file
-from reconvene.runtime.net.faults import Faults
+from reconvene.runtime.net.partition import Partition
 
 __all__ = ["POLL_S", "Died", "Fleet"]
 
@@ -102,13 +102,13 @@ class Fleet:
         for left in reversed(range(_TRIES)):
             self._choose_ports()
             try:
-                self._start(self.names, Faults(), deadline)
+                self._start(self.names, Partition(), deadline)
                 return
             except Died as died:
                 if not left or all(ports.is_free(port) for port in self._ports_of(died.name)):
                     raise
 
-    def start(self, names: Sequence[str], faults: Faults, deadline: float) -> None:
+    def start(self, names: Sequence[str], faults: Partition, deadline: float) -> None:
         """On the ports that they have, since the others know them."""
         for name in names:
             for port in self._ports_of(name):
@@ -119,7 +119,7 @@ class Fleet:
                     )
         self._start(names, faults, deadline)
 
-    def _start(self, names: Sequence[str], faults: Faults, deadline: float) -> None:
+    def _start(self, names: Sequence[str], faults: Partition, deadline: float) -> None:
         """Returns when all of them answer; else none of them is left."""
         logged: dict[str, int] = {}
         started: dict[str, Proc] = {}

@@ -12,7 +12,7 @@ from typing import Any
 from reconvene.errors import Rejected
 from reconvene.local.together import apart, together
 from reconvene.runtime.config.settings import Config
-from reconvene.runtime.net.faults import check_components
+from reconvene.runtime.net.partition import check_components
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.durations import parse_duration
 from reconvene.sim.network import Network

@@ -13,16 +13,16 @@ from reconvene.runtime.config.file import load
 from reconvene.runtime.config.settings import (
     Clients,
     Config,
-    Faults,
+    FaultSettings,
     Http,
     Limits,
-    Log,
     Logging,
+    LogSettings,
     Order,
     Seal,
     Timing,
     Tls,
-    Transport,
+    TransportSettings,
 )
 
 GOOD = """
@@ -141,7 +141,7 @@ blocked = ["ship-1"]
     )
     assert config.sites["ship-1"] == ("host.example", 7000)
     assert config.seal.keys == (tmp_path / "keys/one", tmp_path / "keys/two")
-    assert config.transport == Transport(
+    assert config.transport == TransportSettings(
         kind="multicast", group=("239.1.2.3", 7000), ttl=3, frame_bytes=8900, receive_buffer_bytes=1_572_864,
         send_buffer_bytes=100_000, turn_datagrams=10,
     )  # fmt: skip
@@ -158,14 +158,14 @@ blocked = ["ship-1"]
     assert config.http == Http(address=("localhost", 0))
     assert config.trace.dir == tmp_path / "trace"
     assert config.trace.max_bytes == 10**9
-    assert config.log == Log(
+    assert config.log == LogSettings(
         enabled=False, replicas=("ship-2", "ship-1"), max_bytes=4 << 30, red_messages=10, red_bytes=100 << 20,
         quorum={"kind": "weighted", "weights": {"ship-1": 1, "ship-2": 2}}, batch_bytes=8 << 10,
         retain_bytes=1 << 30, retain_age_ns=86_400 * 10**9, snapshot_bytes=64 << 20, sessions=100,
     )  # fmt: skip
     assert config.replicas == ("ship-1", "ship-2")
     assert config.logging == Logging(level="debug", format="json")
-    assert config.faults == Faults(allowed=True, blocked=("ship-1",))
+    assert config.faults == FaultSettings(allowed=True, blocked=("ship-1",))
     assert config.names[1] == config.name
 
 
@@ -404,15 +404,15 @@ def good(write: Write) -> Config:
         ({"http": Http(address=("", 80))}, "Config: http.address: expected an address"),
         ({"http": Http(address=("::1", 80, 0, 0))}, "Config: http.address: expected an address"),  # type: ignore[arg-type]
         ({"logging": Logging(level="loud")}, "Config: logging.level: expected one of debug"),
-        ({"log": Log(replicas=("b", "z"))}, "Config: log.replicas: expected sites of [sites], not 'z'"),
-        ({"log": Log(replicas=["b"])}, "Config: log.replicas: expected a list of strings, not ['b']"),  # type: ignore[arg-type]
-        ({"log": Log(quorum={3: "x"})}, "Config: log.quorum: expected a quorum such as"),  # type: ignore[dict-item]
-        ({"log": Log(quorum={"kind": object()})}, "Config: log.quorum: expected what msgpack can carry: "),
+        ({"log": LogSettings(replicas=("b", "z"))}, "Config: log.replicas: expected sites of [sites], not 'z'"),
+        ({"log": LogSettings(replicas=["b"])}, "Config: log.replicas: expected a list of strings, not ['b']"),  # type: ignore[arg-type]
+        ({"log": LogSettings(quorum={3: "x"})}, "Config: log.quorum: expected a quorum such as"),  # type: ignore[dict-item]
+        ({"log": LogSettings(quorum={"kind": object()})}, "Config: log.quorum: expected what msgpack can carry: "),
         (
-            {"log": Log(batch_bytes=2 << 20), "limits": Limits(message_bytes=1 << 20)},
+            {"log": LogSettings(batch_bytes=2 << 20), "limits": Limits(message_bytes=1 << 20)},
             "Config: log.batch_bytes: expected at most limits.message_bytes (1MiB), not 2MiB",
         ),
-        ({"transport": Transport(kind="multicast")}, "Config: transport.group: missing"),
+        ({"transport": TransportSettings(kind="multicast")}, "Config: transport.group: missing"),
     ],
 )
 def test_a_mistake_in_an_object(good: Config, change: dict[str, Any], says: str) -> None:
@@ -424,8 +424,8 @@ def test_a_mistake_in_an_object(good: Config, change: dict[str, Any], says: str)
 
 def test_the_replicas_of_a_new_log(good: Config) -> None:
     assert good.replicas == ("a", "b", "c")
-    assert replace(good, log=Log(replicas=("c", "a"))).replicas == ("a", "c")
-    check(replace(good, log=Log(replicas=("c",), quorum={"kind": "grid", "rows": [["c"]]})))
+    assert replace(good, log=LogSettings(replicas=("c", "a"))).replicas == ("a", "c")
+    check(replace(good, log=LogSettings(replicas=("c",), quorum={"kind": "grid", "rows": [["c"]]})))
 
 
 def test_what_the_core_is_told(good: Config) -> None:

@@ -19,14 +19,14 @@ from tests.runtime.http.test_server import Authority, client_tls
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Rejected
 from reconvene.runtime.access.key_files import add_client_key
-from reconvene.runtime.config.settings import Config, Dashboard, Faults, Http, Seal, Tls
+from reconvene.runtime.config.settings import Config, Dashboard, FaultSettings, Http, Seal, Tls
 from reconvene.runtime.http import server as http_module
 from reconvene.runtime.http.dashboard import watchers as watchers_module
 from reconvene.runtime.http.dashboard.samples import SiteSample
 from reconvene.runtime.http.dashboard.tail import excerpt
 from reconvene.runtime.http.dashboard.timelines import Timelines
 from reconvene.runtime.http.server import HttpServer
-from reconvene.runtime.net.faults import Faults as Partition
+from reconvene.runtime.net.partition import Partition
 from reconvene.runtime.net.udp import Udp
 from reconvene.runtime.site.engine import SiteEngine
 from reconvene.runtime.site.history import KEPT, History, Stay
@@ -70,7 +70,7 @@ async def site(
     sites: dict[str, tuple[str, int]] | None = None,
     http: Http | None = None,
     dashboard: Dashboard | None = None,
-    faults: Faults | None = None,
+    faults: FaultSettings | None = None,
 ) -> AsyncIterator[Place]:
     config = Config(
         cluster="shop",
@@ -80,7 +80,7 @@ async def site(
         seal=Seal(insecure=True),
         http=http or Http(address=("127.0.0.1", 0)),
         dashboard=dashboard or Dashboard(),
-        faults=faults or Faults(),
+        faults=faults or FaultSettings(),
     )
     begin_log(config.dir, ReplicaSet.first(config.names))
     transport = Udp(config, LOG)
@@ -288,7 +288,7 @@ def test_no_faults_unless_they_are_allowed(tmp_path: Path, path: str) -> None:
 
 def test_no_orders_from_pages_of_another_origin(tmp_path: Path) -> None:
     async def case() -> None:
-        async with site(tmp_path, faults=Faults(allowed=True)) as place:
+        async with site(tmp_path, faults=FaultSettings(allowed=True)) as place:
             heal = "/dashboard/heal"
             for headers in ({}, {**ORDER, "Origin": "http://evil.example"}, {**ORDER, "Origin": "null"}):
                 status, said = await place.ask(heal, "POST", **headers)
@@ -313,7 +313,7 @@ def test_no_orders_from_pages_of_another_origin(tmp_path: Path) -> None:
 def test_orders_that_make_no_sense(tmp_path: Path, path: str, why: str) -> None:
     async def case() -> None:
         sites = {name: ("127.0.0.1", port) for name, port in zip("ab", free_ports(2), strict=True)}
-        async with site(tmp_path, sites=sites, faults=Faults(allowed=True)) as place:
+        async with site(tmp_path, sites=sites, faults=FaultSettings(allowed=True)) as place:
             status, said = await place.ask(path, "POST", **ORDER)
             assert status == 400
             assert said["error"].startswith(why)
@@ -325,7 +325,7 @@ def test_a_partition_reaches_the_sites_and_is_written_down(tmp_path: Path) -> No
     async def case() -> None:
         sites = {name: ("127.0.0.1", port) for name, port in zip("abc", free_ports(3), strict=True)}
         record = tmp_path / "faults.json"
-        allowed = Faults(allowed=True, record=record)
+        allowed = FaultSettings(allowed=True, record=record)
         async with site(tmp_path, "b", sites, faults=allowed) as b:
             dashboard = Dashboard(peers={"b": b.address})
             async with (
@@ -354,7 +354,7 @@ def test_keys_for_browsers(tmp_path: Path) -> None:
 
     async def case() -> None:
         http = Http(address=("127.0.0.1", 0), keys=path)
-        async with site(tmp_path, http=http, faults=Faults(allowed=True)) as place:
+        async with site(tmp_path, http=http, faults=FaultSettings(allowed=True)) as place:
             for headers in ({}, {"Authorization": "Basic " + base64.b64encode(b"admin:x").decode()}):
                 for where in ("/", "/dashboard/events", "/dashboard/site"):
                     async with place.session.get(place.url + where, headers=headers) as answer:

@@ -15,7 +15,7 @@ from reconvene.corel.batch import BatchId
 from reconvene.corel.events import Color
 from reconvene.corel.keeping.layout import LINE, body_key, decode_line
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
-from reconvene.runtime.config.settings import Config, Log, Timing
+from reconvene.runtime.config.settings import Config, LogSettings, Timing
 from reconvene.runtime.log.places import Places
 from reconvene.runtime.log.service import LogService
 from reconvene.runtime.node.main import running
@@ -28,7 +28,7 @@ QUICK = Timing(beacon_every_ns=20_000_000, suspect_base_ns=200_000_000, round_pa
 
 
 def configs(directory: Path, names: str, **log: object) -> list[Config]:
-    told = replace(Log(), **log)
+    told = replace(LogSettings(), **log)
     return [replace(config, timing=QUICK) for config in cluster(directory, names, log=told)]
 
 
@@ -243,7 +243,7 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
 def test_a_site_that_takes_no_part() -> None:
     async def scenario(directory: Path) -> None:
         a, b, c = configs(directory, "abc")
-        outside = replace(c, log=Log(enabled=False))
+        outside = replace(c, log=LogSettings(enabled=False))
         async with AsyncExitStack() as stack:
             engines = [await stack.enter_async_context(running(config)) for config in (a, b, outside)]
             await until(lambda: len(engines[0]._site.members) == 3)

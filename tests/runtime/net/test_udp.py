@@ -11,7 +11,7 @@ from tests.runtime.net.transports import LOOPS, Net, Node, drops, run, until
 
 from reconvene.errors import Rejected, Unavailable
 from reconvene.runtime.access.key_files import load_cluster_keys, write_cluster_key
-from reconvene.runtime.config.settings import Seal, Transport
+from reconvene.runtime.config.settings import Seal, TransportSettings
 from reconvene.runtime.outside import Transport as Port
 
 INSECURE = Seal(insecure=True)
@@ -44,7 +44,7 @@ def test_datagrams_arrive_whole_and_in_order(tmp_path: Path, loop: str, seal: st
 def test_a_turn_is_one_list_of_bounded_length(tmp_path: Path) -> None:
     async def work() -> None:
         with Net.of(tmp_path) as net:
-            a, b = await net.up(transport=Transport(turn_datagrams=16))
+            a, b = await net.up(transport=TransportSettings(turn_datagrams=16))
             a.udp.send([((1,), b"%d" % number) for number in range(50)])
             await until(lambda: len(b.got) == 50)
             assert [len(turn) for turn in b.turns] == [16, 16, 16, 2]
@@ -305,7 +305,7 @@ def test_closing_twice_and_never_started(tmp_path: Path) -> None:
 
 def test_no_socket_is_left_where_it_can_not_start(tmp_path: Path) -> None:
     with Net.of(tmp_path) as net:
-        bad = Transport(kind="multicast", group=("10.0.0.1", 7000))
+        bad = TransportSettings(kind="multicast", group=("10.0.0.1", 7000))
         with pytest.raises(Rejected, match=r"transport\.group"):
             net.node("a", transport=bad)
         net.node("a")
@@ -352,7 +352,7 @@ def test_no_key_is_no_transport(tmp_path: Path) -> None:
         with pytest.raises(Rejected, match="no such key file"):
             net.node("a", seal=Seal(keys=(tmp_path / "none",)))
         with pytest.raises(Rejected, match=r"transport\.kind"):
-            net.node("a", transport=msgspec.structs.replace(Transport(), kind="carrier pigeon"))
+            net.node("a", transport=msgspec.structs.replace(TransportSettings(), kind="carrier pigeon"))
         node = net.node("a", seal=INSECURE)
         assert node.lines.of("insecure")
         with pytest.raises(Rejected, match="decided when a site starts"):

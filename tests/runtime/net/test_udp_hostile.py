@@ -19,7 +19,7 @@ from reconvene.runtime.net.seal_sessions import (
     CHALLENGE_LIFE_S,
     STRANGERS_A_SECOND,
     STRANGERS_A_SECOND_AND_SITE,
-    Sessions,
+    SealSessions,
 )
 from reconvene.site_list import first_list
 from reconvene.wire.seal import ClusterKey, Kind, Reason, Sealer
@@ -249,7 +249,7 @@ class Bench:
         log.addHandler(self.lines)
         self.refusals = Refusals(log, lambda: self.now)
         self.sealer = Sealer("shop", 1, keys)
-        self.sessions = Sessions(
+        self.sessions = SealSessions(
             "shop", LIST, PLACES, keys, self.sealer, self.refusals,
             lambda site, packet: self.posted.append((site, packet)), log, lambda: self.now,
         )  # fmt: skip
@@ -263,7 +263,7 @@ class Bench:
 
 def introduce(one: Bench, other: Sealer) -> None:
     """`other` answers what `one` asks, as its own sessions would."""
-    sessions = Sessions(
+    sessions = SealSessions(
         "shop", LIST, PLACES, [KEY], other, one.refusals, lambda s, p: answers.append(p), one.sessions._log
     )
     answers: list[bytes] = []

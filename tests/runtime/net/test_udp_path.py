@@ -10,7 +10,7 @@ import pytest
 from tests.runtime.net.transports import LOOPS, Lines, Net, drops, free_ports, run, until
 
 from reconvene.errors import Rejected
-from reconvene.runtime.config.settings import Transport
+from reconvene.runtime.config.settings import TransportSettings
 from reconvene.runtime.net import path
 from reconvene.runtime.net.memory import keep_freed_memory
 from reconvene.runtime.net.path import FRAME_BYTES, choose_frame_bytes, frame_header_bytes, path_mtu, set_buffers
@@ -103,7 +103,7 @@ def test_a_configured_size_beyond_the_path_is_told(
     with Net.of(tmp_path) as net:
 
         def chosen(size: int) -> int:
-            config = net.config("a", transport=Transport(frame_bytes=size))
+            config = net.config("a", transport=TransportSettings(frame_bytes=size))
             return choose_frame_bytes(config, [("127.0.0.1", 9)], socket.AF_INET, log)
 
         assert chosen(1_000) == 1_000
@@ -129,7 +129,7 @@ def test_buffers_are_checked_and_the_cap_is_told(log: logging.Logger, lines: Lin
 
 def test_what_the_socket_holds_is_what_the_window_is_told(tmp_path: Path) -> None:
     with Net.of(tmp_path) as net:
-        node = net.node("a", transport=Transport(receive_buffer_bytes=65_536))
+        node = net.node("a", transport=TransportSettings(receive_buffer_bytes=65_536))
         assert node.udp.buffer_bytes == node.udp._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
 
@@ -149,7 +149,7 @@ def test_multicast(tmp_path: Path, loop: str) -> None:
     if not can_multicast():
         pytest.skip("this machine passes no multicast over its loopback")
     (port,) = free_ports(1)
-    transport = Transport(kind="multicast", group=("239.255.77.5", port))
+    transport = TransportSettings(kind="multicast", group=("239.255.77.5", port))
 
     async def work() -> None:
         with Net.of(tmp_path, 3) as net:
@@ -175,9 +175,9 @@ def test_multicast(tmp_path: Path, loop: str) -> None:
 def test_what_is_no_group(tmp_path: Path, group: tuple[str, int]) -> None:
     with Net.of(tmp_path) as net:
         with pytest.raises(Rejected, match=r"^transport\.group: .*224\.0\.0\.0"):
-            net.node("a", transport=Transport(kind="multicast", group=group))
+            net.node("a", transport=TransportSettings(kind="multicast", group=group))
         with pytest.raises(Rejected, match=r"^transport\.group"):
-            net.node("a", transport=msgspec.structs.replace(Transport(), kind="multicast"))
+            net.node("a", transport=msgspec.structs.replace(TransportSettings(), kind="multicast"))
 
 
 def can_multicast() -> bool:

@@ -13,9 +13,9 @@ import msgspec
 import uvloop
 
 from reconvene.runtime.access.key_files import write_cluster_key
-from reconvene.runtime.config.settings import Config, Seal, Transport
+from reconvene.runtime.config.settings import Config, Seal, TransportSettings
 from reconvene.runtime.net.refusals import Refusals
-from reconvene.runtime.net.seal_sessions import Sessions
+from reconvene.runtime.net.seal_sessions import SealSessions
 from reconvene.runtime.net.udp import Udp
 from reconvene.wire.seal import ClusterKey
 
@@ -88,7 +88,7 @@ class Node:
         return self.config.sites[self.config.name]
 
     @property
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SealSessions:
         return self.udp._sessions
 
     @property
@@ -123,7 +123,7 @@ class Net:
     def config(self, name: str, **changes: Any) -> Config:
         config = Config(
             cluster="shop", name=name, sites=self.sites, dir=self.folder, seal=Seal(keys=(self.key_file,)),
-            transport=Transport(),
+            transport=TransportSettings(),
         )  # fmt: skip
         return msgspec.structs.replace(config, **changes)
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from reconvene.errors import Malformed
 from reconvene.runtime.config.check import check, expected, show
 from reconvene.runtime.config.schema import Key, Kind, keys
-from reconvene.runtime.config.settings import Config, Log, Logging
+from reconvene.runtime.config.settings import Config, Logging, LogSettings
 from reconvene.units import parse_address, parse_duration, parse_size
 
 __all__ = ["load", "parse", "read_toml"]
@@ -137,7 +137,7 @@ class _Reader:
 
 
 def _suggestion(struct: type[Struct], name: str, known: list[str]) -> str:
-    if struct is Log and name in {key.name for key in keys(Logging)}:
+    if struct is LogSettings and name in {key.name for key in keys(Logging)}:
         return f"{name} belongs under [logging]; [log] is the durable log"
     # Who writes a duration's key with its unit, as the program does, means the same key.
     close = get_close_matches(name.removesuffix("_ns").removesuffix("_ms"), known, 1)

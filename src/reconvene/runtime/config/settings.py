@@ -21,10 +21,10 @@ __all__ = [
     "Clients",
     "Config",
     "Dashboard",
-    "Faults",
+    "FaultSettings",
     "Http",
     "Limits",
-    "Log",
+    "LogSettings",
     "Logging",
     "OneOf",
     "Order",
@@ -32,7 +32,7 @@ __all__ = [
     "Timing",
     "Tls",
     "Trace",
-    "Transport",
+    "TransportSettings",
 ]
 
 Address = tuple[str, int]
@@ -60,7 +60,7 @@ class Seal(Struct, frozen=True, kw_only=True):
     """Neither encrypt nor authenticate: anyone who reaches the port is a member."""
 
 
-class Transport(Struct, frozen=True, kw_only=True):
+class TransportSettings(Struct, frozen=True, kw_only=True):
     """How datagrams travel between sites."""
 
     kind: Annotated[str, OneOf(("unicast", "multicast"))] = "unicast"
@@ -203,7 +203,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     """At this size the trace stops, with a log line and a metric."""
 
 
-class Log(Struct, frozen=True, kw_only=True):
+class LogSettings(Struct, frozen=True, kw_only=True):
     """The durable, totally ordered log."""
 
     enabled: bool = True
@@ -251,7 +251,7 @@ class Logging(Struct, frozen=True, kw_only=True):
     """text: key=value. json: one object a line."""
 
 
-class Faults(Struct, frozen=True, kw_only=True):
+class FaultSettings(Struct, frozen=True, kw_only=True):
     """Faults on purpose, for tests and drills."""
 
     allowed: bool = False
@@ -279,7 +279,7 @@ class Config(Struct, frozen=True, kw_only=True):
     dir: Path
     """What this site keeps: its record, its socket. One site's alone; made where it is missing."""
     seal: Seal = field(default_factory=Seal)
-    transport: Transport = field(default_factory=Transport)
+    transport: TransportSettings = field(default_factory=TransportSettings)
     order: Order = field(default_factory=Order)
     timing: Timing = field(default_factory=Timing)
     limits: Limits = field(default_factory=Limits)
@@ -287,9 +287,9 @@ class Config(Struct, frozen=True, kw_only=True):
     http: Http = field(default_factory=Http)
     dashboard: Dashboard = field(default_factory=Dashboard)
     trace: Trace = field(default_factory=Trace)
-    log: Log = field(default_factory=Log)
+    log: LogSettings = field(default_factory=LogSettings)
     logging: Logging = field(default_factory=Logging)
-    faults: Faults = field(default_factory=Faults)
+    faults: FaultSettings = field(default_factory=FaultSettings)
 
     @property
     def names(self) -> tuple[str, ...]:

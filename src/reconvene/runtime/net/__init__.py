@@ -7,5 +7,5 @@ refusals        counts and logs dropped datagrams
 memory          keeps the C library from returning freed frames to the system
 site_numbers    number and address of each site, from the file and from storage: `Numbers`
 list_watch      logs and reports changes of the list of sites
-faults          partitions made on purpose, and the file that keeps them: `Faults`
+partition       a partition made on purpose, and the file that keeps it: `Partition`
 """

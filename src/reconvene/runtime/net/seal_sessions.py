@@ -50,7 +50,7 @@ __all__ = [
     "CHALLENGE_LIFE_S",
     "STRANGERS_A_SECOND",
     "STRANGERS_A_SECOND_AND_SITE",
-    "Sessions",
+    "SealSessions",
 ]
 
 CHALLENGE_BYTES = 16
@@ -108,7 +108,7 @@ class _Challenge:
         self.asked_at = -CHALLENGE_EVERY_S
 
 
-class Sessions:
+class SealSessions:
     def __init__(
         self,
         cluster: str,

@@ -18,7 +18,7 @@ from reconvene.runtime.diagnostics.structured_logging import INFO, WARNING, even
 from reconvene.runtime.net.memory import keep_freed_memory
 from reconvene.runtime.net.path import bind, choose_frame_bytes, family_of, join_group, resolve, set_buffers
 from reconvene.runtime.net.refusals import Refusals, Source
-from reconvene.runtime.net.seal_sessions import Sessions
+from reconvene.runtime.net.seal_sessions import SealSessions
 from reconvene.runtime.net.site_numbers import Numbers, numbers_in
 from reconvene.wire.seal import ClusterKey, Reason, Sealer
 
@@ -77,7 +77,7 @@ class Udp:
             raise
         self._refusals = Refusals(log)
         self._sealer = Sealer(config.cluster, numbers.ordinal, keys)
-        self._sessions = Sessions(
+        self._sessions = SealSessions(
             config.cluster, numbers.sites, self._addresses, keys, self._sealer, self._refusals, self._post, log
         )
         self.disputes = self._sessions.disputes

@@ -17,7 +17,7 @@ from reconvene.errors import ReconveneError
 from reconvene.quorum import make_quorum
 from reconvene.runtime.access.key_files import load_client_keys, load_cluster_keys
 from reconvene.runtime.config.check import check, is_loopback
-from reconvene.runtime.config.settings import Address, Clients, Config, Http, Transport
+from reconvene.runtime.config.settings import Address, Clients, Config, Http, TransportSettings
 from reconvene.runtime.net.path import choose_frame_bytes, family_of, path_mtu, resolve
 from reconvene.runtime.node.preflight import load_secrets
 from reconvene.site_list import read_list
@@ -120,7 +120,7 @@ def _times(suspicion: int, options: Options, found: Explanation) -> None:
     found.merge_ns = (timing.beacon_every_ns, timing.beacon_every_ns + settle)
 
 
-def buffers(transport: Transport) -> dict[str, tuple[int, int]]:
+def buffers(transport: TransportSettings) -> dict[str, tuple[int, int]]:
     """What is asked and what the system grants, by the limit of its that decides."""
     found = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -48,7 +48,7 @@ _KILLED = 128
 
 
 @dataclass(slots=True)
-class Parts:
+class RunningSite:
     """A site that runs."""
 
     config: Config
@@ -86,7 +86,7 @@ async def running(config: Config) -> AsyncIterator[SiteEngine]:
 
 
 @asynccontextmanager
-async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) -> AsyncIterator[Parts]:
+async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) -> AsyncIterator[RunningSite]:
     """`alone`: the process is the site's, and may be marked when it crashes."""
     check(config)
     preflight(config)
@@ -118,7 +118,7 @@ async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) 
             http = HttpServer(config, engine, logger("http"), lag, clients.counters)
             await http.start()
             ends.push_async_callback(http.stop)
-        yield Parts(config, transport, engine, clients, http)
+        yield RunningSite(config, transport, engine, clients, http)
 
 
 def run_site(config: Config, reload: Callable[[], Config] | None = None) -> int:
@@ -151,7 +151,7 @@ async def run(config: Config, reload: Callable[[], Config] | None = None) -> int
     log = logger("site")
     loop = asyncio.get_running_loop()
     ending = asyncio.Event()
-    loop.set_exception_handler(_Faults(log).handle)
+    loop.set_exception_handler(_FaultHandler(log).handle)
 
     def end(number: int) -> None:
         if ending.is_set():
@@ -172,7 +172,7 @@ async def run(config: Config, reload: Callable[[], Config] | None = None) -> int
     return 0
 
 
-def _addresses(parts: Parts) -> dict[str, object]:
+def _addresses(parts: RunningSite) -> dict[str, object]:
     config = parts.config
     return {
         "cluster": config.cluster,
@@ -193,7 +193,7 @@ def _told(log: logging.Logger, reload: Callable[[], None]) -> None:
         event(log, ERROR, "keys not read", why=str(error))
 
 
-class _Faults:
+class _FaultHandler:
     """What nobody caught. A site whose engine failed in the middle of a turn has broken its promises to itself: it
     ends, as in a crash, which the others know how to bear, and starts anew."""
 

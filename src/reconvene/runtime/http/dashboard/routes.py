@@ -20,7 +20,7 @@ from reconvene.runtime.http.answers import Refusal, json_answer
 from reconvene.runtime.http.dashboard.peers import ORDER_HEADER
 from reconvene.runtime.http.dashboard.sampler import Sampler
 from reconvene.runtime.http.dashboard.watchers import Watchers
-from reconvene.runtime.net.faults import Faults, check_components
+from reconvene.runtime.net.partition import Partition, check_components
 from reconvene.runtime.site.interface import Engine
 
 __all__ = ["Dashboard"]
@@ -110,13 +110,13 @@ class Dashboard:
             raise Refusal(400, str(error)) from None
         if not lists or len(components) < 2:
             raise Refusal(400, "components: expected at least two lists of sites")
-        return await self._connect(Faults(components=components))
+        return await self._connect(Partition(components=components))
 
     async def _heal(self, request: web.Request) -> web.Response:
         self._expect_order(request)
-        return await self._connect(Faults())
+        return await self._connect(Partition())
 
-    async def _connect(self, faults: Faults) -> web.Response:
+    async def _connect(self, faults: Partition) -> web.Response:
         """Tells every site with whom it can talk."""
         config = self._config
         if config.faults.record is not None:

@@ -7,8 +7,8 @@ from typing import Any
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
 from reconvene.runtime.http.dashboard.delays import OrderDelays
-from reconvene.runtime.http.dashboard.samples import Entry, LogSample, SiteSample
-from reconvene.runtime.http.dashboard.tail import Tail, runs
+from reconvene.runtime.http.dashboard.samples import LogSample, ShownMessage, SiteSample
+from reconvene.runtime.http.dashboard.tail import Tail, segments
 from reconvene.runtime.site.interface import Engine
 
 __all__ = ["Sampler"]
@@ -27,7 +27,7 @@ class Sampler:
         log = engine.log
         self._tail = None if log is None else Tail(log, config.dashboard.payloads)
         self._delays = None if log is None else OrderDelays(log)
-        self.tail: list[Entry] = []
+        self.tail: list[ShownMessage] = []
         """The end of the log at the last look: what has a place, then what has none yet."""
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class Sampler:
             green=status["green"],
             yellow=status["yellow"],
             red=status["red"] + status["unlogged"],
-            greens=runs(greens),
-            pending=runs(waiting),
+            greens=segments(greens),
+            pending=segments(waiting),
             greens_told={name: told["green"] for name, told in status["replicas"].items()},
         )

@@ -4,10 +4,10 @@ from msgspec import Struct
 
 from reconvene.runtime.site.history import Stay
 
-__all__ = ["Entry", "LogSample", "Run", "SiteSample"]
+__all__ = ["LogSample", "QueueSegment", "ShownMessage", "SiteSample"]
 
 
-class Run(Struct, frozen=True, array_like=True):
+class QueueSegment(Struct, frozen=True, array_like=True):
     """Messages of one author that follow each other in a site's queue."""
 
     color: str
@@ -27,9 +27,9 @@ class LogSample(Struct, frozen=True):
     yellow: int
     red: int
     """Without a place, whether logged or only accepted."""
-    greens: list[Run]
+    greens: list[QueueSegment]
     """The last ones below the green line."""
-    pending: list[Run]
+    pending: list[QueueSegment]
     """The last ones above it."""
     greens_told: dict[str, int]
     """Of every replica: its green line, as this site last heard of it."""
@@ -66,7 +66,7 @@ class SiteSample(Struct, frozen=True):
     """Its configurations, those that the asker does not know."""
 
 
-class Entry(Struct, frozen=True):
+class ShownMessage(Struct, frozen=True):
     """A message of the log as it is shown."""
 
     color: str

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Iterable
 
 from reconvene.errors import ReconveneError
-from reconvene.runtime.http.dashboard.samples import Entry, Run
+from reconvene.runtime.http.dashboard.samples import QueueSegment, ShownMessage
 from reconvene.runtime.log.interface import LogBatch, LogPort
 
-__all__ = ["KEPT", "Tail", "excerpt", "runs"]
+__all__ = ["KEPT", "Tail", "excerpt", "segments"]
 
 KEPT = 40
 _READ_BYTES = 256 << 10
@@ -23,10 +23,10 @@ class Tail:
     def __init__(self, log: LogPort, payloads: bool) -> None:
         self._log = log
         self._show = excerpt if payloads else _nothing
-        self._entries: deque[Entry] = deque(maxlen=KEPT)
+        self._entries: deque[ShownMessage] = deque(maxlen=KEPT)
         self._next = 0
 
-    def look(self) -> list[Entry]:
+    def look(self) -> list[ShownMessage]:
         """What is at the end of the log now, as far as it could be read."""
         start = max(self._next, self._log.green - KEPT, self._log.base)
         try:
@@ -37,14 +37,14 @@ class Tail:
             self._take(batch)
         return list(self._entries)
 
-    def waiting(self) -> list[Entry]:
+    def waiting(self) -> list[ShownMessage]:
         """What comes after the green line, the last of it."""
         try:
             batches = self._log.pending(KEPT, newest=True)
         except ReconveneError:
             return []
         found = [
-            Entry(
+            ShownMessage(
                 batch.color.value,
                 None,
                 batch.author,
@@ -67,7 +67,7 @@ class Tail:
             self._entries.clear()  # what is shown has no gaps
         for index, message in enumerate(batch.messages[cut:], cut):
             self._entries.append(
-                Entry(
+                ShownMessage(
                     "green",
                     batch.position + index,
                     batch.author,
@@ -83,9 +83,9 @@ class Tail:
         self._next = batch.position + len(batch.messages)
 
 
-def runs(entries: Iterable[Entry]) -> list[Run]:
+def segments(entries: Iterable[ShownMessage]) -> list[QueueSegment]:
     """The same, without what they say."""
-    found: list[Run] = []
+    found: list[QueueSegment] = []
     for entry in entries:
         last = found[-1] if found else None
         follows = last is not None and (last.color, last.author, last.first + last.count) == (
@@ -94,9 +94,9 @@ def runs(entries: Iterable[Entry]) -> list[Run]:
             entry.counter,
         )
         if last is not None and follows:
-            found[-1] = Run(last.color, last.author, last.first, last.count + 1)
+            found[-1] = QueueSegment(last.color, last.author, last.first, last.count + 1)
         else:
-            found.append(Run(entry.color, entry.author, entry.counter, 1))
+            found.append(QueueSegment(entry.color, entry.author, entry.counter, 1))
     return found
 
 

@@ -17,7 +17,7 @@ from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import DEBUG, event
 from reconvene.runtime.http.dashboard.peers import Peers
 from reconvene.runtime.http.dashboard.sampler import Sampler
-from reconvene.runtime.http.dashboard.samples import Entry, SiteSample
+from reconvene.runtime.http.dashboard.samples import ShownMessage, SiteSample
 from reconvene.runtime.http.dashboard.timelines import News, Timelines
 
 __all__ = ["EVERY_S", "Watcher", "Watchers"]
@@ -28,7 +28,7 @@ _UNREAD = 8
 """Looks that a page may be behind."""
 
 
-class View(Struct, frozen=True):
+class SiteOnPage(Struct, frozen=True):
     """One site, as this one sees it."""
 
     sample: SiteSample | None
@@ -40,7 +40,7 @@ class View(Struct, frozen=True):
     """Why nothing is heard of it now; empty where it answers, or is in one configuration with this one."""
 
 
-class Look(Struct, frozen=True):
+class PageState(Struct, frozen=True):
     """Everything that a page shows, as of now."""
 
     at: int
@@ -48,14 +48,14 @@ class Look(Struct, frozen=True):
     """Who looks."""
     cluster: str
     sites: tuple[str, ...]
-    views: dict[str, View]
-    tail: list[Entry]
+    views: dict[str, SiteOnPage]
+    tail: list[ShownMessage]
 
 
-class Told(Struct, frozen=True):
+class PageUpdate(Struct, frozen=True):
     """What a page is told."""
 
-    look: Look
+    look: PageState
     news: News
     """The bands that it lacks."""
     whole: bool
@@ -128,7 +128,7 @@ class Watchers:
         for watcher in watchers:
             kind = (watcher.serial, watcher.faults)
             if kind not in encoded:
-                told = Told(look, self._timelines.since(watcher.serial), watcher.serial == 0, watcher.faults)
+                told = PageUpdate(look, self._timelines.since(watcher.serial), watcher.serial == 0, watcher.faults)
                 encoded[kind] = b"data: " + msgspec.json.encode(told) + b"\n\n"
             if watcher.unread.full():
                 event(self._log, DEBUG, "a page that does not read is dropped")
@@ -138,20 +138,22 @@ class Watchers:
                 watcher.unread.put_nowait(encoded[kind])
                 watcher.serial = self._timelines.serial
 
-    def _look(self) -> Look:
+    def _look(self) -> PageState:
         config = self._config
         own = self._sampler.sample(self._timelines.cursor(config.name)[1])
         self._timelines.take(own)
         now = time_ns() // 1_000_000
-        views = {name: self._view(name, own, now) for name in config.names}
-        return Look(now, config.name, config.cluster, config.names, views, self._sampler.tail)
+        views = {name: self._site_on_page(name, own, now) for name in config.names}
+        return PageState(now, config.name, config.cluster, config.names, views, self._sampler.tail)
 
-    def _view(self, name: str, own: SiteSample, now: int) -> View:
+    def _site_on_page(self, name: str, own: SiteSample, now: int) -> SiteOnPage:
         if name == own.name:
-            return View(replace(own, history=[]), now, "")
+            return SiteOnPage(replace(own, history=[]), now, "")
         peer = self.peers.known.get(name)
         if peer is None:
             heard_at = self._timelines.last_together(own.name, name, now)
-            return View(None, heard_at, "" if name in own.members else "can't be asked: it is not in dashboard.peers")
+            return SiteOnPage(
+                None, heard_at, "" if name in own.members else "can't be asked: it is not in dashboard.peers"
+            )
         sample = None if peer.sample is None else replace(peer.sample, history=[])
-        return View(sample, peer.heard_at, peer.why)
+        return SiteOnPage(sample, peer.heard_at, peer.why)

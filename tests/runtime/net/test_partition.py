@@ -8,7 +8,7 @@ import pytest
 
 from reconvene.errors import Rejected
 from reconvene.local.traces import copy_prefixes, is_quiet, sizes, write_run
-from reconvene.runtime.net.faults import Faults, check_components
+from reconvene.runtime.net.partition import Partition, check_components
 from reconvene.trace.reader import read_trace
 from reconvene.trace.writer import node_file, stopped_file
 
@@ -25,11 +25,11 @@ def test_a_site_in_no_list_is_alone() -> None:
 
 
 def test_whom_each_drops() -> None:
-    whole = Faults()
+    whole = Partition()
     assert whole.blocked("a", NAMES) == ()
     assert whole.connected("cab") == [["a", "b", "c"]]
     assert whole.connected("") == []
-    parted = Faults(components=(("a", "b"), ("c", "d", "e")))
+    parted = Partition(components=(("a", "b"), ("c", "d", "e")))
     assert parted.blocked("b", NAMES) == ("c", "d", "e")
     assert parted.blocked("e", NAMES) == ("a", "b")
     assert parted.connected("bdc") == [["b"], ["c", "d"]]
@@ -37,9 +37,9 @@ def test_whom_each_drops() -> None:
 
 def test_saved_with_its_time(tmp_path: Path) -> None:
     path = tmp_path / "faults.json"
-    assert Faults.load(path) == Faults()
-    Faults(components=(("a",), ("b",))).save(path)
-    loaded = Faults.load(path)
+    assert Partition.load(path) == Partition()
+    Partition(components=(("a",), ("b",))).save(path)
+    loaded = Partition.load(path)
     assert loaded.components == (("a",), ("b",))
     assert abs(loaded.changed_at - time.time()) < 10
 

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from reconvene.errors import Malformed, Rejected
 
-__all__ = ["Faults", "check_components"]
+__all__ = ["Partition", "check_components"]
 
 
-class Faults(Struct, frozen=True, kw_only=True):
+class Partition(Struct, frozen=True, kw_only=True):
     components: tuple[tuple[str, ...], ...] = ()
     """Who can talk with whom; empty: everyone with everyone."""
     changed_at: float = 0.0
@@ -40,7 +40,7 @@ class Faults(Struct, frozen=True, kw_only=True):
         scratch.replace(path)
 
     @classmethod
-    def load(cls, path: Path) -> "Faults":
+    def load(cls, path: Path) -> "Partition":
         try:
             return msgspec.json.decode(path.read_bytes(), type=cls)
         except FileNotFoundError:

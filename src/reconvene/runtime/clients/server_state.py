@@ -1,0 +1,56 @@
+"""What all connections of a site's client server share, and the limits on how many there may be."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from reconvene.runtime.access.auth import Door
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.site.interface import Engine
+
+__all__ = ["Connected", "ServerState"]
+
+
+class Connected(Protocol):
+    """A connection, as far as counting and ending it goes."""
+
+    door: Door
+    host: str | None
+    """None over the Unix socket."""
+    gone: bool
+    """Its transport is closed, and everything is written."""
+
+    def goodbye(self, reason: str) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+@dataclass(slots=True)
+class ServerState:
+    engine: Engine
+    config: Config
+    log: logging.Logger
+    stop: Callable[[], None]
+    """Asks the site to stop."""
+    connections: dict[Connected, None] = field(default_factory=dict)
+    """In the order of their arrival."""
+    counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("clients", "clients_refused", "clients_cut_off"), 0)
+    )
+
+    def why_not(self, door: Door, host: str | None, arriving: Sequence[str] = ()) -> str | None:
+        """Why one more connection can't be accepted at this door; None: it can.
+
+        Each door has a limit of its own, so that strangers at the TCP port can't shut out the Unix socket. `arriving`
+        are the hosts of connections that are not in the table yet. `host` is None for the Unix socket.
+        """
+        clients = self.config.clients
+        here = [connection.host for connection in self.connections if connection.door is door] + list(arriving)
+        if len(here) >= clients.connections:
+            return f"site {self.config.name} has {clients.connections} clients, its limit"
+        if host is not None and here.count(host) >= clients.connections_by_host:
+            return (
+                f"site {self.config.name} has {clients.connections_by_host} clients of {host}, its limit for one host"
+            )
+        return None
