@@ -30,7 +30,6 @@ LAYERS = (
     Layer("words", ("ids", "errors", "units", "quorum", "site_list"), uses=(), pure=True),
     Layer("world", ("world",), uses=()),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
-    Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire")),
     Layer(
         "interface",
         ("core.effects", "core.outgoing", "core.options", "core.order.engine"),
@@ -50,6 +49,10 @@ LAYERS = (
     Layer("groups", ("core.groups.*",), uses=("words", "wire", "interface", "site"), pure=True),
     Layer("tables", ("storage.tables", "storage.memory"), uses=("words",), pure=True),
     Layer("corel", ("corel.*",), uses=("words", "wire", "interface", "site", "groups", "tables"), pure=True),
+    # Entries and batches of the log: one struct in a site, between a site and its clients, and in Spark.
+    Layer("entries", ("entries",), uses=("words", "corel"), pure=True),
+    Layer("protocol", ("wire.clients", "wire.client_log"), uses=("words", "entries"), pure=True),
+    Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire", "protocol")),
     Layer("storage", ("storage.*",), uses=("words", "tables")),
     Layer("trace", ("trace.*",), uses=("words",)),
     # The judge: it knows traces, and nothing of who made them.
@@ -67,7 +70,7 @@ LAYERS = (
     # One site as a process: the shell around the core that has sockets, files and a clock.
     Layer("config", ("runtime", "runtime.config.*"), uses=("words", "interface", "corel")),
     Layer("diagnostics", ("runtime.diagnostics.*",), uses=("config",)),
-    Layer("access", ("runtime.access.*",), uses=("words", "wire", "seal", "world", "config", "diagnostics")),
+    Layer("access", ("runtime.access.*",), uses=("words", "protocol", "seal", "world", "config", "diagnostics")),
     Layer("outside", ("runtime.outside",), uses=("words", "interface", "tables")),
     Layer("disk", ("runtime.disk.*",), uses=("words", "interface", "tables", "storage", "outside")),
     Layer(
@@ -78,7 +81,7 @@ LAYERS = (
     Layer(
         "log",
         ("runtime.log.*",),
-        uses=(*("words", "world", "wire", "tables", "corel", "storage", "config", "disk"),),
+        uses=(*("words", "world", "tables", "corel", "entries", "protocol", "storage", "config", "disk"),),
     ),
     # What clients and HTTP see of a site: neither of them imports the engine.
     Layer(
@@ -98,14 +101,14 @@ LAYERS = (
         "clients",
         ("runtime.clients.*",),
         uses=(
-            *("words", "world", "wire", "seal", "groups", "corel", "config", "diagnostics", "access", "log"),
-            "running",
+            *("words", "world", "protocol", "seal", "groups", "corel", "entries"),
+            *("config", "diagnostics", "access", "log", "running"),
         ),
     ),
     Layer(
         "http",
         ("runtime.http.*",),
-        uses=("words", "config", "diagnostics", "access", "net", "log", "running"),
+        uses=("words", "entries", "config", "diagnostics", "access", "net", "log", "running"),
     ),
     Layer(
         "node",
@@ -120,14 +123,16 @@ LAYERS = (
         "client",
         ("client.*",),
         uses=(
-            *("words", "wire", "seal", "interface", "groups", "corel", "world"),
+            *("words", "protocol", "seal", "interface", "groups", "corel", "entries", "world"),
             *("config", "access", "log", "running", "clients", "node"),
         ),
     ),
-    Layer("objects", ("objects.*",), uses=("words", "world", "client")),
+    Layer("objects", ("objects.*",), uses=("words", "world", "entries", "client")),
     # Clusters of real processes on this machine.
     Layer(
-        "local", ("local.*",), uses=("words", "wire", "seal", "trace", "access", "net", "engine", "client", "objects")
+        "local",
+        ("local.*",),
+        uses=(*("words", "protocol", "seal", "trace", "access", "net", "engine", "entries", "client", "objects"),),
     ),
     # The real site and the real client on a simulated network, for other people's tests.
     Layer(
@@ -138,7 +143,7 @@ LAYERS = (
             *("config", "diagnostics", "access", "net", "engine", "clients"),
         ),
     ),
-    Layer("public", ("", "blocking"), uses=("words", "config", "access", "client")),
+    Layer("public", ("", "blocking"), uses=("words", "entries", "config", "access", "client")),
     # Pages for people, from plain data.
     Layer("report", ("report.*",), uses=("words", "trace", "verify")),
     # What a site would find on this machine.
@@ -148,7 +153,7 @@ LAYERS = (
         "pipeline",
         ("pipeline.*", "pyspark_reconvene.*"),
         uses=(
-            *("words", "wire", "seal", "corel", "trace", "verify", "sim", "client", "local", "public"),
+            *("words", "seal", "corel", "entries", "trace", "verify", "sim", "client", "local", "public"),
             *("report", "doctor"),
         ),
     ),
@@ -160,7 +165,8 @@ LAYERS = (
         ("lab.*",),
         uses=(
             *("words", "wire", "seal", "interface", "multicast", "membership", "evs", "order", "site", "groups"),
-            *("corel", "trace", "verify", "sim", "config", "access", "node", "client", "objects", "local"),
+            *("corel", "entries", "protocol"),
+            *("trace", "verify", "sim", "config", "access", "node", "client", "objects", "local"),
             *("public", "report", "pipeline"),
         ),
     ),
@@ -168,8 +174,8 @@ LAYERS = (
         "cli",
         ("cli.*", "__main__"),
         uses=(
-            *("words", "interface", "seal", "trace", "verify", "sim", "config", "access", "log", "node", "client"),
-            *("local", "public", "report", "doctor", "pipeline", "lab"),
+            *("words", "interface", "entries", "seal", "trace", "verify", "sim", "config", "access", "log", "node"),
+            *("client", "local", "public", "report", "doctor", "pipeline", "lab"),
         ),
     ),
 )

@@ -24,20 +24,13 @@ if TYPE_CHECKING:
     from reconvene.client.group import Group
     from reconvene.client.local import open  # noqa: A004
     from reconvene.client.log import Log
-    from reconvene.client.log_entries import (
-        Color,
-        ColorChange,
-        Entry,
-        EntryBatch,
-        Positions,
-        SnapshotInfo,
-        Truncated,
-    )
+    from reconvene.client.positions import Positions
     from reconvene.client.receipts import Receipt, Receipts
     from reconvene.client.runner import Runner
     from reconvene.client.site import Site
     from reconvene.client.staging import Committed, Staging
     from reconvene.client.state_machine import Failure, StateMachine
+    from reconvene.entries import Color, ColorChange, Entry, EntryBatch, SnapshotInfo, Truncated
     from reconvene.errors import (
         InvalidArgument,
         Malformed,
@@ -105,8 +98,8 @@ _HOMES = {
         ("InvalidArgument", "Malformed", "OutcomeUnknown", "ReconveneError", "Rejected", "Unavailable"), "errors"
     ),
     **dict.fromkeys(
-        ("Color", "ColorChange", "Entry", "EntryBatch", "Positions", "SnapshotInfo", "Truncated"),
-        "client.log_entries",
+        ("Color", "ColorChange", "Entry", "EntryBatch", "SnapshotInfo", "Truncated"),
+        "entries",
     ),
     **dict.fromkeys(("Committed", "Staging"), "client.staging"),
     **dict.fromkeys(("Receipt", "Receipts"), "client.receipts"),
@@ -117,6 +110,7 @@ _HOMES = {
     "Group": "client.group",
     "Limits": "runtime.config.settings",
     "Log": "client.log",
+    "Positions": "client.positions",
     "Runner": "client.runner",
     "Service": "ids",
     "Site": "client.site",

@@ -6,11 +6,14 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from msgspec.structs import replace
+
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
+from reconvene.entries import EntryBatch
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import UNNAMED
-from reconvene.runtime.log.interface import Appended, AppendedPart, LogBatch, LogHeading, PendingBatch
+from reconvene.runtime.log.interface import Appended, AppendedPart
 
 __all__ = ["FakeLog", "Shared"]
 
@@ -23,7 +26,7 @@ class Shared:
     """What all replicas agree on: the order, and what is in it of client sessions."""
 
     def __init__(self) -> None:
-        self.batches: list[LogBatch] = []
+        self.batches: list[EntryBatch] = []
         self.green = 0
         self.base = 0
         self.taken: dict[tuple[bytes, int], int] = {}
@@ -105,13 +108,15 @@ class FakeLog:
                 if (session, number + at) in shared.taken:
                     void.append(at)
                 shared.taken.setdefault((session, number + at), shared.green + at)
-        shared.batches.append(LogBatch(shared.green, self.name, 1, first, first * 1_000, kind, messages, tuple(void)))
+        shared.batches.append(
+            EntryBatch(shared.green, self.name, 1, first, first * 1_000, kind, messages, tuple(void))
+        )
         shared.green += len(messages)
 
     def change(self, data: bytes = b"replicas") -> None:
         """An entry that is not an application's."""
         self.last += 1
-        self.shared.batches.append(LogBatch(self.green, self.name, 1, self.last, 0, Kind.CHANGE, [data]))
+        self.shared.batches.append(EntryBatch(self.green, self.name, 1, self.last, 0, Kind.CHANGE, [data]))
         self.shared.green += 1
 
     def truncate(self, position: int) -> None:
@@ -190,7 +195,7 @@ class FakeLog:
             self.until_ordered.append((counter, future))
         return future
 
-    def read(self, start: int, messages: int, size: int) -> list[LogBatch]:
+    def read(self, start: int, messages: int, size: int) -> list[EntryBatch]:
         if not self.base <= start <= self.green:
             raise Rejected(f"position {start} can't be read")
         found = []
@@ -200,8 +205,8 @@ class FakeLog:
                 continue
             void = tuple(at - cut for at in batch.void if at >= cut)
             found.append(
-                LogBatch(
-                    batch.position + cut, batch.author, 1, batch.first + cut, batch.time, batch.kind,
+                EntryBatch(
+                    batch.position + cut, batch.author, 1, batch.first + cut, batch.time, batch.kind_number,
                     batch.messages[cut:], void,
                 )
             )  # fmt: skip
@@ -211,12 +216,9 @@ class FakeLog:
                 break
         return found
 
-    def headings(self, start: int, batches: int) -> list[LogHeading]:
+    def headings(self, start: int, batches: int) -> list[EntryBatch]:
         return [
-            LogHeading(
-                batch.position, batch.author, 1, batch.first, batch.time, batch.kind, len(batch.messages),
-                [] if batch.kind is Kind.DATA else batch.messages, batch.void,
-            )
+            replace(batch, messages=[] if batch.kind == "data" else batch.messages, left_out=len(batch))
             for batch in self.read(start, 1 << 30, 1 << 30)[:batches]
         ]  # fmt: skip
 
@@ -229,9 +231,9 @@ class FakeLog:
     async def origin(self, position: int) -> int | None:
         return self.counted(position, 1)[0]
 
-    def pending(self, messages: int, newest: bool = False) -> list[PendingBatch]:
+    def pending(self, messages: int, newest: bool = False) -> list[tuple[Color, EntryBatch]]:
         return [
-            PendingBatch(Color.RED, self.name, 1, first, 0, datas)
+            (Color.RED, EntryBatch(self.green, self.name, 1, first, 0, kind, datas))
             for first, datas, _, _, kind in self.waiting
             if kind is Kind.DATA
         ]

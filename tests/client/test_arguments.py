@@ -13,7 +13,7 @@ from tests.client.raw import Raw
 
 import reconvene
 from reconvene import Group, Log, Rejected, Site
-from reconvene.client.log_entries import Entry
+from reconvene.entries import Entry
 from reconvene.objects import ReplicatedMap, Tally
 from reconvene.wire.clients import Failed, Told
 from reconvene.wire.records import frame

@@ -13,10 +13,10 @@ from tests.client.places import Serving, cluster, serving, short_dir
 import reconvene
 from reconvene import Entry, Rejected, Site, StateMachine, Unavailable, blocking
 from reconvene.client.state_machine import wrap
+from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 from reconvene.objects.replicated_map import ReplicatedMap
 from reconvene.runtime.clients.server import ClientServer
-from reconvene.runtime.log.interface import LogBatch
 
 TIMEOUT_S = 0.1
 """Of the connection."""
@@ -35,7 +35,7 @@ class Leaving(FakeLog):
         """It is gone when someone asks for the snapshot."""
         self.leave: Callable[[], None] = lambda: None
 
-    def read(self, start: int, messages: int, size: int) -> list[LogBatch]:
+    def read(self, start: int, messages: int, size: int) -> list[EntryBatch]:
         if self.at is not None and start >= self.at:
             self.at = None
             self.leave()
@@ -138,7 +138,7 @@ def test_what_is_read_ahead_may_fail_and_is_asked_for_again(monkeypatch: pytest.
             assert first is not None
             real, failed = gone.log.read, 0
 
-            def read(start: int, messages: int, size: int) -> list[LogBatch]:
+            def read(start: int, messages: int, size: int) -> list[EntryBatch]:
                 nonlocal failed
                 failed += 1
                 if failed == 1:

@@ -14,8 +14,10 @@ from tests.client.raw import Raw
 
 import reconvene
 from reconvene import Color, Entry, Log, OutcomeUnknown, Rejected, Truncated, Unavailable
-from reconvene.client.log_entries import EntryBatch, Positions, heading_of
+from reconvene.client.positions import Positions
 from reconvene.client.remote_log import RemoteLog
+from reconvene.corel.batch import Kind
+from reconvene.entries import EntryBatch
 from reconvene.runtime.access.key_files import add_client_key
 from reconvene.runtime.clients import log_requests as client_log
 from reconvene.runtime.config.settings import Clients, Limits
@@ -591,13 +593,13 @@ def test_positions() -> None:
 
 
 def test_a_batch_cut_and_counted_one_by_one() -> None:
-    batch = EntryBatch(10, "a", 1, 100, 7, [b"0", b"1", b"2", b"3"], "data", (1, 3))
+    batch = EntryBatch(10, "a", 1, 100, 7, Kind.DATA, [b"0", b"1", b"2", b"3"], (1, 3))
     assert [(entry.position, entry.counter, entry.data) for entry in batch.entries()] == [
         (10, 100, b"0"),
         (12, 102, b"2"),
     ]
     assert [entry.kind for entry in batch.entries(control=True)] == ["data", "void", "data", "void"]
-    assert batch.cut(11, 13) == EntryBatch(11, "a", 1, 101, 7, [b"1", b"2"], "data", (0,))
+    assert batch.cut(11, 13) == EntryBatch(11, "a", 1, 101, 7, Kind.DATA, [b"1", b"2"], (0,))
     assert batch.cut(3, None) is batch
     assert Entry(3, b"x", "a", 2, 9, 0).id == "a:2:9"
 
@@ -637,9 +639,18 @@ def test_headings_tell_all_but_the_messages() -> None:
     asyncio.run(scenario())
 
 
-def test_a_site_that_knows_no_bare_runs_is_understood() -> None:
-    full = heading_of(7, "a", 1, 8, 9, 0, [b"x", b"y"], (), 0)
-    assert full == heading_of(7, "a", 1, 8, 9, 0, [], (), 2)
+def test_a_site_that_can_not_leave_messages_out_is_understood() -> None:
+    full = EntryBatch(7, "a", 1, 8, 9, Kind.DATA, [b"x", b"y"])
+    bare = EntryBatch(7, "a", 1, 8, 9, Kind.DATA, [], (), 2)
+    assert (full.count, full.end) == (bare.count, bare.end) == (2, 9)
+    assert [(cut.position, cut.first, cut.count) for cut in (full.cut(8), bare.cut(8))] == [(8, 9, 1)] * 2
+
+
+def test_a_batch_travels_as_it_did_before() -> None:
+    """The client protocol's bytes: other versions of the program read them."""
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(EntryBatch(7, "a", 1, 8, 9, Kind.STAGED, [b"x"], (0,)))) == [
+        7, "a", 1, 8, 9, 2, [b"x"], [0], 0,
+    ]  # fmt: skip
 
 
 def test_a_stop_cuts_off_whole_batches_too() -> None:

@@ -25,9 +25,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from reconvene.client.log_entries import Color, Entry, EntryBatch
+from reconvene.corel.batch import Kind
+from reconvene.entries import Color, Entry, EntryBatch
 from reconvene.errors import Malformed, Rejected
-from reconvene.pipeline.source.batch import tentative_runs
+from reconvene.pipeline.source.batch import tentative_rows
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.decode import Decoder, check_fields
 from reconvene.pipeline.source.offsets import Mark, Offset, decode_offset, encode_offset, initial_offset
@@ -35,7 +36,7 @@ from reconvene.pipeline.source.options import Access, Decoding, parse_options
 from reconvene.pipeline.source.ranges import first_position, last_position
 from reconvene.pipeline.source.reading import check_schema
 from reconvene.pipeline.source.replicas import Standing, Survey
-from reconvene.pipeline.source.rows import Rows, column_ddl, runs_of
+from reconvene.pipeline.source.rows import Rows, column_ddl, without_void
 
 HERE = {"addresses": "localhost:7100, b.example:7101"}
 OWN = StructType(
@@ -132,7 +133,7 @@ def test_offsets_go_through_json() -> None:
 
 def rows_of(batches: list[EntryBatch]) -> list[dict[str, object]]:
     rows = Rows(to_arrow_schema(OWN, timezone="UTC"), None)
-    found = list(rows.batches(run for batch in batches for run in runs_of(batch, 7 * S)))
+    found = list(rows.batches(one for batch in batches for one in without_void(batch, 7 * S)))
     assert all(batch.schema == to_arrow_schema(OWN, timezone="UTC") for batch in found)
     return [row for batch in found for row in batch.to_pylist()]
 
@@ -140,9 +141,9 @@ def rows_of(batches: list[EntryBatch]) -> list[dict[str, object]]:
 def test_rows_are_built_by_columns() -> None:
     found = rows_of(
         [
-            EntryBatch(10, "a", 1, 5, 3 * S + 1_999, [b"x", b"", b"z"], "data", (1,)),
-            EntryBatch(13, "b#2", 4, 1, 4 * S, [b"only void"], "data", (0,)),
-            EntryBatch(14, "b#2", 4, 2, 4 * S, [b"\xff"]),
+            EntryBatch(10, "a", 1, 5, 3 * S + 1_999, Kind.DATA, [b"x", b"", b"z"], (1,)),
+            EntryBatch(13, "b#2", 4, 1, 4 * S, Kind.DATA, [b"only void"], (0,)),
+            EntryBatch(14, "b#2", 4, 2, 4 * S, Kind.DATA, [b"\xff"]),
         ]
     )
     at = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -162,11 +163,15 @@ def test_rows_are_built_by_columns() -> None:
 
 def test_arrow_batches_are_of_bounded_size() -> None:
     rows = Rows(to_arrow_schema(OWN, timezone="UTC"), None)
-    small = [EntryBatch(at * 1_000, "a", 1, at * 1_000 + 1, 0, [b"x"] * 1_000) for at in range(100)]
-    sizes = [batch.num_rows for batch in rows.batches(run for one in small for run in runs_of(one, 0))]
+    small = [EntryBatch(at * 1_000, "a", 1, at * 1_000 + 1, 0, Kind.DATA, [b"x"] * 1_000) for at in range(100)]
+    sizes = [batch.num_rows for batch in rows.batches(dated for one in small for dated in without_void(one, 0))]
     assert (sum(sizes), max(sizes)) == (100_000, 32_000)
-    large = [EntryBatch(at, "a", 1, at + 1, 0, [bytes(5 << 20)]) for at in range(3)]
-    assert [batch.num_rows for batch in rows.batches(run for one in large for run in runs_of(one, 0))] == [1, 1, 1]
+    large = [EntryBatch(at, "a", 1, at + 1, 0, Kind.DATA, [bytes(5 << 20)]) for at in range(3)]
+    assert [batch.num_rows for batch in rows.batches(dated for one in large for dated in without_void(one, 0))] == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_pending_messages_are_listed_once_and_not_if_they_are_ordered() -> None:
@@ -176,13 +181,16 @@ def test_pending_messages_are_listed_once_and_not_if_they_are_ordered() -> None:
     red, yellow = Color.RED, Color.YELLOW
     at_a = [entry("a", 3, red), entry("a", 4, red)]
     at_b = [entry("b", 1, yellow), entry("a", 3, yellow), entry("b", 2, red)]
-    runs = list(tentative_runs([at_a, at_b], {"a": 2, "b": 1}, (9 * S, ())))
-    assert [(run.author, run.first, run.color, run.position) for run in runs] == [
-        ("a", 3, "yellow", None),
-        ("a", 4, "red", None),
-        ("b", 2, "red", None),
+    rows = list(tentative_rows([at_a, at_b], {"a": 2, "b": 1}, (9 * S, ())))
+    assert [(row.batch.author, row.batch.first, row.color) for row in rows] == [
+        ("a", 3, "yellow"),
+        ("a", 4, "red"),
+        ("b", 2, "red"),
     ]
-    assert {run.log_time for run in runs} == {9 * S}
+    assert {row.log_time for row in rows} == {9 * S}
+    schema = to_arrow_schema(StructType([*OWN.fields, StructField("color", StringType())]), timezone="UTC")
+    shown = [row for some in Rows(schema, None).batches(rows) for row in some.to_pylist()]
+    assert [(row["position"], row["id"]) for row in shown] == [(None, "a:1:3"), (None, "a:1:4"), (None, "b:1:2")]
 
 
 FIELDS = [

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconvene.client.log_entries import BatchHeading
+from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Commit, encode_commit
+from reconvene.entries import EntryBatch
 from reconvene.pipeline.source import plan as planning
 from reconvene.pipeline.source.clock import BOUND_NS, Clock
 from reconvene.pipeline.source.plan import Piece, Plan, Planner, Shown, share
@@ -27,9 +28,9 @@ Rows = list[tuple[int, int]]
 """(position, log's time) …"""
 
 
-def headings(batches: list[tuple[str, int, str, int]]) -> list[BatchHeading]:
+def headings(batches: list[tuple[str, int, str, int]]) -> list[EntryBatch]:
     """A log: each commit makes visible what was staged since the last one."""
-    found: list[BatchHeading] = []
+    found: list[EntryBatch] = []
     position = 0
     staged: list[tuple[int, int]] = []
     for author, count, kind, time in batches:
@@ -41,12 +42,12 @@ def headings(batches: list[tuple[str, int, str, int]]) -> list[BatchHeading]:
         elif kind == "commit":
             messages = [encode_commit(Commit("", 1, staged))]
             staged = []
-        found.append(BatchHeading(position, author, 1, position + 1, count, time, kind, (), messages))
+        found.append(EntryBatch(position, author, 1, position + 1, time, Kind[kind.upper()], messages, (), count))
         position += count
     return found
 
 
-def visible(log: list[BatchHeading], start: int, stop: int) -> Rows:
+def visible(log: list[EntryBatch], start: int, stop: int) -> Rows:
     """By the definition: one batch after the other."""
     clock = Clock()
     rows: Rows = []
@@ -64,7 +65,7 @@ def visible(log: list[BatchHeading], start: int, stop: int) -> Rows:
     return rows
 
 
-def planned(log: list[BatchHeading], plan: Plan) -> Rows:
+def planned(log: list[EntryBatch], plan: Plan) -> Rows:
     """As tasks read it."""
     rows: Rows = []
     for piece in plan.pieces:
@@ -80,7 +81,7 @@ def planned(log: list[BatchHeading], plan: Plan) -> Rows:
     return rows
 
 
-def make(log: list[BatchHeading], start: int, stop: int, rows: int, most: int | None) -> Plan:
+def make(log: list[EntryBatch], start: int, stop: int, rows: int, most: int | None) -> Plan:
     clock = Clock()
     for heading in log:
         if heading.position < start:
@@ -92,13 +93,9 @@ def make(log: list[BatchHeading], start: int, stop: int, rows: int, most: int | 
     return planner.plan()
 
 
-def cut(heading: BatchHeading, start: int) -> BatchHeading:
+def cut(heading: EntryBatch, start: int) -> EntryBatch:
     """As a site answers who asks from within a batch."""
-    off = max(0, start - heading.position)
-    return BatchHeading(
-        heading.position + off, heading.author, 1, heading.first + off, heading.count - off, heading.time,
-        heading.kind, (), heading.messages,
-    )  # fmt: skip
+    return heading.cut(start)
 
 
 @settings(deadline=None)
@@ -140,8 +137,8 @@ def test_a_stream_of_limited_plans_is_the_whole(
 
 def test_what_is_truncated_meanwhile_is_left_out_and_no_piece_spans_it() -> None:
     planner = Planner(0, 30, Clock(), 100)
-    planner.see(BatchHeading(0, "a", 1, 1, 10, 5, "data", (), []))
-    planner.see(BatchHeading(20, "a", 1, 21, 10, 5, "data", (), []))
+    planner.see(EntryBatch(0, "a", 1, 1, 5, Kind.DATA, [], (), 10))
+    planner.see(EntryBatch(20, "a", 1, 21, 5, Kind.DATA, [], (), 10))
     assert [(piece.start, piece.stop) for piece in planner.plan().pieces if isinstance(piece, Piece)] == [
         (0, 10),
         (20, 30),
@@ -153,7 +150,7 @@ def test_a_long_stretch_without_rows_is_not_read(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(planning, "_GAP", gap)
         planner = Planner(0, 40, Clock(), 100)
         for at, kind in enumerate(("data", "staged", "staged", "data")):
-            planner.see(BatchHeading(10 * at, "a", 1, 1, 10, 5, kind, (), []))
+            planner.see(EntryBatch(10 * at, "a", 1, 1, 5, Kind[kind.upper()], [], (), 10))
         for piece in planner.plan().pieces:
             assert isinstance(piece, Piece)
             yield piece.start, piece.stop

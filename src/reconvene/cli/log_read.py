@@ -17,7 +17,7 @@ from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.cli._units import parse_seconds
 from reconvene.client.log import Log
-from reconvene.client.log_entries import Entry
+from reconvene.entries import Entry
 from reconvene.errors import Malformed
 
 __all__ = ["As", "Form", "Null", "collector", "follow_command", "printer", "read_command"]

@@ -9,7 +9,7 @@ import typer
 from reconvene.cli._cluster import AsJson
 from reconvene.cli._output import print_json
 from reconvene.cli.log_read import As, Form, Null, collector, printer
-from reconvene.client.log_entries import Color, Entry
+from reconvene.entries import Color, Entry
 from reconvene.runtime.log.files import unordered
 
 __all__ = ["rescue_command"]

@@ -12,7 +12,7 @@ from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.client.log import Log
-from reconvene.client.log_entries import NameInUse, SnapshotInfo, in_use
+from reconvene.entries import NameInUse, SnapshotInfo, in_use
 from reconvene.errors import Malformed
 from reconvene.ids import UNNAMED
 

@@ -8,7 +8,7 @@ from rich.text import Text
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
-from reconvene.client.log_entries import NameInUse, in_use
+from reconvene.entries import NameInUse, in_use
 from reconvene.local import SiteState
 
 __all__ = ["quorum_words", "status_command"]

@@ -10,10 +10,11 @@ from reconvene.client import receipts
 from reconvene.client import runner as running
 from reconvene.client import staging as stagings
 from reconvene.client.group import Data
-from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch, Positions, SnapshotInfo
+from reconvene.client.positions import Positions
 from reconvene.client.staging import Committed
 from reconvene.client.state_machine import Failure, StateMachine
 from reconvene.corel.clients.commits import Range
+from reconvene.entries import ColorChange, Entry, EntryBatch, SnapshotInfo
 from reconvene.errors import Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES
@@ -260,7 +261,7 @@ class Log:
     def read(self, start: int = 0, stop: int | None = None, *, control: bool = False) -> list[Entry]:
         return self._thread.run(self._log.read(start, stop, control=control))
 
-    def headings(self, start: int = 0, stop: int | None = None) -> Iterator[list[BatchHeading]]:
+    def headings(self, start: int = 0, stop: int | None = None) -> Iterator[list[EntryBatch]]:
         found = self._log.headings(start, stop)
         while (some := self._thread.run(_next_some(found))) is not None:
             yield some

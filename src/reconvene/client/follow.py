@@ -4,13 +4,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 
-from msgspec.structs import replace
-
-from reconvene.client.log_entries import BatchHeading, Entry, EntryBatch, Truncated
-from reconvene.client.log_link import Chunk, LogLink
+from reconvene.client.log_link import LogLink
 from reconvene.client.transactions import Rows, commit_of
+from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Commit
-from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES
+from reconvene.entries import Entry, EntryBatch, Truncated
+from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES, Fetched
 
 __all__ = ["Follow", "headings", "read", "staged"]
 
@@ -39,7 +38,7 @@ class Follow:
         """What `_entries` go through …"""
         self._at = start
         """… and the position after the last of them that was read."""
-        self._ahead: asyncio.Task[Chunk] | None = None
+        self._ahead: asyncio.Task[Fetched] | None = None
 
     @property
     def position(self) -> int:
@@ -123,9 +122,9 @@ class Follow:
         if commit is None or not commit.ranges:
             return batch
         self._rows = batch, Rows(self._link, batch.position, commit.ranges)
-        return replace(batch, commit=batch.position, more=True)
+        return batch.at_commit(batch.position, True, Kind.COMMIT)
 
-    async def _chunk(self) -> Chunk:
+    async def _chunk(self) -> Fetched:
         if self._ahead is None:
             return await self._link.fetch(self._next, FETCH_MESSAGES, FETCH_BYTES, True)
         ahead = self._ahead
@@ -136,7 +135,7 @@ class Follow:
             if ahead.done():
                 self._ahead = None
 
-    def _take(self, chunk: Chunk) -> None:
+    def _take(self, chunk: Fetched) -> None:
         if self._next < chunk.base:
             raise Truncated(
                 f"position {self._next} is not in the log any more: it begins at {chunk.base}", chunk.base
@@ -185,7 +184,7 @@ async def _rows(link: LogLink, position: int, commit: Commit) -> list[Entry]:
     return found
 
 
-async def headings(link: LogLink, start: int, stop: int | None) -> AsyncIterator[list[BatchHeading]]:
+async def headings(link: LogLink, start: int, stop: int | None) -> AsyncIterator[list[EntryBatch]]:
     """What there is now from `start` on, and before `stop`. A batch that `start` cuts
     begins there; the last one may go on beyond `stop`."""
     at, end = start, stop
@@ -195,7 +194,7 @@ async def headings(link: LogLink, start: int, stop: int | None) -> AsyncIterator
             raise Truncated(f"position {at} is not in the log any more: it begins at {chunk.base}", chunk.base)
         if end is None:
             end = chunk.green
-        found = [heading for heading in chunk.found if heading.position < end]
+        found = [heading for heading in chunk.batches if heading.position < end]
         if not found:
             return
         yield found
@@ -208,7 +207,7 @@ async def staged(link: LogLink, commit: int, ranges: Iterable[tuple[int, int]]) 
         yield batch
 
 
-def _heed(task: "asyncio.Task[Chunk]") -> None:
+def _heed(task: "asyncio.Task[Fetched]") -> None:
     """Nobody may read on: then its error is nobody's."""
     if not task.cancelled():
         task.exception()

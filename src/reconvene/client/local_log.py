@@ -7,14 +7,13 @@ from functools import partial
 
 from reconvene.client.flight import Flight, Landed, gathered
 from reconvene.client.here import Here
-from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of, heading_of
-from reconvene.client.log_link import Chunk, Headings
+from reconvene.entries import Color, ColorChange, Entry, EntryBatch
 from reconvene.errors import OutcomeUnknown, ReconveneError, Unavailable
 from reconvene.runtime.clients.log_requests import last_own, parts_of, pending_of
-from reconvene.runtime.log.interface import LogBatch, LogPort
+from reconvene.runtime.log.interface import LogPort
 from reconvene.runtime.log.places import Places
 from reconvene.runtime.log.transactions import check_kind, collected
-from reconvene.wire.client_log import Part
+from reconvene.wire.client_log import Fetched, Part
 
 __all__ = ["CLOSED", "COLORS_WAITING", "LocalLog", "listed"]
 
@@ -131,46 +130,25 @@ class LocalLog:
 
     # -- reading
 
-    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
+    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Fetched:
         port = self._asked
         port.check_readable()
         while wait and port.base <= start and start >= port.green:
             await self._moved()
         return self._chunk(port.read(start, messages, size) if port.base <= start < port.green else [])
 
-    def _chunk(self, batches: list[LogBatch]) -> Chunk:
-        return Chunk(
-            self._port.base,
-            self._port.green,
-            [
-                batch_of(
-                    batch.position, batch.author, batch.incarnation, batch.first, batch.time, batch.kind,
-                    batch.messages, batch.void,
-                )
-                for batch in batches
-            ],
-        )  # fmt: skip
+    def _chunk(self, batches: list[EntryBatch]) -> Fetched:
+        return Fetched(0, self._port.base, self._port.green, batches)
 
-    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Chunk:
+    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Fetched:
         return self._chunk(collected(self._asked, ranges, size))
 
     async def last_commit(self, session: bytes) -> tuple[int, int] | None:
         return self._asked.committed(session)
 
-    async def headings(self, start: int, batches: int) -> Headings:
+    async def headings(self, start: int, batches: int) -> Fetched:
         port = self._asked
-        found = port.headings(start, batches) if port.base <= start < port.green else []
-        return Headings(
-            port.base,
-            port.green,
-            [
-                heading_of(
-                    one.position, one.author, one.incarnation, one.first, one.time, one.kind, one.messages, one.void,
-                    one.count,
-                )
-                for one in found
-            ],
-        )  # fmt: skip
+        return self._chunk(port.headings(start, batches) if port.base <= start < port.green else [])
 
     async def _moved(self) -> None:
         if self._closed:

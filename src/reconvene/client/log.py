@@ -22,7 +22,6 @@ from reconvene.client.arguments import (
 from reconvene.client.flight import Flight
 from reconvene.client.follow import Follow
 from reconvene.client.group import Data, as_bytes
-from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch, SnapshotInfo, in_use
 from reconvene.client.log_link import LogLink
 from reconvene.client.pieces import FLIGHT_BYTES, FLIGHT_MESSAGES, pieces
 from reconvene.client.receipts import Receipt, Receipts, within
@@ -32,6 +31,7 @@ from reconvene.client.state_machine import StateMachine
 from reconvene.client.transactions import session_of
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Range, encode_commit
+from reconvene.entries import ColorChange, Entry, EntryBatch, SnapshotInfo, in_use
 from reconvene.errors import InvalidArgument, OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES
@@ -234,7 +234,7 @@ class Log:
             check_position(stop, "stop")
         return await following.read(self._link, start, stop, bool(control))
 
-    def headings(self, start: int = 0, stop: int | None = None) -> AsyncIterator[list[BatchHeading]]:
+    def headings(self, start: int = 0, stop: int | None = None) -> AsyncIterator[list[EntryBatch]]:
         """Of what is ordered now, from position `start` on and before `stop`: who wrote how many messages, and when;
         all kinds of batches, and no application's messages. The last one may go on beyond `stop`.
 

@@ -3,29 +3,12 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from msgspec import Struct
-
 from reconvene.client.flight import Flight
 from reconvene.client.here import Here
-from reconvene.client.log_entries import BatchHeading, ColorChange, Entry, EntryBatch
+from reconvene.entries import ColorChange, Entry
+from reconvene.wire.client_log import Fetched
 
-__all__ = ["Chunk", "Headings", "LogLink"]
-
-
-class Chunk(Struct, frozen=True):
-    """What there is of the log from a position on, or why there is nothing."""
-
-    base: int
-    green: int
-    batches: list[EntryBatch]
-
-
-class Headings(Struct, frozen=True):
-    """The same without the messages."""
-
-    base: int
-    green: int
-    found: list[BatchHeading]
+__all__ = ["LogLink"]
 
 
 class LogLink(Protocol):
@@ -51,18 +34,18 @@ class LogLink(Protocol):
     async def find(self, flight: Flight) -> list[tuple[int, int]]:
         """Where a flight that has landed is, once it is ordered: (position, count) …"""
 
-    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
+    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Fetched:
         """With `wait`: until there is something, however long; a lost connection is waited out."""
 
-    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Chunk:
+    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Fetched:
         """The messages of these ranges, at most MOST_COLLECTED, in their order: of as many, from the first on, as
         about `size` bytes hold, and as can be read. A lost connection is waited out."""
 
     async def last_commit(self, session: bytes) -> tuple[int, int] | None:
         """(number, position) of a transaction's last commit, as far as the site knows."""
 
-    async def headings(self, start: int, batches: int) -> Headings:
-        """What is green now."""
+    async def headings(self, start: int, batches: int) -> Fetched:
+        """What is green now, without the messages of applications."""
 
     async def pending(self, messages: int) -> tuple[int, list[Entry]]:
         """The green line, and what is not green, in its present order."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from reconvene.client.arguments import check_timeout
 from reconvene.client.flight import Flight
-from reconvene.client.log_entries import Positions
+from reconvene.client.positions import Positions
 from reconvene.errors import InvalidArgument, OutcomeUnknown
 from reconvene.ids import message_id
 from reconvene.wire.client_log import Part

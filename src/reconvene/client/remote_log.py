@@ -13,10 +13,9 @@ from reconvene.client.channel import Channel
 from reconvene.client.flight import Flight, Landed, gathered
 from reconvene.client.here import Here
 from reconvene.client.local_log import COLORS_WAITING, listed
-from reconvene.client.log_entries import Color, ColorChange, Entry, batch_of, heading_of
-from reconvene.client.log_link import Chunk, Headings
 from reconvene.client.requests import Lost, Requests
 from reconvene.corel.batch import Kind
+from reconvene.entries import Color, ColorChange, Entry
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire import client_log as wire
@@ -218,36 +217,27 @@ class RemoteLog:
 
     # -- reading
 
-    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Chunk:
+    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> wire.Fetched:
         said: wire.Fetched = await self._ask(
             lambda number: wire.Fetch(number, start, messages, size, wait), patient=wait
         )
         self.seen = max(self.seen, said.green)
-        return _chunk(said)
+        return said
 
-    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Chunk:
+    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> wire.Fetched:
         wanted = list(ranges)
-        return _chunk(await self._ask(lambda number: wire.Collect(number, wanted, size), True, STAGING_MINOR))
+        said: wire.Fetched = await self._ask(lambda number: wire.Collect(number, wanted, size), True, STAGING_MINOR)
+        return said
 
     async def last_commit(self, session: bytes) -> tuple[int, int] | None:
         said = await self._ask_briefly(lambda number: wire.LastCommit(number, session), STAGING_MINOR)
         return _converted(said, tuple[int, int] | None)  # type: ignore[arg-type]
 
-    async def headings(self, start: int, batches: int) -> Headings:
+    async def headings(self, start: int, batches: int) -> wire.Fetched:
         said: wire.Fetched = await self._ask_briefly(
             lambda number: wire.Fetch(number, start, batches, wire.FETCH_BYTES, False, True)
         )
-        return Headings(
-            said.base,
-            said.green,
-            [
-                heading_of(
-                    run.position, run.author, run.incarnation, run.first, run.time, run.kind, run.messages, run.void,
-                    run.count,
-                )
-                for run in said.runs
-            ],
-        )  # fmt: skip
+        return said
 
     async def pending(self, messages: int) -> tuple[int, list[Entry]]:
         said = await self._ask_briefly(lambda number: wire.Pending(number, messages))
@@ -421,17 +411,6 @@ class _Colors:
 
 def _read(name: str, position: int, offset: int, size: int, number: int) -> wire.ReadSnapshot:
     return wire.ReadSnapshot(number, position, offset, size, name)
-
-
-def _chunk(said: wire.Fetched) -> Chunk:
-    return Chunk(
-        said.base,
-        said.green,
-        [
-            batch_of(run.position, run.author, run.incarnation, run.first, run.time, run.kind, run.messages, run.void)
-            for run in said.runs
-        ],
-    )
 
 
 _NEEDS = {

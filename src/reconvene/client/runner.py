@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from reconvene.client.arguments import check_position, check_timeout
-from reconvene.client.log_entries import Entry, EntryBatch, Truncated
 from reconvene.client.log_link import LogLink
 from reconvene.client.receipts import Receipt
 from reconvene.client.state_machine import Failure, StateMachine, snapshot_name, unwrap, wrap
+from reconvene.entries import Entry, EntryBatch, Truncated
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES

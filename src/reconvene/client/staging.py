@@ -9,13 +9,14 @@ from msgspec import Struct
 from reconvene.client.arguments import check_count, check_position, check_ranges, check_text, check_timeout
 from reconvene.client.flight import Flight
 from reconvene.client.group import Data
-from reconvene.client.log_entries import Positions, Truncated
 from reconvene.client.log_link import LogLink
 from reconvene.client.pieces import pieces
+from reconvene.client.positions import Positions
 from reconvene.client.receipts import within
 from reconvene.client.transactions import heed
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import MOST_RANGES, Commit, Range
+from reconvene.entries import Truncated
 from reconvene.errors import ReconveneError, Rejected
 
 __all__ = ["NAME_LENGTH", "Committed", "Staging", "made_commit", "still_there", "told"]

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from reconvene.client.arguments import check_machine_name
-from reconvene.client.log_entries import Entry
+from reconvene.entries import Entry
 from reconvene.errors import Malformed, Rejected
 
 __all__ = ["Failure", "StateMachine", "snapshot_name", "unwrap", "wrap"]

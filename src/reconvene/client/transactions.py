@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
-from msgspec.structs import replace
-
-from reconvene.client.log_entries import EntryBatch, Truncated
-from reconvene.client.log_link import Chunk, LogLink
+from reconvene.client.log_link import LogLink
+from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import TRANSACTION, Commit, Range, decode_commit
+from reconvene.entries import EntryBatch, Truncated
 from reconvene.errors import Malformed
-from reconvene.wire.client_log import FETCH_BYTES, MOST_COLLECTED
+from reconvene.wire.client_log import FETCH_BYTES, MOST_COLLECTED, Fetched
 
 __all__ = ["Rows", "commit_of", "heed", "session_of"]
 
@@ -50,7 +49,7 @@ class Rows:
         self._position = position
         self._left = deque(ranges)
         self._ready: deque[EntryBatch] = deque()
-        self._ahead: asyncio.Task[Chunk] | None = None
+        self._ahead: asyncio.Task[Fetched] | None = None
 
     async def next(self) -> EntryBatch | None:
         """None at the end. Raises Truncated where some of it is not in the log any more."""
@@ -59,7 +58,7 @@ class Rows:
         if not self._ready:
             return None
         batch = self._ready.popleft()
-        return replace(batch, kind="data", commit=self._position, more=bool(self._ready))
+        return batch.at_commit(self._position, bool(self._ready), Kind.DATA)
 
     def ready(self) -> bool:
         """Whether `next` need not wait."""
@@ -89,7 +88,7 @@ class Rows:
         # Another site than the one that told of the commit: it will come so far.
         await self._link.fetch(position, 1, 1, True)
 
-    def _ask(self) -> "asyncio.Task[Chunk]":
+    def _ask(self) -> "asyncio.Task[Fetched]":
         ranges = [self._left[at] for at in range(min(len(self._left), MOST_COLLECTED))]
         asked = asyncio.ensure_future(self._link.collect(ranges, FETCH_BYTES))
         asked.add_done_callback(heed)

@@ -19,8 +19,8 @@ import msgspec
 
 from reconvene.client.arguments import check_text, encoded
 from reconvene.client.log import Log, check_log
-from reconvene.client.log_entries import Entry
 from reconvene.client.state_machine import StateMachine
+from reconvene.entries import Entry
 from reconvene.errors import OutcomeUnknown
 from reconvene.world import world
 

@@ -17,9 +17,9 @@ import msgspec
 
 from reconvene.client.arguments import check_count, check_text
 from reconvene.client.log import Log, check_log
-from reconvene.client.log_entries import Entry
 from reconvene.client.receipts import Receipt
 from reconvene.client.state_machine import StateMachine
+from reconvene.entries import Entry
 
 __all__ = ["Tally", "TallyState"]
 

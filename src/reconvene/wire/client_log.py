@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 
 __all__ = [
     "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append", "Appended",
     "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "DropSnapshot", "Fetch", "Fetched", "ForceLost",
     "Forget", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered",
-    "Part", "Pending", "ReadSnapshot", "Run", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors",
+    "Part", "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors",
     "log_message_bytes",
 ]  # fmt: skip
 
@@ -73,7 +74,7 @@ class Fetch(Struct, array_like=True, tag=13):
     size: Annotated[int, Meta(ge=1, le=FETCH_BYTES)]
     wait: bool
     bare: bool = False
-    """Without the messages of applications, from protocol 1.2 on: at most `messages` runs, whatever `size` is."""
+    """Without the messages of applications, from protocol 1.2 on: at most `messages` batches, whatever `size` is."""
 
 
 class Forget(Struct, array_like=True, tag=14):
@@ -233,21 +234,6 @@ class Ordered(Struct, array_like=True, tag=15, gc=False):
     places: list[tuple[Count, Count]]
 
 
-class Run(Struct, array_like=True, gc=False):
-    """Messages of one author that follow each other, as `runtime.log.interface.LogBatch` has them."""
-
-    position: Count
-    author: str
-    incarnation: Count
-    first: Count
-    time: Count
-    kind: Count
-    messages: list[bytes]
-    void: tuple[Count, ...] = ()
-    count: Count = 0
-    """Of messages that were left out, since a bare run was asked for."""
-
-
 class Fetched(Struct, array_like=True, tag=16, gc=False):
     """Empty where there is nothing yet, or `start` is below `base`."""
 
@@ -256,7 +242,7 @@ class Fetched(Struct, array_like=True, tag=16, gc=False):
     """The first position that can be read."""
     green: Count
     """The green line: the first position that nothing has yet."""
-    runs: list[Run]
+    batches: list[EntryBatch]
 
 
 class Colored(Struct, array_like=True, tag=17):

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from reconvene.client.log_entries import Entry
+from reconvene.entries import Entry
 from reconvene.lab.demo.checks import counted_once, lost_answer, same_table, same_tallies, verified
 from reconvene.lab.demo.figures import counted, spread
 from reconvene.lab.demo.outcome import Lost, Wait

@@ -2,7 +2,8 @@
 
 import pytest
 
-from reconvene.client.log_entries import EntryBatch
+from reconvene.corel.batch import Kind
+from reconvene.entries import EntryBatch
 from reconvene.lab.ledger.digest import EACH, Digest, LogDigest, differences
 from reconvene.lab.ledger.log import Append, Index, Judgement, judge, payload, written_by
 
@@ -11,7 +12,7 @@ TIME = 1_001
 
 def batch(position: int, first: int, *numbers: int, void: tuple[int, ...] = (), author: str = "a") -> EntryBatch:
     """Messages of writer 1."""
-    return EntryBatch(position, author, 1, first, TIME, [payload(1, number) for number in numbers], void=void)
+    return EntryBatch(position, author, 1, first, TIME, Kind.DATA, [payload(1, number) for number in numbers], void)
 
 
 def judged(appends: list[Append], *batches: EntryBatch) -> Judgement:
@@ -74,7 +75,7 @@ def test_a_retry_whose_position_is_not_known_any_more() -> None:
         ([Append(1, 1, 1, "unknown")], [batch(0, 1, 1), batch(1, 2, 1)], "counts at 0 too"),
         ([], [batch(0, 1, 1)], "nobody appended it"),
         ([receipt(1, "a:1:1")], [batch(0, 1, 1), batch(2, 2)], "position 2 came where 1 was due"),
-        ([], [EntryBatch(0, "a", 1, 1, 0, [b"what is this"])], "a:1:1 is no message that anyone wrote"),
+        ([], [EntryBatch(0, "a", 1, 1, 0, Kind.DATA, [b"what is this"])], "a:1:1 is no message that anyone wrote"),
         ([Append(1, 1, 2, "unknown")], [batch(0, 1, 1), batch(1, 1, 2)], "a:1:1 was in the log before"),
     ],
 )
@@ -104,9 +105,9 @@ def test_logs_that_are_the_same() -> None:
         [batch(0, 1, 1, 2, 3, void=(2,))],
         [batch(0, 2, 1, 2, 3)],
         [batch(0, 1, 1, 2, 3, author="b")],
-        [EntryBatch(0, "a", 1, 1, 7, [payload(1, number) for number in (1, 2, 3)])],
-        [EntryBatch(0, "a", 2, 1, TIME, [payload(1, number) for number in (1, 2, 3)])],
-        [EntryBatch(0, "a", 1, 1, TIME, [payload(1, number) for number in (1, 2, 3)], "change")],
+        [EntryBatch(0, "a", 1, 1, 7, Kind.DATA, [payload(1, number) for number in (1, 2, 3)])],
+        [EntryBatch(0, "a", 2, 1, TIME, Kind.DATA, [payload(1, number) for number in (1, 2, 3)])],
+        [EntryBatch(0, "a", 1, 1, TIME, Kind.CHANGE, [payload(1, number) for number in (1, 2, 3)])],
     ],
 )
 def test_logs_that_differ(other: list[EntryBatch]) -> None:

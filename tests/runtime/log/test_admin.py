@@ -40,7 +40,7 @@ def test_a_replica_is_added_and_another_removed() -> None:
             await until(lambda: in_primary(a, 4)() and of(d).green >= 2)
             await until(lambda: of(d).status()["replica"] is True and in_primary(d, 4)())
             await of(d).ordered(first(of(d), [b"of the new one"]))
-            assert [m for batch in of(d).read(0, 9, 999_999) for m in batch.messages if batch.kind == 0] == [
+            assert [m for batch in of(d).read(0, 9, 999_999) for m in batch.messages if batch.kind == "data"] == [
                 b"before",
                 b"of the new one",
             ]

@@ -157,8 +157,8 @@ def test_a_minority_accepts_until_its_limit_and_goes_on_when_it_has_room() -> No
             waiting = asyncio.create_task(log.wait_for_room())
             await asyncio.sleep(0.05)
             assert not waiting.done()
-            assert {(batch.color, batch.author) for batch in log.pending(100)} == {(Color.RED, "a")}
-            assert [message for batch in log.pending(100) for message in batch.messages] == [
+            assert {(color, batch.author) for color, batch in log.pending(100)} == {(Color.RED, "a")}
+            assert [message for _, batch in log.pending(100) for message in batch.messages] == [
                 b"%d" % number for number in range(10)
             ]
             assert len(log.pending(1)) == 1
@@ -401,7 +401,7 @@ def test_who_waits_when_the_site_stops() -> None:
         with pytest.raises(Unavailable, match="site a is stopping"):
             log.append([b"y"])
         async with running(one) as a:
-            assert [batch.messages for batch in of(a).pending(10)] == [[b"x"]]
+            assert [batch.messages for _, batch in of(a).pending(10)] == [[b"x"]]
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))

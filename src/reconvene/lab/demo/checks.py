@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from reconvene.client.log_entries import Entry
+from reconvene.entries import Entry
 from reconvene.lab.demo.chronicle import Chronicle
 from reconvene.lab.demo.outcome import Finding, Lost
 from reconvene.lab.demo.spark import Table

@@ -10,7 +10,7 @@ from struct import Struct as Layout
 
 from msgspec import Struct, field
 
-from reconvene.client.log_entries import EntryBatch
+from reconvene.entries import EntryBatch
 
 __all__ = ["EACH", "Digest", "LogDigest", "differences"]
 

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from msgspec import Struct, field
 
-from reconvene.client.log_entries import EntryBatch
+from reconvene.entries import EntryBatch
 from reconvene.ids import message_id
 from reconvene.objects.replicated_map import is_change
 

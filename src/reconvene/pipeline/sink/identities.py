@@ -13,9 +13,10 @@ import numpy as np
 from msgspec import Struct
 
 from reconvene.client.blocking_log import Log
-from reconvene.client.log_entries import EntryBatch, Truncated
 from reconvene.client.transactions import commit_of
+from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Commit, Range
+from reconvene.entries import EntryBatch, Truncated
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.pipeline.sink.digests import DIGEST_BYTES
 from reconvene.pipeline.sink.staged import Staged
@@ -131,8 +132,12 @@ def _leave_out(log: Log, position: int, seen: int, new: NewRows) -> None:
 
 def _commit_at(log: Log, position: int) -> Commit:
     (entry,) = log.read(position, position + 1, control=True)
-    batch = EntryBatch(position, entry.author, entry.incarnation, entry.counter, entry.time, [entry.data], entry.kind)
-    commit = commit_of(batch)
+    commit = None
+    if entry.kind == "commit":
+        batch = EntryBatch(
+            position, entry.author, entry.incarnation, entry.counter, entry.time, Kind.COMMIT, [entry.data]
+        )
+        commit = commit_of(batch)
     if commit is None:
         raise Malformed(f"the log has no commit at {position}, where one was noted")
     return commit

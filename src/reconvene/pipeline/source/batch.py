@@ -7,15 +7,15 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from reconvene.client.log_entries import Color, Entry
+from reconvene.entries import Color, Entry
 from reconvene.pipeline.source.clock import Clock, ClockState
 from reconvene.pipeline.source.options import parse_options
 from reconvene.pipeline.source.ranges import clock_at, first_position, last_position, make_plan, partitions_of
 from reconvene.pipeline.source.reading import LogPartition, check_schema, read_partition
 from reconvene.pipeline.source.replicas import Replicas, Survey
-from reconvene.pipeline.source.rows import Run, run_of
+from reconvene.pipeline.source.rows import Dated, pending_row
 
-__all__ = ["BatchReader", "tentative_runs"]
+__all__ = ["BatchReader", "tentative_rows"]
 
 _log = logging.getLogger("reconvene.source")
 
@@ -41,8 +41,8 @@ class BatchReader(DataSourceReader):
             found: list[InputPartition] = list(partitions_of(options, plan, start))
         if options.tentative:
             _complain(survey, pending)
-            runs = tuple(tentative_runs(pending.values(), counters, plan.clock))
-            found.append(LogPartition(len(found), (), runs))
+            rows = tuple(tentative_rows(pending.values(), counters, plan.clock))
+            found.append(LogPartition(len(found), (), rows))
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -59,7 +59,7 @@ def _complain(survey: Survey, pending: Mapping[str, list[Entry]]) -> None:
             )  # fmt: skip
 
 
-def tentative_runs(pending: Iterable[list[Entry]], counters: Mapping[str, int], clock: ClockState) -> Iterator[Run]:
+def tentative_rows(pending: Iterable[list[Entry]], counters: Mapping[str, int], clock: ClockState) -> Iterator[Dated]:
     """Each message once, though several replicas have it, and none that one of them knows to be ordered."""
     found: dict[str, Entry] = {}
     for entries in pending:
@@ -69,4 +69,4 @@ def tentative_runs(pending: Iterable[list[Entry]], counters: Mapping[str, int], 
                 found[entry.id] = entry
     for entry in sorted(found.values(), key=lambda entry: entry.color is not Color.YELLOW):
         if entry.counter > counters.get(entry.author, 0):
-            yield run_of(entry, Clock(*clock).see(entry.author, entry.time))
+            yield pending_row(entry, Clock(*clock).see(entry.author, entry.time))

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from reconvene.client.log_entries import BatchHeading, EntryBatch
 from reconvene.client.transactions import commit_of
+from reconvene.entries import EntryBatch
 from reconvene.pipeline.source.clock import Clock, ClockState
 
 __all__ = ["MOST_PARTITIONS", "Piece", "Plan", "Planner", "Shown", "Unplanned", "share"]
@@ -92,7 +92,7 @@ class Planner:
         self._rows_end = start
         """The end of the last batch with rows."""
 
-    def see(self, heading: BatchHeading) -> None:
+    def see(self, heading: EntryBatch) -> None:
         ranges = _shown(heading)
         if self.full or (ranges and not self._has_room(sum(count for _, count in ranges))):
             self.full = True
@@ -157,16 +157,11 @@ def share(pieces: Iterable[Piece | Shown], rows: int) -> Iterator[tuple[Piece | 
         yield tuple(together)
 
 
-def _shown(heading: BatchHeading) -> list[tuple[int, int]]:
+def _shown(heading: EntryBatch) -> list[tuple[int, int]]:
     """What it makes visible, if it is a commit."""
     if heading.kind != "commit":
         return []
-    commit = commit_of(
-        EntryBatch(
-            heading.position, heading.author, heading.incarnation, heading.first, heading.time, heading.messages,
-            heading.kind, heading.void,
-        )
-    )  # fmt: skip
+    commit = commit_of(heading)
     return [] if commit is None else list(commit.ranges)
 
 

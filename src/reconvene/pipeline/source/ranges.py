@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 
-from reconvene.client.log_entries import BatchHeading
+from reconvene.entries import EntryBatch
 from reconvene.errors import Rejected
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.options import EARLIEST, LATEST, SourceOptions
@@ -90,11 +90,11 @@ def rows_per_partition(options: SourceOptions, start: int, stop: int) -> int:
     return max(1, -(-(stop - start) // options.partitions))
 
 
-def _headings(replicas: Replicas, start: int, stop: int, fail_on_loss: bool) -> Iterator[BatchHeading]:
+def _headings(replicas: Replicas, start: int, stop: int, fail_on_loss: bool) -> Iterator[EntryBatch]:
     for some in read_headings(replicas.thread, replicas.access, start, stop, How(fail_on_loss=fail_on_loss)):
         yield from some
 
 
-def _count(counters: dict[str, int] | None, heading: BatchHeading) -> None:
+def _count(counters: dict[str, int] | None, heading: EntryBatch) -> None:
     if counters is not None:
         counters[heading.author] = heading.first + heading.count - 1

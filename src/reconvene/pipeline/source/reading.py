@@ -14,7 +14,7 @@ from reconvene.pipeline.source.decode import Decoder, check_fields
 from reconvene.pipeline.source.options import SourceOptions
 from reconvene.pipeline.source.plan import Piece, Plan, Planner, Shown, Unplanned
 from reconvene.pipeline.source.route import How, read_batches, read_headings
-from reconvene.pipeline.source.rows import COLUMNS, Rows, Run, runs_of
+from reconvene.pipeline.source.rows import COLUMNS, Dated, Rows, without_void
 from reconvene.pipeline.source.staged import read_shown
 
 __all__ = ["LogPartition", "check_schema", "read_partition"]
@@ -24,7 +24,7 @@ class LogPartition(InputPartition):
     """What one task reads."""
 
     def __init__(
-        self, index: int, pieces: tuple[Piece | Shown | Unplanned, ...], pending: tuple[Run, ...] = ()
+        self, index: int, pieces: tuple[Piece | Shown | Unplanned, ...], pending: tuple[Dated, ...] = ()
     ) -> None:
         super().__init__(index)
         self.index = index
@@ -58,11 +58,11 @@ def read_partition(
         return  # Spark's own, where there is nothing to read
     rows = Rows(to_arrow_schema(schema, timezone="UTC"), _decoder(options, schema))
     thread = LoopThread()
-    runs = _runs(thread, options, partition, patient)
+    dated = _dated(thread, options, partition, patient)
     try:
-        yield from rows.batches(runs)
+        yield from rows.batches(dated)
     finally:
-        runs.close()  # Spark may have had enough: the connection is closed before its thread
+        dated.close()  # Spark may have had enough: the connection is closed before its thread
         thread.close()
 
 
@@ -76,7 +76,7 @@ def _decoder(options: SourceOptions, schema: StructType) -> Decoder | None:
     return Decoder(decoding, struct.fields if isinstance(struct, StructType) else [])
 
 
-def _runs(thread: LoopThread, options: SourceOptions, partition: LogPartition, patient: bool) -> Generator[Run]:
+def _dated(thread: LoopThread, options: SourceOptions, partition: LogPartition, patient: bool) -> Generator[Dated]:
     # Each begins at another replica, so that all of them have something to do.
     how = How(first=partition.index, patient=patient, fail_on_loss=options.fail_on_data_loss)
     for piece in partition.pieces:
@@ -88,17 +88,17 @@ def _runs(thread: LoopThread, options: SourceOptions, partition: LogPartition, p
     yield from partition.pending
 
 
-def _rows_of(thread: LoopThread, options: SourceOptions, piece: Piece | Shown, how: How) -> Generator[Run]:
+def _rows_of(thread: LoopThread, options: SourceOptions, piece: Piece | Shown, how: How) -> Generator[Dated]:
     if isinstance(piece, Shown):
         for batch in read_shown(thread, options.access, piece, how):
-            yield from runs_of(batch, piece.log_time)
+            yield from without_void(batch, piece.log_time)
         return
     clock = Clock(*piece.clock)
     for some in read_batches(thread, options.access, piece.start, piece.stop, how):
         for batch in some:
             log_time = clock.see(batch.author, batch.time)
             if batch.kind == "data":
-                yield from runs_of(batch, log_time)
+                yield from without_void(batch, log_time)
 
 
 def _planned(thread: LoopThread, options: SourceOptions, piece: Unplanned, how: How) -> Plan:

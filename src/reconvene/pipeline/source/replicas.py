@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from reconvene.client.blocking import LoopThread
 from reconvene.client.connecting import connect
-from reconvene.client.log_entries import Entry
 from reconvene.client.site import Site
+from reconvene.entries import Entry
 from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.pipeline.source.options import Access
 

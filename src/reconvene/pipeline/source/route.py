@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from reconvene.client.blocking import LoopThread
 from reconvene.client.log import Log
-from reconvene.client.log_entries import BatchHeading, EntryBatch, Truncated
 from reconvene.client.site import Site
+from reconvene.entries import EntryBatch, Truncated
 from reconvene.errors import Malformed, ReconveneError, Rejected, Unavailable
 from reconvene.pipeline.source.options import Access
 from reconvene.pipeline.source.replicas import open_site
@@ -168,9 +168,7 @@ def read_batches(thread: LoopThread, access: Access, start: int, stop: int, how:
     return _walk(thread, Route(access, start, stop, _batches, how), how.fail_on_loss)
 
 
-def read_headings(
-    thread: LoopThread, access: Access, start: int, stop: int, how: How
-) -> Iterator[list[BatchHeading]]:
+def read_headings(thread: LoopThread, access: Access, start: int, stop: int, how: How) -> Iterator[list[EntryBatch]]:
     """The first is cut at `start`; the last may go on beyond `stop`."""
     return _walk(thread, Route(access, start, stop, _headings, how), how.fail_on_loss)
 
@@ -194,7 +192,7 @@ def _walk(thread: LoopThread, route: Route[P], fail_on_loss: bool) -> Iterator[l
             thread.run(route.close())
 
 
-async def _headings(log: Log, start: int, stop: int) -> AsyncIterator[list[BatchHeading]]:
+async def _headings(log: Log, start: int, stop: int) -> AsyncIterator[list[EntryBatch]]:
     async for some in log.headings(start, stop):
         yield some
 

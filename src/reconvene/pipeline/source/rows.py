@@ -1,17 +1,18 @@
 """Rows of the log as Arrow batches, built column by column from whole batches of the log."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from reconvene.client.log_entries import Entry, EntryBatch
+from reconvene.corel.batch import Kind
+from reconvene.entries import Entry, EntryBatch
 from reconvene.pipeline.source.decode import Decoder
 from reconvene.pipeline.source.options import Decoding
 
-__all__ = ["COLUMNS", "Rows", "Run", "column_ddl"]
+__all__ = ["COLUMNS", "Dated", "Rows", "column_ddl", "pending_row", "without_void"]
 
 COLUMNS = {
     "position": "BIGINT",
@@ -41,37 +42,30 @@ def column_ddl(tentative: bool, decoding: Decoding | None) -> str:
     return ", ".join(columns)
 
 
-class Run(Struct, frozen=True, gc=False):
-    """Messages of one author with counters that follow each other, at one time of the log."""
+class Dated(Struct, frozen=True, gc=False):
+    """A batch of the log without void messages, at one time of the log."""
 
-    position: int | None
-    """Of the first; None: they are not ordered."""
-    author: str
-    incarnation: int
-    first: int
-    time: int
+    batch: EntryBatch
     log_time: int
-    messages: Sequence[bytes]
     color: str = "green"
+    """Of another colour: it is not ordered, and has no position."""
 
 
-def runs_of(batch: EntryBatch, log_time: int) -> Iterator[Run]:
-    """Without what is void."""
-    at = 0
-    for void in (*batch.void, len(batch.messages)):
-        if void > at:
-            messages = batch.messages if void - at == len(batch.messages) else batch.messages[at:void]
-            yield Run(
-                batch.position + at, batch.author, batch.incarnation, batch.first + at, batch.time, log_time, messages
-            )
-        at = void + 1
+def without_void(batch: EntryBatch, log_time: int) -> Iterator[Dated]:
+    """What is between the void messages, in order."""
+    at = batch.position
+    for void in (*batch.void, len(batch)):
+        if batch.position + void > at:
+            yield Dated(batch.cut(at, batch.position + void), log_time)
+        at = batch.position + void + 1
 
 
-def run_of(entry: Entry, log_time: int) -> Run:
-    """One that is not ordered."""
-    return Run(
-        None, entry.author, entry.incarnation, entry.counter, entry.time, log_time, [entry.data], entry.color.value
+def pending_row(entry: Entry, log_time: int) -> Dated:
+    """Of an entry that is not ordered."""
+    batch = EntryBatch(
+        entry.position, entry.author, entry.incarnation, entry.counter, entry.time, Kind.DATA, [entry.data]
     )
+    return Dated(batch, log_time, entry.color.value)
 
 
 class Rows:
@@ -82,47 +76,48 @@ class Rows:
         self._decoder = decoder
         self._tentative = "color" in schema.names
 
-    def batches(self, runs: Iterable[Run]) -> Iterator[pa.RecordBatch]:
-        """Of a size that any reader has room for; whole runs, since a run is at most one batch of the log."""
-        gathered: list[Run] = []
+    def batches(self, dated: Iterable[Dated]) -> Iterator[pa.RecordBatch]:
+        """Of a size that any reader has room for; batches of the log are not cut."""
+        gathered: list[Dated] = []
         rows = size = 0
-        for run in runs:
-            length = sum(map(len, run.messages))
-            if gathered and (rows + len(run.messages) > _MOST_ROWS or size + length > _MOST_BYTES):
-                yield self._batch(gathered)
+        for one in dated:
+            length = sum(map(len, one.batch.messages))
+            if gathered and (rows + len(one.batch) > _MOST_ROWS or size + length > _MOST_BYTES):
+                yield self._arrow(gathered)
                 gathered, rows, size = [], 0, 0
-            gathered.append(run)
-            rows += len(run.messages)
+            gathered.append(one)
+            rows += len(one.batch)
             size += length
         if gathered:
-            yield self._batch(gathered)
+            yield self._arrow(gathered)
 
-    def _batch(self, runs: list[Run]) -> pa.RecordBatch:
-        counts = np.fromiter((len(run.messages) for run in runs), np.int64, len(runs))
-        which = np.repeat(np.arange(len(runs)), counts)
-        # The place of each row in its run: what makes positions and counters of the first ones.
-        place = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    def _arrow(self, dated: list[Dated]) -> pa.RecordBatch:
+        batches = [one.batch for one in dated]
+        counts = np.fromiter(map(len, batches), np.int64, len(batches))
+        which = np.repeat(np.arange(len(batches)), counts)
+        # The index of each row in its batch: what makes positions and counters of the first ones.
+        index = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
 
         def each(values: "Iterable[int]") -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-            return np.fromiter(values, np.int64, len(runs))[which]
+            return np.fromiter(values, np.int64, len(batches))[which]
 
-        payloads = [message for run in runs for message in run.messages]
-        prefixes = pa.array([f"{run.author}:{run.incarnation}:" for run in runs], pa.string())
-        counters = pa.array(each(run.first for run in runs) + place)
+        payloads = [message for batch in batches for message in batch.messages]
+        prefixes = pa.array([f"{batch.author}:{batch.incarnation}:" for batch in batches], pa.string())
+        counters = pa.array(each(batch.first for batch in batches) + index)
         positions = pa.array(
-            each(run.position or 0 for run in runs) + place,
-            mask=np.fromiter((run.position is None for run in runs), np.bool_, len(runs))[which],
+            each(batch.position for batch in batches) + index,
+            mask=np.fromiter((one.color != "green" for one in dated), np.bool_, len(dated))[which],
         )
         columns = {
             "position": positions,
             "id": pc.binary_join_element_wise(prefixes.take(pa.array(which)), counters.cast(pa.string()), ""),
-            "author": pa.array([run.author for run in runs], pa.string()).take(pa.array(which)),
-            "time": _timestamps(each(run.time // _NS_PER_US for run in runs)),
-            "log_time": _timestamps(each(run.log_time // _NS_PER_US for run in runs)),
+            "author": pa.array([batch.author for batch in batches], pa.string()).take(pa.array(which)),
+            "time": _timestamps(each(batch.time // _NS_PER_US for batch in batches)),
+            "log_time": _timestamps(each(one.log_time // _NS_PER_US for one in dated)),
             "payload": pa.array(payloads, pa.binary()),
         }
         if self._tentative:
-            columns["color"] = pa.array([run.color for run in runs], pa.string()).take(pa.array(which))
+            columns["color"] = pa.array([one.color for one in dated], pa.string()).take(pa.array(which))
         if self._decoder is not None:
             columns.update(self._decoder.columns(payloads, columns["id"]))
         return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)

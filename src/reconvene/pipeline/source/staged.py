@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from reconvene.client.blocking import LoopThread
 from reconvene.client.log import Log
-from reconvene.client.log_entries import EntryBatch
+from reconvene.entries import EntryBatch
 from reconvene.errors import Rejected
 from reconvene.pipeline.source.options import Access
 from reconvene.pipeline.source.plan import Shown

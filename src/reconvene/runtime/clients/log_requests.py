@@ -12,10 +12,11 @@ from typing import TypeVar, assert_never
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.keeping.snapshot_rows import MOST_NAMES
+from reconvene.entries import EntryBatch
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.output import ClientOutput
-from reconvene.runtime.log.interface import Appended, LogBatch, LogHeading, LogPort, PendingBatch
+from reconvene.runtime.log.interface import Appended, LogPort
 from reconvene.runtime.log.places import Places
 from reconvene.runtime.log.transactions import check_kind, collected, refuse_commits
 from reconvene.wire import client_log as wire
@@ -29,7 +30,7 @@ WINDOW_BYTES = 4 << 20
 MOST_WAITING = 16_384
 """Other requests of one client that may wait for the log at once."""
 _NOT_YET_S = 0.01
-_RUN_BYTES = 64
+_BATCH_BYTES = 64
 _MESSAGE_BYTES = 5
 _FIRST_LOOK = 64
 
@@ -152,7 +153,7 @@ class ClientLog:
             case _:
                 assert_never(message)
 
-    def _tell(self, request: int, document: object, size: int = _RUN_BYTES) -> None:
+    def _tell(self, request: int, document: object, size: int = _BATCH_BYTES) -> None:
         self._out.push(Told(request, document), size)
 
     # -- waiting
@@ -296,7 +297,7 @@ class ClientLog:
 
     def _fetched(self, fetch: wire.Fetch) -> None:
         port = self._port
-        batches: Sequence[LogBatch | LogHeading] = []
+        batches: Sequence[EntryBatch] = []
         if port.base <= fetch.start < port.green:
             if fetch.bare:
                 batches = port.headings(fetch.start, fetch.messages)
@@ -306,16 +307,9 @@ class ClientLog:
             refuse_commits(batches)
         self._push(fetch.request, batches)
 
-    def _push(self, request: int, batches: Sequence[LogBatch | LogHeading]) -> None:
-        runs = [
-            wire.Run(
-                batch.position, batch.author, batch.incarnation, batch.first, batch.time, batch.kind, batch.messages,
-                batch.void, batch.count if isinstance(batch, LogHeading) else 0,
-            )
-            for batch in batches
-        ]  # fmt: skip
-        size = sum(_RUN_BYTES + sum(map(len, run.messages)) + _MESSAGE_BYTES * len(run.messages) for run in runs)
-        self._out.push(wire.Fetched(request, self._port.base, self._port.green, runs), size)
+    def _push(self, request: int, batches: Sequence[EntryBatch]) -> None:
+        size = sum(map(_bytes_of, batches))
+        self._out.push(wire.Fetched(request, self._port.base, self._port.green, list(batches)), size)
 
     def _watch_colors(self, request: int) -> None:
         def changed(changes: "list[tuple[object, str, int, int, int]]") -> None:
@@ -397,22 +391,22 @@ def pending_of(port: LogPort, messages: int) -> "tuple[tuple[int, list[_Listed]]
     while True:
         # A little at first: a few messages may be all that there is room for.
         found = port.pending(look)
-        size = sum(_bytes_of(batch) for batch in found)
-        if look == most or size > wire.FETCH_BYTES // 4 or sum(len(batch.messages) for batch in found) < look:
+        size = sum(_bytes_of(batch) for _, batch in found)
+        if look == most or size > wire.FETCH_BYTES // 4 or sum(map(len, (batch for _, batch in found))) < look:
             break
         look = min(most, 4 * look)
     listed: list[_Listed] = []
     size = 0
-    for batch in found:
+    for color, batch in found:
         if listed and size + _bytes_of(batch) > wire.FETCH_BYTES:
             break
         size += _bytes_of(batch)
-        listed.append((batch.color.value, batch.author, batch.incarnation, batch.first, batch.time, batch.messages))
+        listed.append((color.value, batch.author, batch.incarnation, batch.first, batch.time, batch.messages))
     return (port.green, listed), size
 
 
 _Listed = tuple[str, str, int, int, int, list[bytes]]
 
 
-def _bytes_of(batch: PendingBatch) -> int:
-    return _RUN_BYTES + sum(map(len, batch.messages)) + _MESSAGE_BYTES * len(batch.messages)
+def _bytes_of(batch: EntryBatch) -> int:
+    return _BATCH_BYTES + sum(map(len, batch.messages)) + _MESSAGE_BYTES * len(batch.messages)

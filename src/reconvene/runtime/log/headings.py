@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from reconvene.corel.batch import Kind, messages_of
 from reconvene.corel.replica import Replica
-from reconvene.runtime.log.interface import LogHeading
+from reconvene.entries import EntryBatch
 
 __all__ = ["read_headings"]
 
@@ -15,25 +15,25 @@ _MOST_BYTES = 4 << 20
 out whole."""
 
 
-def read_headings(replica: Replica, author: Callable[[int], str], start: int, batches: int) -> list[LogHeading]:
+def read_headings(replica: Replica, author: Callable[[int], str], start: int, batches: int) -> list[EntryBatch]:
     """From `start` on, which must be readable. Raises Malformed where storage is damaged."""
-    found: list[LogHeading] = []
+    found: list[EntryBatch] = []
     looked_at = 0
     for position, heading in replica.read(start):
         body = replica.body(heading)
         cut = max(start - position, 0)
         void = replica.voids(position, heading)
         found.append(
-            LogHeading(
+            EntryBatch(
                 position + cut,
                 author(heading.author),
                 heading.incarnation,
                 heading.first + cut,
                 heading.time,
                 heading.kind,
-                heading.count - cut,
                 messages_of(body)[cut:] if heading.kind in _LOG_KINDS else [],
                 tuple(at - cut for at in void if at >= cut) if cut else void,
+                heading.count - cut,
             )
         )
         looked_at += len(body)

@@ -11,50 +11,10 @@ from msgspec import Struct
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
+from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 
-__all__ = ["Appended", "AppendedPart", "LogBatch", "LogHeading", "LogPort", "PendingBatch"]
-
-
-class LogBatch(Struct, frozen=True):
-    """Green messages, in order: message i has position `position + i` and is AUTHOR:INCARNATION:(first + i)."""
-
-    position: int
-    author: str
-    incarnation: int
-    first: int
-    time: int
-    """The author's clock at accept: ns since 1970."""
-    kind: Kind
-    messages: list[bytes]
-    void: tuple[int, ...] = ()
-    """Indices of messages that are a client's retries of earlier ones: they count for nothing."""
-
-
-class LogHeading(Struct, frozen=True):
-    """What there is to say of a `LogBatch` beside an application's messages."""
-
-    position: int
-    author: str
-    incarnation: int
-    first: int
-    time: int
-    kind: Kind
-    count: int
-    messages: list[bytes]
-    """The log's own; of an application's there are none here."""
-    void: tuple[int, ...] = ()
-
-
-class PendingBatch(Struct, frozen=True):
-    """Messages that are not green. Yellow ones come first, then red ones, then those that are not logged yet."""
-
-    color: Color
-    author: str
-    incarnation: int
-    first: int
-    time: int
-    messages: list[bytes]
+__all__ = ["Appended", "AppendedPart", "LogPort"]
 
 
 class AppendedPart(Struct, frozen=True):
@@ -113,14 +73,15 @@ class LogPort(Protocol):
     def ordered(self, counter: int) -> Future[int]:
         """Done once it is green: its position. Unavailable if the log no longer knows (a snapshot covered it)."""
 
-    def read(self, start: int, messages: int, size: int) -> list[LogBatch]:
+    def read(self, start: int, messages: int, size: int) -> list[EntryBatch]:
         """Green messages from `start` on, whole batches but for the first, about so many or so many bytes.
 
         Raises Rejected where `start` is truncated or beyond the green line.
         """
 
-    def headings(self, start: int, batches: int) -> list[LogHeading]:
-        """The same without the messages of applications: at most so many, and as many as take a moment to find."""
+    def headings(self, start: int, batches: int) -> list[EntryBatch]:
+        """The same without the messages of applications (`left_out` counts them): at most so many batches, and
+        as many as take a moment to find."""
 
     def counted(self, start: int, count: int) -> list[int | None]:
         """Of green messages, from `start` on: the position where each counts, which is an earlier one if it is void.
@@ -130,8 +91,10 @@ class LogPort(Protocol):
         """Of a green message that is void: the position of the one that it repeats, looked for in all that can be
         read. None: it is truncated."""
 
-    def pending(self, messages: int, newest: bool = False) -> list[PendingBatch]:
-        """Of applications, and not staged: so many messages or a few more, the first or the last, in their order."""
+    def pending(self, messages: int, newest: bool = False) -> list[tuple[Color, EntryBatch]]:
+        """Of applications, and not staged: so many messages or a few more, the first or the last, in their order:
+        yellow ones, red ones, then those that are not logged yet. The first ones have the positions that they
+        would get if nothing came between."""
 
     def watch(self, moved: Callable[[int], None]) -> Callable[[], None]:
         """`moved` is told the green line whenever it has moved, once a turn. What is returned ends it."""

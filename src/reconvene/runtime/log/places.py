@@ -83,7 +83,7 @@ class Places:
         if where < self._port.base:
             return
         mine, first = (self._port.read(position, 1, 1)[0] for position in (void, where))
-        if mine.kind is Kind.DATA and mine.messages[0] != first.messages[0]:
+        if mine.kind_number == Kind.DATA and mine.messages[0] != first.messages[0]:
             raise Rejected(
                 f"the message at position {void} counts for nothing: another one with other data, at {where}, has "
                 "the same session and number and comes before it; append it under a new number"

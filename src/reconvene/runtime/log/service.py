@@ -14,11 +14,12 @@ from reconvene.corel.clients.retries import Part
 from reconvene.corel.events import Accepted, BarrierPassed, Color, Established, Green, LogEvent, Restored
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import ReplicaSet
+from reconvene.entries import EntryBatch
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.runtime.log.feed import Changed, Feed, Moved
 from reconvene.runtime.log.headings import read_headings
-from reconvene.runtime.log.interface import Appended, AppendedPart, LogBatch, LogHeading, PendingBatch
+from reconvene.runtime.log.interface import Appended, AppendedPart
 from reconvene.runtime.log.receipts import Receipts
 from reconvene.runtime.log.status import losses, status
 
@@ -231,9 +232,9 @@ class LogService:
     def green(self) -> int:
         return self._replica.green
 
-    def read(self, start: int, messages: int, size: int) -> list[LogBatch]:
+    def read(self, start: int, messages: int, size: int) -> list[EntryBatch]:
         self._expect_readable(start)
-        found: list[LogBatch] = []
+        found: list[EntryBatch] = []
         if start == self.green:
             return found
         try:
@@ -255,9 +256,9 @@ class LogService:
         if start > self.green:
             raise Rejected(f"position {start} is beyond the green line, which is at {self.green}")
 
-    def _batch(self, position: int, heading: Heading, messages: list[bytes], cut: int) -> LogBatch:
+    def _batch(self, position: int, heading: Heading, messages: list[bytes], cut: int) -> EntryBatch:
         void = self._replica.voids(position, heading)
-        return LogBatch(
+        return EntryBatch(
             position + cut,
             self._author(heading.author),
             heading.incarnation,
@@ -268,7 +269,7 @@ class LogService:
             tuple(at - cut for at in void if at >= cut) if cut else void,
         )
 
-    def headings(self, start: int, batches: int) -> list[LogHeading]:
+    def headings(self, start: int, batches: int) -> list[EntryBatch]:
         self._expect_readable(start)
         try:
             return read_headings(self._replica, self._author, start, batches) if start < self.green else []
@@ -314,10 +315,11 @@ class LogService:
         if left_out is not None:
             raise Rejected(left_out)
 
-    def pending(self, messages: int, newest: bool = False) -> list[PendingBatch]:
+    def pending(self, messages: int, newest: bool = False) -> list[tuple[Color, EntryBatch]]:
         self.check_readable()
         queue = self._replica.queue
-        found: list[PendingBatch] = []
+        found: list[tuple[Color, EntryBatch]] = []
+        position = self.green
         try:
             for color, heading in self._newest_pending() if newest else self._pending():
                 if messages <= 0:
@@ -326,12 +328,12 @@ class LogService:
                     continue
                 messages -= heading.count
                 body = queue.bodies.get(heading.id)
-                found.append(
-                    PendingBatch(
-                        color, self._author(heading.author), heading.incarnation, heading.first, heading.time,
-                        messages_of(body),
-                    )
+                batch = EntryBatch(
+                    position, self._author(heading.author), heading.incarnation, heading.first, heading.time,
+                    heading.kind, messages_of(body),
                 )  # fmt: skip
+                found.append((color, batch))
+                position = batch.end
         except Malformed as error:
             raise self._note_damage(error) from None
         if newest:

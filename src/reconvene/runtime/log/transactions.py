@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import decode_commit
+from reconvene.entries import EntryBatch
 from reconvene.errors import Malformed, Rejected
-from reconvene.runtime.log.interface import LogBatch, LogHeading, LogPort
+from reconvene.runtime.log.interface import LogPort
 from reconvene.wire.clients import MAJOR, STAGING_MINOR
 
 __all__ = ["check_kind", "collected", "refuse_commits"]
@@ -27,10 +28,10 @@ def check_kind(kind: int, messages: Sequence[bytes]) -> None:
             raise Rejected(str(error)) from None
 
 
-def refuse_commits(batches: Sequence[LogBatch | LogHeading]) -> None:
+def refuse_commits(batches: Sequence[EntryBatch]) -> None:
     """Raises Rejected where there is one: who does not know what it means would miss what it makes visible."""
     for batch in batches:
-        if batch.kind is Kind.COMMIT:
+        if batch.kind_number == Kind.COMMIT:
             needed = f"{MAJOR}.{STAGING_MINOR}"
             raise Rejected(
                 f"the log has a transaction at position {batch.position}: a client of protocol {needed} or later can "
@@ -38,10 +39,10 @@ def refuse_commits(batches: Sequence[LogBatch | LogHeading]) -> None:
             )
 
 
-def collected(port: LogPort, ranges: Sequence[tuple[int, int]], size: int) -> list[LogBatch]:
+def collected(port: LogPort, ranges: Sequence[tuple[int, int]], size: int) -> list[EntryBatch]:
     """The messages of these ranges, in their order, from the first on, as many as take about `size` bytes; up to the
     first range that is truncated, or not green here yet."""
-    found: list[LogBatch] = []
+    found: list[EntryBatch] = []
     for position, count in ranges:
         end = position + count
         while position < end:
@@ -51,18 +52,8 @@ def collected(port: LogPort, ranges: Sequence[tuple[int, int]], size: int) -> li
             if not batches:
                 return found
             for batch in batches:
-                part = _before(batch, end)
+                part = batch.cut(position, end)
                 found.append(part)
                 position += len(part.messages)
                 size -= _BATCH_BYTES + sum(map(len, part.messages))
     return found
-
-
-def _before(batch: LogBatch, end: int) -> LogBatch:
-    most = end - batch.position
-    if len(batch.messages) <= most:
-        return batch
-    return LogBatch(
-        batch.position, batch.author, batch.incarnation, batch.first, batch.time, batch.kind, batch.messages[:most],
-        tuple(at for at in batch.void if at < most),
-    )  # fmt: skip

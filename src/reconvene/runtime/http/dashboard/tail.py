@@ -7,9 +7,10 @@ however fast the log grows and however large its messages are.
 from collections import deque
 from collections.abc import Iterable
 
+from reconvene.entries import EntryBatch
 from reconvene.errors import ReconveneError
 from reconvene.runtime.http.dashboard.samples import QueueSegment, ShownMessage
-from reconvene.runtime.log.interface import LogBatch, LogPort
+from reconvene.runtime.log.interface import LogPort
 
 __all__ = ["KEPT", "Tail", "excerpt", "segments"]
 
@@ -45,7 +46,7 @@ class Tail:
             return []
         found = [
             ShownMessage(
-                batch.color.value,
+                color.value,
                 None,
                 batch.author,
                 batch.incarnation,
@@ -56,12 +57,12 @@ class Tail:
                 len(message),
                 self._show(message),
             )
-            for batch in batches
+            for color, batch in batches
             for index, message in list(enumerate(batch.messages))[-KEPT:]
         ]
         return found[-KEPT:]
 
-    def _take(self, batch: LogBatch) -> None:
+    def _take(self, batch: EntryBatch) -> None:
         cut = max(len(batch.messages) - KEPT, 0)
         if self._next != batch.position + cut:
             self._entries.clear()  # what is shown has no gaps
@@ -74,7 +75,7 @@ class Tail:
                     batch.incarnation,
                     batch.first + index,
                     batch.time // 1_000_000,
-                    batch.kind.name.lower(),
+                    batch.kind,
                     index in batch.void,
                     len(message),
                     self._show(message),
