@@ -17,7 +17,7 @@ from reconvene.wire.messages import Alive, Frame, Nack, State
 __all__ = ["Configuration"]
 
 _TURN_BYTES = 1 << 20
-"""Of messages that are sent in one turn: each frame of them is sealed and sent by then."""
+"""Limit on the messages that one turn sends, since each of their frames is sealed and sent within the turn."""
 _EXTRAS_TOLD = 512
 """Frames beyond a gap that a state can list."""
 
@@ -158,8 +158,8 @@ class Configuration:
         )  # fmt: skip
 
     def matches(self, state: State, ahead_frames: int) -> bool:
-        """Whether a state that claims to come from this configuration can be an honest member's: it has what it
-        acknowledged, and not more than can have been under way."""
+        """Whether a state that claims to come from this configuration is possible: its sender has what it
+        acknowledged, and no more than can have been sent."""
         if state.conf != self.number:
             return True
         size = len(self.members)
@@ -183,7 +183,7 @@ class Configuration:
         """Step 6: the rest of the regular configuration, the transitional one and its messages."""
         multicast = self.multicast
         multicast.accept_stored(now)
-        # What was heard of clocks after the state was told is known to this site alone.
+        # Clocks that were heard after the state was sent are known to this site alone.
         multicast.heard.clear()
         self._take(now)
         self.engine.merge(exchange.clocks())
@@ -194,7 +194,7 @@ class Configuration:
         self.delivery.release(None)
 
     def discarded(self) -> set[int]:
-        """Sites of whom frames were left over in step 6.a: they depend on frames that nobody here has."""
+        """Sites whose frames were discarded in step 6.a: they depend on frames that no member here has."""
         return {self.members[q] for q, _ in self.multicast.extras()}
 
     def invariants(self) -> None:

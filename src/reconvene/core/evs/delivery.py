@@ -2,7 +2,7 @@
 
 Given by multicast: frames in causal order. Given by the order engine: the total order of those with a slot.
 Promised: fifo messages at once; causal ones after all that precedes them; agreed ones in the total order; safe
-ones when, besides, all members have acknowledged them. A safe message that is not yet safe holds back what follows
+ones when all members have also acknowledged them. A safe message that is not yet safe holds back what follows
 it in the total order.
 
 For causal delivery *precedes* means delivered or sent, not merely received. A causal frame therefore names the last
@@ -102,7 +102,7 @@ class Delivery:
         return whole if fits else None
 
     def release(self, stable: list[int] | None) -> None:
-        """Delivers what the total order allows; `stable` is what all members have, None where that is no matter."""
+        """Delivers what the total order allows. `stable`: what all members have; None where that does not matter."""
         engine = self.engine
         while (ready := engine.peek()) is not None:
             key, frame = ready
@@ -134,8 +134,8 @@ class Delivery:
         return [] if whole is None else [whole]
 
     def _precedence_holds(self, frame: Frame) -> bool:
-        # What its sender had delivered or sent was accepted here before it. A frame that names more than that is a
-        # lie, and waits for no more than what there is.
+        # What its sender had delivered or sent was accepted here before it. A frame that names more than that is
+        # false, and waits only for what there is.
         if min(frame.own, self._slotted[frame.sender]) > self._ordered[frame.sender]:
             return False
         return not frame.after or min((*frame.after,), self._highest) <= self.position

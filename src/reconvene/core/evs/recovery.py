@@ -1,6 +1,6 @@
-"""Which old frames those who go on together bring each other: steps 3 to 5 of the paper's section 3.
+"""Which old frames the sites of a transitional configuration send each other: steps 3 to 5 of the paper's section 3.
 
-Pure functions of the states exchanged, so that everyone who holds the same states decides the same.
+Pure functions of the exchanged states, so that every site with the same states decides the same.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,7 +14,7 @@ class Exchange:
     """The members of one proposed configuration that come from the same regular one, and what each has of it."""
 
     def __init__(self, states: list[State], site: int) -> None:
-        """`states`: of all who come from the same configuration as `site`, by ordinal."""
+        """`states`: of all sites that come from the same configuration as `site`, by ordinal."""
         self.states = states
         self.site = site
         self.members = tuple(state.site for state in states)
@@ -25,15 +25,15 @@ class Exchange:
         self._extras = {state.site: set(zip(state.extras[::2], state.extras[1::2], strict=True)) for state in states}
         prefix = [max(state.received[q] for state in states) for q in range(size)]
         self.union: set[tuple[int, int]] = set().union(*self._extras.values())
-        """Frames (rank, number) that some of them has and not all have …"""
+        """Frames (rank, number) that some of them have and others lack."""
         for q in range(size):
             low = min(state.received[q] for state in states)
             self.union.update((q, seq) for seq in range(low + 1, prefix[q] + 1))
         self.union = {frame for frame in self.union if not all(self.has(state, frame) for state in states)}
         self.lacking = {frame for frame in self.union if not self.has(mine, frame)}
-        """… and those of them that this site lacks."""
+        """The frames of the union that this site lacks."""
         self.duties = [frame for frame in sorted(self.union) if self.holder(frame) == site]
-        """Those that this site, the lowest holder, sends again."""
+        """The frames that this site sends again, because it is the lowest site that has them."""
 
     def has(self, state: State, frame: tuple[int, int]) -> bool:
         q, seq = frame
@@ -47,8 +47,8 @@ class Exchange:
         return [max(column) for column in zip(*(state.clocks for state in self.states), strict=True)]
 
     def stable(self, closure: list[int]) -> list[int]:
-        """Up to where each old member's frames are known to be with all old members: what those who go on have
-        exchanged (`closure`), and what any of them knew of those who don't."""
+        """Up to where all old members are known to have each old member's frames: from what the continuing members
+        exchanged (`closure`), and from what any of them knew about the others."""
         size = len(self.old)
         rows: list[list[int]] = []
         for rank, site in enumerate(self.old):
@@ -67,7 +67,7 @@ class Exchange:
 
 
 class Recovery:
-    """This site's part in one exchange: what it still lacks, and what it sends again to whom."""
+    """This site's part in one exchange: what it still lacks, and what it sends again to which sites."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -82,7 +82,7 @@ class Recovery:
         return True
 
     def first(self) -> list[tuple[tuple[int, ...], tuple[int, int]]]:
-        """(who lacks it, frame) for all that this site is to send again."""
+        """(the sites that lack it, frame) for all that this site has to send again."""
         exchange = self.exchange
         return [
             (tuple(s.site for s in exchange.states if not exchange.has(s, frame)), frame) for frame in exchange.duties

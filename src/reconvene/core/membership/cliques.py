@@ -1,7 +1,7 @@
-"""From who hears whom to who belongs together.
+"""Divides the sites into cliques: sets of sites that all hear each other.
 
-Everyone with the same reports computes the same partition: the largest clique first, ties by name, then the largest
-among the rest. So a one-way cut or a chain a–b–c ends in stable configurations and not in a thrash.
+Every site with the same reports computes the same cliques: the largest clique first, ties by name, then the largest
+among the rest. So a one-way link or a chain a–b–c leads to stable configurations and not to endless changes.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 __all__ = ["component", "partition", "two_way"]
 
 _BUDGET = 20_000
-"""Steps of the search for a largest clique. Beyond it the best found so far is taken, by everyone the same."""
+"""Steps of the search for a largest clique. Beyond it the best clique so far is taken, the same at every site."""
 
 
 def two_way(hears: Mapping[int, int]) -> dict[int, int]:
-    """Neighbours of each site, as masks: those that hear it and that it hears."""
+    """Neighbours of each site, as masks: the sites that hear it and that it hears."""
     graph: dict[int, int] = {}
     for site, mask in hears.items():
         neighbours = 0

@@ -1,7 +1,7 @@
-"""Sites that tell something else of the cluster's list than this one knows.
+"""Sites whose list of the cluster's sites contradicts the list of this site.
 
-Given: what beacons tell of the list. Promised: whether the sender may be heard, computed once for what it tells; what
-each site that may not be heard tells instead, so that people can be told of it.
+Given: the lists that beacons carry. Promised: whether the sender may be heard, computed once per list; for each site
+that may not be heard, the list that it sent, so that operators can see the difference.
 """
 
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ __all__ = ["Disputes"]
 
 class _Heard(NamedTuple):
     raw: bytes
-    """What the site tells of the list …"""
+    """The list that the site sent."""
     known: SiteList
-    """… what this site knew then …"""
+    """The list that this site had then."""
     agrees: bool
 
 
 class Disputes:
     def __init__(self) -> None:
         self.found: dict[str, Dispute] = {}
-        """By the name of the site that tells it; at most one for each number."""
+        """By the name of the site that sent it; at most one for each ordinal."""
         self.outside: Mapping[str, Dispute] = {}
-        """Those that the transport has found, and keeps up to date: it hands over nothing of these sites."""
+        """Disputes that the transport found and keeps up to date. It passes on nothing from these sites."""
         self._heard: dict[int, _Heard] = {}
         self._names: dict[int, str] = {}
 
@@ -37,7 +37,7 @@ class Disputes:
         return {**self.outside, **self.found}
 
     def agrees(self, site: int, raw: Raw, known: SiteList) -> bool:
-        """Whether the site that its beacon calls `site` tells the same. Raises Malformed for what no site tells."""
+        """Whether the list of the site named `site` agrees with this one. Raises Malformed for an impossible list."""
         data = bytes(raw)
         heard = self._heard.get(site)
         if heard is None or heard.raw != data or heard.known is not known:
@@ -47,7 +47,7 @@ class Disputes:
     def _compare(self, site: int, told: SiteList | None, known: SiteList) -> bool:
         self.found.pop(self._names.pop(site, ""), None)
         if told is None or not known.names:
-            return known.newest == 1  # an older program, which knows of no versions
+            return known.newest == 1  # an older program, which has no versions
         dispute = known.differs(told)
         if dispute is None:
             return True

@@ -1,6 +1,6 @@
-"""What the reports add up to: who should be in this site's configuration, and when to propose it.
+"""Decides from the reports which sites belong in this site's configuration, and when to propose it.
 
-Promised: a gathering ends as soon as everyone expected is heard; its time-outs are only for the silent.
+Promised: a gathering ends as soon as every expected site is heard. Its time-outs matter only for silent sites.
 """
 
 from typing import NamedTuple
@@ -12,18 +12,18 @@ from reconvene.core.options import Timing
 __all__ = ["Gathering", "Outlook", "members_of", "outlook"]
 
 _BEAT_NS = 10_000_000
-"""A gathering waits this long at least, so that all who were just heard can speak."""
+"""A gathering waits at least this long, so that every site that was just heard can send its report."""
 _ROUNDS = 6
-"""After so many times its patience a gathering does without the one that should have proposed."""
+"""After this multiple of its patience a gathering continues without the site that should have proposed."""
 
 
 class Outlook(NamedTuple):
     clique: int
     """The sites that belong in a configuration with this one, itself included, as a mask."""
     agreed: bool
-    """Nobody in the component hears a site that does not say it hears it too: all expected reports are here."""
+    """Every link in the component is reported by both of its ends: all expected reports are here."""
     busy: bool
-    """One of the clique has answered a proposal that is neither installed nor given up."""
+    """A site of the clique has answered a proposal that is neither installed nor abandoned."""
 
 
 def members_of(mask: int) -> tuple[int, ...]:
@@ -31,7 +31,7 @@ def members_of(mask: int) -> tuple[int, ...]:
 
 
 def outlook(hearing: Hearing) -> Outlook:
-    """A pure function of the reports: whoever holds the same ones sees the same cliques."""
+    """A pure function of the reports: sites with the same reports compute the same cliques."""
     reports = hearing.reports
     hears = {site: reports[site].hears for site in sorted(reports)}
     graph = two_way(hears)
@@ -65,14 +65,14 @@ class Gathering:
         self._since = now
 
     def look(self, changed: bool, now: int) -> None:
-        """Takes in what the reports say now."""
+        """Updates the gathering from the present reports."""
         if changed:
             self.outlook = outlook(self._hearing)
         self._looked_at = now
 
     @property
     def proposer(self) -> int:
-        """Who should propose: the lowest of the clique."""
+        """The site that should propose: the lowest of the clique."""
         return (self.outlook.clique & -self.outlook.clique).bit_length() - 1
 
     def ready(self, now: int) -> bool:
@@ -80,14 +80,14 @@ class Gathering:
         return self.proposer == self._hearing.site and now - self._since >= self._hold_ns() and not self.outlook.busy
 
     def overdue(self, now: int) -> bool:
-        """It should have ended long ago; it starts again."""
+        """The gathering lasted far too long; it starts again."""
         if now - self._since <= _ROUNDS * self._patience_ns() + self._timing.round_patience_ns:
             return False
         self._since = now
         return True
 
     def _hold_ns(self) -> int:
-        """How long to gather before a proposal: a beat if all agree, longer each time after a failure."""
+        """How long to gather before a proposal: a short time if all sites agree, longer after each failure."""
         return _BEAT_NS << min(self.failures, 4) if self.outlook.agreed else self._patience_ns()
 
     def _patience_ns(self) -> int:
@@ -98,5 +98,5 @@ class Gathering:
         self._since += gap_ns
 
     def deadline(self) -> int:
-        # Past that point it depends on what others tell.
+        # Past that point it depends on the others' reports.
         return max(self._since + self._hold_ns(), self._looked_at + _BEAT_NS)

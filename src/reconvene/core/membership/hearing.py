@@ -1,8 +1,8 @@
-"""Who is heard, who hears whom, and how long the way is.
+"""Which sites are heard, which sites hear each other, and how long a round trip takes.
 
 Given: every sign of life, and the reports that beacons carry.
-Promised: this site's own report, whose version grows with each change; the newest report of every site that anyone
-relays; a site is no longer heard once it was silent for too long, or is left out for want of progress.
+Promised: this site's own report, whose version grows with each change; the newest report of every site that any site
+forwards. A site is no longer heard once it was silent for too long, or was excluded because it made no progress.
 """
 
 from msgspec import Raw
@@ -19,9 +19,9 @@ __all__ = ["NUMBERS_AHEAD", "Hearing"]
 
 _NEVER = -(1 << 62)
 _LATE_DATAGRAMS = 8
-"""Times the patience with a silent site: a datagram that was under way for longer is none that was late."""
+"""Times the patience with a silent site: no late datagram is delayed for longer than this."""
 NUMBERS_AHEAD = 1 << 48
-"""A configuration number that far above all others is a lie, and would soon be too large for the wire."""
+"""A configuration number this far above all others is false, and would soon be too large for the wire."""
 
 
 class Hearing:
@@ -29,15 +29,15 @@ class Hearing:
         self.site = site
         self.sites = sites
         self.report = Report(site, incarnation, 1, 1 << site, conf, 0, False, conf, token, conf)
-        """What this site says of itself."""
+        """This site's own report."""
         self.reports: dict[int, Report] = {site: self.report}
         """The newest report of each site, by ordinal."""
         self.incarnations = [0] * MAX_SITES
-        """The highest incarnation known of each site, also of those that only others list."""
+        """The highest known incarnation of each site, also of sites that only others report."""
         self.incarnations[site] = incarnation
         self.round_trips = RoundTrips(sites)
         self.changed = True
-        """Something in `reports` is new since `take_changed`."""
+        """Something in `reports` has changed since `take_changed`."""
         self._timing = timing
         self._last = [_NEVER] * sites
         self._left_out_until = [_NEVER] * sites
@@ -46,22 +46,22 @@ class Hearing:
         self._known_since = [_NEVER] * sites
         """When the present incarnation of each site became known."""
         self.behind: dict[int, str] = {}
-        """Sites whose storage is older than what is known of them, this one included, and why: they are not heard."""
+        """Sites, perhaps this one, whose storage is older than what is known of them, and why. They are not heard."""
         self._encoded: bytes | None = None
         self._raw: list[bytes] = [b""] * sites
-        """The last reports section of each site's beacon, as it came."""
+        """The last reports section of each site's beacon, undecoded."""
 
     # -- this site's report
 
     def update(self, **changes: int) -> None:
-        """Changes fields of this site's report, by name; a new version of it."""
+        """Changes fields of this site's report, by name, and increases its version."""
         self.report = replace(self.report, version=self.report.version + 1, **changes)
         self.reports[self.site] = self.report
         self.changed = True
         self._encoded = None
 
     def highest(self) -> int:
-        """The highest configuration number that anyone has told of."""
+        """The highest configuration number in any report."""
         return max(report.highest for report in self.reports.values())
 
     # -- signs of life
@@ -70,7 +70,7 @@ class Hearing:
         return bool(self.report.hears >> site & 1)
 
     def sign(self, site: int, now: int) -> None:
-        """Anything came from this site, in its newest incarnation."""
+        """Something was received from this site, in its newest incarnation."""
         self._last[site] = now
         if not self.report.hears >> site & 1 and now >= self._left_out_until[site] and not self._leaving:
             self.update(hears=self.report.hears | 1 << site)
@@ -96,7 +96,7 @@ class Hearing:
             self._learn(report)
 
     def _follows(self, report: Report) -> bool:
-        """Whether a site's own report can come after what is known of it."""
+        """Whether a site's own report can follow what is known of it."""
         known = self.reports.get(report.site)
         why = None if known is None else contradicts(report, known)
         if why is None:
@@ -106,20 +106,20 @@ class Hearing:
         return False
 
     def _check_late(self, site: int, incarnation: int, now: int) -> None:
-        """An earlier incarnation speaks. Soon after the later one was heard, that is a datagram that was late."""
+        """A datagram of an earlier incarnation. Soon after the later one was first heard, it is only late."""
         if now - self._known_since[site] > _LATE_DATAGRAMS * self.patience_ns():
             known = self.incarnations[site]
             self.behind[site] = f"start {known} is known, and this is its start {incarnation}"
 
     def _hear_of_itself(self, report: Report) -> None:
-        """What others know of this site. If its own storage is older, it takes part in nothing any more."""
+        """What others know of this site. If this site's storage is older, it no longer takes part."""
         why = contradicts(self.report, report)
         if why is not None and self.site not in self.behind:
             self.behind[self.site] = why
             self.leave()
 
     def is_news(self, beacon: Beacon) -> bool:
-        """Its reports differ from those of its sender's last beacon."""
+        """The beacon's reports differ from those of its sender's last beacon."""
         raw = bytes(beacon.reports)
         if raw == self._raw[beacon.site]:
             return False
@@ -148,11 +148,11 @@ class Hearing:
     # -- silence
 
     def patience_ns(self) -> int:
-        """How long a site may be silent: longer the more there are, since each beacon then waits for others."""
+        """How long a site may be silent. It grows with the number of sites: beacons then wait for each other."""
         return self._timing.suspect_base_ns + self._timing.suspect_per_site_ns * self.sites
 
     def check(self, now: int) -> list[int]:
-        """Drops who was silent for too long; gives those to probe, who were silent for half as long."""
+        """Drops sites that were silent for too long. Returns the sites to probe: silent for half as long."""
         patience = self.patience_ns()
         mask = self.report.hears
         probes: list[int] = []
@@ -169,8 +169,8 @@ class Hearing:
         return probes
 
     def leave_out(self, site: int, now: int) -> None:
-        """This site did not answer or makes no progress: it does not count as heard for a while. If it is silent
-        too, it is merely suspected early, and counts again with its first sign of life."""
+        """The site did not answer or makes no progress: it does not count as heard for a while. If it is also silent,
+        it is only suspected early, and counts again with its first sign of life."""
         if now - self._last[site] <= 3 * self._timing.beacon_every_ns:
             span = self._timing.leave_out_ns
             if now - self._left_out_at[site] < 10 * span:
@@ -181,20 +181,20 @@ class Hearing:
             self.update(hears=self.report.hears & ~(1 << site))
 
     def leave(self) -> None:
-        """This site is about to stop: it hears nobody any more, so that no clique holds it."""
+        """This site is about to stop: it reports that it hears no site, so that no clique contains it."""
         self._leaving = True
         self.update(hears=1 << self.site)
 
     def slept(self, gap_ns: int, now: int) -> None:
-        """This site stood still: the silence was its own, not the others'."""
+        """This site was paused: it missed the others, and they were not silent."""
         self.round_trips.slept(now)
         self._last = [last if last == _NEVER else last + gap_ns for last in self._last]
 
     # -- beacons
 
     def make_beacon(self, now: int, sites: Raw, only: int | None = None, probe: bool = False) -> Beacon:
-        """To all sites, or `only` to one of them, which then gets only its own echo. `sites`: what this site knows
-        of the cluster's list."""
+        """To all sites, or `only` to one of them, which then gets only its own echo. `sites`: this site's list of
+        the cluster's sites."""
         if self._encoded is None:
             self._encoded = encode([self.reports[site] for site in sorted(self.reports)])
         trips = self.round_trips

@@ -1,7 +1,7 @@
 """Whether a site's storage is older than what others know of the site: a directory that was put back.
 
 A site's report carries the random token of its start and the number of its first configuration; both were synced
-before the report was told. Its storage holds every configuration number that it has answered. So each start has a
+before the report was sent. Its storage holds every configuration number that it has answered. So each start has a
 higher incarnation, another token, and a first number above that of every configuration that the site was in.
 """
 

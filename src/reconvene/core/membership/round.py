@@ -1,7 +1,7 @@
 """One proposed configuration at one of its members, from the proposal to its installation or its failure.
 
-Every member sends its state to all, then says that it has recovered, and repeats what is not known to have arrived.
-Whoever does not answer or make progress in time is blamed, so that the next proposal can do without it.
+Every member sends its state to all, then reports that it has recovered. It repeats what is not known to have arrived.
+A member that does not answer or make progress in time is blamed, so that the next proposal can exclude it.
 """
 
 from reconvene.core.options import Timing
@@ -21,21 +21,21 @@ class Round:
         sites: SiteList,
         now: int,
     ) -> None:
-        """`sites`: what this site knows of the cluster's list."""
+        """`sites`: this site's list of the cluster's sites."""
         self.number = number
         self.proposer = proposer
         self.members = members
         self.incarnations = incarnations
         self.mask = sum(1 << site for site in members)
         self.token = -1
-        """Of the write that has to be synced before the answer."""
+        """The token of the write that has to be synced before the answer."""
         self.answered = False
         """This site's state was sent: others may install the configuration from now on."""
         self.states: dict[int, State] = {}
         self.recovered = 0
-        """Members that have said so, this site included, as a mask."""
+        """Members that reported it, this site included, as a mask."""
         self.sites: SiteList | None = None
-        """What those whose states are here know of the list together; None: none of them has told."""
+        """The list of sites as known to the members whose states are here; None: no state carries a list."""
         self._known = sites
         self.progress_at = now
         self.retry_at = now
@@ -53,7 +53,7 @@ class Round:
         return sum(1 << site for site in self.states)
 
     def add_state(self, state: State, now: int) -> bool:
-        """True if it is new and belongs here."""
+        """True if it is new and belongs to this round."""
         site = state.site
         if site not in self.members or site in self.states:
             return False
@@ -66,7 +66,7 @@ class Round:
         return True
 
     def _merge(self, sites: SiteList | None) -> bool:
-        """False: a site that knows the list otherwise, or knows of no versions, can't be in this configuration."""
+        """False: a site with a contradicting list, or without versions, can't be in this configuration."""
         together = self.sites
         if sites is None:
             return self._known.newest == 1 and (together is None or together.newest == 1)
@@ -85,12 +85,12 @@ class Round:
             self.progress_at = now
 
     def patience_ns(self, timing: Timing, longest_trip_ns: int, lacking: bool) -> int:
-        """Those who lack something themselves give up first, since they know whom to blame."""
+        """Members that lack something give up first, since they know which member to blame."""
         patience = timing.round_patience_ns + 6 * longest_trip_ns
         return patience if not self.complete() or lacking else 2 * patience
 
     def blame(self, site: int, lacked_from: set[int]) -> list[int]:
-        """Whom this site waited for in vain: for a state, else for a frame, else for having recovered."""
+        """The members that this site waited for in vain: for a state, else for a frame, else for having recovered."""
         silent = {member for member in self.members if member not in self.states}
         if not silent:
             silent = lacked_from or {member for member in self.members if not self.recovered >> member & 1}

@@ -13,9 +13,9 @@ class RoundTrips:
         self.smoothed_ns = [0] * sites
         """0: not known yet."""
         self.spreads: list[int | None] = [None] * sites
-        """Each site's own variance of round-trip times in µs², as it told."""
+        """Each site's own variance of round-trip times in µs², as it reported."""
         self._stamps: dict[int, tuple[int, int]] = {}
-        """Who is owed an echo: its stamp, and when it came."""
+        """By site that is owed an echo: its stamp, and when it came."""
         self._valid_from = 0
 
     def beacon(self, beacon: Beacon, site: int, now: int) -> None:
@@ -27,7 +27,7 @@ class RoundTrips:
                 self._sample(beacon.site, now - echoes[i + 1] - echoes[i + 2])
 
     def slept(self, now: int) -> None:
-        """What was under way while this site stood still would count its sleep as a round trip."""
+        """Forgets pending stamps: their round trips would include this site's pause."""
         self._valid_from = now
         self._stamps.clear()
 
@@ -38,7 +38,7 @@ class RoundTrips:
         self.smoothed_ns[site] = took_ns if old == 0 else old + (took_ns - old) // 8
 
     def echoes(self, now: int, only: int | None = None) -> list[int]:
-        """What is owed to all, or to one site; each echo is given once."""
+        """The echoes that are owed to all, or to one site; each is returned once."""
         out: list[int] = []
         for site in sorted(self._stamps) if only is None else [only]:
             if site in self._stamps:
@@ -47,7 +47,7 @@ class RoundTrips:
         return out
 
     def longest_ns(self, mask: int) -> int:
-        """The longest way to any of these sites and back."""
+        """The longest round trip to any of these sites."""
         return max((trip for site, trip in enumerate(self.smoothed_ns) if mask >> site & 1), default=0)
 
     def spread(self) -> int:

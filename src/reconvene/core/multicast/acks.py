@@ -1,8 +1,8 @@
-"""When a site tells what it has though it has nothing to send, and when it asks others to.
+"""When a site sends acks without a frame, and when it asks others for theirs.
 
-Acks ride on frames. Without a frame they are told at once where a safe message waits for them, at once where someone
-asks, and after a time otherwise. Whoever has frames that are not stable asks for acks, with back-off: acks may be
-lost, and so may a last frame that nothing follows.
+Frames carry acks. Without a frame, acks are sent at once if a safe message waits for them or if a member asks, and
+after a delay otherwise. A site with frames that are not stable asks for acks, with back-off: acks may be lost, and
+so may a last frame that nothing follows.
 """
 
 from reconvene.core.options import Timing
@@ -15,7 +15,7 @@ class Acks:
         self.owes = False
         """Something was accepted that this site has not acknowledged."""
         self.urgent = False
-        """All wait for this site's acks: a safe message came."""
+        """All members wait for this site's acks: a safe message came."""
         self.askers: set[int] = set()
         """Members that asked for them."""
         self._timing = timing
@@ -25,19 +25,19 @@ class Acks:
         self._ask_interval = 0
 
     def told(self, now: int) -> None:
-        """What this site has was told to all."""
+        """This site's acks were sent to all members."""
         self.owes = self.urgent = False
         self.askers.clear()
         self._told_at = now
         self._tell_at = None
 
     def due(self, now: int) -> bool:
-        """It is time to tell all."""
+        """It is time to send acks to all members."""
         if self.owes and self._tell_at is None:
             self._tell_at = now + self._timing.ack_after_ns
         if self.urgent or (self._tell_at is not None and now >= self._tell_at):
             return True
-        # Whoever asks first is answered to all, since others would ask next.
+        # The answer to the first that asks goes to all members, since others would ask next.
         return bool(self.askers) and now - self._told_at >= self._timing.ack_after_ns
 
     def take_askers(self) -> list[int]:
@@ -58,7 +58,7 @@ class Acks:
         return True
 
     def progressed(self) -> None:
-        """Something became stable: the next question starts afresh."""
+        """Something became stable: the back-off starts again."""
         self._ask_at = None
 
     def deadline(self) -> int | None:

@@ -1,8 +1,8 @@
 """Reliable causal multicast in one configuration, derived from Trans.
 
 Given: datagrams of this configuration, in any order, some lost, some twice.
-Promised: every frame that any member goes on to name is accepted, each sender's in the order of their numbers
-and after every frame that its acks name; what all members have is known and forgotten; the unstable bytes stay
+Promised: every frame that any later frame names is accepted, each sender's in the order of their numbers
+and after every frame that its acks name. Frames that all members have are known and dropped. The unstable bytes stay
 within the network sliding window.
 """
 
@@ -20,11 +20,11 @@ _AGREED, _SAFE = int(Service.AGREED), int(Service.SAFE)
 _CLOCK_JUMP = 1 << 40
 """No clock runs ahead of the others by more than this; one that does would soon be too large for the wire."""
 _ACTIVE_NS = 100_000_000
-"""A member that has sent within this time and two round trips has its share of the window."""
+"""A member that sent within this time and two round trips counts as sending, and has a share of the window."""
 
 
 class Counters:
-    """What was dropped, repeated or asked for: everything that is not the normal path is counted."""
+    """Counts of what was dropped, repeated or asked for: everything outside the normal path."""
 
     __slots__ = ("alives", "duplicates", "malformed", "nacks", "other_lists", "overflow", "resent", "stale")
 
@@ -34,7 +34,7 @@ class Counters:
         self.malformed = 0
         self.nacks = 0
         self.other_lists = 0
-        """Beacons of sites that tell something else of the cluster's list: ignored."""
+        """Ignored beacons of sites whose list of the cluster's sites contradicts this one's."""
         self.overflow = 0
         self.resent = 0
         self.stale = 0
@@ -55,7 +55,7 @@ class Multicast:
         self.stable = [0] * size
         """Up to where all members have accepted each member's frames."""
         self.highest = [0] * size
-        """The highest number that anyone has named of each member's frames."""
+        """The highest number of each member's frames that any frame has named."""
         self.accepted: list[Frame] = []
         """Frames in causal order that the layer above has not taken yet."""
         self.acks = Acks(timing, now)
@@ -75,7 +75,7 @@ class Multicast:
         self._waits = False
         """There may be some."""
         self._claims: list[list[int]] = [[0] * size for _ in range(size)]
-        """Like `known`, by frames and alive frames that wait themselves: whom to ask for what is missing."""
+        """Like `known`, from frames and alive frames that still wait: which members to ask for missing frames."""
         self._told = [0] * size
         """What this site's numbered frames have acknowledged so far."""
         self._moved = True
@@ -107,7 +107,7 @@ class Multicast:
         frame.ask = self.window.presses
         self.acks.told(now)
         if self.size == 1:
-            self._moved = True  # elsewhere nobody has it yet, so nothing becomes stable by it
+            self._moved = True  # no other member has it yet, so it makes nothing stable
         self.accepted.append(frame)
 
     def takes(self, size: int, now: int) -> bool:
@@ -121,7 +121,7 @@ class Multicast:
         return window.takes(size)
 
     def turn(self, now: int, wanted: bool) -> list[tuple[int | None, Alive | Nack]]:
-        """Ends a turn: what to send, and to whom (None: to all members). `wanted`: others wait for the clock."""
+        """Ends a turn. Returns what to send, to which member (None: all). `wanted`: others wait for this clock."""
         self.settle(now)
         out: list[tuple[int | None, Alive | Nack]] = list(self._due_nacks(now))
         if self.size == 1:
@@ -137,7 +137,7 @@ class Multicast:
     def _alive(self, ask: bool) -> Alive:
         self._counters.alives += 1
         own = self.received[self.rank]
-        # A copy: the frame may be encoded after this site has accepted more than it tells.
+        # A copy: the frame may be encoded after this site has accepted more than its acks say.
         acks = self.received.copy()
         return Alive(self.number, self.rank, own, self.clock, acks, self._limits.buffer_bytes, ask)
 
@@ -188,7 +188,7 @@ class Multicast:
         self._note_named(frame.acks, sender, now)
 
     def hear(self, alive: Alive, now: int) -> None:
-        """Takes an alive frame; what it says is counted as soon as nothing it speaks of is missing."""
+        """Takes an alive frame. Its acks count as soon as none of the frames that they name is missing."""
         sender = alive.sender
         if sender >= self.size or sender == self.rank or len(alive.acks) != self.size:
             self._counters.malformed += 1
@@ -215,7 +215,7 @@ class Multicast:
         self._count(alive, now)
 
     def _count(self, alive: Alive, now: int) -> None:
-        """An alive frame counts: nothing that it speaks of was overtaken by it."""
+        """An alive frame counts: all frames that its acks name are here."""
         sender = alive.sender
         row = self.known[sender]
         acks = alive.acks
@@ -245,7 +245,7 @@ class Multicast:
                 self._waits = True
 
     def sane(self, frame: Frame) -> bool:
-        """No honest member makes a frame that this refuses; what is not refused can do no more harm than stall."""
+        """Refuses frames that no correct member makes. A false frame that passes can only delay progress."""
         acks = frame.acks
         part = frame.part
         if frame.sender >= self.size or len(acks) & 1 or frame.clock - self.clock > _CLOCK_JUMP:
@@ -311,7 +311,7 @@ class Multicast:
                     moved = True
 
     def _claim(self, member: int, acks: list[int]) -> None:
-        """An alive frame that does not count yet still tells what its sender has."""
+        """An alive frame that does not count yet still shows what its sender has."""
         self._claims[member] = list(map(max, self._claims[member], acks))
 
     def _note_named(self, acks: list[int], namer: int, now: int) -> None:
@@ -356,7 +356,7 @@ class Multicast:
         return [(target, Nack(self.number, self.rank, wants[target][:768])) for target in sorted(wants)]
 
     def _helper(self, q: int, seq: int, tries: int) -> int:
-        """The sender first; if it does not answer, whoever is known to have the frame, in turn."""
+        """The sender first; if it does not answer, the members known to have the frame, in turn."""
         if tries < 2:
             return q
         others = [
@@ -368,7 +368,7 @@ class Multicast:
         return candidates[(tries - 2) % len(candidates)]
 
     def answer(self, nack: Nack, now: int) -> list[Frame]:
-        """The frames that a member asks for, as far as they are here and a bounded number of bytes goes."""
+        """The frames that a member asks for, as far as they are here, up to a limit in bytes."""
         if nack.sender >= self.size or nack.sender == self.rank or len(nack.wants) % 3:
             self._counters.malformed += 1
             return []
@@ -414,11 +414,11 @@ class Multicast:
         return True
 
     def slept(self, gap_ns: int) -> None:
-        """This site stood still: nobody else did."""
+        """This site was paused; the others were not."""
         self._progress_at = [at + gap_ns for at in self._progress_at]
 
     def stalled(self, now: int, patience_ns: list[int]) -> list[int]:
-        """Members whose acks stand still while others wait for them."""
+        """Members whose acks do not advance while others wait for them."""
         found: list[int] = []
         for q in range(self.size):
             row = self.known[q]
@@ -435,7 +435,7 @@ class Multicast:
         return [(q, seq) for q in range(self.size) for seq in sorted(self._early[q])]
 
     def keep_extras(self, most: int) -> list[tuple[int, int]]:
-        """At most so many of them; the rest is forgotten, which is as if it had been lost."""
+        """Returns at most this many; drops the rest, as if they had been lost."""
         extras = self.extras()
         for q, seq in extras[most:]:
             del self._early[q][seq]
@@ -452,7 +452,7 @@ class Multicast:
             self._held += 1
 
     def accept_stored(self, now: int) -> None:
-        """Accepts what is causally complete of all that is here; the rest can't be delivered by anyone here."""
+        """Accepts all frames that are causally complete; no member here can deliver the rest."""
         self._accept_held(now)
 
     def invariants(self) -> None:

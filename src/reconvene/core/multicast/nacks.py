@@ -1,7 +1,7 @@
 """When to ask for a missing frame, and when to send one again.
 
 A gap that the sender's own later frame shows is a loss, and is nacked at once; a frame that only others name may
-still be on a slower way here, and gets half a round trip. A nack is repeated with back-off. A frame is not sent
+still arrive by a slower path, and gets half a round trip. A nack is repeated with back-off. A frame is not sent
 again to the same member within a round trip: the copy is under way.
 """
 

@@ -53,7 +53,7 @@ class Outbox:
         self.bytes += len(payload) + _OVERHEAD
 
     def submit_many(self, service: Service, payloads: Sequence[bytes]) -> int:
-        """Takes as many as there is room for, from the first on; gives how many. None if one is too large."""
+        """Takes as many as there is room for, from the first on. Returns how many, or None if one is too large."""
         longest = max(map(len, payloads), default=0)
         if longest > self._limits.message_bytes:
             raise Rejected(f"message of {longest} bytes: at most {self._limits.message_bytes} are taken")
@@ -113,7 +113,7 @@ class Outbox:
         return Parcel(service, LAST, [piece], len(piece), True)
 
     def withdraw(self) -> int:
-        """Drops what has not begun to leave; gives how many messages that were."""
+        """Drops messages of which nothing was sent; returns how many."""
         begun = self._queue[0] if self._cut else None
         count = len(self._queue) - (begun is not None)
         self._queue.clear()
@@ -124,7 +124,7 @@ class Outbox:
         return count
 
     def give_back(self) -> list[tuple[Service, bytes]]:
-        """Everything that is not wholly sent, in order; nothing stays."""
+        """Removes and returns everything that is not completely sent, in order."""
         unsent = list(self._queue)
         self._queue.clear()
         self._cut = 0

@@ -31,9 +31,9 @@ class Window:
         self._own_bytes = 0
         self._partials = 0
         self.senders = size
-        """Among whom the window is shared at present; kept up to date by the owner."""
+        """How many members share the window at present; kept up to date by the owner."""
         self.proven_at = -(1 << 62)
-        """When an own frame last became stable: by then this site had heard who else is sending."""
+        """When an own frame last became stable: by then this site had heard which other members are sending."""
         self._least_ns = 1 << 62
         self._backed_off_ns = 0
         self.bytes = self._fitting()
@@ -84,7 +84,7 @@ class Window:
         return self._limit // self.senders
 
     def takes(self, size: int) -> bool:
-        """Whether a frame of this size fits this site's share. One frame is always allowed: nobody is shut out."""
+        """Whether a frame of this size fits this site's share. One frame is always allowed."""
         if not self._own:
             return True
         return self._own_bytes + weight(size) <= self.share and len(self._own) < self._limits.ahead_frames // 2

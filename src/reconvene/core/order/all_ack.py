@@ -2,11 +2,11 @@
 
 Given by evs: every numbered frame in causal order, own ones included, and the clocks of alive frames, the site's
 own alive frames included, once all their senders' earlier frames are there.
-Promised: every member orders the same frames the same way. A frame is given back once each member, this site
-too, was heard with a clock that is no lower: its later frames have higher ones.
+Promised: every member orders the same frames the same way. A frame is returned once every member, including this
+site, was heard with a clock that is no lower: its later frames have higher ones.
 
 Lazy, only numbered frames count as heard. To count less than was heard is always safe: it can only delay. So that
-nothing waits for ever, a site for whose clock others' frames have waited too long numbers a frame that says no more.
+nothing waits forever, a site whose clock others have awaited for too long sends an empty numbered frame.
 
 An ordered frame whose clock is not above all that was heard of its sender, or whose sender is no member, is
 ignored and counted in `ignored`.
@@ -20,7 +20,7 @@ from reconvene.wire.messages import Frame
 __all__ = ["LAZY_FOR_NS", "AllAck"]
 
 LAZY_FOR_NS = 10_000_000_000
-"""For so long a lazy site leaves it to its own next message to say its clock."""
+"""How long a lazy site waits for its own next message to carry its clock."""
 
 
 class AllAck:
@@ -38,7 +38,7 @@ class AllAck:
         self._theirs = 0
         """The highest clock of an ordered frame of others."""
         self._awaited_since = 0
-        """When the first of those came that this site's clock does not cover; of no matter where it covers all."""
+        """When the first of those came that this site's clock does not cover; without meaning where it covers all."""
         self._skipping = False
         self._last: Key = (0, -1)
 
@@ -120,7 +120,7 @@ class AllAck:
         self._skipping = self._skip()
 
     def _skip(self) -> bool:
-        """Whether clocks that nobody was heard with are passed over in the transitional configuration."""
+        """Whether clocks of members that were not heard are skipped in the transitional configuration."""
         return True
 
     def round_trips(self, spreads: list[int | None]) -> None:

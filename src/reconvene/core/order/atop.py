@@ -1,16 +1,16 @@
 """The adaptive total order protocol: slots are handed out by weight, and the weights follow the traffic.
 
 Given by evs: every numbered frame in causal order, own ones included.
-Promised: every member gives the same frames back in the same order, that of (distribution, slot), also where it
-parts from the others; what it gives back at a configuration change follows from the frames alone.
+Promised: every member returns the same frames in the same order, that of (distribution, slot), also when a partition
+separates it from the others. What it returns at a configuration change follows from the frames alone.
 
 A member's *place* is the lowest (distribution, slot) that it can still use: its first own slot above all that it
 has named or passed, in the distribution that it last tagged a frame with. A frame is ready when it lies below
 every member's place. That is figures 4 to 6 of the paper in one comparison: a slot is waited for until its owner
-has used it, passed it or gone on to a higher distribution, and the ordering distribution ends when all have gone
-on and nothing of it is left.
+has used it, passed it or moved to a higher distribution. The ordering distribution ends when all members have moved
+and nothing of it is left.
 
-What is insane in a frame is ignored by a rule that gives the same answer everywhere (see distributions.py), and
+Invalid parts of a frame are ignored by a rule with the same result at every member (see distributions.py), and
 counted in `ignored`. Its parts are judged in this order, and one that fails voids those after it: its sender is a
 member; its weights, if any, are valid; its tag is not below its sender's last, and known to its sender; its slot
 is its sender's own, not below its place and not absurdly far above it; nor is what it passes.
@@ -94,7 +94,7 @@ class Atop:
         if weights is not None:
             return Note(self._distributions.next_id(self.rank), self._lead(), weights)
         if self._passed < _SILENT and not self.awaited():
-            return None  # its own messages will do; if not, others will wait
+            return None  # its own messages will carry it; if not, others will wait
         dist, _, first = self._next()
         if not self._must_pass(dist, first):
             return None
@@ -105,7 +105,7 @@ class Atop:
         if self.awaited():
             return True
         if self._tags[self.rank] != dist:
-            return True  # section 5: a silent member goes along with a new distribution by a dummy
+            return True  # section 5: a silent member adopts a new distribution by a dummy
         # Half of the lead is kept, so that a busy sender need not wait for it. What others passed does not count.
         used = self._used(dist)
         return used >= 0 and used + self._lead() // 2 >= first

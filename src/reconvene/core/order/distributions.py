@@ -1,9 +1,9 @@
-"""The distributions of one configuration: who introduced them, and who may tag a frame with which.
+"""The distributions of one configuration: which member introduced them, and which member may tag a frame with which.
 
 Given: numbered frames in causal order.
 Promised: the same answer at every member to whether a distribution is valid and whether a frame may be tagged
 with it. So the answer rests on nothing but the frame, its sender's earlier frames and the frames that these
-acknowledge: what this site happens to have besides must not count.
+acknowledge. Other frames that this site happens to have must not count.
 """
 
 from reconvene.core.order.generators import Sequence, make_sequence
@@ -15,8 +15,8 @@ MAX_TOTAL = 4096
 """A distribution's weights together: bounds the tables made from them."""
 
 MAX_STEP = 1 << 32
-"""How far a sender's frame may go beyond its last one, in slots or distribution ids. No frame in order comes
-near it; without it one insane frame could use up the numbers."""
+"""How far a sender's frame may go beyond its last one, in slots or distribution ids. No valid frame comes
+near it; without it one invalid frame could use up the numbers."""
 
 
 class Distribution:
@@ -30,7 +30,7 @@ class Distribution:
         self.weights = weights
         self.sequence = sequence
         self.seen = 1 << issuer
-        """Bits: who has acknowledged that frame in a frame of its own."""
+        """Bits: the members that have acknowledged that frame in a frame of their own."""
 
 
 class Distributions:

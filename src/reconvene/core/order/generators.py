@@ -1,11 +1,11 @@
-"""Whose turn each slot is: the sequences that a distribution's weights give rise to.
+"""Which member owns each slot: the sequences that follow from a distribution's weights.
 
 Given: positive integer weights by rank, their total bounded by the caller.
-Promised: every slot has one owner, the same at all who ask; every rank owns slots without end, the next one at
-a bounded distance; memory stays bounded however far the slots run.
+Promised: every slot has one owner, the same at every member. Every rank owns slots without end, the next one at
+a bounded distance. Memory stays bounded however high the slots get.
 
 `PseudoRandom` is the paper's (section 4.3, G_w): each slot falls to r with probability w[r]. `LowDiscrepancy` has
-the same weights and spreads each rank's slots evenly, so that no run of slots owes much to anyone.
+the same weights and spreads each rank's slots evenly.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -74,10 +74,10 @@ def _mix(value: int) -> int:
 
 
 class PseudoRandom:
-    """Slot i falls to whom the i-th half of a counter-based generator's numbers names, so that a slot's owner needs
+    """The i-th half of a counter-based generator's numbers decides the owner of slot i, so that a slot's owner needs
     no history; blocks of slots are computed when first asked for, and the lowest are forgotten.
 
-    Chance alone would bound no one's wait: the first slots of each stretch go to each rank once.
+    Chance alone would not bound the wait of any rank: the first slots of each block go to each rank once.
     """
 
     __slots__ = ("_blocks", "_members", "_owners", "_seed", "_stretch")

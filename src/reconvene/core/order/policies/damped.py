@@ -22,7 +22,7 @@ class Damped(BookKeeper):
         super().__init__(members, rank, tuning)
         self._period = max(1, self._size // self.PERIODS)
         self._notable = max(1, self._period // (4 * members))
-        """A quarter of an equal share: who sent that much is active."""
+        """A quarter of an equal share: a member that sent that much is active."""
         self._sent = [0] * members
         self._sent_total = 0
         self._active = [False] * members

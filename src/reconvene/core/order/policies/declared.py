@@ -73,7 +73,7 @@ class Declared(BookKeeper):
         if self._scheduled == (begun - 1) % len(self.schedule):
             return None
         self._scheduled = (begun - 1) % len(self.schedule)
-        self._recent.clear()  # what was observed before it began does not speak against it
+        self._recent.clear()  # what was observed before it began does not count against it
         weights = self.patterns[self.schedule[self._scheduled][1]]
         return weights if variation(weights, self._weights) else None
 

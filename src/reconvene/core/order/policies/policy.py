@@ -3,7 +3,7 @@
 
 Given: for each ordered frame in causal order its sender's rank, the number of its messages and the time; which
 distributions were adopted; now and then the variance of each member's round-trip times.
-Promised: `propose` gives positive integer weights by rank, or nothing. Only the site that is to issue them decides;
+Promised: `propose` returns positive integer weights by rank, or nothing. Only the site that is to issue them decides;
 no two sites need agree on what they observed, since a distribution's id names its issuer.
 """
 
@@ -18,7 +18,7 @@ class Policy(Protocol):
         """Whether `observe` is to be called at all."""
 
     def observe(self, rank: int, messages: int, now: int) -> None:
-        """An ordered frame of the application's was received. Dummies are not shown."""
+        """An ordered frame of the application was received. Dummies are not observed."""
 
     def adopted(self, issuer: int, weights: list[int], now: int) -> None:
         """This is the sending distribution from now on."""
@@ -30,7 +30,7 @@ class Policy(Protocol):
         """The weights of a distribution to introduce now. `adopted` follows if it is introduced."""
 
     def deadline(self) -> int | None:
-        """When `propose` may have something new to say, though nothing is observed."""
+        """When `propose` may return something new, even if nothing is observed."""
 
 
 class NoAdaptation:

@@ -1,9 +1,9 @@
 """A book-keeper whose place is chosen by the least variance of round-trip times (section 7).
 
-Every member keeps the window, since any may become the book-keeper. Whoever introduced the last distribution is it
-(at first the lowest rank): that is known to all without a word. A member takes over, by introducing the next
-one, once it has had the least variance by a clear margin for some time; until then the old one goes on, so there
-is always one, and two that both think so for a moment do no harm.
+Every member keeps the window, since any may become the book-keeper. The book-keeper is the
+member that introduced the last distribution (at first the lowest rank), so all members know it without a message.
+Another member takes over, by introducing the next distribution, once it has had the least variance by a clear margin
+for some time. Until then the old book-keeper continues. Two members that both act for a moment do no harm.
 """
 
 from reconvene.core.order.policies.book_keeper import BookKeeper, Tuning
@@ -13,9 +13,9 @@ __all__ = ["RoundTrip"]
 
 class RoundTrip(BookKeeper):
     MARGIN_PERCENT = 70
-    """A candidate's variance must be below this part of the book-keeper's …"""
+    """A candidate's variance must be below this part of the book-keeper's."""
     STREAK = 3
-    """… in this many reports in a row."""
+    """In how many reports in a row a candidate's variance must be that low."""
 
     def __init__(self, members: int, rank: int, tuning: Tuning | None = None) -> None:
         super().__init__(members, rank, tuning)
