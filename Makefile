@@ -10,8 +10,9 @@ MINUTES ?= 10
 PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders of Python; bench only while it has some, since mypy refuses an empty one.
 CODE := src tests scripts examples $(if $(wildcard bench/*.py),bench)
+PROFILES ?= chaos,log
 
-.PHONY: help setup test seeds check format demo soak bench docs docs-check lock clean
+.PHONY: help setup test test-all seeds check format demo soak bench docs docs-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,12 +20,14 @@ help: ## list the targets
 setup: ## make .venv with the pinned dependencies; nothing to do the second time
 	@scripts/setup
 
-test: setup ## run the tests (ARGS="-k name" chooses among them)
-	@scripts/test $(WORKERS) $(ARGS)
+test: setup ## run the tests that a change needs, in minutes (ARGS="-k name" chooses among them)
+	@scripts/test short $(WORKERS) $(ARGS)
 
-seeds: setup ## run the simulator's seeds that `make test` runs
-	$(BIN)/python -m reconvene.lab.campaign --seeds 0-299 --profile chaos --jobs $(WORKERS) --out out/test --fresh --demand
-	$(BIN)/python -m reconvene.lab.campaign --seeds 0-299 --profile log --jobs $(WORKERS) --out out/test --fresh --demand
+test-all: setup ## run all tests (REST=1 leaves out those of `make test`, if they have passed on this very tree)
+	@scripts/test $(if $(REST),rest,all) $(WORKERS) $(ARGS)
+
+seeds: setup ## run the simulator's seeds of this commit, as `make test` does (SEEDS=17-20, PROFILES=log)
+	@$(BIN)/python scripts/seeds.py $(or $(SEEDS),commit) --profiles $(PROFILES) --jobs $(WORKERS)
 
 check: setup ## lint, formatting, types, links
 	$(BIN)/ruff check .
@@ -45,7 +48,7 @@ soak: setup ## real sites broken for MINUTES=10, then many seeds in the simulato
 	$(if $(filter sim all,$(PART)),$(BIN)/python -m reconvene.lab.campaign $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter log all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile log-long $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter spark all,$(PART)),$(BIN)/python -m reconvene.lab.exactly_once $(ARGS))
-	$(if $(filter certificates all,$(PART)),$(BIN)/python -m pytest -m slow tests/pipeline $(ARGS))
+	$(if $(filter certificates all,$(PART)),$(BIN)/python -m pytest -m slow tests $(ARGS))
 	$(if $(filter demo all,$(PART)),for run in 1 2 3; do $(BIN)/reconvene demo --dir out/soak-demo $(ARGS) || exit 1; done)
 
 bench: setup ## measure

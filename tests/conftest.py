@@ -1,35 +1,75 @@
-"""The order of the tests: folders that take minutes come first, so that no worker is left alone with one at the end.
+"""Which suite a test is in, in which order tests run, and which worker runs them.
 
-Workers take whole files (`--dist loadfile`, in this order), so that what a file sets up is set up once.
+A test without a mark is in both suites: `make test` and `make test-all`. The mark `long` takes it out of `make test`;
+the reason stands beside the mark. The mark `slow` takes it out of both: `make soak PART=certificates` runs it.
 """
 
+import os
+import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
     from tests.sim.core_cluster import SimCluster
 
 LONGEST = ("pipeline", "real", "network", "examples", "lab", "test_docs.py", "mutants", "sim")
+"""Folders and files that take longest. They come first, so that at the end no worker is left alone with one."""
+
+SPARK = "spark"
+"""The unit of work that has all tests that share the Spark session."""
 
 TESTS = Path(__file__).parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long(reason): not in make test; run by make test-all")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
 
 
-def _rank(item: pytest.Item) -> int:
+def _rank(item: pytest.Item) -> tuple[bool, int]:
     folder = item.path.relative_to(TESTS).parts[0]
-    return LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
+    return not _uses_spark(item.path), LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
+
+
+@cache
+def _uses_spark(file: Path) -> bool:
+    """Does it have tests with the fixture `spark`?"""
+    return re.search(r"\bspark: SparkSession\b", file.read_text(encoding="utf-8")) is not None
+
+
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+    """A worker gets a whole file, so that what a file sets up is set up once. One worker gets all files that use
+    Spark, so that one JVM is started."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        name = nodeid.split("::", 1)[0]
+        return SPARK if _uses_spark(TESTS.parent / name) else name
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    return Scheduling(config, log)
+
+
+@pytest.fixture(scope="session")
+def shared_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same directory for all workers of this run of the suite."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture
 def sim_cluster() -> "Iterator[Callable[..., SimCluster]]":
-    """Makes clusters of the core alone, for tests of the protocols; the history of each is verified at the end, but
-    of one made with `verify=False`."""
+    """Makes clusters of the core alone, for tests of the protocols. At the end it verifies the history of each,
+    except of those made with `verify=False`."""
     made: list[SimCluster] = []
 
     def make(*arguments: Any, verify: bool = True, **keywords: Any) -> "SimCluster":

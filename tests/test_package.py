@@ -17,6 +17,8 @@ import pytest
 
 from reconvene import __version__
 
+pytestmark = pytest.mark.long("builds a wheel and installs it into an environment of its own")
+
 """What one process has built and installed the others would have to build and install again."""
 
 ROOT = Path(__file__).parent.parent

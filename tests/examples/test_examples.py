@@ -25,7 +25,16 @@ def run(name: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["cash_machine", "chat", "job_queue", "radar", "spark_tally"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cash_machine",
+        "chat",
+        "job_queue",
+        "radar",
+        pytest.param("spark_tally", marks=pytest.mark.long("starts a JVM")),
+    ],
+)
 def test_what_it_prints(name: str) -> None:
     assert run(name) == (PRINTED / f"{name}.txt").read_text()
 

@@ -10,8 +10,9 @@ from reconvene.pipeline.session import open_session
 
 QUICK = {
     "spark.sql.shuffle.partitions": "4",
-    # Hundreds of small jobs: compiling them well would take Java longer than running them.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Hundreds of small jobs: compiling them well would take Java longer than running them. What is compiled needs
+    # more room than that level has by itself; when it is used up, Java compiles nothing any more.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
 }
 
 

@@ -31,6 +31,8 @@ from reconvene.sim.runner import run_scenario
 from reconvene.trace.reader import Trace, read_trace
 from reconvene.trace.writer import write_trace
 
+pytestmark = pytest.mark.long("half a minute of Spark")
+
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 

@@ -90,6 +90,7 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.long("runs the campaign's seeds twice")
 def test_outcomes_and_traces_are_those_of_the_seeds_alone(done: Path) -> None:
     directory = campaign(done)
     assert [same(outcome) for outcome in directory.outcomes(SEEDS)] == [
@@ -102,6 +103,7 @@ def test_outcomes_and_traces_are_those_of_the_seeds_alone(done: Path) -> None:
     assert [path.name for path in (done / "events").iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.long("runs the campaign's seeds twice")
 def test_what_is_done_is_told_without_spark(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,6 +175,7 @@ def test_a_directory_that_executors_can_not_write_to_is_named(spark: SparkSessio
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.long("runs the campaign's seeds twice")
 def test_other_settings_and_other_directories_are_refused(done: Path, tmp_path: Path) -> None:
     with pytest.raises(Malformed, match=r"made by it: was made with --nodes 3; this campaign is without --nodes"):
         campaign(done, None)

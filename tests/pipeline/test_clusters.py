@@ -15,6 +15,8 @@ import pytest
 from tests.pipeline.heart import QUICK
 from tests.pipeline.log_places import running
 
+pytestmark = pytest.mark.long("starts other kinds of Spark, each with a JVM")
+
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__path__[0])
 PATIENCE_S = 500

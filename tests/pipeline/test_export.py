@@ -16,6 +16,8 @@ from reconvene.local import LocalCluster
 from reconvene.pipeline.export import export_log, hold
 from reconvene.pipeline.tally import follow_tally, tally_by_window
 
+pytestmark = pytest.mark.long("half a minute of Spark")
+
 SPARK_S = 300.0
 
 

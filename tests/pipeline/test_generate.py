@@ -57,6 +57,7 @@ def test_all_checks_have_something_to_look_at(stack: str) -> None:
     assert idle == ({"evs.primary.uniqueness", "evs.primary.continuity"} if stack == "evs" else set())
 
 
+@pytest.mark.long("fifty traces, each made and verified")
 @pytest.mark.parametrize(("stack", "name"), [(stack, name) for stack in MUTATIONS for name in MUTATIONS[stack]])
 def test_each_mutation_breaks_what_it_says(stack: str, name: str) -> None:
     mutation = MUTATIONS[stack][name]

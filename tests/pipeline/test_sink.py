@@ -22,6 +22,8 @@ from tests.pipeline.test_sink_writers import BUSY_S, end, texts
 
 from reconvene.local import LocalCluster
 
+pytestmark = pytest.mark.long("half a minute of Spark")
+
 SPARK_S = 300.0
 """What takes a few seconds may take so long on a machine that others keep busy."""
 

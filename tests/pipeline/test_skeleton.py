@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline.told import broken, golden, tell
 
@@ -9,6 +10,8 @@ from reconvene.pipeline.verify.skeleton import EXACT, skeletons
 from reconvene.verify.engine import verify
 from reconvene.verify.evs.safe import accountable
 from reconvene.verify.history import History
+
+pytestmark = pytest.mark.long("seconds of Spark")
 
 
 def test_configurations_tell_the_same_without_the_messages(spark: SparkSession) -> None:

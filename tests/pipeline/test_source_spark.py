@@ -15,6 +15,8 @@ from tests.pipeline.log_places import BUSY_S, addresses, append, running
 from reconvene import blocking
 from reconvene.local import LocalCluster
 
+pytestmark = pytest.mark.long("half a minute of Spark")
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:

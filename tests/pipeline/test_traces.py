@@ -72,6 +72,7 @@ def expected() -> dict[str, Trace]:
     return {trace.run.run: trace for trace in map(read_trace, JUDGED)}
 
 
+@pytest.mark.long("seconds of Spark")
 def test_directories_and_parquet_give_what_the_local_reader_gives(spark: SparkSession, packed: Path) -> None:
     traces = expected()
     for paths in (JUDGED, [packed]):
@@ -163,6 +164,7 @@ def test_reading_refuses_in_one_line(spark: SparkSession, name: str) -> None:
     assert str(refused.value) == refusal_of(bad)
 
 
+@pytest.mark.long("seconds of Spark")
 def test_the_line_is_named_wherever_in_the_file_it_is(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +278,7 @@ def pair() -> tuple[Trace, list[Row]]:
 STRANGE = "a b:c=d%e [é]'/\"{x}^"
 
 
+@pytest.mark.long("seconds of Spark")
 def test_rows_in_several_files_and_names_of_every_kind(spark: SparkSession, tmp_path: Path) -> None:
     trace, rows = pair()
     write_form(tmp_path, trace, {"z.parquet": rows[:4], "a.parquet": rows[4:]}, run="apart")

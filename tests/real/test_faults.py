@@ -4,6 +4,7 @@ import time
 from itertools import islice
 from pathlib import Path
 
+import pytest
 from tests.real.arena import BUSY_S, Arena, End, arena
 
 from reconvene import Message, blocking
@@ -20,6 +21,7 @@ SUSPECTED_S = 0.63
 """A member of three that is silent for so long is suspected."""
 
 
+@pytest.mark.long("a real cluster for ten seconds and more")
 def test_killed_and_restarted_at_random() -> None:
     with arena(11) as it:
         faults = it.campaign(6, ("kill", "restart")).faults
@@ -31,6 +33,7 @@ def test_killed_and_restarted_at_random() -> None:
         assert sum(reading.rejoined for reading in end.clients.readings) >= faults["kill"]
 
 
+@pytest.mark.long("a real cluster for ten seconds and more")
 def test_stopped_for_longer_than_suspicion() -> None:
     with arena(21) as it:
         for name, others in (("b", ["a", "c"]), ("a", ["b", "c"])):
@@ -74,6 +77,7 @@ def test_partitions_and_heals() -> None:
         assert all(reading.blocked for reading in end.clients.readings if reading.group == "prime")
 
 
+@pytest.mark.long("a real cluster for ten seconds and more")
 def test_one_way_cuts() -> None:
     with arena(41) as it:
         cluster = it.cluster
@@ -91,6 +95,7 @@ def test_one_way_cuts() -> None:
         assert end.counts.configurations >= 5
 
 
+@pytest.mark.long("a real cluster for ten seconds and more")
 def test_clean_leaves() -> None:
     with arena(51) as it:
         cluster = it.cluster
@@ -122,6 +127,7 @@ def _leave_while_a_configuration_changes(cluster: LocalCluster) -> None:
         assert list(islice(came, count)) == list(range(count))
 
 
+@pytest.mark.long("a real cluster for ten seconds and more")
 def test_everything() -> None:
     kinds = ("kill", "term", "pause", "partition", "one-way", "restart", "resume", "heal")
     with arena(61, nodes=5, rate=500.0) as it:

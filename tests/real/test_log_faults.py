@@ -91,6 +91,7 @@ def log_arena(seed: int) -> Iterator[LogArena]:
     shutil.rmtree(directory)
 
 
+@pytest.mark.long("a real cluster for ten seconds and more")
 def test_killed_while_they_append() -> None:
     with log_arena(1) as it:
         cluster = it.cluster
@@ -143,6 +144,7 @@ def test_both_halves_of_a_partition_append() -> None:
         assert end.outcome.judgement.receipts > 500
 
 
+@pytest.mark.long("a real cluster for ten seconds and more")
 @pytest.mark.skipif(not can_trace(), reason="strace is not here, or may not trace")
 def test_disks_that_fail_while_they_append() -> None:
     """Each kind of error, once and for good, at sites that go on or end themselves: every receipt is kept."""

@@ -1,6 +1,7 @@
 """Process groups under chaos: seeds, judged by an oracle of their own; planted bugs, which it has to find."""
 
 import pytest
+from tests.sim.chunks import in_chunks
 from tests.sim.groups_mutants import MUTANTS, Mutant
 from tests.sim.groups_oracle import judge
 from tests.sim.groups_world import run_world
@@ -14,7 +15,7 @@ _SEARCHED = 50
 """Seeds that a planted bug may survive."""
 
 
-@pytest.mark.parametrize("start", range(0, SEEDS, _CHUNK))
+@pytest.mark.parametrize("start", in_chunks(SEEDS, _CHUNK))
 def test_seeds(start: int) -> None:
     found = {}
     for seed in range(start, start + _CHUNK):

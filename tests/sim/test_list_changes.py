@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.sim.chunks import in_chunks
 from tests.sim.groups_world import GroupSite, Life
 from tests.sim.list_world import ListWorld
 
@@ -27,7 +28,7 @@ _CHUNK = 20
 SECOND = 1_000_000_000
 
 
-@pytest.mark.parametrize("start", range(0, SEEDS, _CHUNK))
+@pytest.mark.parametrize("start", in_chunks(SEEDS, _CHUNK))
 def test_seeds(start: int) -> None:
     used = finished = 0
     for seed in range(start, start + _CHUNK):

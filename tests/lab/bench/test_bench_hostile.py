@@ -51,6 +51,7 @@ def test_what_needs_no_recording() -> None:
         assert all(len(packet) <= flood.MOST_BYTES for packet in packets)
 
 
+@pytest.mark.long("a bench of real sites")
 def test_real_sites(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostile, "QUICK_RATES", (2_000,))
     monkeypatch.setattr(hostile, "QUICK_SECONDS", 0.3)

@@ -60,6 +60,7 @@ def test_processor_time_is_that_of_the_group() -> None:
         os.killpg(process.pid, 9)
 
 
+@pytest.mark.long("a whole demo")
 def test_spark_that_never_starts_is_left_out_and_the_story_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Java is there and does nothing."""
     pytest.importorskip("pyspark")

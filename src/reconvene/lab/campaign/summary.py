@@ -104,6 +104,7 @@ class Tally:
             out.append(
                 f"FAILED seed {outcome.seed} of profile {outcome.profile}: {outcome.nodes} sites, {outcome.order}"
             )
+            out.append(f"  again: make seeds SEEDS={outcome.seed} PROFILES={outcome.profile}")
             if outcome.error is not None:
                 out.append(outcome.error.rstrip())
             out += [f"  {check}: {witness}" for check, found in outcome.violations.items() for witness in found[:3]]
