@@ -7,7 +7,7 @@ from reconvene.core.options import Options
 from reconvene.corel.batch import Heading, messages_of
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import MAJORITY
-from reconvene.lab.ledger.replicas import Ledger
+from reconvene.lab.ledger.replicas import ReplicaLedger
 from reconvene.quorum import Spec
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions
@@ -43,7 +43,7 @@ class Sites:
             check_every=check_every,
         )
         self.names = self.cluster.names
-        self.ledger = Ledger(self.cluster)
+        self.ledger = ReplicaLedger(self.cluster)
         self.cluster.start()
 
     def log(self, name: str) -> Replica:

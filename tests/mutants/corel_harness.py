@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.mutants.harness import SEEDS, Mutant
 
 from reconvene.corel.replicas.sets import MAJORITY
-from reconvene.lab.ledger.replicas import Ledger
+from reconvene.lab.ledger.replicas import ReplicaLedger
 from reconvene.sim.conditions import Conditions
 from reconvene.sim.node import Node
 from reconvene.sim.profiles import random_scenario
@@ -113,7 +113,7 @@ def record(scenario: Scenario) -> tuple[set[str], Run, dict[str, list[Row]]]:
     """Runs the scenario with whatever is planted: what found fault with it, the checks apart, and its trace."""
     runner = Runner(scenario, check_every=_CHECK_EVERY)
     cluster = runner.cluster
-    ledger = Ledger(cluster)
+    ledger = ReplicaLedger(cluster)
     found: set[str] = set()
     settled = False
     count = _counting(_MOST_TURNS * len(scenario.nodes))

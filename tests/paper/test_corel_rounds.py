@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconvene.lab.campaign.rounds import count_rounds
+from reconvene.lab.bench.append_rounds import count_rounds
 
 
 @pytest.mark.parametrize("sites", [3, 5])

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from reconvene import blocking
 from reconvene.lab.campaign.directory import CampaignDirectory, Settings
+from reconvene.lab.campaign.seeds import Outcome
 from reconvene.lab.campaign.spark import run_campaign
 from reconvene.local import LocalCluster
 from reconvene.pipeline.session import open_session
@@ -65,7 +66,7 @@ def check_verify(spark: SparkSession, whole_rows: int) -> None:
 
 
 def check_campaign(spark: SparkSession, root: Path) -> None:
-    directory = CampaignDirectory(root)
+    directory = CampaignDirectory(root, Outcome)
     directory.open(Settings(nodes=3))
     run_campaign(spark, directory, SEEDS, nodes=3)
     for profile, seed in SEEDS:

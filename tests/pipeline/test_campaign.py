@@ -16,7 +16,7 @@ from reconvene.errors import Malformed, Unavailable
 from reconvene.lab.campaign.directory import CampaignDirectory, Settings
 from reconvene.lab.campaign.seeds import Outcome, run_seed
 from reconvene.lab.campaign.spark import run_campaign
-from reconvene.lab.campaign.totals import add_up, failing
+from reconvene.lab.campaign.summary import add_up, failing
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Result, run_scenario
 from reconvene.trace.parquet import read_parquet_runs
@@ -60,8 +60,8 @@ def same(outcome: Outcome) -> Outcome:
     return msgspec.structs.replace(outcome, cpu_s=0.0)
 
 
-def campaign(root: Path, nodes: int | None = NODES) -> CampaignDirectory:
-    directory = CampaignDirectory(root)
+def campaign(root: Path, nodes: int | None = NODES) -> CampaignDirectory[Outcome]:
+    directory = CampaignDirectory(root, Outcome)
     directory.open(Settings(nodes=nodes))
     return directory
 

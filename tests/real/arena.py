@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconvene.lab.load.group_fleet import Load, Outcome, places, wait_joined
-from reconvene.lab.soak.faults import Campaign
+from reconvene.lab.load.fleet import client_addresses
+from reconvene.lab.load.group_fleet import GroupAudit, GroupFleet, wait_joined
+from reconvene.lab.soak.faults import RandomFaults
 from reconvene.lab.soak.judge import Counts, Verdict, count, judge
 from reconvene.local import LocalCluster
 from reconvene.trace.events import Run
@@ -33,19 +34,19 @@ class End:
     run: Run
     counts: Counts
     verdict: Verdict
-    clients: Outcome
+    clients: GroupAudit
 
 
 class Arena:
-    def __init__(self, directory: Path, cluster: LocalCluster, load: Load, seed: int) -> None:
+    def __init__(self, directory: Path, cluster: LocalCluster, load: GroupFleet, seed: int) -> None:
         self.directory = directory
         self.cluster = cluster
         self.load = load
         self.seed = seed
 
-    def campaign(self, steps: int, kinds: Sequence[str], gap_s: float = 0.6) -> Campaign:
+    def campaign(self, steps: int, kinds: Sequence[str], gap_s: float = 0.6) -> RandomFaults:
         """So many faults and mends of these kinds at random; then all that is broken is mended."""
-        faults = Campaign(self.cluster, self.seed, kinds=kinds, tell=print)
+        faults = RandomFaults(self.cluster, self.seed, kinds=kinds, notify=print)
         for _ in range(steps):
             self.load.check()
             faults.check()
@@ -87,11 +88,11 @@ class Arena:
         assert end.verdict.cases("live.membership") == {"live.membership": len(self.cluster.names)}
         assert set(end.counts.by_service) == {"fifo", "causal", "agreed", "safe"}
         # Joins and tables of groups are messages too, so there are more than the clients know of.
-        assert end.counts.messages >= end.clients.accepted - sum(
+        assert end.counts.messages >= end.clients.totals.accepted - sum(
             max(0, stream.missing) for written in end.clients.written for stream in written.streams
         )
-        assert end.clients.delivered > end.clients.accepted > 0
-        assert end.clients.shared > 0
+        assert end.clients.totals.delivered > end.clients.totals.accepted > 0
+        assert end.clients.totals.shared > 0
 
 
 @contextmanager
@@ -113,8 +114,13 @@ def arena(
     try:
         with LocalCluster.create(directory / "c", nodes, settings=settings) as cluster:
             cluster.start(timeout_s=2 * BUSY_S)
-            with Load.on(
-                places(cluster), rate=rate, seed=seed, log=directory / "load.log", processes=processes, large=large
+            with GroupFleet.on(
+                client_addresses(cluster),
+                rate=rate,
+                seed=seed,
+                log=directory / "load.log",
+                processes=processes,
+                large=large,
             ) as load:
                 wait_joined(cluster, BUSY_S)
                 yield Arena(directory, cluster, load, seed)

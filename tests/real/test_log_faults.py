@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.real.arena import BUSY_S, QUIET_S
 
-from reconvene.lab.load.group_fleet import places
-from reconvene.lab.load.log_fleet import LogLoad, LogOutcome, read_logs, wait_appended, wait_ordered
+from reconvene.lab.load.fleet import client_addresses
+from reconvene.lab.load.log_fleet import LogAudit, LogFleet, read_logs, wait_appended, wait_ordered
 from reconvene.lab.soak.disk_faults import DiskFault, DiskPlan, can_trace
 from reconvene.lab.soak.faults import leave
 from reconvene.lab.soak.judge import Counts, count, judge
@@ -28,11 +28,11 @@ HALVES = (("a", "b"), ("c", "d", "e"))
 @dataclass(slots=True)
 class End:
     counts: Counts
-    outcome: LogOutcome
+    audit: LogAudit
 
 
 class LogArena:
-    def __init__(self, cluster: LocalCluster, load: LogLoad) -> None:
+    def __init__(self, cluster: LocalCluster, load: LogFleet) -> None:
         self.cluster = cluster
         self.load = load
 
@@ -60,18 +60,18 @@ class LogArena:
         green = wait_ordered(self.cluster, LONG_S)
         logs, index = read_logs(self.cluster)
         trace = self.cluster.finish_trace(LONG_S, QUIET_S)
-        outcome = LogOutcome(self.load.reports(), logs, index)
-        print(outcome.judgement, outcome.errors)
-        assert outcome.faults == []
-        assert outcome.entries == green
-        assert outcome.calls > 100, "on the map: they are linearizable, or they would be among the faults"
+        audit = LogAudit(self.load.reports(), logs, index)
+        print(audit.totals.judgement, audit.totals.errors)
+        assert audit.faults == []
+        assert audit.totals.entries == green
+        assert audit.totals.calls > 100, "on the map: they are linearizable, or they would be among the faults"
         assert read_run(trace).settled
         verdict = judge(trace)
         assert verdict.ok, verdict.witnesses()
         cases = verdict.cases("corel.")
         assert cases
         assert all(cases.values()), cases
-        return End(count(trace), outcome)
+        return End(count(trace), audit)
 
 
 @contextmanager
@@ -82,7 +82,9 @@ def log_arena(seed: int) -> Iterator[LogArena]:
     try:
         with LocalCluster.create(directory / "c", 5) as cluster:
             cluster.start(LONG_S)
-            with LogLoad.on(places(cluster), rate=RATE, seed=seed, log=directory / "load.log", processes=1) as load:
+            with LogFleet.on(
+                client_addresses(cluster), rate=RATE, seed=seed, log=directory / "load.log", processes=1
+            ) as load:
                 wait_appended(cluster, BUSY_S)
                 yield LogArena(cluster, load)
     except BaseException as error:
@@ -109,8 +111,8 @@ def test_killed_while_they_append() -> None:
         end = it.finish()
         assert end.counts.failures == 2 + 4
         assert end.counts.leaves == 1
-        assert end.outcome.judgement.receipts > 500
-        assert end.outcome.judgement.placed > 200
+        assert end.audit.totals.judgement.receipts > 500
+        assert end.audit.totals.judgement.placed > 200
 
 
 def test_both_halves_of_a_partition_append() -> None:
@@ -141,7 +143,7 @@ def test_both_halves_of_a_partition_append() -> None:
         cluster.heal()
         end = it.finish()
         assert end.counts.failures == 1
-        assert end.outcome.judgement.receipts > 500
+        assert end.audit.totals.judgement.receipts > 500
 
 
 @pytest.mark.long("a real cluster for ten seconds and more")
@@ -163,4 +165,4 @@ def test_disks_that_fail_while_they_append() -> None:
                 cluster.restart(name, timeout_s=LONG_S)
             it.orders_on(*cluster.names)
         end = it.finish()
-        assert end.outcome.judgement.receipts > 500
+        assert end.audit.totals.judgement.receipts > 500

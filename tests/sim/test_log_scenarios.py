@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from reconvene.cli.sim import sim_command
 from reconvene.cli.verify import verify_command
-from reconvene.lab.ledger.replicas import Ledger
+from reconvene.lab.ledger.replicas import ReplicaLedger
 from reconvene.sim.parse import load_scenario, parse_scenario
 from reconvene.sim.runner import Result, Runner
 from reconvene.verify.engine import verify
@@ -25,7 +25,7 @@ SECOND = 10**9
 
 def judged(runner: Runner) -> Result:
     """Runs it to a good end: verified, and every replica as what was appended says."""
-    ledger = Ledger(runner.cluster)
+    ledger = ReplicaLedger(runner.cluster)
     result = runner.run()
     assert verify([History.of(result.meta, result.rows)]).violated() == []
     assert ledger.problems(runner.scenario.quorum) == []

@@ -1,14 +1,11 @@
 """reconvene campaign: many seeded random fault scenarios as Spark tasks, all verified."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from reconvene.cli._output import DONE, VIOLATED, print_json, refuse
@@ -16,7 +13,7 @@ from reconvene.errors import Malformed
 from reconvene.ids import MAX_SITES
 from reconvene.lab.campaign.directory import CampaignDirectory, Seed, Settings
 from reconvene.lab.campaign.seeds import Outcome, run_seed
-from reconvene.lab.campaign.totals import Failing, Totals, add_up, failing
+from reconvene.lab.campaign.summary import Failing, Totals, add_up, failing
 from reconvene.sim.profiles import PROFILES
 from reconvene.sim.runner import Result
 from reconvene.trace.writer import write_trace
@@ -64,7 +61,7 @@ def campaign_command(
         refuse("expected --runs N and --out DIR, or --repeat PROFILE:SEED", as_json)
     if trace is not None:
         refuse("--trace: expected with --repeat only; a campaign's traces go to --out", as_json)
-    directory = CampaignDirectory(out)
+    directory = CampaignDirectory(out, Outcome)
     directory.open(Settings(nodes=nodes))
     seeds = _seeds(runs, seed, profile)
     report = _run(directory, seeds, nodes, master, engine)
@@ -86,11 +83,10 @@ def _seeds(runs: int, first: int, profile: str | None) -> list[Seed]:
 
 
 def _run(
-    directory: CampaignDirectory, seeds: list[Seed], nodes: int | None, master: str | None, engine: str
+    directory: CampaignDirectory[Outcome], seeds: list[Seed], nodes: int | None, master: str | None, engine: str
 ) -> Report | None:
     """Runs what is not done. Without anything to do, no Spark is started."""
-    done = {name: directory.done(name) for name in PROFILES}
-    left = [seed for seed in seeds if seed[1] not in done[seed[0]]]
+    left = directory.missing(seeds)
     if len(left) < len(seeds):
         print(f"{len(seeds) - len(left)} of {len(seeds)} seeds are done already", file=sys.stderr)
     if not left and engine == "local":
@@ -98,9 +94,10 @@ def _run(
     from reconvene.pipeline.session import open_session
 
     with open_session(master, app="reconvene campaign") as spark:
+        from reconvene.lab.campaign.progress import progress_bar
         from reconvene.lab.campaign.spark import run_campaign
 
-        with _progress(len(left)) as progress:
+        with progress_bar("campaign", len(left)) as progress:
             run_campaign(spark, directory, left, nodes=nodes, progress=progress)
         if engine == "local":
             return None
@@ -109,24 +106,6 @@ def _run(
 
         with read_traces(spark, [directory.root]) as traces:
             return verify_traces(spark, traces)
-
-
-@contextmanager
-def _progress(runs: int) -> Iterator[Callable[[Outcome], None] | None]:
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("campaign", total=runs)
-        failed = 0
-
-        def advance(outcome: Outcome) -> None:
-            nonlocal failed
-            failed += not outcome.ok
-            bar.update(task, advance=1, description=f"campaign, {failed} failed" if failed else "campaign")
-
-        yield advance
 
 
 def _show(totals: list[Totals], bad: list[Failing], report: Report | None, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a campaign adds up to, and what it says is missing."""
+"""The summary of a campaign on this machine, what it reports as missing, and how it resumes."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from reconvene.lab.campaign.command import main
 from reconvene.lab.campaign.seeds import Outcome, run_seed
-from reconvene.lab.campaign.summary import STEPS, Tally
+from reconvene.lab.campaign.summary import STEPS, Summary
 from reconvene.sim.profiles import PROFILES, random_scenario
 from reconvene.sim.scenario import FAULTS
 
@@ -19,17 +19,17 @@ def test_every_pair_of_the_logs_steps_and_faults_is_wanted() -> None:
     steps = [step for step in STEPS["corel"] if step.startswith("log: ")]
     pairs = [(step, kind) for step in steps for kind in FAULTS]
     all_but_one = [(step, kind, 1) for step, kind in pairs[1:]]
-    assert Tally([outcome(coverage=all_but_one)]).unmet() == [pairs[0]]
+    assert Summary([outcome(coverage=all_but_one)]).unmet() == [pairs[0]]
     assert len(pairs) == 8 * 12
 
 
 def test_a_check_that_looked_at_little_is_named() -> None:
     cases = {"corel.3.8": 999, "corel.green": 1000, "evs.primary.continuity": 99, "vs.C1": 0}
-    assert Tally([outcome(cases=cases)]).thin() == ["corel.3.8", "evs.primary.continuity"]
+    assert Summary([outcome(cases=cases)]).thin() == ["corel.3.8", "evs.primary.continuity"]
 
 
 def test_the_table_has_each_step_and_kind() -> None:
-    lines = Tally([outcome(accepted=5, ordered=4)]).lines()
+    lines = Summary([outcome(accepted=5, ordered=4)]).lines()
     assert any(line.startswith("5 messages accepted, 4 green in the end (1 at") for line in lines)
     for word in (*STEPS["corel"], *FAULTS):
         assert any(word in line for line in lines)
@@ -57,11 +57,11 @@ def test_the_logs_profile_has_every_kind_of_fault_and_both_engines() -> None:
     assert {scenario.quorum["kind"] for scenario in scenarios} == {"majority", "weighted", "grid"}
 
 
-def test_a_soak_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--profile", "log", "--jobs", "1", "--out", str(tmp_path)]
     assert main([*arguments, "--seeds", "226-226"]) == 0
     assert main([*arguments, "--seeds", "226-227"]) == 0
     told = capsys.readouterr()
     assert "1 seeds are done already" in told.err
     assert "seeds: 2 passed, 0 failed" in told.out
-    assert len((tmp_path / "log.jsonl").read_bytes().splitlines()) == 2
+    assert {path.name for path in (tmp_path / "outcomes" / "log").iterdir()} == {"226.json", "227.json"}

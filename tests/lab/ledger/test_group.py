@@ -2,7 +2,7 @@
 
 from reconvene.client.events import Batch, Process, View, ViewId
 from reconvene.ids import Service
-from reconvene.lab.ledger.group import Ledger, Reading, disagreements, head
+from reconvene.lab.ledger.group import GroupLedger, Reading, disagreements, head
 from reconvene.lab.load.group_clients import Stream, Written
 
 A, B = Process("a", 1, 1), Process("b", 1, 1)
@@ -19,7 +19,7 @@ def view(conf: int, *members: Process, kind: str = "regular", change: int = 0) -
 
 
 def read(*events: Batch | View, reader: str = "r") -> Reading:
-    ledger = Ledger(reader, "g")
+    ledger = GroupLedger(reader, "g")
     for event in events:
         if isinstance(event, Batch):
             ledger.batch(event)
@@ -52,7 +52,7 @@ def test_who_parts_and_comes_back_at_once() -> None:
     parted = (view(1, A, B), messages(B, 0), view(1, A, kind="transitional"), messages(B, 1), view(2, A, B))
     assert read(*parted, messages(B, 5)).faults == []
     (fault,) = read(*parted, messages(B, 5), messages(B, 7)).faults
-    assert "number 7 came where 6 was due" in fault
+    assert "number 7 came, expected 6" in fault
 
 
 def test_a_message_that_comes_twice() -> None:
@@ -63,7 +63,7 @@ def test_a_message_that_comes_twice() -> None:
 def test_messages_out_of_order() -> None:
     faults = read(view(1, A, B), messages(A, 0), messages(A, 2), messages(A, 1)).faults
     assert [fault.partition(": 97")[2] for fault in faults] == [
-        "/0/other number 2 came where 1 was due, and nobody had parted",
+        "/0/other number 2 came, expected 1: the sender had not left the view",
         "/0/other number 1 came after 0/2: twice or late",
     ]
 
@@ -71,12 +71,12 @@ def test_messages_out_of_order() -> None:
 def test_a_message_that_is_missing() -> None:
     events = (view(1, A, B), messages(A, 0), view(2, A, B, kind="transitional"), view(3, A, B), messages(A, 2))
     (fault,) = read(*events).faults
-    assert "number 2 came where 1 was due" in fault
+    assert "number 2 came, expected 1" in fault
 
 
 def test_a_stream_whose_start_is_missing() -> None:
     (fault,) = read(view(1, A, B), messages(A, 0), messages(A, 1, stream=1)).faults
-    assert "97/1/other number 1 came where 0 was due" in fault
+    assert "97/1/other number 1 came, expected 0" in fault
 
 
 def test_readers_that_had_not_the_same() -> None:

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconvene.lab.ledger.linearizable import Call, fits, unfit
+from reconvene.lab.ledger.linearizable import Call, fits, not_linearizable
 
 
 def test_calls_one_after_the_other() -> None:
@@ -28,8 +28,8 @@ def test_a_stale_read() -> None:
         Call("k", "set", 2, None, 2, 3),
         Call("k", "get", found=1, began_ns=4, ended_ns=5),
     ]
-    assert unfit(calls) == ["key k: its 3 calls are not linearizable"]
-    assert unfit([*calls[:2], Call("k", "get", found=1, began_ns=3, ended_ns=5)]) == [], "it began in time"
+    assert not_linearizable(calls) == ["key k: its 3 calls are not linearizable"]
+    assert not_linearizable([*calls[:2], Call("k", "get", found=1, began_ns=3, ended_ns=5)]) == [], "it began in time"
 
 
 def test_of_two_adds_one_wins() -> None:
@@ -37,7 +37,7 @@ def test_of_two_adds_one_wins() -> None:
     none = [Call("k", "add", 1, False, 0, 9), Call("k", "add", 2, False, 0, 9)]
     assert not fits(both)
     assert not fits(none)
-    assert unfit([both[0], Call("j", "add", 2, True, 0, 9)]) == [], "keys are for themselves"
+    assert not_linearizable([both[0], Call("j", "add", 2, True, 0, 9)]) == [], "keys are for themselves"
 
 
 def test_an_unknown_outcome_may_come_late_or_never() -> None:

@@ -54,7 +54,7 @@ def test_a_retry_whose_position_is_not_known_any_more() -> None:
     found = judged([receipt(1, "", again=1, runs=[(1, 1)]), receipt(2, "a:1:2")], batch(0, 1, 1, 2))
     assert (found.faults, found.again, found.inexact) == (0, 1, 1)
     found = judged([receipt(2, "", again=1, runs=[(0, 1)]), receipt(1, "a:1:1")], batch(0, 1, 1, 2))
-    assert found.findings == ["messages 2 to 2 of writer 1: number 2 was told to be at 0, and is at 1"]
+    assert found.findings == ["messages 2 to 2 of writer 1: number 2 is at 1, and `ordered` returned 0"]
 
 
 @pytest.mark.parametrize(
@@ -63,20 +63,24 @@ def test_a_retry_whose_position_is_not_known_any_more() -> None:
         ([receipt(1, "a:1:1", "a:1:2")], [batch(0, 1, 1)], "1 have a receipt and are not in the log, 2 is the first"),
         ([receipt(1, "a:1:1")], [batch(0, 1, 1, void=(0,))], "1 have a receipt and are not in the log"),
         ([receipt(1, "a:1:1")], [batch(0, 1, 1), batch(1, 2, 1)], "message 1 of writer 1 counts at 0 too"),
-        ([receipt(1, "a:1:1")], [batch(0, 2, 1)], "is a:1:1 by its receipt; the log has another there"),
-        ([receipt(1, "a:1:1", runs=[(1, 1)])], [batch(0, 1, 1)], "was told to be at 1, and is at 0"),
+        (
+            [receipt(1, "a:1:1")],
+            [batch(0, 2, 1)],
+            "is a:1:1 by its receipt, which is another message",
+        ),
+        ([receipt(1, "a:1:1", runs=[(1, 1)])], [batch(0, 1, 1)], "is at 0, and `ordered` returned 1"),
         (
             [receipt(1, "b:1:1", runs=[(1, 1)])],
             [batch(0, 1, 1), batch(1, 1, 1, void=(0,), author="b")],
-            "was told to be at 1, where a void copy is, and is at 0",
+            "is at 0, and `ordered` returned 1 (a void copy)",
         ),
-        ([receipt(1, "a:1:1", runs=[])], [batch(0, 1, 1)], "0 positions were told"),
+        ([receipt(1, "a:1:1", runs=[])], [batch(0, 1, 1)], "`ordered` returned 0 positions"),
         ([Append(1, 1, 1, "refused")], [batch(0, 1, 1)], "1 were refused, and are in the log"),
         ([Append(1, 1, 1, "unknown")], [batch(0, 1, 1), batch(1, 2, 1)], "counts at 0 too"),
-        ([], [batch(0, 1, 1)], "nobody appended it"),
-        ([receipt(1, "a:1:1")], [batch(0, 1, 1), batch(2, 2)], "position 2 came where 1 was due"),
-        ([], [EntryBatch(0, "a", 1, 1, 0, Kind.DATA, [b"what is this"])], "a:1:1 is no message that anyone wrote"),
-        ([Append(1, 1, 2, "unknown")], [batch(0, 1, 1), batch(1, 1, 2)], "a:1:1 was in the log before"),
+        ([], [batch(0, 1, 1)], "no writer appended it"),
+        ([receipt(1, "a:1:1")], [batch(0, 1, 1), batch(2, 2)], "position 2 came, expected 1"),
+        ([], [EntryBatch(0, "a", 1, 1, 0, Kind.DATA, [b"what is this"])], "a:1:1 is no message of any writer"),
+        ([Append(1, 1, 2, "unknown")], [batch(0, 1, 1), batch(1, 1, 2)], "a:1:1 is in the log already"),
     ],
 )
 def test_what_is_not(appends: list[Append], batches: list[EntryBatch], finding: str) -> None:
@@ -124,4 +128,4 @@ def test_where_they_differ() -> None:
         f"a read {EACH + 1} entries, b {EACH}; the first {EACH} agree"
     ]
     gap = digest(batch(1, 1, 1))
-    assert "a: position 1 came where 0 was due" in differences({"a": gap})
+    assert "a: position 1 came, expected 0" in differences({"a": gap})

@@ -7,16 +7,16 @@ import pytest
 from reconvene.corel.batch import BatchId, decode_heading, encode_batch, messages_of
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import MAJORITY
-from reconvene.lab.ledger.replicas import Ledger
+from reconvene.lab.ledger.replicas import ReplicaLedger
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.log_site import LogSite, RealLogCore
 
 SECOND = 10**9
 
 
-def settled() -> tuple[Cluster, Ledger]:
+def settled() -> tuple[Cluster, ReplicaLedger]:
     cluster = Cluster("abc", core=RealLogCore())
-    ledger = Ledger(cluster)
+    ledger = ReplicaLedger(cluster)
     cluster.start()
     cluster.run_for(2 * SECOND)
     for place in range(3):
@@ -63,7 +63,7 @@ PLANTED: dict[str, tuple[Callable[[Cluster], None], str]] = {
     "another message": (change_a_message, "b: a:1:1 is not what was appended"),
     "one that is not green": (leave_one_yellow, "is not green"),
     "one that is lost": (forget_the_last, "c lacks"),
-    "one that is not sent": (accept_in_vain, "c has accepted 1 batches that it did not send"),
+    "one that is not sent": (accept_in_vain, "c has accepted 1 batches and not sent them"),
 }
 
 

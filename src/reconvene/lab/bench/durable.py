@@ -14,13 +14,12 @@ from reconvene.lab.bench.durable_disk import disk_of, folder, syncs_a_second
 from reconvene.lab.bench.durable_own import Reconvene
 from reconvene.lab.bench.durable_system import Durable, Replicas, Way
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of
+from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, percentile, size_of
 from reconvene.lab.bench.peers.etcd import Etcd
 from reconvene.lab.bench.peers.nats import Nats
 from reconvene.lab.bench.peers.pysyncobj import PySyncObj
 from reconvene.lab.bench.peers.zookeeper import Zookeeper
 from reconvene.lab.bench.rounds import in_turns, spread
-from reconvene.lab.load.process import percentile
 
 __all__ = ["AGAINST", "OWN", "SYSTEMS", "run"]
 

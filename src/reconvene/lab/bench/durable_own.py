@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic, monotonic_ns
 
 from reconvene.lab.bench.durable_system import REPLICAS, Minority, Way
-from reconvene.lab.load.process import Load, end, start
+from reconvene.lab.load.process import LoadProcess, end, start
 from reconvene.local.ports import LOOPBACK, choose
 from reconvene.runtime.access.key_files import write_cluster_key
 
@@ -41,7 +41,7 @@ class Reconvene:
 class Sites:
     """`durable_system.Replicas`."""
 
-    def __init__(self, loads: list[Load], names: Sequence[str]) -> None:
+    def __init__(self, loads: list[LoadProcess], names: Sequence[str]) -> None:
         self.loads = loads
         self.names = names
         self._writers = loads
@@ -50,7 +50,7 @@ class Sites:
     def pids(self) -> Sequence[int]:
         return [load.process.pid for load in self.loads]
 
-    def ask(self, load: Load, line: str, key: str, timeout_s: float = TURN_TIMEOUT_S) -> dict[str, object]:
+    def ask(self, load: LoadProcess, line: str, key: str, timeout_s: float = TURN_TIMEOUT_S) -> dict[str, object]:
         load.say(line)
         return load.hear(key, monotonic() + timeout_s)
 
@@ -110,7 +110,7 @@ def running(folder: Path, *options: str) -> Iterator[Sites]:
 def again(folder: Path, *options: str, timeout_s: float = START_TIMEOUT_S) -> Iterator[Sites]:
     """The sites that ran in the folder before, with what they have."""
     names = [f"site-{index}" for index in range(REPLICAS)]
-    loads: list[Load] = []
+    loads: list[LoadProcess] = []
     try:
         for index, name in enumerate(names):
             arguments = [str(folder / f"{name}.toml"), *options]

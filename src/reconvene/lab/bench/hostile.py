@@ -19,7 +19,7 @@ from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_o
 from reconvene.lab.bench.rounds import in_turns
 from reconvene.lab.bench.sites import Place, Running, Throughput
 from reconvene.lab.load import flood
-from reconvene.lab.load.process import Load, end, start
+from reconvene.lab.load.process import LoadProcess, end, start
 from reconvene.local.ports import choose
 
 __all__ = ["run"]
@@ -166,7 +166,7 @@ def _measure(rate: int, settings: Settings) -> Callable[[], dict[Key, Figure]]:
 
 
 def _under(
-    running: Running, seconds: float, sender: Load, target: tuple[str, int], reader: Load | None = None
+    running: Running, seconds: float, sender: LoadProcess, target: tuple[str, int], reader: LoadProcess | None = None
 ) -> Figure:
     beside = [(sender, f"{target[0]} {target[1]}"), *([] if reader is None else [(reader, "")])]
     got = running.throughput(SIZE, seconds, beside=beside)
@@ -177,7 +177,7 @@ def _under(
     return Figure(got, sent, 0, _idle_cost_us(running, seconds, sender, target))
 
 
-def _idle_cost_us(running: Running, seconds: float, sender: Load, target: tuple[str, int]) -> float:
+def _idle_cost_us(running: Running, seconds: float, sender: LoadProcess, target: tuple[str, int]) -> float:
     from_ns = monotonic_ns() + SETTLE_NS
     sender.say(f"{from_ns} {from_ns + int(seconds * 1e9)} {target[0]} {target[1]}")
     sleep(SETTLE_NS / 1e9)
@@ -189,12 +189,12 @@ def _idle_cost_us(running: Running, seconds: float, sender: Load, target: tuple[
 
 
 @contextmanager
-def _programs(running: Running, rate: int) -> Iterator[tuple[Load, Load, tuple[str, int]]]:
+def _programs(running: Running, rate: int) -> Iterator[tuple[LoadProcess, LoadProcess, tuple[str, int]]]:
     """The sender, the reader, and where that one reads."""
     host, port = running.addresses[0]
     address = host, choose(1)[0]
     send = ["send", sites.CLUSTER, str(running.key), str(running.place.sites), str(rate), str(port)]
-    loads: list[Load] = []
+    loads: list[LoadProcess] = []
     with tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp") as name:
         folder = Path(name)
         try:

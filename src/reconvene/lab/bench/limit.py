@@ -22,7 +22,8 @@ import msgspec
 
 from reconvene.errors import Unavailable
 from reconvene.lab.bench.sites import Place
-from reconvene.lab.load.process import Load, end, start
+from reconvene.lab.load.process import LoadProcess, end, start
+from reconvene.lab.load.program import answer
 from reconvene.lab.namespaces import Namespaces
 from reconvene.local.ports import choose
 
@@ -54,7 +55,7 @@ def bare(place: Place, size: int, count: int) -> Limit:
             addresses = [f"127.0.0.1:{port}" for port in choose(place.sites)]
         else:
             addresses = [f"{address}:{_PORT}" for address in network.addresses]
-        loads: list[Load] = []
+        loads: list[LoadProcess] = []
         stack.callback(end, loads)
         for index in range(place.sites):
             arguments = [str(index), str(size), str(count), *addresses]
@@ -106,7 +107,7 @@ def main() -> None:
             sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
         sock.bind(addresses[index])
         sock.setblocking(False)
-        _tell({"ready": True})
+        answer({"ready": True})
         if not os.read(0, 64):
             return
         began, spent = monotonic_ns(), process_time()
@@ -115,13 +116,8 @@ def main() -> None:
         except (Unavailable, OSError) as error:
             print(error, file=sys.stderr)
             return
-        _tell({"took": monotonic_ns() - began, "cpu": process_time() - spent})
+        answer({"took": monotonic_ns() - began, "cpu": process_time() - spent})
         os.read(0, 64)
-
-
-def _tell(line: object) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
-    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

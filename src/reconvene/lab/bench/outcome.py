@@ -1,12 +1,13 @@
 """What a benchmark is told and what it gives: rows for programs, tables for people, plots where there are any."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Outcome", "Row", "Settings", "Table", "Tell", "number", "size_of", "verdict"]
+__all__ = ["Outcome", "Row", "Settings", "Table", "Tell", "number", "percentile", "size_of", "verdict"]
 
 Tell = Callable[[str, int, int], None]
 """What is being done, how many steps are done, how many there are."""
@@ -84,3 +85,8 @@ def number(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    ordered = sorted(values)
+    return ordered[math.ceil(len(ordered) * percent / 100) - 1]

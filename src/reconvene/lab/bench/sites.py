@@ -16,7 +16,8 @@ from time import monotonic, monotonic_ns, sleep
 from typing import Any
 
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.load.process import Load, end, percentile, reach, start
+from reconvene.lab.bench.outcome import percentile
+from reconvene.lab.load.process import LoadProcess, end, reach, start
 from reconvene.lab.namespaces import Namespaces
 from reconvene.local.ports import choose
 from reconvene.runtime.access.key_files import write_cluster_key
@@ -124,7 +125,7 @@ class Running:
     """Where each receives datagrams."""
     key: Path
     """The cluster's, whether it is used or not."""
-    loads: tuple[Load, ...]
+    loads: tuple[LoadProcess, ...]
     sink: tuple[str, int]
     """What comes here the first site's process reads and drops."""
 
@@ -133,7 +134,7 @@ class Running:
         return [load.process.pid for load in self.loads]
 
     def throughput(
-        self, size: int, seconds: float, profile: bool = False, beside: Sequence[tuple[Load, str]] = ()
+        self, size: int, seconds: float, profile: bool = False, beside: Sequence[tuple[LoadProcess, str]] = ()
     ) -> Throughput:
         """All sites send messages of so many bytes as fast as they are taken.
 
@@ -224,7 +225,7 @@ def running(place: Place, mode: str) -> Iterator[Running]:
             sink = network.addresses[0], _PORT + 1
         key = folder / "cluster.key"
         write_cluster_key(key)
-        loads: list[Load] = []
+        loads: list[LoadProcess] = []
         stack.callback(end, loads)
         for index, file in enumerate(_configure(place, addresses, key, folder)):
             arguments = [str(file), str(place.sites), mode, *([] if index else [f"{sink[0]}:{sink[1]}"])]

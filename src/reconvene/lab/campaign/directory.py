@@ -1,22 +1,23 @@
-"""Where a campaign keeps what came of its seeds, so that it can be cut off, go on, and grow.
+"""The directory in which a campaign keeps the outcome of each run: it can be interrupted, resumed and extended.
 
-    DIR/campaign.json                   what all its runs have in common
-    DIR/outcomes/PROFILE/SEED.json      what came of a seed; its file is there when all else of it is
+    DIR/campaign.json                   what all runs have in common
+    DIR/outcomes/PROFILE/SEED.json      the outcome of one run, written after everything else of that run
     DIR/events, DIR/runs                the traces, in the Parquet form
 
-Files get their names when they are whole. A seed without an outcome is run again.
+A file gets its name once it is complete. A run without an outcome is run again.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar
 from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
 
 from reconvene.errors import Malformed, Unavailable
-from reconvene.lab.campaign.seeds import Outcome
 
 __all__ = ["CampaignDirectory", "Seed", "Settings"]
 
@@ -25,7 +26,9 @@ _OUTCOMES = "outcomes"
 _SCHEMA = 1
 
 Seed = tuple[str, int]
-"""A profile and a number."""
+"""What identifies a run of a campaign: a profile and a number."""
+
+O = TypeVar("O", bound=Struct)  # noqa: E741
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,18 +38,19 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     nodes: int | None = None
     """None: each seed draws its own number."""
 
-    def told(self) -> str:
+    def __str__(self) -> str:
         return "without --nodes" if self.nodes is None else f"with --nodes {self.nodes}"
 
 
-class CampaignDirectory:
-    """Raises Malformed over files that are not a campaign's, Unavailable where it can't write."""
+class CampaignDirectory(Generic[O]):
+    """Outcomes of type `O`. Raises Malformed for files that are not a campaign's, Unavailable if it can't write."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, outcome: type[O]) -> None:
         self.root = root
+        self._type = outcome
 
     def open(self, settings: Settings) -> None:
-        """Makes it, or goes on with it where it was made with the same settings."""
+        """Creates the directory, or checks that it was created with the same settings."""
         path = self.root / _SETTINGS
         try:
             if not path.exists():
@@ -62,10 +66,10 @@ class CampaignDirectory:
         if found.schema != _SCHEMA:
             raise Malformed(f"{path}: `schema` is {found.schema}; expected {_SCHEMA}")
         if found != settings:
-            raise Malformed(f"{self.root}: was made {found.told()}; this campaign is {settings.told()}")
+            raise Malformed(f"{self.root}: was made {found}; this campaign is {settings}")
 
     def done(self, profile: str) -> set[int]:
-        """Seeds of this profile that have an outcome."""
+        """The seeds of this profile that have an outcome."""
         directory = self.root / _OUTCOMES / profile
         try:
             names = os.listdir(directory)
@@ -74,21 +78,30 @@ class CampaignDirectory:
         stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
         return {int(stem) for stem in stems if stem.isdecimal()}
 
-    def write(self, outcome: Outcome) -> None:
+    def missing(self, seeds: Sequence[Seed]) -> list[Seed]:
+        """Those of the seeds that have no outcome."""
+        done = {profile: self.done(profile) for profile in sorted({profile for profile, _ in seeds})}
+        return [seed for seed in seeds if seed[1] not in done[seed[0]]]
+
+    def write(self, seed: Seed, outcome: O) -> None:
         """May raise OSError."""
-        path = self._path((outcome.profile, outcome.seed))
+        path = self._path(seed)
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(path, msgspec.json.encode(outcome) + b"\n")
 
-    def outcome(self, seed: Seed) -> Outcome:
+    def outcome(self, seed: Seed) -> O:
         path = self._path(seed)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Outcome)
+            return msgspec.json.decode(path.read_bytes(), type=self._type)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Malformed(f"{path}: expected the outcome of a seed ({error})") from None
 
-    def outcomes(self, seeds: Iterable[Seed]) -> Iterator[Outcome]:
+    def outcomes(self, seeds: Iterable[Seed]) -> Iterator[O]:
         return map(self.outcome, seeds)
+
+    def forget(self, profile: str) -> None:
+        """Removes the outcomes of this profile."""
+        shutil.rmtree(self.root / _OUTCOMES / profile, ignore_errors=True)
 
     def _path(self, seed: Seed) -> Path:
         profile, number = seed

@@ -1,4 +1,4 @@
-"""One seed of a campaign: its scenario run and its trace verified."""
+"""One run of a campaign: the scenario of a seed is simulated, and its trace verified."""
 
 import traceback
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from time import process_time
 
 from msgspec import Struct
 
-from reconvene.lab.ledger.replicas import Ledger
+from reconvene.lab.ledger.replicas import ReplicaLedger
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Result, Runner
 from reconvene.verify.engine import verify
@@ -15,14 +15,14 @@ from reconvene.verify.history import History
 __all__ = ["LEDGER", "Outcome", "run_seed"]
 
 LEDGER = "ledger"
-"""Under which the ledger stands among the checks, where there is a log."""
+"""The name of the ledger among the checks; only runs with the log have it."""
 
 _CHECK_EVERY = 23
-"""Turns between two looks at the sites' invariants."""
+"""Turns between two checks of the sites' invariants."""
 
 
 class Outcome(Struct, kw_only=True):
-    """What came of a seed; a line of a campaign's results."""
+    """The outcome of one run."""
 
     profile: str
     seed: int
@@ -32,19 +32,19 @@ class Outcome(Struct, kw_only=True):
     events: int = 0
     messages: int = 0
     accepted: int = 0
-    """By the log, where there is one …"""
+    """Messages that the log accepted."""
     ordered: int = 0
-    """… and of those, green at a replica in the end."""
+    """Accepted messages that are green at a replica in the end."""
     configurations: int = 0
     faults: int = 0
     cpu_s: float = 0.0
     cases: dict[str, int] = {}
     violations: dict[str, list[str]] = {}
-    """Witnesses of each check that does not hold …"""
+    """Witnesses of each violated check."""
     violated: int = 0
-    """… and how many violations were counted."""
+    """How many violations were counted."""
     coverage: list[tuple[str, str, int]] = []
-    """Step of the protocol, kind of fault, how often one met the other."""
+    """(step of the protocol, kind of fault, how often that fault hit a site in that step)"""
     error: str | None = None
     """The exception that ended the run."""
 
@@ -56,9 +56,10 @@ class Outcome(Struct, kw_only=True):
 def run_seed(
     profile: str, seed: int, nodes: int | None = None, keep: Callable[[Result], None] | None = None
 ) -> Outcome:
-    """Runs and judges one seed; `nodes` fixes the size that it would draw. `keep` gets the run before it is judged.
+    """Runs and judges one seed. `nodes` fixes the number of sites, which the seed draws otherwise. `keep` is called
+    with the run before it is judged.
 
-    What `keep` raises is raised; anything else that goes wrong is what came of the seed.
+    What `keep` raises is raised. Any other exception is part of the outcome.
     """
     scenario = random_scenario(seed, profile, nodes)
     outcome = Outcome(
@@ -67,18 +68,18 @@ def run_seed(
     start = process_time()
     try:
         runner = Runner(scenario, check_every=_CHECK_EVERY)
-        ledger = Ledger(runner.cluster) if scenario.stack == "corel" else None
+        ledger = ReplicaLedger(runner.cluster) if scenario.stack == "corel" else None
         result = runner.run()
         problems = [] if ledger is None else ledger.problems(scenario.quorum)
     except Exception:
-        # A broken invariant is a finding like a violation: the campaign goes on and names the seed.
-        return _ended(outcome, start)
+        # A broken invariant is a finding like a violation: the campaign goes on, and reports the seed.
+        return _failed(outcome, start)
     if keep is not None:
         keep(result)
     try:
         report = verify([History.of(result.meta, result.rows)])
     except Exception:
-        return _ended(outcome, start)
+        return _failed(outcome, start)
     outcome.cpu_s = round(process_time() - start, 3)
     outcome.events = result.events
     outcome.messages = result.messages
@@ -100,8 +101,8 @@ def run_seed(
     return outcome
 
 
-def _ended(outcome: Outcome, start: float) -> Outcome:
-    """By the exception that is being handled."""
+def _failed(outcome: Outcome, start: float) -> Outcome:
+    """The outcome of a run that the exception being handled has ended."""
     outcome.error = traceback.format_exc(limit=-4)
     outcome.cpu_s = round(process_time() - start, 3)
     return outcome

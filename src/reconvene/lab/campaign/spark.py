@@ -1,8 +1,8 @@
 """A campaign on Spark: each task runs some seeds, writes their traces and judges them.
 
-Given: a campaign's directory that driver and executors share. Promised: every seed that was asked for has its trace
-in the Parquet form and its outcome there; one that had an outcome is not run again. A seed that fails is an outcome
-like any other; what stops a campaign is only a directory that can't be written to.
+Given: a campaign's directory that driver and executors share. Promised: every requested seed has its trace in the
+Parquet form and its outcome there; a seed that had an outcome is not run again. A failing seed is an outcome like any
+other; the only thing that stops a campaign is a directory that can't be written to.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ from reconvene.trace.events import Row
 __all__ = ["RunSeed", "run_campaign"]
 
 _MOST_TASKS = 2_000
-"""A task of one seed each, unless that would be more: what is lost with an executor is then little."""
+"""Each task runs one seed, up to this many tasks, so that a lost executor costs little."""
 
 _SEEDS = pa.schema([("task", pa.int32()), ("profile", pa.string()), ("seed", pa.int64())])
 _DONE = "profile string, seed long, refused string"
@@ -34,7 +34,7 @@ _ARROW_DONE = pa.schema([("profile", pa.string()), ("seed", pa.int64()), ("refus
 
 
 class RunSeed(Protocol):
-    """`run_seed`, or what stands for it. Executors import it."""
+    """`run_seed`, or a test's replacement. Executors import it."""
 
     def __call__(
         self, profile: str, seed: int, nodes: int | None = None, keep: Callable[[Result], None] | None = None
@@ -43,23 +43,21 @@ class RunSeed(Protocol):
 
 def run_campaign(
     spark: SparkSession,
-    directory: CampaignDirectory,
+    directory: CampaignDirectory[Outcome],
     seeds: Sequence[Seed],
     *,
     nodes: int | None = None,
     progress: Callable[[Outcome], None] | None = None,
     run: RunSeed = run_seed,
 ) -> None:
-    """Runs those of the seeds that have no outcome. `progress` hears of each that is done, soon after it is."""
-    done = {profile: directory.done(profile) for profile in {profile for profile, _ in seeds}}
-    todo = [seed for seed in seeds if seed[1] not in done[seed[0]]]
+    """Runs those of the seeds that have no outcome. `progress` is called with each new outcome."""
+    todo = directory.missing(seeds)
     if not todo:
         return
     watch = None if progress is None else _Watch(directory, todo, progress).look
     root = directory.root.absolute()
     watched(lambda: _run(spark, todo, _Work(root, nodes, run)), watch)
-    missing = [seed for seed in todo if seed[1] not in directory.done(seed[0])]
-    if missing:
+    if missing := directory.missing(todo):
         raise Unavailable(
             f"{directory.root}: executors wrote {len(missing)} outcomes that are not here;"
             " expected storage that the driver and all executors share"
@@ -71,7 +69,7 @@ def _run(spark: SparkSession, seeds: Sequence[Seed], work: "_Work") -> None:
     rows = [{"task": place % tasks, "profile": profile, "seed": seed} for place, (profile, seed) in enumerate(seeds)]
     table = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SEEDS)).repartitionById(tasks, "task")
     with plain_errors():
-        # All tasks at once: to take the first of them alone would be to begin with one.
+        # collect, not take(1): that would start with one task alone.
         refused = table.mapInArrow(work.do, _DONE).where("refused IS NOT NULL").collect()
     if refused:
         raise Unavailable(min(row["refused"] for row in refused))
@@ -79,7 +77,7 @@ def _run(spark: SparkSession, seeds: Sequence[Seed], work: "_Work") -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a task does."""
+    """The work of a task."""
 
     root: Path
     nodes: int | None
@@ -88,19 +86,19 @@ class _Work:
     def do(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                told = {"profile": row["profile"], "seed": row["seed"], "refused": None}
+                done = {"profile": row["profile"], "seed": row["seed"], "refused": None}
                 try:
-                    self._one(row["profile"], row["seed"])
+                    self._run_one(row["profile"], row["seed"])
                 except Unavailable as error:
-                    told["refused"] = str(error)
-                yield pa.RecordBatch.from_pylist([told], schema=_ARROW_DONE)
-                if told["refused"] is not None:
+                    done["refused"] = str(error)
+                yield pa.RecordBatch.from_pylist([done], schema=_ARROW_DONE)
+                if done["refused"] is not None:
                     return
 
-    def _one(self, profile: str, seed: int) -> None:
+    def _run_one(self, profile: str, seed: int) -> None:
         outcome = self.run(profile, seed, self.nodes, self._keep)
         with writing(self.root):
-            CampaignDirectory(self.root).write(outcome)
+            CampaignDirectory(self.root, Outcome).write((profile, seed), outcome)
 
     def _keep(self, result: Result) -> None:
         with writing(self.root):
@@ -115,20 +113,17 @@ def _batches(rows: list[Row]) -> Iterator[pa.RecordBatch]:
 
 
 class _Watch:
-    """Tells of outcomes as they appear."""
+    """Reports outcomes as they appear."""
 
     def __init__(
-        self, directory: CampaignDirectory, seeds: Iterable[Seed], progress: Callable[[Outcome], None]
+        self, directory: CampaignDirectory[Outcome], seeds: Sequence[Seed], progress: Callable[[Outcome], None]
     ) -> None:
         self._directory = directory
-        self._left: dict[str, set[int]] = {}
-        for profile, seed in seeds:
-            self._left.setdefault(profile, set()).add(seed)
+        self._left = seeds
         self._progress = progress
 
     def look(self) -> None:
-        for profile, left in self._left.items():
-            found = left & self._directory.done(profile)
-            left -= found
-            for seed in sorted(found):
-                self._progress(self._directory.outcome((profile, seed)))
+        left = self._directory.missing(self._left)
+        for seed in sorted(set(self._left).difference(left)):
+            self._progress(self._directory.outcome(seed))
+        self._left = left

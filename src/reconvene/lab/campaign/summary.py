@@ -1,42 +1,111 @@
-"""What a campaign's outcomes add up to, as tables."""
+"""What the outcomes of a campaign add up to: totals by profile, tables, and how to repeat each failing seed."""
 
 from collections import Counter
 from collections.abc import Iterable
 from itertools import product
 
+from msgspec import Struct
+
 from reconvene.lab.campaign.seeds import Outcome
 from reconvene.sim.scenario import FAULTS
 
-__all__ = ["CASES_WANTED", "STEPS", "Tally"]
+__all__ = ["CASES_WANTED", "STEPS", "Failing", "Summary", "Totals", "add_up", "failing"]
 
 CASES_WANTED = 1_000
-"""A check that looked at less has shown little."""
+"""A check with fewer cases has shown little."""
 
 _CHANGES = ("gathering", "forming: sync", "forming: states", "recovering: exchange", "recovering: wait")
 _LOG = ("states", "priority", "claims", "reds", "attempt", "commit", "primary", "minority")
 
 STEPS = {"evs": ("operational", *_CHANGES), "corel": (*_CHANGES, *(f"log: {step}" for step in _LOG))}
-"""By stack: where in its phases a site can be met by a fault."""
+"""By stack: the steps of the protocol in which a fault can hit a site."""
 
 _WANTED = {"evs": STEPS["evs"], "corel": tuple(step for step in STEPS["corel"] if step.startswith("log: "))}
-"""Where every kind of fault has to meet one: runs of the log are few, and its own steps many."""
+"""Steps in which every kind of fault has to hit a site. With the log only its own: it has few runs and many steps."""
 
 _NOT_HERE = {"evs": ("evs.primary.", "corel.", "vs."), "corel": ("vs.",)}
-"""Checks of what is not there: process groups, and without the log all that it makes."""
+"""Prefixes of checks that can have no cases: there are no filtered groups, and without the log nothing of the log."""
 _SELDOM = ("evs.primary.continuity",)
-"""Checks with few cases in a run, where a tenth of the others' is enough."""
+"""Checks with few cases in a run: a tenth of what the others need is enough."""
+_ERROR = "error"
+"""Listed among the failed checks of a run that an exception ended."""
 
 
-class Tally:
+class Totals(Struct, kw_only=True):
+    """The sums over all runs of one profile."""
+
+    profile: str
+    runs: int = 0
+    faults: int = 0
+    events: int = 0
+    configurations: int = 0
+    messages: int = 0
+    violations: int = 0
+    failed: int = 0
+    """Runs that violated a check, or that an exception ended."""
+    core_seconds: float = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        self.runs += 1
+        self.faults += outcome.faults
+        self.events += outcome.events
+        self.configurations += outcome.configurations
+        self.messages += outcome.messages
+        self.violations += outcome.violated
+        self.failed += not outcome.ok
+        self.core_seconds = round(self.core_seconds + outcome.cpu_s, 3)
+
+
+def add_up(outcomes: Iterable[Outcome]) -> list[Totals]:
+    """By profile, in the order of their names."""
+    found: dict[str, Totals] = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.profile, Totals(profile=outcome.profile)).add(outcome)
+    return [found[profile] for profile in sorted(found)]
+
+
+class Failing(Struct, kw_only=True):
+    """A failing seed."""
+
+    profile: str
+    seed: int
+    checks: list[str]
+    command: str
+    """Runs this seed again, alone and without Spark."""
+    detail: str
+    """The first witness, or the exception."""
+
+
+def failing(outcomes: Iterable[Outcome], nodes: int | None) -> list[Failing]:
+    bad = sorted(
+        (outcome for outcome in outcomes if not outcome.ok), key=lambda outcome: (outcome.profile, outcome.seed)
+    )
+    size = "" if nodes is None else f" --nodes {nodes}"
+    return [
+        Failing(
+            profile=outcome.profile,
+            seed=outcome.seed,
+            checks=[*outcome.violations, *([_ERROR] if outcome.error is not None else [])],
+            command=f"reconvene campaign --repeat {outcome.profile}:{outcome.seed}{size}",
+            detail=_detail(outcome),
+        )
+        for outcome in bad
+    ]
+
+
+def _detail(outcome: Outcome) -> str:
+    if outcome.error is not None:
+        return outcome.error.strip().splitlines()[-1]
+    return next((witnesses[0] for witnesses in outcome.violations.values() if witnesses), "")
+
+
+class Summary:
+    """The runs of one profile: what was tested, and what failed."""
+
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
-        self.seeds = 0
-        self.events = 0
-        self.messages = 0
+        self.totals = Totals(profile="")
         self.accepted = 0
         self.ordered = 0
-        self.configurations = 0
-        self.faults = 0
-        self.cpu_s = 0.0
         self.cases: Counter[str] = Counter()
         self.coverage: Counter[tuple[str, str]] = Counter()
         self.failed: list[Outcome] = []
@@ -45,15 +114,10 @@ class Tally:
             self._add(outcome)
 
     def _add(self, outcome: Outcome) -> None:
-        self.seeds += 1
+        self.totals.add(outcome)
         self.stack = outcome.stack
-        self.events += outcome.events
-        self.messages += outcome.messages
         self.accepted += outcome.accepted
         self.ordered += outcome.ordered
-        self.configurations += outcome.configurations
-        self.faults += outcome.faults
-        self.cpu_s += outcome.cpu_s
         self.cases.update(outcome.cases)
         for step, kind, count in outcome.coverage:
             self.coverage[step, kind] += count
@@ -65,21 +129,21 @@ class Tally:
         return sorted(seen.union(FAULTS) if self.stack == "corel" else seen)
 
     def thin(self) -> list[str]:
-        """Checks that looked at too little."""
+        """Checks that had too few cases."""
         return [check for check, cases in self.cases.items() if cases < self.wanted(check)]
 
     def wanted(self, check: str) -> int:
-        """How many cases show something."""
+        """How many cases the check needs."""
         if check.startswith(_NOT_HERE[self.stack]):
             return 0
         return CASES_WANTED // 10 if check in _SELDOM else CASES_WANTED
 
     def unmet(self) -> list[tuple[str, str]]:
-        """Pairs of step and fault that never met."""
+        """Pairs of step and fault of which no run had one."""
         pairs = product(_WANTED[self.stack], self.kinds())
         return [pair for pair in pairs if not self.coverage[pair]]
 
-    def _ends(self) -> str:
+    def _ordered_line(self) -> str:
         left = self.accepted - self.ordered
         return (
             f"{self.accepted:,} messages accepted, {self.ordered:,} green in the end"
@@ -87,17 +151,17 @@ class Tally:
         )
 
     def lines(self) -> list[str]:
-        """For people: the sums, what each check looked at, which fault met which step, and what failed."""
-        kinds, steps = self.kinds(), STEPS[self.stack]
+        """For people: the totals, the cases of each check, which fault hit which step, and what failed."""
+        kinds, steps, totals = self.kinds(), STEPS[self.stack], self.totals
         out = [
-            f"{self.seeds:,} seeds, {self.faults:,} faults, {self.configurations:,} configurations, "
-            f"{self.messages:,} messages, {self.events:,} events, {self.cpu_s:,.0f} core-seconds",
-            *([self._ends()] if self.stack == "corel" else []),
+            f"{totals.runs:,} seeds, {totals.faults:,} faults, {totals.configurations:,} configurations, "
+            f"{totals.messages:,} messages, {totals.events:,} events, {totals.core_seconds:,.0f} core-seconds",
+            *([self._ordered_line()] if self.stack == "corel" else []),
             "",
             "cases by check",
         ]
         out += [f"  {check:<24}{cases:>14,}" for check, cases in self.cases.items()]
-        out += ["", "faults by the step in which they met a site", " " * 22 + "".join(f"{k:>10}" for k in kinds)]
+        out += ["", "faults by the step in which they hit a site", " " * 22 + "".join(f"{k:>10}" for k in kinds)]
         out += [f"  {step:<20}" + "".join(f"{self.coverage[step, k]:>10,}" for k in kinds) for step in steps]
         out.append("")
         for outcome in self.failed:

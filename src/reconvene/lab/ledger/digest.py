@@ -1,7 +1,7 @@
-"""A whole log as a few checksums: who read the same has the same ones.
+"""A whole log as a few checksums: readers of the same log get the same checksums.
 
-Everything that a reader sees of an entry goes in: position, id, the author's clock, whether it counts, its bytes. How
-entries come in batches does not.
+They cover everything that a reader sees of an entry: position, id, the author's clock, whether it counts, its bytes.
+They do not depend on how the entries are divided into batches.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from struct import Struct as Layout
 from msgspec import Struct, field
 
 from reconvene.entries import EntryBatch
+from reconvene.lab.ledger.compare import first_difference
 
 __all__ = ["EACH", "Digest", "LogDigest", "differences"]
 
@@ -22,9 +23,9 @@ _ENTRY = Layout("<QQQqBI")
 class Digest(Struct, kw_only=True):
     entries: int = 0
     marks: list[str] = field(default_factory=list)
-    """Of everything before each multiple of `EACH`."""
+    """Checksums of all entries before each multiple of `EACH`."""
     last: str = ""
-    """Of everything."""
+    """The checksum of all entries."""
     gaps: list[str] = field(default_factory=list)
     """Positions that did not follow each other."""
 
@@ -32,14 +33,14 @@ class Digest(Struct, kw_only=True):
 class LogDigest:
     def __init__(self) -> None:
         self.next = 0
-        """The position that is due."""
+        """The next position."""
         self._sum = blake2b(digest_size=8)
         self._marks: list[str] = []
         self._gaps: list[str] = []
 
     def add(self, batch: EntryBatch) -> None:
         if batch.position != self.next:
-            self._gaps.append(f"position {batch.position} came where {self.next} was due")
+            self._gaps.append(f"position {batch.position} came, expected {self.next}")
         author = f"{batch.author} {batch.kind} ".encode()
         void = frozenset(batch.void)
         for at, data in enumerate(batch.messages):
@@ -56,15 +57,12 @@ class LogDigest:
 
 
 def differences(readings: Mapping[str, Digest]) -> list[str]:
-    """Between the first reader and each of the others, and what each saw for itself; all of them read to the end."""
+    """Gaps that readers saw, and differences between the first reader and each other one. All read to the end."""
     found = [f"{reader}: {gap}" for reader, reading in readings.items() for gap in reading.gaps[:3]]
     (first, base), *others = readings.items()
     for reader, reading in others:
-        alike = 0
-        for mine, theirs in zip(base.marks, reading.marks, strict=False):
-            if mine != theirs:
-                break
-            alike += 1
+        at = first_difference(base.marks, reading.marks)
+        alike = min(len(base.marks), len(reading.marks)) if at is None else at
         if base.entries != reading.entries:
             found.append(
                 f"{first} read {base.entries} entries, {reader} {reading.entries}; the first {alike * EACH} agree"

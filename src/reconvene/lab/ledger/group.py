@@ -1,9 +1,9 @@
-"""What a reader of a group checks for itself: that nothing comes twice, out of order, or not at all.
+"""What a reader of a group checks by itself: no message comes twice, out of order, or is missing.
 
-Messages carry numbers. A *stream* is what one writer sends until something goes wrong for it; in a stream the fifo
-messages are numbered from 0 without gaps, and so are all others, which keep their order among each other too.
-Promised: whatever breaks that for a reader, or differs between readers, is named. This is the application's own view,
-apart from the trace, which tells of sites.
+Messages carry numbers. A *stream* is what one writer sends until something goes wrong for it. In a stream the fifo
+messages are numbered from 0 without gaps; so are all other messages, which keep their order among each other too.
+Promised: every violation that a reader sees, and every difference between readers, is reported. This checks what
+applications see; the trace shows what sites did.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,16 +14,16 @@ from msgspec import Struct, field
 
 from reconvene.client.events import Batch, Process, View
 from reconvene.ids import Service
+from reconvene.lab.ledger.compare import keep
 
-__all__ = ["HEAD_BYTES", "Agreement", "Ledger", "Reading", "disagreements", "head", "is_fifo"]
+__all__ = ["HEAD_BYTES", "Agreement", "GroupLedger", "Reading", "disagreements", "head", "is_fifo"]
 
 _HEAD = Layout("<HIBI")
 HEAD_BYTES = _HEAD.size
-_FAULTS_KEPT = 20
 
 
 def head(writer: int, stream: int, fifo: bool, number: int) -> bytes:
-    """What a payload begins with."""
+    """The beginning of a payload."""
     return _HEAD.pack(writer, stream, fifo, number)
 
 
@@ -32,7 +32,7 @@ def is_fifo(service: Service) -> bool:
 
 
 class Agreement(Struct, frozen=True):
-    """The agreed and safe messages that a reader had between two views: the same for all who had both."""
+    """The agreed and safe messages that a reader got between two views: the same for all readers of both views."""
 
     group: str
     between: str
@@ -41,7 +41,7 @@ class Agreement(Struct, frozen=True):
 
 
 class Reading(Struct, kw_only=True):
-    """What came of one reader of one group."""
+    """The result of one reader of one group."""
 
     reader: str
     group: str
@@ -54,12 +54,12 @@ class Reading(Struct, kw_only=True):
     faults: list[str] = field(default_factory=list)
     """The first ones."""
     heard: dict[str, int] = field(default_factory=dict)
-    """By writer, stream and whether it is of the fifo messages: one more than the highest number that came."""
+    """By `stream_name`: one more than the highest number that was delivered."""
     agreements: list[Agreement] = field(default_factory=list)
 
 
 class _Trail:
-    """How far one sender's messages of one kind have come."""
+    """How many of one sender's messages of one kind have been delivered."""
 
     __slots__ = ("next", "parted", "stream")
 
@@ -67,10 +67,10 @@ class _Trail:
         self.stream = stream
         self.next = following
         self.parted = False
-        """The sender was out of sight since: what it sent meanwhile is missing here, and rightly so."""
+        """The sender has left a view since: what it sent meanwhile may be missing."""
 
 
-class Ledger:
+class GroupLedger:
     def __init__(self, reader: str, group: str) -> None:
         self.reading = Reading(reader=reader, group=group)
         self._trails: dict[tuple[Process, int], _Trail] = {}
@@ -80,11 +80,11 @@ class Ledger:
         self._count = 0
 
     def batch(self, batch: Batch) -> list[tuple[int, int, bool]]:
-        """Checks the messages; gives writer, stream and fifo or not of each."""
+        """Checks the messages; returns (writer, stream, fifo) of each."""
         reading = self.reading
         reading.messages += len(batch.payloads)
         if batch.service >= Service.AGREED:
-            # Readers get batches of different lengths: what they hold together is the same.
+            # Batches differ from reader to reader; all of them together do not.
             self._checksum = crc32(b"".join(batch.payloads), self._checksum)
             self._count += len(batch.payloads)
         seen = []
@@ -106,9 +106,11 @@ class Ledger:
             self._fault(f"{sender}: {name} number {number} came after {trail.stream}/{trail.next - 1}: twice or late")
         expected = trail.next if stream == trail.stream else 0
         if number > expected and not trail.parted:
-            self._fault(f"{sender}: {name} number {number} came where {expected} was due, and nobody had parted")
+            self._fault(
+                f"{sender}: {name} number {number} came, expected {expected}: the sender had not left the view"
+            )
         trail.stream, trail.next = stream, number + 1
-        if sender in self._members:  # what comes of one that has parted was sent before
+        if sender in self._members:  # a message of a sender that has left was sent before
             trail.parted = False
 
     def view(self, view: View) -> None:
@@ -134,7 +136,7 @@ class Ledger:
         self._forget()
 
     def end(self) -> Reading:
-        """Everything has come that will: the last stretch counts as one too."""
+        """Nothing more will come: the messages since the last view are compared too."""
         self._close("end")
         return self.reading
 
@@ -147,13 +149,12 @@ class Ledger:
         self._checksum = self._count = 0
 
     def _forget(self) -> None:
-        """What happens next follows from nothing that was seen here."""
+        """After this the reader expects nothing in particular."""
         self._trails.clear()
         self._place = None
 
     def _fault(self, what: str) -> None:
-        if len(self.reading.faults) < _FAULTS_KEPT:
-            self.reading.faults.append(f"{self.reading.reader} in {self.reading.group}: {what}")
+        keep(self.reading.faults, f"{self.reading.reader} in {self.reading.group}: {what}")
 
 
 def stream_name(writer: int, stream: int, fifo: bool) -> str:
@@ -161,15 +162,17 @@ def stream_name(writer: int, stream: int, fifo: bool) -> str:
 
 
 def disagreements(readings: Iterable[Reading]) -> tuple[int, list[str]]:
-    """How many stretches between two views more than one reader had, and where they had not the same."""
+    """How many pairs of consecutive views several readers had in common, and the pairs between which they differ."""
     by_place: dict[tuple[str, str], list[tuple[str, Agreement]]] = {}
     for reading in readings:
         for agreement in reading.agreements:
             by_place.setdefault((agreement.group, agreement.between), []).append((reading.reader, agreement))
     shared = [(place, had) for place, had in sorted(by_place.items()) if len(had) > 1]
-    return len(shared), [_told(place, had) for place, had in shared if len({agreement for _, agreement in had}) > 1]
+    return len(shared), [
+        _difference(place, had) for place, had in shared if len({agreement for _, agreement in had}) > 1
+    ]
 
 
-def _told(place: tuple[str, str], had: Sequence[tuple[str, Agreement]]) -> str:
+def _difference(place: tuple[str, str], had: Sequence[tuple[str, Agreement]]) -> str:
     each = ", ".join(f"{reader} {agreement.messages} ({agreement.checksum:08x})" for reader, agreement in had)
     return f"group {place[0]}, {place[1]}: agreed and safe messages differ: {each}"

@@ -1,18 +1,18 @@
-"""Whether calls on a map could have happened one after the other: the search of Wing and Gong, a key at a time.
+"""Whether the calls on a map are linearizable: the search of Wing and Gong, for one key at a time.
 
 Given: what each call returned, and when it began and ended by one clock. A change of unknown outcome has no end: it
-may take effect at any later time, or never. Promised: `unfit` names every key whose calls fit no order in which each
-call takes effect at one moment between its begin and its end.
+may take effect at any later time, or never. Promised: `not_linearizable` reports every key for whose calls there is
+no order in which each call takes effect at one moment between its begin and its end.
 """
 
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-__all__ = ["Call", "fits", "unfit"]
+__all__ = ["Call", "fits", "not_linearizable"]
 
 _MOST_SEEN = 1_000_000
-"""Situations of one key that are looked at before it is given up."""
+"""States of one key after which the search gives up."""
 
 
 class Call(Struct, array_like=True, frozen=True):
@@ -20,16 +20,16 @@ class Call(Struct, array_like=True, frozen=True):
     what: str
     """set | remove | add | get"""
     value: int = 0
-    """That it sets or adds; no two calls have the same."""
+    """The value that it sets or adds; different for each call."""
     found: int | bool | None = None
-    """What get returned, None for a key that is not there; did add win?"""
+    """What get returned, None for an absent key; whether add added the key."""
     began_ns: int = 0
     ended_ns: int | None = None
-    """None: nobody knows whether it took effect."""
+    """None: it is unknown whether the call took effect."""
 
 
-def unfit(calls: Iterable[Call]) -> list[str]:
-    """Each key whose calls are not linearizable, or too many to tell."""
+def not_linearizable(calls: Iterable[Call]) -> list[str]:
+    """Each key whose calls are not linearizable, or are too many to decide."""
     by_key: dict[str, list[Call]] = {}
     for call in calls:
         by_key.setdefault(call.key, []).append(call)
@@ -37,14 +37,14 @@ def unfit(calls: Iterable[Call]) -> list[str]:
     for key, some in sorted(by_key.items()):
         fit = fits(some)
         if fit is None:
-            found.append(f"key {key}: its {len(some)} calls could not be judged in {_MOST_SEEN:,} steps")
+            found.append(f"key {key}: its {len(some)} calls could not be decided in {_MOST_SEEN:,} steps")
         elif not fit:
             found.append(f"key {key}: its {len(some)} calls are not linearizable")
     return found
 
 
 def fits(calls: Sequence[Call]) -> bool | None:
-    """Of one key. None: it would take too long to tell."""
+    """Whether the calls of one key are linearizable. None: the search gave up."""
     ordered = sorted((call for call in calls if call.ended_ns is not None or call.what != "get"), key=_begin)
     wanted = sum(1 << at for at, call in enumerate(ordered) if call.ended_ns is not None)
     stack: list[tuple[int, int | None]] = [(0, None)]
@@ -55,12 +55,12 @@ def fits(calls: Sequence[Call]) -> bool | None:
             return True
         for at in _next(ordered, done):
             right, after = _effect(ordered[at], value)
-            situation = (done | 1 << at, after)
-            if right and situation not in seen:
+            state = (done | 1 << at, after)
+            if right and state not in seen:
                 if len(seen) >= _MOST_SEEN:
                     return None
-                seen.add(situation)
-                stack.append(situation)
+                seen.add(state)
+                stack.append(state)
     return False
 
 
@@ -69,7 +69,7 @@ def _begin(call: Call) -> int:
 
 
 def _next(calls: Sequence[Call], done: int) -> list[int]:
-    """Calls that may take effect next: those that began before any other one had ended."""
+    """Calls that may take effect next: those that began before any other pending one ended."""
     found: list[int] = []
     first_end: int | None = None
     for at, call in enumerate(calls):
@@ -80,12 +80,12 @@ def _next(calls: Sequence[Call], done: int) -> list[int]:
         found.append(at)
         if call.ended_ns is not None and (first_end is None or call.ended_ns < first_end):
             first_end = call.ended_ns
-    # The scan admits calls on the way that the end of a later one excludes.
+    # The scan also collects calls that the end of a later call excludes.
     return [at for at in found if first_end is None or calls[at].began_ns <= first_end]
 
 
 def _effect(call: Call, value: int | None) -> tuple[bool, int | None]:
-    """Whether it returns what it returned, and the key's value after it."""
+    """Whether the call can return what it returned, and the key's value after it."""
     match call.what:
         case "set":
             return True, call.value

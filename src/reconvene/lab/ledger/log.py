@@ -1,8 +1,8 @@
-"""What writers to the log were told, and whether the log keeps it.
+"""The answers that writers to the log got, compared with the log.
 
-A *writer* numbers its messages from 1, and a message's bytes follow from writer and number, so that whoever reads one
-knows whose it is and that nothing of it has changed. Promised by `judge`: each receipt that the log does not keep is
-named, and so is whatever is in the log twice, or was refused and is there all the same.
+A *writer* numbers its messages from 1. A message's bytes follow from its writer and number, so a reader knows who
+wrote it and that it is unchanged. Promised by `judge`: it reports each message that has a receipt and is not in the
+log, is in the log twice, or was refused and is in the log.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from reconvene.entries import EntryBatch
 from reconvene.ids import message_id
+from reconvene.lab.ledger.compare import FINDINGS_KEPT, keep
 from reconvene.objects.replicated_map import is_change
 
 __all__ = ["Append", "Index", "Judgement", "judge", "payload", "payload_size", "written_by"]
@@ -22,7 +23,6 @@ _SMALL, _LARGE = (60, 200), (20_000, 100_000)
 """Bytes of a message: most are small, and some larger than a frame."""
 _LARGE_EACH = 1_000
 """About one message of so many is large."""
-_KEPT = 20
 
 
 def payload_size(writer: int, number: int) -> int:
@@ -38,7 +38,7 @@ def payload(writer: int, number: int) -> bytes:
 
 
 def written_by(data: bytes) -> tuple[int, int] | None:
-    """Writer and number; None where it is no message of a writer's, or not whole."""
+    """Writer and number; None if no writer wrote exactly this."""
     if len(data) < _HEAD.size:
         return None
     writer, number = _HEAD.unpack_from(data)
@@ -46,7 +46,7 @@ def written_by(data: bytes) -> tuple[int, int] | None:
 
 
 class Append(Struct, array_like=True):
-    """What became of messages that a writer appended together."""
+    """The result of one append of one or several messages."""
 
     writer: int
     number: int
@@ -55,11 +55,11 @@ class Append(Struct, array_like=True):
     outcome: str
     """receipt | unknown | refused: nothing happened"""
     ids: list[str] = field(default_factory=list)
-    """That the receipt names; empty ones where it does not know."""
+    """The ids in the receipt; "" where it has none."""
     again: int = 0
-    """How many of them the log had before, as it said."""
+    """How many of them were in the log already, by the receipt."""
     runs: list[tuple[int, int]] | None = None
-    """(position, count) … that `ordered` told; None where it was not asked."""
+    """The positions that `ordered` returned, as (position, count) …; None if it was not called."""
 
     def positions(self) -> Iterator[int]:
         for position, count in self.runs or ():
@@ -67,21 +67,21 @@ class Append(Struct, array_like=True):
 
 
 class Index:
-    """One site's log: whose message is where."""
+    """One site's log, by message."""
 
     def __init__(self) -> None:
         self.places: dict[tuple[int, int], int] = {}
-        """By writer and number: the position of the message that counts."""
+        """By (writer, number): the position at which the message counts."""
         self.ids: dict[str, tuple[int, int]] = {}
-        """Of all messages, void ones too."""
+        """By id: (writer, number). Void messages too."""
         self.voids: dict[int, tuple[int, int]] = {}
-        """By position."""
+        """Void messages by position: (writer, number)."""
         self.findings: list[str] = []
         self._next = 0
 
     def add(self, batch: EntryBatch) -> None:
         if batch.position != self._next:
-            self._find(f"position {batch.position} came where {self._next} was due")
+            keep(self.findings, f"position {batch.position} came, expected {self._next}")
         self._next = batch.end
         if batch.kind != "data":
             return
@@ -91,19 +91,18 @@ class Index:
             position = batch.position + at
             name = message_id(batch.author, batch.incarnation, batch.first + at)
             if whose is None and is_change(data):
-                continue  # of the map, whose calls are judged by themselves
+                continue  # a change of the map, whose calls are checked for linearizability
             if whose is None:
-                self._find(f"position {position}: {name} is no message that anyone wrote")
+                keep(self.findings, f"position {position}: {name} is no message of any writer")
                 continue
             if name in self.ids:
-                self._find(f"position {position}: {name} was in the log before")
+                keep(self.findings, f"position {position}: {name} is in the log already")
             self.ids[name] = whose
             if at in void:
                 self.voids[position] = whose
-            elif whose in self.places:
-                self._find(
-                    f"position {position}: message {whose[1]} of writer {whose[0]} counts at {self.places[whose]} too"
-                )
+            elif (counted := self.places.get(whose)) is not None:
+                what = f"message {whose[1]} of writer {whose[0]}"
+                keep(self.findings, f"position {position}: {what} counts at {counted} too")
             else:
                 self.places[whose] = position
 
@@ -111,37 +110,32 @@ class Index:
     def length(self) -> int:
         return self._next
 
-    def _find(self, what: str) -> None:
-        if len(self.findings) < _KEPT:
-            self.findings.append(what)
-
 
 class Judgement(Struct, kw_only=True):
-    """All writers' appends beside the log."""
+    """All writers' appends, compared with the log."""
 
     receipts: int = 0
-    """Messages with one."""
+    """Messages that have one."""
     placed: int = 0
-    """Messages whose position was told."""
+    """Messages whose position `ordered` returned."""
     inexact: int = 0
-    """Of these, retried ones whose position nobody knew any more: a later one was told."""
+    """Of these, retried messages whose own position was not known any more: `ordered` returned a later one."""
     again: int = 0
-    """Messages that were appended again, and that the log said to have."""
+    """Messages that were appended again, and were in the log already."""
     unknown: int = 0
-    """Messages of unknown outcome …"""
+    """Messages of unknown outcome."""
     arrived: int = 0
-    """… of which so many are in the log."""
+    """Messages of unknown outcome that are in the log."""
     refused: int = 0
     voids: int = 0
-    """Messages in the log that count for nothing, since they came twice."""
+    """Messages in the log that do not count, because they are there twice."""
     faults: int = 0
     findings: list[str] = field(default_factory=list)
     """The first ones."""
 
     def find(self, what: str) -> None:
         self.faults += 1
-        if len(self.findings) < _KEPT:
-            self.findings.append(what)
+        keep(self.findings, what)
 
 
 def judge(appends: Sequence[Append], index: Index) -> Judgement:
@@ -165,8 +159,8 @@ def judge(appends: Sequence[Append], index: Index) -> Judgement:
                 found.refused += append.count
                 if there:
                     found.find(f"{_shown(append)}: {there} were refused, and are in the log")
-    for whose in sorted(set(index.places) - known)[:_KEPT]:
-        found.find(f"message {whose[1]} of writer {whose[0]} at {index.places[whose]}: nobody appended it")
+    for whose in sorted(set(index.places) - known)[:FINDINGS_KEPT]:
+        found.find(f"message {whose[1]} of writer {whose[0]} at {index.places[whose]}: no writer appended it")
     return found
 
 
@@ -176,23 +170,23 @@ def _kept(append: Append, messages: Sequence[tuple[int, int]], index: Index, fou
         found.find(f"{_shown(append)}: {len(lost)} have a receipt and are not in the log, {lost[0][1]} is the first")
     for name, message in zip(append.ids, messages, strict=False):
         if name and message in index.places and index.ids.get(name) != message:
-            found.find(f"{_shown(append)}: number {message[1]} is {name} by its receipt; the log has another there")
+            found.find(f"{_shown(append)}: number {message[1]} is {name} by its receipt, which is another message")
             break
     if append.runs is None:
         return
-    told = list(append.positions())
-    found.placed += len(told)
-    if len(told) != append.count:
-        found.find(f"{_shown(append)}: {len(told)} positions were told")
-    for position, message in zip(told, messages, strict=False):
+    returned = list(append.positions())
+    found.placed += len(returned)
+    if len(returned) != append.count:
+        found.find(f"{_shown(append)}: `ordered` returned {len(returned)} positions")
+    for position, message in zip(returned, messages, strict=False):
         place = index.places.get(message)
         if place is None or place == position:
             continue
         if append.again and position > place and position not in index.voids:
             found.inexact += 1
             continue
-        void = ", where a void copy is" if index.voids.get(position) == message else ""
-        found.find(f"{_shown(append)}: number {message[1]} was told to be at {position}{void}, and is at {place}")
+        void = " (a void copy)" if index.voids.get(position) == message else ""
+        found.find(f"{_shown(append)}: number {message[1]} is at {place}, and `ordered` returned {position}{void}")
         break
 
 

@@ -1,36 +1,36 @@
-"""What applications appended, kept beside the log, and compared at the end with what the replicas hold.
+"""What applications appended in a simulation, compared at the end with what the replicas hold.
 
-A trace tells which messages are green where; it knows nothing of their content, nor of what is in a replica's queue
-besides what was told. This looks at both.
+A trace shows which messages are green at which replica. It does not show their content, nor what else is in a
+replica's queue. This ledger checks both.
 
 Given: a cluster before it runs. Promised: every difference, in words, once the run has settled.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 
 from reconvene.corel.batch import Heading, messages_of
 from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replica import Replica
 from reconvene.ids import message_id
+from reconvene.lab.ledger.compare import first_difference, repeated
 from reconvene.quorum import Spec, make_quorum
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.log_site import LogSite
 from reconvene.sim.node import Node
 
-__all__ = ["Ledger"]
+__all__ = ["ReplicaLedger"]
 
 
-class Ledger:
+class ReplicaLedger:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._appended: dict[str, bytes] = {}
         self.cases = 0
         """Green messages that were compared with what was appended."""
         self.accepted = 0
-        """Messages of which a replica told that it accepted them …"""
+        """Messages that a replica reported as accepted."""
         self.ordered = 0
-        """… and of those, green at a replica in the end."""
+        """Accepted messages that are green at a replica in the end."""
         cluster.on_append(self._append)
 
     def _append(self, node: Node, first: int, messages: list[bytes]) -> None:
@@ -39,7 +39,7 @@ class Ledger:
             self._appended[message_id(node.name, node.site.incarnation, first + place)] = message
 
     def problems(self, quorum: Spec) -> list[str]:
-        """What is wrong after a settle time."""
+        """What is wrong once the run has settled, one line each."""
         cluster = self._cluster
         holds = make_quorum(quorum, cluster.names).holds
         found: list[str] = []
@@ -48,12 +48,10 @@ class Ledger:
             replicas = {name: replica for name in component if (replica := self._replica(name)) is not None}
             green = {name: self._green(name, replica, found) for name, replica in replicas.items()}
             for name, ids in green.items():
-                length = min(len(ids), len(longest))
-                if ids[:length] != longest[:length]:
-                    place = next(i for i in range(length) if ids[i] != longest[i])
-                    found.append(f"{name} has {ids[place]} at {place}, where another one has {longest[place]}")
+                if (at := first_difference(ids, longest)) is not None:
+                    found.append(f"{name} has {ids[at]} at {at}, where another replica has {longest[at]}")
                 longest = max(longest, ids, key=len)
-            found += self._unlike(replicas, green)
+            found += self._unequal(replicas, green)
             has = {name: {*green[name], *self._pending(replica.queue)} for name, replica in replicas.items()}
             found += self._lacking(has)
             if holds(list(replicas)):
@@ -76,7 +74,7 @@ class Ledger:
         return [message for entry in queue.pending() for message in self._ids(entry.heading)]
 
     def _green(self, name: str, replica: Replica, found: list[str]) -> list[str]:
-        """Its green messages; what is wrong with them is added to `found`."""
+        """The replica's green messages; what is wrong with them is added to `found`."""
         ids: list[str] = []
         for position, heading in replica.read(replica.base):
             if position != len(ids):
@@ -87,13 +85,13 @@ class Ledger:
                 self.cases += 1
                 if self._appended.get(message) != data:
                     found.append(f"{name}: {message} is not what was appended")
-        found += [f"{name}: {message} is green {times} times" for message, times in Counter(ids).items() if times > 1]
+        found += [f"{name}: {message} is green {times} times" for message, times in repeated(ids).items()]
         if len(ids) != replica.green:
             found.append(f"{name}: {len(ids)} messages are green, and the line is at {replica.green}")
         return ids
 
-    def _unlike(self, replicas: dict[str, Replica], green: dict[str, list[str]]) -> list[str]:
-        """Who is together has the same queue, and none that accepted a message has yet to send it."""
+    def _unequal(self, replicas: dict[str, Replica], green: dict[str, list[str]]) -> list[str]:
+        """Replicas of one component have equal queues, and have sent every message that they accepted."""
         found: list[str] = []
         first: tuple[str, list[str], list[str], list[str]] | None = None
         for name, replica in replicas.items():
@@ -106,16 +104,16 @@ class Ledger:
                 ("green", "yellow", "red"), first[1:], (green[name], yellow, red), strict=True
             ):
                 if one != other:
-                    found.append(f"{first[0]} has {len(one)} {color} messages, and {name} other {len(other)}")
+                    found.append(f"{first[0]} has {len(one)} {color} messages, and {name} has {len(other)} others")
             if queue.accepted or replica.accepting.pending:
-                found.append(f"{name} has accepted {len(queue.accepted)} batches that it did not send")
+                found.append(f"{name} has accepted {len(queue.accepted)} batches and not sent them")
         return found
 
     def _accepted(self, name: str) -> list[str]:
         return [row.msg for row in self._cluster.rows[name] if row.kind == "accept" and isinstance(row.msg, str)]
 
     def _lacking(self, has: dict[str, set[str]]) -> Iterable[str]:
-        """What a replica told that it accepted is at everyone who is with it."""
+        """Messages that one replica reported as accepted, and another one of its component lacks."""
         for author in has:
             accepted = self._accepted(author)
             for name, there in has.items():

@@ -20,8 +20,7 @@ from collections import Counter
 from pathlib import Path
 from time import monotonic_ns, sleep
 
-import msgspec
-
+from reconvene.lab.load.program import answer
 from reconvene.runtime.access.key_files import load_cluster_keys
 from reconvene.wire.seal import ClusterKey, Sealer
 
@@ -86,7 +85,7 @@ def forged(cluster: str, key: ClusterKey, sites: int, rng: random.Random) -> dic
 def send(cluster: str, key: Path, sites: int, per_second: int, watched: int) -> None:
     rng = random.Random(1)
     kinds = forged(cluster, load_cluster_keys([key])[0], sites, rng)
-    _tell({"ready": True})
+    answer({"ready": True})
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setblocking(False)
         while line := _line():
@@ -97,7 +96,7 @@ def send(cluster: str, key: Path, sites: int, per_second: int, watched: int) -> 
                 kinds["truncated"] = [_cut(packet, rng) for packet in recorded]
             mixed = [(kind, packet) for kind, packets in kinds.items() for packet in _some(packets, rng)]
             rng.shuffle(mixed)
-            _tell({"sent": _flood(sock, target, mixed, per_second, int(from_ns), int(until_ns))})
+            answer({"sent": _flood(sock, target, mixed, per_second, int(from_ns), int(until_ns))})
 
 
 def _cut(packet: bytes, rng: random.Random) -> bytes:
@@ -145,7 +144,7 @@ def read(address: tuple[str, int]) -> None:
     """In turns like a site's, and nothing done with what was read."""
     buffer = bytearray(1 << 16)
     with bound(address) as sock:
-        _tell({"ready": True})
+        answer({"ready": True})
         while line := _line():
             from_ns, until_ns = map(int, line.split())
             count = 0
@@ -153,7 +152,7 @@ def read(address: tuple[str, int]) -> None:
                 if select.select([sock], [], [], (until_ns - now) / 1e9)[0]:
                     got = read_turn(sock, buffer)
                     count += got if now >= from_ns else 0
-            _tell({"read": count})
+            answer({"read": count})
 
 
 def read_turn(sock: socket.socket, buffer: bytearray) -> int:
@@ -168,11 +167,6 @@ def read_turn(sock: socket.socket, buffer: bytearray) -> int:
 
 def _line() -> str:
     return os.read(0, 256).decode()
-
-
-def _tell(line: object) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
-    sys.stdout.buffer.flush()
 
 
 def main() -> None:

@@ -1,20 +1,16 @@
-"""Clients that write and read for as long as they are told to, and check what they read.
+"""Clients that write to groups and read them until they are stopped, and check what they read.
 
-    python -m reconvene.lab.load.group_clients REPORT < JOB
+    python -m reconvene.lab.load.group_clients
 
-A process of its own, so that sites have clients as in life. The first line of its standard input is a `Job`; a second
-line, whatever it says, ends the writing, and it answers with a line of its own when all that it wrote has come back.
-At the end of its input it writes what it saw, a `Report`, into the file REPORT, and ends.
+A process of its own, as real clients are; `program.run_clients` has its orders. Its job is a `GroupJob`, its report a
+`GroupReport`.
 """
 
 import asyncio
 import random
-import sys
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
 from reconvene.client.connecting import connect
@@ -23,19 +19,17 @@ from reconvene.client.group import Group
 from reconvene.client.site import Site
 from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.ids import Service
-from reconvene.lab.ledger.group import HEAD_BYTES, Ledger, Reading, head, is_fifo
-from reconvene.lab.load.fleet import DRAINED, first_line
-from reconvene.runtime.node.main import new_event_loop
+from reconvene.lab.ledger.group import HEAD_BYTES, GroupLedger, Reading, head, is_fifo
+from reconvene.lab.load.fleet import ClientPlan
+from reconvene.lab.load.pace import Pace, bursts
+from reconvene.lab.load.program import TICK_S, Clients, run_clients
 
-__all__ = ["Client", "GroupChoice", "Job", "Report", "Stream", "Written", "main"]
+__all__ = ["GroupChoice", "GroupJob", "GroupReport", "Stream", "Written"]
 
-_TICK_S = 0.02
 _CATCH_UP_S = 1.0
-"""Of writing that a stall held up, so much is made good."""
+"""So much of the writing that a stall delayed is made up for."""
 _TIMEOUT_S = 3.0
 _AGAIN_S = 0.1
-_DRAIN_S = 15.0
-"""What was accepted has come back by then, or will not."""
 _SMALL = (HEAD_BYTES, 200)
 _LARGE = (70_000, 150_000)
 """Bytes of a message: most are small, and some larger than a frame."""
@@ -46,16 +40,8 @@ class GroupChoice(Struct, frozen=True):
     primary: bool = False
 
 
-class Client(Struct, frozen=True):
-    number: int
-    """Its messages carry it: unique in the run."""
-    addresses: list[str]
-    rate: float
-    """Messages a second, in all its groups together."""
-
-
-class Job(Struct, frozen=True, kw_only=True):
-    clients: list[Client]
+class GroupJob(Struct, frozen=True, kw_only=True):
+    clients: list[ClientPlan]
     groups: list[GroupChoice]
     seed: int
     large: float = 0.002
@@ -99,22 +85,22 @@ class Written(Struct, kw_only=True):
         ]
 
 
-class Report(Struct, kw_only=True):
+class GroupReport(Struct, kw_only=True):
     written: list[Written] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     """Why memberships ended, where that was not asked for."""
 
 
-class Pace:
-    """What one client writes is shared out among those of its groups in which it can."""
+class Share:
+    """The rate of one client, divided among those of its groups in which it can write now."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._able: set[Membership] = set()
 
-    def share(self, membership: "Membership", able: bool) -> float:
-        """Messages a second that this one may write now."""
+    def of(self, membership: "Membership", able: bool) -> float:
+        """Messages a second that this membership may write now."""
         if not able:
             self._able.discard(membership)
             return 0.0
@@ -125,12 +111,12 @@ class Pace:
 class Membership:
     """One client in one group: its writer and its reader."""
 
-    def __init__(self, job: Job, client: Client, choice: GroupChoice, pace: Pace) -> None:
+    def __init__(self, job: GroupJob, client: ClientPlan, choice: GroupChoice, share: Share) -> None:
         self.written = Written(client=client.number, group=choice.name)
-        self.ledger = Ledger(f"client {client.number}", choice.name)
+        self.ledger = GroupLedger(f"client {client.number}", choice.name)
         self.ended: list[str] = []
         self._choice = choice
-        self._pace = pace
+        self._share = share
         self._large = job.large
         self._services = [service for service in Service if service.label in job.services]
         self._random = random.Random(f"{job.seed}/{client.number}/{choice.name}")
@@ -165,7 +151,7 @@ class Membership:
                 self.ended.append(str(error))
             finally:
                 writer.cancel()
-                self._pace.share(self, able=False)
+                self._share.of(self, able=False)
             self._broke()
             self.ledger.rejoined()
             await asyncio.sleep(_AGAIN_S)
@@ -208,21 +194,13 @@ class Membership:
         self._numbers = [0, 0]
 
     async def _write(self, group: Group) -> None:
-        done_until = time.monotonic()
+        pace = Pace(_CATCH_UP_S)
         while self._writing:
-            await asyncio.sleep(_TICK_S * self._random.uniform(0.5, 1.5))
-            now = time.monotonic()
-            rate = self._pace.share(self, able=not group.blocked)
-            if not rate:
-                done_until = now
-                continue
-            done_until = max(done_until, now - _CATCH_UP_S)
-            due = int((now - done_until) * rate)
-            done_until += due / rate
-            while due > 0 and self._writing:
-                burst = self._random.randint(1, due)
-                due -= burst
-                await self._burst(group, self._random.choice(self._services), burst)
+            await asyncio.sleep(TICK_S * self._random.uniform(0.5, 1.5))
+            due = pace.due(self._share.of(self, able=not group.blocked))
+            for burst in bursts(due, self._random, due):
+                if self._writing:
+                    await self._burst(group, self._random.choice(self._services), burst)
 
     async def _burst(self, group: Group, service: Service, count: int) -> None:
         stream, fifo = self._stream, is_fifo(service)
@@ -261,56 +239,41 @@ class Membership:
             yield front + bytes(self._random.randint(low, high) - HEAD_BYTES)
 
 
-async def run(job: Job, orders: asyncio.StreamReader) -> Report:
-    memberships: list[Membership] = []
-    async with asyncio.TaskGroup() as tasks:
-        lives = []
-        for client in job.clients:
-            pace = Pace(client.rate)
-            own = [Membership(job, client, choice, pace) for choice in job.groups]
-            memberships += own
-            lives.append(tasks.create_task(_live(client, own)))
-        if await orders.readline():
-            for membership in memberships:
-                membership.quiet()
-            await _drain(memberships)
-            sys.stdout.buffer.write(DRAINED)
-            sys.stdout.flush()
-            await orders.read()
-        for life in lives:
-            life.cancel()
-    return Report(
-        written=[membership.report() for membership in memberships],
-        readings=[membership.ledger.end() for membership in memberships],
-        ended=[why for membership in memberships for why in membership.ended],
-    )
+class GroupClients(Clients):
+    drain_s = 15.0
+
+    def __init__(self, job: GroupJob) -> None:
+        self._clients = [(client, self._memberships(job, client)) for client in job.clients]
+        self._all = [membership for _, own in self._clients for membership in own]
+
+    @staticmethod
+    def _memberships(job: GroupJob, client: ClientPlan) -> list[Membership]:
+        share = Share(client.rate)
+        return [Membership(job, client, choice, share) for choice in job.groups]
+
+    def lives(self) -> Sequence[Coroutine[Any, Any, None]]:
+        return [_live(client, own) for client, own in self._clients]
+
+    def quiet(self) -> None:
+        for membership in self._all:
+            membership.quiet()
+
+    @property
+    def drained(self) -> bool:
+        return all(membership.drained for membership in self._all)
+
+    def report(self) -> GroupReport:
+        return GroupReport(
+            written=[membership.report() for membership in self._all],
+            readings=[membership.ledger.end() for membership in self._all],
+            ended=[why for membership in self._all for why in membership.ended],
+        )
 
 
-async def _live(client: Client, memberships: list[Membership]) -> None:
+async def _live(client: ClientPlan, memberships: list[Membership]) -> None:
     async with connect(client.addresses, timeout=_TIMEOUT_S, wait=60.0) as site:
         await asyncio.gather(*(membership.live(site) for membership in memberships))
 
 
-async def _drain(memberships: list[Membership]) -> None:
-    give_up_at = time.monotonic() + _DRAIN_S
-    while not all(membership.drained for membership in memberships) and time.monotonic() < give_up_at:
-        await asyncio.sleep(_TICK_S)
-
-
-async def _main(job: Job) -> Report:
-    orders = asyncio.StreamReader()
-    protocol = asyncio.StreamReaderProtocol(orders)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
-    return await run(job, orders)
-
-
-def main() -> int:
-    job = msgspec.json.decode(first_line(), type=Job)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        report = runner.run(_main(job))
-    Path(sys.argv[1]).write_bytes(msgspec.json.encode(report))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run_clients(GroupJob, GroupClients)

@@ -1,36 +1,52 @@
-"""Client processes that load a local cluster, from code that waits."""
+"""Processes of clients that write to the groups of a local cluster and read them, and the audit of what they saw."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from reconvene.errors import Unavailable
+from msgspec import Struct
+
 from reconvene.lab.ledger.group import disagreements
-from reconvene.lab.load.fleet import ClientFleet
-from reconvene.lab.load.group_clients import Client, GroupChoice, Job, Report
+from reconvene.lab.load.fleet import ClientFleet, share_out, wait_until
+from reconvene.lab.load.group_clients import GroupChoice, GroupJob, GroupReport
 from reconvene.local.cluster import LocalCluster
 
-__all__ = ["GROUPS", "Load", "Outcome", "places", "wait_joined"]
+__all__ = ["GROUPS", "GroupAudit", "GroupFleet", "GroupTotals", "wait_joined"]
 
 GROUPS = (GroupChoice("plain"), GroupChoice("prime", primary=True))
 _DRAIN_S = 30.0
-_POLL_S = 0.05
 
 
-class Outcome:
-    """What all clients saw, and whether it fits together."""
+class GroupTotals(Struct, kw_only=True):
+    """All clients together."""
 
-    def __init__(self, reports: Sequence[Report]) -> None:
+    accepted: int
+    """Messages that sites accepted."""
+    delivered: int
+    """Messages that clients read."""
+    refused: int
+    """Outside of a primary component, or while a site was stopping."""
+    unknown: int
+    """Messages of unknown outcome."""
+    shared: int
+    """Pairs of consecutive views that several clients had, and between which their messages were compared."""
+
+
+class GroupAudit:
+    """What all clients saw, and whether it is consistent."""
+
+    def __init__(self, reports: Sequence[GroupReport]) -> None:
         self.written = [written for report in reports for written in report.written]
         self.readings = [reading for report in reports for reading in report.readings]
         self.ended = [why for report in reports for why in report.ended]
-        self.accepted = sum(written.accepted for written in self.written)
-        self.unknown = sum(written.unknown for written in self.written)
-        self.refused = sum(written.refused for written in self.written)
-        self.delivered = sum(reading.messages for reading in self.readings)
-        self.shared, differing = disagreements(self.readings)
-        """Stretches between two views that several readers had."""
+        shared, differing = disagreements(self.readings)
+        self.totals = GroupTotals(
+            accepted=sum(written.accepted for written in self.written),
+            delivered=sum(reading.messages for reading in self.readings),
+            refused=sum(written.refused for written in self.written),
+            unknown=sum(written.unknown for written in self.written),
+            shared=shared,
+        )
         self.faults = [
             *(fault for reading in self.readings for fault in reading.faults),
             *(lost for written in self.written for lost in written.lost()),
@@ -38,11 +54,8 @@ class Outcome:
         ]
 
 
-class Load(ClientFleet[Report]):
+class GroupFleet(ClientFleet[GroupReport]):
     """Running clients of groups."""
-
-    def __init__(self, jobs: Sequence[Job], log: Path) -> None:
-        super().__init__("reconvene.lab.load.group_clients", jobs, log, Report, _DRAIN_S)
 
     @classmethod
     def on(
@@ -57,32 +70,25 @@ class Load(ClientFleet[Report]):
         large: float = 0.002,
     ) -> Self:
         """A client for each list of addresses, in so many processes; `rate` is that of all of them together."""
-        count = len(addresses) if processes is None else processes
-        clients = [Client(n, list(places), rate / len(addresses)) for n, places in enumerate(addresses)]
         jobs = [
-            Job(clients=clients[which::count], groups=list(groups), seed=seed, large=large) for which in range(count)
+            GroupJob(clients=clients, groups=list(groups), seed=seed, large=large)
+            for clients in share_out(addresses, rate, processes)
         ]
-        return cls(jobs, log)
+        return cls("reconvene.lab.load.group_clients", jobs, log, GroupReport, _DRAIN_S)
 
-    def finish(self) -> Outcome:
-        """Ends them, and gives what they saw."""
-        return Outcome(self.reports())
-
-
-def places(cluster: LocalCluster) -> list[list[str]]:
-    """A client of each site: every other one goes elsewhere when its site is lost, the others wait for it."""
-    own = list(cluster.addresses.values())
-    return [own[at:] + own[:at] if at % 2 else [own[at]] for at in range(len(own))]
+    def finish(self) -> GroupAudit:
+        """Ends them, and returns what they saw."""
+        return GroupAudit(self.reports())
 
 
 def wait_joined(cluster: LocalCluster, timeout_s: float, count: int | None = None) -> None:
     """Until every site knows of so many members of each group; by default of a client for each site."""
-    deadline = time.monotonic() + timeout_s
     wanted = [len(cluster.names) if count is None else count] * len(GROUPS)
-    while True:
+
+    def joined() -> bool:
         statuses = cluster.statuses().values()
-        if statuses and all([group["members"] for group in status["groups"]] == wanted for status in statuses):
-            return
-        if time.monotonic() > deadline:
-            raise Unavailable(f"the clients have not joined within {timeout_s:g} s")
-        time.sleep(_POLL_S)
+        return bool(statuses) and all(
+            [group["members"] for group in status["groups"]] == wanted for status in statuses
+        )
+
+    wait_until(joined, timeout_s, lambda: f"the clients have not joined within {timeout_s:g} s")

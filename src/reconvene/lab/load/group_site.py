@@ -22,12 +22,10 @@ from struct import Struct
 from time import monotonic_ns
 from typing import Any
 
-import msgspec
-
 import reconvene
 from reconvene.lab.load.flood import bound, read_turn
+from reconvene.lab.load.program import answer, open_orders, run_program
 from reconvene.lab.load.sampler import Sampler
-from reconvene.runtime.node.main import new_event_loop
 
 __all__ = ["main"]
 
@@ -38,11 +36,6 @@ _END = b"end"
 """The last message of a sender's."""
 _OVER_NS = 50_000_000
 """The load goes on for so long after the last moment that counts."""
-
-
-def _tell(line: object) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
-    sys.stdout.buffer.flush()
 
 
 class Load:
@@ -115,7 +108,7 @@ class Load:
 
     def view(self, event: object) -> None:
         if isinstance(event, reconvene.View) and event.kind == "regular":
-            _tell({"members": len(event.members), "at": monotonic_ns()})
+            answer({"members": len(event.members), "at": monotonic_ns()})
             if self.complete.is_set():
                 self.changed.set()
             elif len(event.members) == self.members:
@@ -142,7 +135,7 @@ async def throughput(load: Load, arguments: list[str]) -> None:
     told |= {name: last[name] - first[name] for name in ("user", "system")}
     if load.sampler is not None:
         told["profile"] = [[*place, count] for place, count in load.sampler.seen.items()]
-    _tell(told)
+    answer(told)
 
 
 async def _either(*events: asyncio.Event) -> None:
@@ -170,7 +163,7 @@ async def latency(load: Load, arguments: list[str]) -> None:
     while len(load.took) < count:
         load.refuse_a_change()
         await asyncio.sleep(0.05)
-    _tell({"took": load.took[:count]})
+    answer({"took": load.took[:count]})
     # Not when it starts: another may have started, and sent, a little earlier.
     del load.took[:count]
 
@@ -201,11 +194,9 @@ async def _main(config: str, members: int, mode: str, sink: str = "") -> None:
         load = Load(site, await site.join("bench"), members)
         reading = asyncio.create_task(load.time() if mode == "latency" else load.count())
         await load.complete.wait()
-        lines = asyncio.StreamReader()
-        loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+        orders = await open_orders()
         working = None
-        while line := (await lines.readline()).decode():
+        while line := (await orders.readline()).decode():
             working = asyncio.create_task(_work(MODES[mode], load, line.split()))
         for task in filter(None, (working, reading)):
             task.cancel()
@@ -222,8 +213,7 @@ async def _work(mode: Callable[[Load, list[str]], Awaitable[None]], load: Load, 
 
 def main() -> None:
     config, members, mode, *sink = sys.argv[1:]
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_main(config, int(members), mode, *sink))
+    run_program(_main(config, int(members), mode, *sink))
 
 
 if __name__ == "__main__":

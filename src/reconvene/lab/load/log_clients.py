@@ -1,20 +1,18 @@
-"""Clients that append to the log and follow it for as long as they are told to, and keep what they were told.
+"""Clients that append to the log and follow it until they are stopped, and record every answer.
 
-    python -m reconvene.lab.load.log_clients REPORT < JOB
+    python -m reconvene.lab.load.log_clients
 
-A process of its own, as `ClientFleet` has them. A client has three writers on one connection: one that appends single
-messages, many at a time; one that appends bursts; and one that names its messages itself, and appends them again
-until it has a receipt. It follows the log from the beginning, and it calls on a replicated map.
+A process of its own, as real clients are; `program.run_clients` has its orders. Its job is a `LogJob`, its report a
+`LogReport`. A client has three writers on one connection: one appends single messages, many at the same time; one
+appends bursts; one numbers its messages itself (`session`, `number`), and appends them again until it has a receipt.
+A client also follows the log from the beginning, and calls a replicated map.
 """
 
 import asyncio
 import random
-import sys
-import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
 from reconvene.client.connecting import connect
@@ -22,44 +20,37 @@ from reconvene.client.log import Log
 from reconvene.client.pieces import FLIGHT_BYTES
 from reconvene.client.receipts import Receipt, Receipts
 from reconvene.errors import OutcomeUnknown, ReconveneError
+from reconvene.lab.ledger.compare import keep
 from reconvene.lab.ledger.digest import Digest, LogDigest
 from reconvene.lab.ledger.linearizable import Call
 from reconvene.lab.ledger.log import Append, payload
-from reconvene.lab.load.fleet import DRAINED, first_line
+from reconvene.lab.load.fleet import ClientPlan
 from reconvene.lab.load.map_calls import MAP, Caller
+from reconvene.lab.load.pace import Pace, bursts
+from reconvene.lab.load.program import TICK_S, Clients, run_clients
 from reconvene.objects import ReplicatedMap
-from reconvene.runtime.node.main import new_event_loop
 
-__all__ = ["WRITERS", "LogClient", "LogJob", "LogReport", "main"]
+__all__ = ["WRITERS", "LogJob", "LogReport"]
 
 WRITERS = ("single", "many", "named")
-_TICK_S = 0.02
 _CATCH_UP_S = 10.0
-"""Of writing that a fault held up, so much is made good."""
+"""So much of the writing that a fault delayed is made up for."""
 _BURST = 300
 _TIMEOUT_S = 3.0
-"""Without a connection an append fails after so long …"""
-_HURRY_S = 1.0
-"""… and some are in a hurry: their writers do not wait for a site that stands still."""
-_HURRY = 0.1
+"""An append fails after so long without a connection."""
+_SHORT_TIMEOUT_S = 1.0
+"""The timeout of some appends: their writers do not wait for a site that stands still."""
+_SHORT = 0.1
+"""The share of appends with the short timeout."""
 _ASKED = 0.5
 """The share of appends whose position is asked for."""
 _AGAIN_S = 0.1
 _CALLERS = 3
 """Of the map, for each client."""
-_DRAIN_S = 60.0
-_KEPT = 20
-
-
-class LogClient(Struct, frozen=True):
-    number: int
-    addresses: list[str]
-    rate: float
-    """Messages a second, of its writers together."""
 
 
 class LogJob(Struct, frozen=True, kw_only=True):
-    clients: list[LogClient]
+    clients: list[ClientPlan]
     seed: int
 
 
@@ -70,9 +61,9 @@ class LogReport(Struct, kw_only=True):
     followed: dict[str, Digest] = field(default_factory=dict)
     """By client."""
     errors: list[str] = field(default_factory=list)
-    """That they were told where they asked for positions or followed, and asked again; the first ones."""
+    """Errors where they asked for positions or followed; they retried. The first ones."""
     faults: list[str] = field(default_factory=list)
-    """What they waited for in vain."""
+    """Answers that never came."""
 
 
 class Writer:
@@ -97,24 +88,19 @@ class Writer:
         return len(self._asking) + (not self.idle)
 
     async def write(self, log: Log) -> None:
-        done_until = time.monotonic()
+        pace = Pace(_CATCH_UP_S)
         while self._writing:
-            await asyncio.sleep(_TICK_S * self._random.uniform(0.5, 1.5))
-            now = time.monotonic()
-            done_until = max(done_until, now - _CATCH_UP_S)
-            due = int((now - done_until) * self._rate)
-            done_until += due / self._rate
-            while due > 0 and self._writing:
-                burst = self._random.randint(1, min(due, _BURST))
-                due -= burst
-                await self._burst(log, burst)
+            await asyncio.sleep(TICK_S * self._random.uniform(0.5, 1.5))
+            for burst in bursts(pace.due(self._rate), self._random, _BURST):
+                if self._writing:
+                    await self._burst(log, burst)
         self.idle = True
 
     async def _burst(self, log: Log, count: int) -> None:
         first = self._next
         self._next += count
         messages = [payload(self.number, first + at) for at in range(count)]
-        timeout = _HURRY_S if self._random.random() < _HURRY else None
+        timeout = _SHORT_TIMEOUT_S if self._random.random() < _SHORT else None
         match self._kind:
             case "single":
                 await asyncio.gather(
@@ -177,7 +163,7 @@ class Writer:
             try:
                 told = await receipt.ordered()
             except ReconveneError as error:
-                _note(self._report, f"writer {self.number}, from {append.number} on: ordered: {error}")
+                keep(self._report.errors, f"writer {self.number}, from {append.number} on: ordered: {error}")
                 await asyncio.sleep(_AGAIN_S)
             else:
                 append.runs = [(told, 1)] if isinstance(told, int) else list(told.runs)
@@ -187,7 +173,7 @@ class Writer:
 
 
 class Client:
-    def __init__(self, client: LogClient, seed: int, report: LogReport) -> None:
+    def __init__(self, client: ClientPlan, seed: int, report: LogReport) -> None:
         self.name = f"client {client.number}"
         self._addresses = client.addresses
         self._report = report
@@ -215,63 +201,43 @@ class Client:
                 async for batch in log.follow(self._digest.next, control=True).batches():
                     self._digest.add(batch)
             except ReconveneError as error:
-                _note(self._report, f"{self.name}: follow: {error}")
+                keep(self._report.errors, f"{self.name}: follow: {error}")
                 await asyncio.sleep(_AGAIN_S)
 
     def end(self) -> None:
         self._report.followed[self.name] = self._digest.digest()
 
 
-def _note(report: LogReport, what: str) -> None:
-    if len(report.errors) < _KEPT:
-        report.errors.append(what)
+class LogClients(Clients):
+    drain_s = 60.0
 
+    def __init__(self, job: LogJob) -> None:
+        self._report = LogReport()
+        self._clients = [Client(client, job.seed, self._report) for client in job.clients]
+        self._writers = [writer for client in self._clients for writer in client.writers]
+        self._callers = [caller for client in self._clients for caller in client.callers]
 
-def _at_work(writers: Sequence[Writer], callers: Sequence[Caller]) -> bool:
-    return any(writer.open for writer in writers) or not all(caller.idle for caller in callers)
+    def lives(self) -> Sequence[Coroutine[Any, Any, None]]:
+        return [client.live() for client in self._clients]
 
+    def quiet(self) -> None:
+        for writer in self._writers:
+            writer.quiet()
+        for caller in self._callers:
+            caller.quiet()
 
-async def run(job: LogJob, orders: asyncio.StreamReader) -> LogReport:
-    report = LogReport()
-    clients = [Client(client, job.seed, report) for client in job.clients]
-    writers = [writer for client in clients for writer in client.writers]
-    callers = [caller for client in clients for caller in client.callers]
-    async with asyncio.TaskGroup() as tasks:
-        lives = [tasks.create_task(client.live()) for client in clients]
-        if await orders.readline():
-            for writer in writers:
-                writer.quiet()
-            for caller in callers:
-                caller.quiet()
-            give_up_at = time.monotonic() + _DRAIN_S
-            while _at_work(writers, callers) and time.monotonic() < give_up_at:
-                await asyncio.sleep(_TICK_S)
-            sys.stdout.buffer.write(DRAINED)
-            sys.stdout.flush()
-            await orders.read()
-        for life in lives:
-            life.cancel()
-    report.faults += [f"in vain: {writer.waits()}" for writer in writers if writer.open]
-    report.faults += ["in vain: a call on the map" for caller in callers if not caller.idle]
-    for client in clients:
-        client.end()
-    return report
+    @property
+    def drained(self) -> bool:
+        return not any(writer.open for writer in self._writers) and all(caller.idle for caller in self._callers)
 
-
-async def _main(job: LogJob) -> LogReport:
-    orders = asyncio.StreamReader()
-    protocol = asyncio.StreamReaderProtocol(orders)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
-    return await run(job, orders)
-
-
-def main() -> int:
-    job = msgspec.json.decode(first_line(), type=LogJob)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        report = runner.run(_main(job))
-    Path(sys.argv[1]).write_bytes(msgspec.json.encode(report))
-    return 0
+    def report(self) -> LogReport:
+        report = self._report
+        report.faults += [f"no answer: {writer.waits()}" for writer in self._writers if writer.open]
+        report.faults += ["no answer: a call on the map" for caller in self._callers if not caller.idle]
+        for client in self._clients:
+            client.end()
+        return report
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_clients(LogJob, LogClients)

@@ -28,10 +28,8 @@ from resource import RUSAGE_SELF, getpagesize, getrusage
 from time import monotonic, monotonic_ns, thread_time_ns
 from typing import Any
 
-import msgspec
-
 import reconvene
-from reconvene.runtime.node.main import new_event_loop
+from reconvene.lab.load.program import answer, open_orders, run_program
 
 __all__ = ["main"]
 
@@ -43,11 +41,6 @@ _AHEAD = 16
 _RED_BYTES = 16 << 20
 """Of one such request."""
 _LOOK_EVERY_S = 0.002
-
-
-def _tell(line: object) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
-    sys.stdout.buffer.flush()
 
 
 async def throughput(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
@@ -202,26 +195,19 @@ async def _main(config: str, watch: bool) -> None:
     async with reconvene.open(config) as site:
         opened = monotonic_ns()
         looking = asyncio.create_task(STANDSTILLS.look()) if watch else None
-        lines = asyncio.StreamReader()
-        loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-        _tell({"open_ms": (opened - began) / 1e6})
+        orders = await open_orders()
+        answer({"open_ms": (opened - began) / 1e6})
         await _begun(site)
         await site.log.barrier()
-        _tell({"ready": True})
-        while line := (await lines.readline()).decode().split():
-            _tell(await COMMANDS[line[0]](site, line[1:]))
+        answer({"ready": True})
+        while line := (await orders.readline()).decode().split():
+            answer(await COMMANDS[line[0]](site, line[1:]))
         if looking is not None:
             looking.cancel()
 
 
 def main() -> None:
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        try:
-            runner.run(_main(sys.argv[1], "watch" in sys.argv[2:]))
-        except reconvene.ReconveneError as error:
-            print(error, file=sys.stderr)
-            sys.exit(1)
+    run_program(_main(sys.argv[1], "watch" in sys.argv[2:]))
 
 
 if __name__ == "__main__":

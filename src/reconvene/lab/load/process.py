@@ -1,9 +1,9 @@
-"""Programs that put load on a site, or look at it, each at one: what we say to them and what they tell.
+"""Load generators seen from the program that starts them: a process, orders to its stdin, JSON lines from its stdout.
 
-Ours (`group_site`) and those of peers (`peers/cpg_load.c`) speak alike: JSON lines on stdout, orders on stdin.
+Our own programs (`group_site`, `log_site`, `group_clients`, `log_clients`, `flood`) and those for other systems
+(`bench/peers/cpg_load.c`) all work like this. `program` is the other end.
 """
 
-import math
 import select
 import subprocess
 import sys
@@ -18,17 +18,17 @@ import msgspec
 from reconvene.errors import Unavailable
 from reconvene.lab.namespaces import Namespaces
 
-__all__ = ["Load", "end", "percentile", "reach", "start"]
+__all__ = ["LoadProcess", "end", "reach", "start"]
 
 RECONFIGURATION_TIMEOUT_S = 40.0
 """Well beyond the 8 s that a crash takes with Corosync's defaults."""
 END_TIMEOUT_S = 5.0
 _LINE_BYTES = 1 << 28
-"""Longer lines than any count of messages gives mean that something is wrong."""
+"""A line longer than this means that something is wrong."""
 
 
-class Load:
-    """One of them and its lines. `errors` is where its stderr goes."""
+class LoadProcess:
+    """One load generator. `errors` is the file to which its stderr goes."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes], errors: Path) -> None:
         self._name = name
@@ -37,6 +37,7 @@ class Load:
         self._read = bytearray()
 
     def say(self, line: str) -> None:
+        """Sends an order."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(f"{line}\n".encode())
@@ -44,8 +45,14 @@ class Load:
         except OSError:
             raise self._ended() from None
 
+    def close_orders(self) -> None:
+        """Ends its stdin: it finishes, and ends by itself."""
+        if self.process.stdin is not None:
+            with suppress(OSError):  # it may have ended before it read what was buffered
+                self.process.stdin.close()
+
     def hear(self, key: str, deadline: float) -> dict[str, Any]:
-        """The next line that has the key; those before it are dropped."""
+        """The next line that has the key; lines before it are dropped."""
         while True:
             line: dict[str, Any] = msgspec.json.decode(self._line(deadline))
             if key in line:
@@ -58,7 +65,7 @@ class Load:
             seen = len(self._read)
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - monotonic()))
             if not ready:
-                raise Unavailable(f"{self._name}: the load said nothing in time")
+                raise Unavailable(f"{self._name}: the load generator did not answer in time")
             got = self.process.stdout.read1(1 << 20)  # type: ignore[attr-defined]
             if not got or seen > _LINE_BYTES:
                 raise self._ended()
@@ -69,31 +76,31 @@ class Load:
 
     def _ended(self) -> Unavailable:
         said = self._errors.read_text(errors="replace").strip().splitlines()
-        return Unavailable(f"{self._name}: {said[-1] if said else 'the load ended early'}")
+        return Unavailable(f"{self._name}: {said[-1] if said else 'the load generator ended early'}")
 
 
 def start(
-    name: str, module: str, arguments: Sequence[str], errors: Path, network: Namespaces | None, at: int
-) -> Load:
-    """A program of ours, by its module, on loopback or at a site of a network."""
+    name: str, module: str, arguments: Sequence[str], errors: Path, network: Namespaces | None = None, at: int = 0
+) -> LoadProcess:
+    """Starts a program of ours by its module: on loopback, or at site `at` of a network. Appends to `errors`."""
     argv = [sys.executable, "-m", module, *arguments]
-    with errors.open("wb") as stderr:
+    with errors.open("ab") as stderr:
         if network is None:
-            process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)
+            process = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
+            )
         else:
             process = network.run(at, argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)
-    return Load(name, process, errors)
+    return LoadProcess(name, process, errors)
 
 
-def end(loads: Sequence[Load]) -> None:
+def end(loads: Sequence[LoadProcess], timeout_s: float = END_TIMEOUT_S) -> None:
     """They end by themselves when their stdin does; one that does not is killed."""
     for load in loads:
-        if load.process.stdin is not None:
-            with suppress(OSError):  # it may be gone, with what was not flushed
-                load.process.stdin.close()
+        load.close_orders()
     for load in loads:
         try:
-            load.process.wait(END_TIMEOUT_S)
+            load.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             load.process.kill()
             load.process.wait()
@@ -101,17 +108,14 @@ def end(loads: Sequence[Load]) -> None:
             load.process.stdout.close()
 
 
-def reach(loads: Sequence[Load], members: int, since_ns: int, timeout_s: float = RECONFIGURATION_TIMEOUT_S) -> float:
-    """Milliseconds from a moment until each has had a configuration of so many."""
+def reach(
+    loads: Sequence[LoadProcess], members: int, since_ns: int, timeout_s: float = RECONFIGURATION_TIMEOUT_S
+) -> float:
+    """Milliseconds from `since_ns` until each reported a configuration of so many members."""
     deadline = monotonic() + timeout_s
     last_ns = since_ns
     for load in loads:
-        while (told := load.hear("members", deadline))["members"] != members:
+        while (line := load.hear("members", deadline))["members"] != members:
             pass
-        last_ns = max(last_ns, told["at"])
+        last_ns = max(last_ns, line["at"])
     return (last_ns - since_ns) / 1e6
-
-
-def percentile(values: Sequence[float], percent: int) -> float:
-    ordered = sorted(values)
-    return ordered[math.ceil(len(ordered) * percent / 100) - 1]

@@ -1,8 +1,8 @@
-"""python -m reconvene.lab.soak: see `run`."""
+"""python -m reconvene.lab.soak: see `command`."""
 
 import sys
 
-from reconvene.lab.soak.run import main
+from reconvene.lab.soak.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

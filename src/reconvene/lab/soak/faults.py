@@ -20,7 +20,7 @@ from reconvene.local.cluster import LocalCluster
 from reconvene.local.control import Line
 from reconvene.wire.clients import Block
 
-__all__ = ["BLACKOUT", "BREAKS", "DISK", "DISK_MEND", "HARD", "ISOLATE", "MENDS", "Campaign", "cut", "leave"]
+__all__ = ["BLACKOUT", "BREAKS", "DISK", "DISK_MEND", "HARD", "ISOLATE", "MENDS", "RandomFaults", "cut", "leave"]
 
 BREAKS = ("kill", "pause", "partition", "one-way", "term")
 MENDS = ("restart", "resume", "heal")
@@ -63,7 +63,7 @@ def cut(cluster: LocalCluster, name: str, incoming: Collection[str] = (), outgoi
         line.close()
 
 
-class Campaign:
+class RandomFaults:
     def __init__(
         self,
         cluster: LocalCluster,
@@ -73,7 +73,7 @@ class Campaign:
         spared: Collection[str] = (),
         isolating: bool = False,
         disks: bool = False,
-        tell: Callable[[str], None] = lambda line: None,
+        notify: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`spared` sites are paused and cut off like others, and never ended.
 
@@ -90,7 +90,7 @@ class Campaign:
         self._kinds = frozenset(kinds) | ({DISK, DISK_MEND} if disks and can_trace() else frozenset())
         self._spared = frozenset(spared)
         self._isolating = isolating
-        self._tell = tell
+        self._notify = notify
         self._down: list[str] = []
         self._paused: list[str] = []
         self._ill: dict[str, DiskFault] = {}
@@ -158,7 +158,7 @@ class Campaign:
             self.check()  # a site that has ended is the better reason
             raise
         self.faults[kind] += 1
-        self._tell(f"{kind} {what}")
+        self._notify(f"{kind} {what}")
         if kind in (DISK, DISK_MEND):
             self._disk_at = time.monotonic()
         if kind in BREAKS or kind in (ISOLATE, DISK):

@@ -1,171 +1,210 @@
-"""A cluster of real sites under load for minutes or hours, broken every few seconds, every trace verified.
+"""One run of a soak: a cluster under load, broken again and again, mended, brought to rest, and judged."""
 
-    python -m reconvene.lab.soak --minutes 10 --out out/soak-real
-    python -m reconvene.lab.soak --log --minutes 10
-
-Clients send messages to groups; or, with --log, append to the log.
-
-It runs in parts: each begins with all sites together, ends in rest, and has a trace of its own, which is judged and,
-where nothing was found, removed. Finished parts are lines in a file under --out: a run that was cut off goes on with
-the next part. What is found ends it at once, with exit 1; the trace, the sites' logs and the clients' stay.
-"""
-
-import argparse
 import math
-import shutil
-import sys
+import random
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from msgspec import Struct, field
 
-from reconvene.errors import ReconveneError
-from reconvene.lab.soak import log_report
-from reconvene.lab.soak.log_part import LogPart, log_cluster, run_log_part
-from reconvene.lab.soak.part import Part, Tell, open_cluster, run_part
-from reconvene.lab.soak.report import complaints, lines, part_line
+from reconvene.lab.ledger.compare import FINDINGS_KEPT
+from reconvene.lab.load.fleet import ClientFleet
+from reconvene.lab.soak.faults import BLACKOUT, BREAKS, DISK, HARD, ISOLATE, RandomFaults
+from reconvene.lab.soak.judge import Counts, count, judge
+from reconvene.lab.soak.vitals import Life, Vitals
 from reconvene.local.cluster import LocalCluster
 
-__all__ = ["main"]
+__all__ = ["TOGETHER_S", "Notify", "Soak", "SoakRun", "break_until"]
 
-_PARTS_FILE, _CLUSTER, _FAULTS_LOG, _LOAD_LOG = "parts.jsonl", "cluster", "faults.log", "load.log"
+Notify = Callable[[str], None]
 
-P = TypeVar("P", Part, LogPart)
+_GAP_S = (0.3, 1.5)
+"""Between two steps."""
+_BREAK_S = 2.0
+"""After so long without a new fault, the next step is one."""
+_HURRY_S = 3.0
+"""After so long without a new fault, the next step comes at once: starting a site takes a while."""
+_LOOK_S = 3.0
+TOGETHER_S = 60.0
+"""For sites to start and to form one configuration, on a busy machine."""
 
-
-def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    out = Path(options.out or ("out/soak-log" if options.log else "out/soak-real"))
-    options.rate = options.rate or (1500.0 if options.log else 2000.0)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if options.fresh:
-            _forget(out)
-        return _soak(_log(), options, out) if options.log else _soak(_groups(), options, out)
-    except (ReconveneError, OSError) as error:
-        print(f"soak: {error}; what there is stays in {out}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("soak: interrupted; the same command goes on with the part that was cut off", file=sys.stderr)
-        return 130
+T = TypeVar("T", bound=Struct)
 
 
-@dataclass(frozen=True)
-class _Kind(Generic[P]):
-    """What is soaked: its parts, how one is run, and what is said of them."""
+class SoakRun(Struct, Generic[T], kw_only=True):
+    """The outcome of one run; `clients` is what its clients saw."""
 
-    part: type[P]
-    open: Callable[[Path, int], LocalCluster]
-    run: Callable[[LocalCluster, int, int, float, float, Path, Tell], P]
-    part_line: Callable[[P], str]
-    lines: Callable[[Sequence[P]], Iterator[str]]
-    complaints: Callable[[Sequence[P], float], list[str]]
+    number: int
+    seed: int
+    sites: int
+    load_s: float
+    """How long the clients wrote."""
+    rest_s: float
+    """From when everything was mended until the cluster was at rest."""
+    clients: T
+    counts: Counts
+    faults: dict[str, int]
+    longest_gap_s: float
+    """The longest time without a new fault."""
+    longest_hard_gap_s: float
+    """The longest time without a kill or a partition."""
+    dropped: dict[str, int]
+    """What sites did not take in, by counter."""
+    spared: str
+    """The site that was not ended alone: its life is long enough to compare its memory."""
+    lives: list[Life]
+    cases: dict[str, int]
+    violations: int
+    judged_s: float
+    findings: list[str] = field(default_factory=list)
+    """Violations, and what the audit of the clients found; the first ones."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations and not self.findings
+
+    @property
+    def hard(self) -> int:
+        return sum(self.faults.get(kind, 0) for kind in HARD)
+
+    @property
+    def breaks(self) -> int:
+        return sum(self.faults.get(kind, 0) for kind in (*BREAKS, DISK, ISOLATE, BLACKOUT))
 
 
-def _groups() -> _Kind[Part]:
-    return _Kind(Part, open_cluster, run_part, part_line, lines, complaints)
+class Soak(ABC, Generic[T]):
+    """A kind of soak: what its clients do, how its sites are broken, and what its reports say."""
+
+    profile: ClassVar[str]
+    """The name under which its outcomes are kept."""
+    rate: ClassVar[float]
+    """Messages a second that the clients try to write, by default."""
+    unit: ClassVar[str]
+    """What `written` counts."""
+    spare_bytes: ClassVar[int] = 0
+    """Memory that a site may fill besides."""
+    kinds: ClassVar[Sequence[str]]
+    """Faults, in the order in which a report lists them."""
+
+    @property
+    @abstractmethod
+    def run_type(self) -> type[SoakRun[T]]:
+        """As which an outcome is decoded."""
+
+    @abstractmethod
+    def open(self, directory: Path, sites: int) -> LocalCluster:
+        """The cluster of the next run."""
+
+    @abstractmethod
+    def load(self, cluster: LocalCluster, rate: float, seed: int, log: Path) -> ClientFleet[Any]:
+        """Starts the clients."""
+
+    @abstractmethod
+    def wait_loaded(self, cluster: LocalCluster) -> None:
+        """Until the clients are at work."""
+
+    @abstractmethod
+    def faults(self, cluster: LocalCluster, seed: int, spared: str, notify: Notify) -> RandomFaults: ...
+
+    @abstractmethod
+    def breaking(
+        self, faults: RandomFaults, load: ClientFleet[Any], vitals: Vitals, chance: random.Random, seconds: float
+    ) -> None:
+        """Breaks and mends for so long."""
+
+    @abstractmethod
+    def wait_at_rest(self, cluster: LocalCluster) -> None:
+        """Everything is mended, and nobody writes any more."""
+
+    @abstractmethod
+    def audit(self, cluster: LocalCluster, load: ClientFleet[Any], end: Callable[[], object]) -> tuple[T, list[str]]:
+        """What the clients saw, and what is wrong with it. Calls `end` once, which ends the sites."""
+
+    @abstractmethod
+    def written(self, run: SoakRun[T]) -> int: ...
+
+    @abstractmethod
+    def detail(self, run: SoakRun[T]) -> str:
+        """Of the line that is printed when a run has ended."""
+
+    @abstractmethod
+    def lines(self, runs: Sequence[SoakRun[T]], seconds: float) -> Iterator[str]:
+        """What the clients of all runs add up to."""
+
+    def run(
+        self, cluster: LocalCluster, number: int, seed: int, seconds: float, rate: float, log: Path, notify: Notify
+    ) -> SoakRun[T]:
+        """The trace stays in the cluster's directory."""
+        spared = cluster.names[number % len(cluster.names)]
+        vitals = Vitals()
+        with cluster:
+            cluster.start(TOGETHER_S)
+            with self.load(cluster, rate, seed, log) as load:
+                self.wait_loaded(cluster)
+                began = time.monotonic()
+                faults = self.faults(cluster, seed, spared, notify)
+                self.breaking(faults, load, vitals, random.Random(f"soak/{seed}"), seconds)
+                faults.mend()
+                mended = time.monotonic()
+                notify("everything is mended")
+                cluster.wait_for(timeout_s=TOGETHER_S)
+                load.quiet()
+                self.wait_at_rest(cluster)
+                rest_s = time.monotonic() - mended
+                vitals.look(cluster)
+                notify("waiting for a quiet trace")
+                clients, found = self.audit(cluster, load, lambda: cluster.finish_trace(TOGETHER_S))
+        notify("verifying the trace")
+        judging = time.monotonic()
+        verdict = judge(cluster.trace_dir)
+        return SoakRun(
+            number=number,
+            seed=seed,
+            sites=len(cluster.names),
+            load_s=mended - began,
+            rest_s=rest_s,
+            clients=clients,
+            counts=count(cluster.trace_dir),
+            faults=dict(faults.faults),
+            longest_gap_s=faults.longest_gap_s,
+            longest_hard_gap_s=faults.longest_hard_gap_s,
+            dropped=vitals.refused(),
+            spared=spared,
+            lives=vitals.longest(),
+            cases={check.id: check.cases for check in verdict.checks},
+            violations=verdict.violations,
+            judged_s=time.monotonic() - judging,
+            findings=[*verdict.witnesses(), *found][:FINDINGS_KEPT],
+        )
 
 
-def _log() -> _Kind[LogPart]:
-    return _Kind(LogPart, log_cluster, run_log_part, log_report.part_line, log_report.lines, log_report.complaints)
+def break_until(
+    faults: RandomFaults,
+    load: ClientFleet[Any],
+    vitals: Vitals,
+    chance: random.Random,
+    until: float,
+    hard_s: float = math.inf,
+) -> None:
+    """One fault after the other; what is broken in the end stays so. Checks clients and sites now and then.
 
-
-def _soak(kind: _Kind[P], options: argparse.Namespace, out: Path) -> int:
-    parts = _read(out / _PARTS_FILE, kind.part)
-    wanted = math.ceil(options.minutes / options.part)
-    if parts:
-        print(f"{len(parts)} parts are done already, in {out / _PARTS_FILE}", file=sys.stderr)
-    seconds = 60 * min(options.part, options.minutes)
-    for number in range(len(parts) + 1, wanted + 1):
-        with _shown(number, wanted, out / _FAULTS_LOG) as tell:
-            cluster = kind.open(out / _CLUSTER, options.sites)
-            seed = 1000 * options.seed + number
-            part = kind.run(cluster, number, seed, seconds, options.rate, out / _LOAD_LOG, tell)
-        with (out / _PARTS_FILE).open("ab") as file:
-            file.write(msgspec.json.encode(part) + b"\n")
-        parts.append(part)
-        print(kind.part_line(part), flush=True)
-        if not part.ok:
-            print(f"the trace is in {cluster.trace_dir}", flush=True)
-            break
-        if not options.keep:
-            shutil.rmtree(cluster.trace_dir)
+    `hard_s`: after so long without a kill or a partition the next fault is one of these.
+    """
+    look_at = 0.0
+    while time.monotonic() < until:
+        load.check()
+        faults.check()
+        if disk := faults.disk_due():
+            faults.do(disk)
+        elif faults.hard_idle_s > hard_s:
+            faults.strike()
         else:
-            cluster.trace_dir.rename(out / f"trace-{number}")
-    print("\n".join(kind.lines(parts)))
-    found = kind.complaints(parts, options.least)
-    print("\n".join(found) or "nothing was found")
-    return 1 if found else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m reconvene.lab.soak", description=__doc__.split("\n")[0])
-    parser.add_argument("--log", action="store_true", help="of the log, and not of groups")
-    parser.add_argument("--minutes", type=_positive, default=10.0, help="under load, in all parts together")
-    parser.add_argument("--part", type=_positive, default=2.0, metavar="MINUTES", help="how long a part is")
-    parser.add_argument("--sites", type=int, choices=range(3, 27), metavar="3-26", default=5)
-    parser.add_argument(
-        "--rate", type=_positive, help="messages a second that clients try to write: 2000, or 1500 to the log"
-    )
-    parser.add_argument("--least", type=float, default=1000.0, help="messages a second below which it fails")
-    parser.add_argument("--seed", type=int, default=1, help="decides the faults and the messages")
-    parser.add_argument("--out", help="where results are kept: out/soak-real, or out/soak-log")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
-    parser.add_argument("--keep", action="store_true", help="keep traces in which nothing was found too")
-    return parser
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
-    return value
-
-
-def _forget(out: Path) -> None:
-    """What a soak has put there, and nothing else."""
-    if (out / _CLUSTER / "cluster.toml").exists():
-        LocalCluster(out / _CLUSTER).kill()
-    for directory in (out / _CLUSTER, *out.glob("trace-*")):
-        shutil.rmtree(directory, ignore_errors=True)
-    for name in (_PARTS_FILE, _FAULTS_LOG, _LOAD_LOG):
-        (out / name).unlink(missing_ok=True)
-
-
-def _read(file: Path, kind: type[P]) -> list[P]:
-    """The parts that were finished. A torn last line is one that was not: it is cut off."""
-    if not file.exists():
-        return []
-    data = file.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if whole != data:
-        file.write_bytes(whole)
-    return msgspec.json.Decoder(kind).decode_lines(whole)
-
-
-@contextmanager
-def _shown(number: int, wanted: int, log: Path) -> Iterator[Tell]:
-    """What happens goes into a log, and on a terminal the last of it is shown."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("part {task.fields[part]}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    began = time.monotonic()
-    with log.open("a") as file, Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("starts", total=None, part=f"{number} of {wanted}")
-
-        def tell(what: str) -> None:
-            file.write(f"part {number} {time.monotonic() - began:7.2f} s  {what}\n")
-            file.flush()
-            progress.update(task, description=what)
-
-        yield tell
+            faults.step(breaking=faults.idle_s > _BREAK_S)
+        if time.monotonic() >= look_at:
+            vitals.look(faults.cluster)
+            look_at = time.monotonic() + _LOOK_S
+        if faults.idle_s < _HURRY_S:
+            time.sleep(chance.uniform(*_GAP_S))

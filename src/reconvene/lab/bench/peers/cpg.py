@@ -14,8 +14,9 @@ from time import monotonic, monotonic_ns, sleep
 
 from reconvene.errors import Unavailable
 from reconvene.lab.bench.foreign import Foreign
+from reconvene.lab.bench.outcome import percentile
 from reconvene.lab.bench.peers.corosync import Corosync, Options
-from reconvene.lab.load.process import Load, percentile, reach
+from reconvene.lab.load.process import LoadProcess, reach
 
 __all__ = ["Latency", "Reconfiguration", "Throughput", "latency", "reconfiguration", "throughput"]
 
@@ -151,7 +152,9 @@ def reconfiguration(options: Options, heals: int = 4, per_second: int = 500) -> 
 
 
 @contextmanager
-def _loads(options: Options, arguments: Callable[[int], Sequence[str]]) -> Iterator[tuple[Corosync, list[Load]]]:
+def _loads(
+    options: Options, arguments: Callable[[int], Sequence[str]]
+) -> Iterator[tuple[Corosync, list[LoadProcess]]]:
     """A load at each site, all in one group; `arguments` are those of a site's load."""
     with Corosync(options) as corosync:
         program = _compile(corosync.folder)
@@ -162,7 +165,7 @@ def _loads(options: Options, arguments: Callable[[int], Sequence[str]]) -> Itera
                 process = corosync.run(
                     index, [str(program), *arguments(index)], subprocess.PIPE, subprocess.PIPE, file
                 )
-            loads.append(Load("corosync", process, errors))
+            loads.append(LoadProcess("corosync", process, errors))
         reach(loads, options.sites, monotonic_ns(), JOIN_TIMEOUT_S)
         yield corosync, loads
 
@@ -181,5 +184,5 @@ def _compile(folder: Path) -> Path:
     return program
 
 
-def _pids(corosync: Corosync, loads: Sequence[Load]) -> list[int]:
+def _pids(corosync: Corosync, loads: Sequence[LoadProcess]) -> list[int]:
     return [process.pid for process in (*corosync.daemons, *(load.process for load in loads))]

@@ -15,7 +15,7 @@ from time import monotonic
 from reconvene.errors import Unavailable
 from reconvene.lab.bench.durable_system import REPLICAS, Way
 from reconvene.lab.bench.peers.replicas import START_TIMEOUT_S, Cluster
-from reconvene.lab.load.process import Load
+from reconvene.lab.load.process import LoadProcess
 from reconvene.local.ports import LOOPBACK, choose
 
 __all__ = ["PySyncObj", "available"]
@@ -73,7 +73,7 @@ class _Replicas(Cluster):
             for index, own in enumerate(self._addresses)
         ]
 
-    def _writers(self, way: Way | None = None) -> Sequence[Load]:
+    def _writers(self, way: Way | None = None) -> Sequence[LoadProcess]:
         self._sync(way is not None and way.name == SYNCED)
         deadline = monotonic() + min(START_TIMEOUT_S, ELECT_TIMEOUT_S)
         while (leader := self._leader()) < 0:

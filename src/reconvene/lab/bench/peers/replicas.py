@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from reconvene.errors import Unavailable
 from reconvene.lab.bench.durable_system import REPLICAS, Minority, Way
-from reconvene.lab.load.process import Load, end
+from reconvene.lab.load.process import LoadProcess, end
 from reconvene.local.ports import LOOPBACK
 
 __all__ = ["Cluster", "build", "go_build"]
@@ -54,7 +54,7 @@ class Cluster(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.daemons: list[subprocess.Popen[bytes]] = []
-        self.loads: list[Load] = []
+        self.loads: list[LoadProcess] = []
         self.alive = list(range(REPLICAS))
         """Of the replicas."""
         self._stack = ExitStack()
@@ -94,7 +94,7 @@ class Cluster(ABC):
     def _wait_until_ready(self) -> None:
         """Until loads can be started; by `_wait`."""
 
-    def _writers(self, way: Way | None = None) -> Sequence[Load]:
+    def _writers(self, way: Way | None = None) -> Sequence[LoadProcess]:
         """The loads that are to write; the first alone where one at a time is asked for."""
         return self.loads
 
@@ -170,13 +170,13 @@ class Cluster(ABC):
                 )
             )
 
-    def _load(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Load:
+    def _load(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> LoadProcess:
         errors = self.folder / f"load-{len(self.loads)}"
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 _tied(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=_env(env)
             )
-        load = Load(self.name, process, errors)
+        load = LoadProcess(self.name, process, errors)
         try:
             load.hear("ready", monotonic() + START_TIMEOUT_S)
         except BaseException:

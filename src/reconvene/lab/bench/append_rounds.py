@@ -1,6 +1,6 @@
 """How many communication rounds lie between an append and its green, in a stable primary component.
 
-    python -m reconvene.lab.campaign.rounds
+    python -m reconvene.lab.bench.append_rounds
 
 A round is one message of the log's to all: the batch is one, its acknowledgements by all are the other. Measured
 where nothing but the way takes time: 10 ms from anyone to anyone, an almost instant disk, one append at a time.
