@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.once import Once
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
@@ -60,10 +61,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
 
 
 @pytest.fixture(scope="session")
-def shared_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same directory for all workers of this run of the suite."""
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Makes something once in this run of the tests, whichever worker needs it first."""
     own = tmp_path_factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    directory = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "once"
+    directory.mkdir(exist_ok=True)
+    return Once(directory)
 
 
 @pytest.fixture

@@ -1,13 +1,14 @@
-"""Running the log with a bug planted in it, and telling what caught it.
+"""Runs the log with a bug planted in it, and reports what caught it.
 
-Besides the checks of `verify`: `ledger`, what replicas hold in the end is not what was appended, or not the same
-everywhere; `invariant`, a replica's own assertion; an exception, by its name; `storm`, more turns than any run needs.
+Besides the checks of `verify`, these can catch it: `ledger`, the replicas hold at the end something else than was
+appended, or not all the same; `invariant`, an assertion of a replica; the name of an exception; `storm`, more turns
+than any run needs.
 """
 
 from collections.abc import Callable
 
 from msgspec.structs import replace
-from tests.mutants.harness import SEEDS, Mutant
+from tests.mutants.harness import Recorded
 
 from reconvene.corel.replicas.sets import MAJORITY
 from reconvene.lab.ledger.replicas import ReplicaLedger
@@ -16,11 +17,8 @@ from reconvene.sim.node import Node
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
 from reconvene.sim.scenario import Load, Scenario
-from reconvene.trace.events import Row, Run
-from reconvene.verify.engine import verify
-from reconvene.verify.history import History
 
-__all__ = ["catch", "catch_within", "log_aborted", "log_ambushed", "log_busy", "log_lone", "log_of_four", "record"]
+__all__ = ["log_aborted", "log_ambushed", "log_busy", "log_lone", "log_of_four", "record"]
 
 _CHECK_EVERY = 20
 _MOST_TURNS = 15_000
@@ -33,7 +31,7 @@ def log_of_four(seed: int) -> Scenario:
 
 
 def log_ambushed(seed: int) -> Scenario:
-    """Three sites that crash and part while they recover and establish, again and again."""
+    """Three sites that crash and are partitioned again and again while they recover and establish."""
     scenario = random_scenario(seed, "log", 3)
     assert scenario.chaos is not None
     chaos = replace(scenario.chaos, faults=("crash", "partition", "sync"), mean_gap_ns=70_000_000, ambush=0.8)
@@ -41,7 +39,8 @@ def log_ambushed(seed: int) -> Scenario:
 
 
 def log_aborted(seed: int) -> Scenario:
-    """Four sites that part or crash whenever one of them has committed: zones are left yellow, in any order."""
+    """Four sites. Whenever one of them has committed, the network is partitioned or a site crashes, and zones stay
+    yellow, in any order."""
     scenario = random_scenario(seed, "log", 4)
     assert scenario.chaos is not None
     chaos = replace(
@@ -62,7 +61,8 @@ def log_aborted(seed: int) -> Scenario:
 
 
 def log_busy(seed: int) -> Scenario:
-    """Three sites that append without pause over slow links, part and meet again: much is under way at a change."""
+    """Three sites append without pause over slow links while partitions come and heal: much is in
+    flight at a change."""
     scenario = random_scenario(seed, "log", 3)
     assert scenario.chaos is not None
     chaos = replace(scenario.chaos, faults=("cut", "partition"), mean_gap_ns=200_000_000, ambush=0.2)
@@ -72,8 +72,8 @@ def log_busy(seed: int) -> Scenario:
 
 
 def log_lone(seed: int) -> Scenario:
-    """Four sites, of which one at a time appends: its own messages are ordered at once, and under way to the others
-    when these part from it, in the midst of recovery too."""
+    """Four sites, of which one at a time appends. It orders its own messages at once. They are still on their way
+    to the others when a partition comes, sometimes during recovery."""
     scenario = random_scenario(seed, "log", 4)
     assert scenario.chaos is not None
     chaos = replace(scenario.chaos, faults=("crash", "partition", "partition"), mean_gap_ns=60_000_000, ambush=0.5)
@@ -94,7 +94,7 @@ def log_lone(seed: int) -> Scenario:
 
 
 class Storm(Exception):
-    """Without it a mutant could run for ever."""
+    """The run took more turns than any run needs. Without this limit a mutant could run forever."""
 
 
 def _counting(most: int) -> Callable[[Node], None]:
@@ -109,8 +109,8 @@ def _counting(most: int) -> Callable[[Node], None]:
     return turned
 
 
-def record(scenario: Scenario) -> tuple[set[str], Run, dict[str, list[Row]]]:
-    """Runs the scenario with whatever is planted: what found fault with it, the checks apart, and its trace."""
+def record(scenario: Scenario) -> Recorded:
+    """Runs the scenario with whatever is planted."""
     runner = Runner(scenario, check_every=_CHECK_EVERY)
     cluster = runner.cluster
     ledger = ReplicaLedger(cluster)
@@ -129,24 +129,7 @@ def record(scenario: Scenario) -> tuple[set[str], Run, dict[str, list[Row]]]:
         found.add("storm")
     except Exception as error:
         found.add(type(error).__name__)
-    # What was recorded until an exception is judged too, as a run that was cut short.
+    # After an exception, what was recorded until then is judged too, as a run that was cut short.
     result = runner._result()
     meta = replace(result.meta, settled=settled and result.settled)
     return found, meta, result.rows
-
-
-def catch(scenario: Scenario) -> set[str]:
-    """Runs the scenario with whatever is planted, and gives what found fault with it."""
-    found, meta, rows = record(scenario)
-    return found.union(verify([History.of(meta, rows)]).violated())
-
-
-def catch_within(mutant: Mutant, seeds: int = SEEDS) -> tuple[int, set[str]] | None:
-    """The first seed, from the known one on, whose run one of the expected ones finds fault with; and all that do."""
-    with mutant.planted():
-        for step in range(seeds):
-            seed = (mutant.seed + step) % seeds
-            found = catch(mutant.family(seed))
-            if found & mutant.expected:
-                return seed, found
-    return None

@@ -4,8 +4,8 @@ each now."""
 import sys
 
 from tests.mutants.corel import BY_HAND, MUTANTS
-from tests.mutants.corel_harness import catch_within
-from tests.mutants.harness import Mutant
+from tests.mutants.corel_harness import record
+from tests.mutants.harness import Mutant, catch_within, record_known
 from tests.mutants.table import found_row
 
 __all__ = ["table"]
@@ -25,7 +25,7 @@ def _row(mutant: Mutant) -> str:
 if __name__ == "__main__":
     if "--run" in sys.argv:
         for mutant in MUTANTS:
-            caught = catch_within(mutant)
+            caught = catch_within(mutant, record, record_known(mutant, record))
             print(found_row(mutant, *caught) if caught else f"{mutant.name:46} NOT CAUGHT", flush=True)
     else:
         print(table(), end="")

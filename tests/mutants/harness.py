@@ -1,9 +1,9 @@
-"""Planting a bug in the core, running a scenario with it, and telling what caught it.
+"""Plants a bug in the core, runs a scenario with it, and reports what caught it.
 
-A mutant replaces one function of the core while it is planted. What can catch it: the checks of `verify`, by their
-ids; `invariant`, a layer's own assertion; `content`, a message that is not delivered as it was handed over; `sent`, a
-message that a site still holds when all is over; `storm`, more turns or datagrams than any run needs; and the name of
-an exception that the core raised. Traces hold no payloads, so `content` and `sent` are looked at here.
+A mutant replaces one function of the core while it is planted. These can catch it: the checks of `verify`, by their
+ids; `invariant`, an assertion of a layer; `content`, a message whose delivered payload is not the one submitted;
+`sent`, a message that a site still holds at the end; `storm`, more turns or datagrams than any run needs; and the
+name of an exception that the core raised. Traces hold no payloads, so `content` and `sent` are checked here.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,12 +26,30 @@ from reconvene.trace.events import Row, Run
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
-__all__ = ["SEEDS", "Family", "Mutant", "Plant", "catch", "catch_within", "planting", "record"]
+__all__ = [
+    "SEEDS",
+    "Family",
+    "Mutant",
+    "Plant",
+    "Record",
+    "Recorded",
+    "catch",
+    "catch_within",
+    "planting",
+    "record",
+    "record_known",
+]
 
 SEEDS = 50
-"""Random scenarios that a mutant may survive before it counts as not caught."""
+"""A mutant that survives this many random scenarios is not caught."""
 
 Family = Callable[[int], Scenario]
+
+Recorded = tuple[set[str], Run, dict[str, list[Row]]]
+"""A run: what found fault with it, except the checks of `verify`, and its trace."""
+
+Record = Callable[[Scenario], Recorded]
+"""Runs a scenario with whatever is planted: `record` here for the core, `corel_harness.record` for the log."""
 
 _CHECK_EVERY = 20
 _MOST_TURNS = _MOST_COPIES = 10_000
@@ -42,18 +60,18 @@ _MOST_TURNS = _MOST_COPIES = 10_000
 class Mutant:
     name: str
     breaks: str
-    """What it does wrong, in a line."""
+    """What it does wrong, in one line."""
     owner: Any
     """The class or module whose function it replaces."""
     function: str
     mutate: Callable[[Any], Any]
-    """From the function to the broken one."""
+    """Turns the function into the broken one."""
     expected: frozenset[str]
-    """What has to catch it: one of these is enough."""
+    """One of these must catch it."""
     seed: int
-    """Where it is known to be caught; the search begins there."""
+    """The seed that is known to catch it; the search starts there."""
     family: Family
-    """From a seed to a scenario: the profile `chaos`, or what reaches a situation that it does not."""
+    """Makes a scenario from a seed: the profile `chaos`, or one that reaches a situation that `chaos` does not."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -69,7 +87,8 @@ Plant = Callable[..., Callable[[Callable[[Any], Any]], Callable[[Any], Any]]]
 
 
 def planting(mutants: list[Mutant]) -> Plant:
-    """The decorator of a module's mutants: it takes from the original function to the broken one."""
+    """The decorator of a module's mutants. It decorates a function that turns the original function into the broken
+    one."""
 
     def plant(
         name: str,
@@ -90,11 +109,11 @@ def planting(mutants: list[Mutant]) -> Plant:
 
 
 class Storm(Exception):
-    """More turns or datagrams than any run needs: without it a mutant could run for ever."""
+    """The run took more turns or datagrams than any run needs. Without this limit a mutant could run forever."""
 
 
 class _Watch:
-    """Makes the sites of one run, and remembers what went into them and what came out."""
+    """Makes the sites of one run, and records what went into them and what came out."""
 
     def __init__(self, sites: int) -> None:
         self.sites = sites
@@ -163,8 +182,8 @@ class _WatchedSite(Site):
             self._watch_.found.add("invariant")
 
 
-def record(scenario: Scenario) -> tuple[set[str], Run, dict[str, list[Row]]]:
-    """Runs the scenario with whatever is planted: what found fault with it, the checks apart, and its trace."""
+def record(scenario: Scenario) -> Recorded:
+    """Runs the scenario with whatever is planted."""
     watch = _Watch(len(scenario.nodes))
     runner = Runner(scenario, check_every=_CHECK_EVERY, core=watch)
     runner.cluster.on_events(watch.events)
@@ -177,24 +196,38 @@ def record(scenario: Scenario) -> tuple[set[str], Run, dict[str, list[Row]]]:
         watch.found.add("storm")
     except Exception as error:
         watch.found.add(type(error).__name__)
-    # What was recorded until an exception is judged too, as a run that was cut short.
+    # After an exception, what was recorded until then is judged too, as a run that was cut short.
     result = runner._result()
     meta = replace(result.meta, settled=settled and result.settled)
     return watch.found, meta, result.rows
 
 
-def catch(scenario: Scenario) -> set[str]:
-    """Runs the scenario with whatever is planted, and gives what found fault with it."""
-    found, meta, rows = record(scenario)
+def catch(scenario: Scenario, record: Record) -> set[str]:
+    """Runs the scenario with whatever is planted, and returns what found fault with it."""
+    return _judge(record(scenario))
+
+
+def _judge(recorded: Recorded) -> set[str]:
+    found, meta, rows = recorded
     return found.union(verify([History.of(meta, rows)]).violated())
 
 
-def catch_within(mutant: Mutant, seeds: int = SEEDS) -> tuple[int, set[str]] | None:
-    """The first seed, from the known one on, whose run one of the expected ones finds fault with; and all that do."""
+def record_known(mutant: Mutant, record: Record) -> Recorded:
+    """Plants the mutant and runs the scenario that is known to show it."""
     with mutant.planted():
-        for step in range(seeds):
+        return record(mutant.family(mutant.seed))
+
+
+def catch_within(mutant: Mutant, record: Record, known: Recorded, seeds: int = SEEDS) -> tuple[int, set[str]] | None:
+    """The first seed, from the known one on, whose run is caught as expected, and everything that caught it. `known`
+    is the run of the known seed."""
+    found = _judge(known)
+    if found & mutant.expected:
+        return mutant.seed, found
+    with mutant.planted():
+        for step in range(1, seeds):
             seed = (mutant.seed + step) % seeds
-            found = catch(mutant.family(seed))
+            found = catch(mutant.family(seed), record)
             if found & mutant.expected:
                 return seed, found
     return None

@@ -4,7 +4,7 @@ import sys
 
 from tests.mutants import evs, membership, multicast, order, recovery
 from tests.mutants.all import MUTANTS
-from tests.mutants.harness import Mutant, catch_within
+from tests.mutants.harness import Mutant, catch_within, record, record_known
 
 __all__ = ["found_row", "table"]
 
@@ -46,7 +46,7 @@ def found_row(mutant: Mutant, seed: int, found: set[str]) -> str:
 if __name__ == "__main__":
     if "--run" in sys.argv:
         for mutant in MUTANTS:
-            caught = catch_within(mutant)
+            caught = catch_within(mutant, record, record_known(mutant, record))
             print(found_row(mutant, *caught) if caught else f"{mutant.name:46} NOT CAUGHT", flush=True)
     else:
         print(table(), end="")

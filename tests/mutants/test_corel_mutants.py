@@ -1,4 +1,4 @@
-"""Every bug planted in the log is caught by something that answers for what it breaks; without it the runs hold."""
+"""Every bug planted in the log is caught by a check of what it breaks. Without the bug, the same runs pass."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +8,12 @@ from tests.core.membership import test_past
 from tests.corel.replicas import test_beginning, test_put_back
 from tests.mutants.all import MUTANTS as BELOW
 from tests.mutants.corel import BY_HAND, MUTANTS
-from tests.mutants.corel_harness import catch, catch_within
+from tests.mutants.corel_harness import record
 from tests.mutants.corel_table import table
-from tests.mutants.harness import SEEDS, Family, Mutant
+from tests.mutants.harness import SEEDS, Family, Mutant, catch, catch_within
+from tests.mutants.known import known_run
 from tests.mutants.table import found_row
+from tests.once import Once
 from tests.paper import test_corel_recovery, test_corel_view_changes
 
 RUNS = {f"{mutant.family.__name__}-{mutant.seed}": (mutant.family, mutant.seed) for mutant in MUTANTS}
@@ -23,8 +25,8 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "mutants.md"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_is_caught(mutant: Mutant) -> None:
-    caught = catch_within(mutant)
+def test_is_caught(mutant: Mutant, once: Once) -> None:
+    caught = catch_within(mutant, record, known_run(once, mutant, record))
     assert caught is not None, f"none of {SEEDS} runs shows {mutant.name} by {sorted(mutant.expected)}"
     print(found_row(mutant, *caught))
 
@@ -41,7 +43,7 @@ def test_is_caught_by_hand(mutant: Mutant) -> None:
 
 @pytest.mark.parametrize(("family", "seed"), RUNS.values(), ids=RUNS)
 def test_nothing_is_caught_where_nothing_is_planted(family: Family, seed: int) -> None:
-    assert catch(family(seed)) == set()
+    assert catch(family(seed), record) == set()
 
 
 def test_a_mutant_is_gone_when_it_is_no_longer_planted() -> None:
@@ -58,4 +60,4 @@ def test_names_are_unique() -> None:
 
 
 def test_the_page_lists_them() -> None:
-    assert table() in PAGE.read_text(), "python -m tests.mutants.corel_table gives the page's table"
+    assert table() in PAGE.read_text(), "python -m tests.mutants.corel_table prints the page's table"

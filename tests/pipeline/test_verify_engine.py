@@ -1,6 +1,5 @@
 """Both engines say the same: of golden traces, of planted bugs, of ideal runs that were broken at random."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
@@ -10,6 +9,8 @@ from tests.mutants import corel_harness, harness
 from tests.mutants.all import MUTANTS
 from tests.mutants.corel import MUTANTS as LOG_MUTANTS
 from tests.mutants.harness import Mutant
+from tests.mutants.known import known_run
+from tests.once import Once
 from tests.pipeline.told import Told, broken, golden, made, tell
 
 from reconvene.lab.generate import MUTATIONS
@@ -36,22 +37,20 @@ class Bug(NamedTuple):
     told: Told
 
 
-def plant_all() -> Iterator[Bug]:
+@pytest.fixture(scope="module")
+def planted(once: Once) -> list[Bug]:
+    found = []
     for mutants, record in ((MUTANTS, harness.record), (LOG_MUTANTS, corel_harness.record)):
         for mutant in mutants:
-            with mutant.planted():
-                aside, run, rows = record(mutant.family(mutant.seed))
-            yield Bug(mutant, aside, (structs.replace(run, run=f"planted/{mutant.name}"), rows))
-
-
-@pytest.fixture(scope="module")
-def planted() -> list[Bug]:
-    return list(plant_all())
+            aside, run, rows = known_run(once, mutant, record)
+            found.append(Bug(mutant, aside, (structs.replace(run, run=f"planted/{mutant.name}"), rows)))
+    return found
 
 
 @pytest.fixture(scope="module")
 def told(planted: list[Bug]) -> list[Told]:
-    return [*golden(), *(bug.told for bug in planted), *made(), *broken(range(14))]
+    """Traces that are not golden."""
+    return [*(bug.told for bug in planted), *made(), *broken(range(14))]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +58,18 @@ def verification(spark: SparkSession, told: list[Told]) -> Verification:
     return Verification(tell(spark, told))
 
 
-def test_the_reports_are_the_same(verification: Verification, told: list[Told]) -> None:
+def test_the_reports_on_golden_traces_are_the_same(spark: SparkSession) -> None:
+    told = list(golden())
+    assert_same(Verification(tell(spark, told)), told)
+
+
+@pytest.mark.long("a minute of Spark")
+def test_the_reports_on_other_traces_are_the_same(verification: Verification, told: list[Told]) -> None:
+    assert_same(verification, told)
+
+
+def assert_same(verification: Verification, told: list[Told]) -> None:
+    """Both engines return the same report, except for the engine's name."""
     expected = verify(History.of(run, rows) for run, rows in told)
     report = verification.report()
     assert report.engine == "spark"
@@ -72,6 +82,7 @@ def judged(verification: Verification) -> dict[tuple[str, str], int]:
     return {(row.run, row.check): row.violations for row in verification.judge().collect()}
 
 
+@pytest.mark.long("a minute of Spark")
 def test_every_planted_bug_is_caught(planted: list[Bug], judged: dict[tuple[str, str], int]) -> None:
     """By a check that answers for it, unless what answers for it is none, and caught it there."""
     for mutant, aside, (run, _) in planted:
@@ -79,6 +90,7 @@ def test_every_planted_bug_is_caught(planted: list[Bug], judged: dict[tuple[str,
         assert caught or mutant.expected & aside, mutant.name
 
 
+@pytest.mark.long("a minute of Spark")
 def test_every_mutation_of_a_made_trace_is_rejected(judged: dict[tuple[str, str], int]) -> None:
     for stack, mutations in MUTATIONS.items():
         assert not any(run == f"made {stack} right" for run, _ in judged)
@@ -87,18 +99,23 @@ def test_every_mutation_of_a_made_trace_is_rejected(judged: dict[tuple[str, str]
 
 
 @pytest.fixture(scope="module")
-def of_excerpts(verification: Verification) -> dict[tuple[str, str], Row]:
+def all_told(told: list[Told]) -> list[Told]:
+    return [*golden(), *told]
+
+
+@pytest.fixture(scope="module")
+def of_excerpts(spark: SparkSession, all_told: list[Told]) -> dict[tuple[str, str], Row]:
     """By run and check, the verdict where every run is too large to be judged whole."""
-    return {(row.run, row.check): row for row in verification.judge(0).collect()}
+    return {(row.run, row.check): row for row in Verification(tell(spark, all_told)).judge(0).collect()}
 
 
 @pytest.mark.slow
 def test_of_runs_too_large_to_be_judged_whole_the_same_checks_fail(
-    of_excerpts: dict[tuple[str, str], Row], told: list[Told]
+    of_excerpts: dict[tuple[str, str], Row], all_told: list[Told]
 ) -> None:
     """What is violated is rejected; what is claimed is so, or is said not to be proven. Where all is right, only the
     graphs and what rests on them can be unproven."""
-    for run, rows in told:
+    for run, rows in all_told:
         report = verify([History.of(run, rows)])
         for check in report.checks:
             verdict = of_excerpts.get((run.run, check.id))
@@ -116,11 +133,11 @@ def test_of_runs_too_large_to_be_judged_whole_the_same_checks_fail(
 
 @pytest.mark.slow
 def test_of_runs_too_large_to_be_judged_whole_the_witnesses_are_shown(
-    of_excerpts: dict[tuple[str, str], Row], told: list[Told]
+    of_excerpts: dict[tuple[str, str], Row], all_told: list[Told]
 ) -> None:
     """In all but those that were broken at random, in several ways at once: an event that shows what is wrong is
     named, or, of a graph, some cycle is."""
-    for run, rows in told:
+    for run, rows in all_told:
         if not run.run.startswith(("bad/", "planted/", "made ")):
             continue
         for check in verify([History.of(run, rows)]).checks:
