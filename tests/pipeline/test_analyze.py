@@ -4,16 +4,17 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec import structs
 from pyspark.sql import SparkSession
+from tests.once import Once
 from tests.pipeline import naive_measures as naive
 from tests.pipeline.told import GOLDEN, Told, tell
 from tests.report.pages import Page
 from tests.report.test_spacetime import arrows_expected
+from tests.sim.shipped import play
 
 from reconvene.cli import main
 from reconvene.cli.analyze import default_window
@@ -26,22 +27,18 @@ from reconvene.report.figures import show_number
 from reconvene.report.measures import Analysis
 from reconvene.report.moment import Moment, around, within
 from reconvene.report.trace_source import TraceSource
-from reconvene.sim.parse import load_scenario
-from reconvene.sim.runner import run_scenario
 from reconvene.trace.reader import Trace, read_trace
 from reconvene.trace.writer import write_trace
 
 pytestmark = pytest.mark.long("half a minute of Spark")
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
-
 
 @pytest.fixture(scope="module")
-def told() -> list[Told]:
+def told(once: Once) -> list[Told]:
     """Two simulated runs with faults, of the log and without it, and some golden ones."""
     runs: list[Told] = []
     for name, seed in (("log-minority", 1), ("storm", 5)):
-        result = run_scenario(load_scenario(SCENARIOS / f"{name}.toml"), seed)
+        result = play(once, name, seed)
         runs.append((result.meta, result.rows))
     for name in ("log-snapshots", "log-yellow-goes-back", "hidden"):
         trace = read_trace(GOLDEN / "good" / name)

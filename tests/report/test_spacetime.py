@@ -5,18 +5,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.once import Once
 from tests.report.samples import BAD, GOLDEN, verdict
+from tests.sim.shipped import play
 
 from reconvene.errors import Malformed
 from reconvene.report.moment import CAUSES, MOST_EVENTS, Moment, around, within
 from reconvene.report.spacetime import diagram_file
 from reconvene.report.spacetime_layout import cause_of, lay_out
 from reconvene.report.trace_source import TraceSource, layer_of_check, spacetime_of_trace
-from reconvene.sim.parse import load_scenario
-from reconvene.sim.runner import run_scenario
 from reconvene.trace.reader import Trace
-
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 def of_class(drawing: str, name: str) -> list[ET.Element]:
@@ -59,8 +57,8 @@ def test_every_golden_violation(directory: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def storm() -> TraceSource:
-    result = run_scenario(load_scenario(SCENARIOS / "storm.toml"), 5)
+def storm(once: Once) -> TraceSource:
+    result = play(once, "storm", 5)
     return TraceSource(Trace(result.meta, result.rows))
 
 

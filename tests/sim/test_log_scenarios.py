@@ -1,4 +1,5 @@
-"""Scenarios of the durable log, from the file to the verdict, and what each of the shipped ones shows."""
+"""Scenarios of the durable log, from the file to the verdict, and what each of the shipped ones shows. Those are
+verified in test_scenarios.py."""
 
 import json
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 import typer
 from msgspec import UNSET
+from tests.once import Once
+from tests.sim.shipped import FOLDER, play
 from typer.testing import CliRunner
 
 from reconvene.cli.sim import sim_command
@@ -18,22 +21,17 @@ from reconvene.sim.runner import Result, Runner
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
-FOLDER = Path(__file__).parents[2] / "scenarios"
 HEAD = 'name = "x"\nnodes = ["a", "b", "c"]\nstack = "corel"\nduration = "3s"\nsettle = "3s"\n'
 SECOND = 10**9
 
 
 def judged(runner: Runner) -> Result:
-    """Runs it to a good end: verified, and every replica as what was appended says."""
+    """Runs it. No check is violated, and every replica has what was appended."""
     ledger = ReplicaLedger(runner.cluster)
     result = runner.run()
     assert verify([History.of(result.meta, result.rows)]).violated() == []
     assert ledger.problems(runner.scenario.quorum) == []
     return result
-
-
-def play(name: str) -> Result:
-    return judged(Runner(load_scenario(FOLDER / f"{name}.toml"), check_every=20))
 
 
 def run(text: str) -> Result:
@@ -128,8 +126,8 @@ def test_the_same_seed_gives_the_same_trace() -> None:
     assert one.meta.quorum == {"kind": "majority"}, "nothing changes the replicas"
 
 
-def test_a_majority_orders_and_a_minority_accepts() -> None:
-    result = play("log-minority")
+def test_a_majority_orders_and_a_minority_accepts(once: Once) -> None:
+    result = play(once, "log-minority")
     parted = [t for t, _ in happened(result, "a", "green") if 2.5 < t < 5]
     assert parted == [], "a is in a minority"
     assert len([t for t, _ in happened(result, "a", "accept") if 2.5 < t < 5]) > 20
@@ -137,29 +135,29 @@ def test_a_majority_orders_and_a_minority_accepts() -> None:
     assert len(happened(result, "a", "green")) == result.messages
 
 
-def test_an_author_that_is_never_in_a_majority() -> None:
-    result = play("log-traveller")
+def test_an_author_that_is_never_in_a_majority(once: Once) -> None:
+    result = play(once, "log-traveller")
     assert {len(row.members) for row in result.rows["a"] if row.members is not UNSET} <= {1, 2}
     assert len(happened(result, "b", "green", "a:")) == 10
 
 
-def test_two_sites_evenly_split() -> None:
-    result = play("log-two-sites")
+def test_two_sites_evenly_split(once: Once) -> None:
+    result = play(once, "log-two-sites")
     for node in "ab":
         green = happened(result, node, "green")
         assert len(green) == result.messages == 150
         assert min(green)[0] > 4, "neither orders alone"
 
 
-def test_all_crash() -> None:
-    result = play("log-all-crash")
+def test_all_crash(once: Once) -> None:
+    result = play(once, "log-all-crash")
     accepted = {message for node in "abcde" for _, message in happened(result, node, "accept")}
     for node in "abcde":
         assert {message for _, message in happened(result, node, "green")} == accepted
 
 
-def test_a_grid_is_not_a_majority() -> None:
-    result = play("log-grid")
+def test_a_grid_is_not_a_majority(once: Once) -> None:
+    result = play(once, "log-grid")
     assert result.meta.quorum["kind"] == "grid"
     established = [row.members for row in result.rows["e"] if row.kind == "establish"]
     assert list("adef") in established
@@ -167,6 +165,7 @@ def test_a_grid_is_not_a_majority() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_storm(seed: int) -> None:
-    result = judged(Runner(load_scenario(FOLDER / "log-storm.toml"), seed))
+def test_a_storm(seed: int, once: Once) -> None:
+    result = play(once, "log-storm", seed)
+    assert verify([History.of(result.meta, result.rows)]).violated() == []
     assert result.faults > 10

@@ -4,19 +4,16 @@ from pathlib import Path
 
 import pytest
 from msgspec import UNSET
+from tests.once import Once
+from tests.sim.shipped import FOLDER, play
 
 from reconvene.sim.parse import load_scenario
-from reconvene.sim.runner import Result, run_scenario
+from reconvene.sim.runner import Result
 from reconvene.trace.events import Row
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
-FOLDER = Path(__file__).parents[2] / "scenarios"
 SCENARIOS = sorted(FOLDER.glob("*.toml"))
-
-
-def play(name: str, seed: int | None = None) -> Result:
-    return run_scenario(load_scenario(FOLDER / f"{name}.toml"), seed, check_every=1)
 
 
 def configurations(result: Result, node: str, kind: str) -> list[str]:
@@ -36,26 +33,24 @@ def test_each_says_what_it_shows(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_each_holds(path: Path) -> None:
-    scenario = load_scenario(path)
-    # Invariants of twenty sites after each turn would take most of a minute.
-    result = run_scenario(scenario, check_every=1 if len(scenario.nodes) < 10 else 50)
+def test_each_holds(path: Path, once: Once) -> None:
+    result = play(once, path.stem)
     report = verify([History.of(result.meta, result.rows)])
     assert report.violated() == []
     assert report.check("live.membership").cases > 0
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_figure_3(seed: int) -> None:
-    result = play("figure-3", seed)
+def test_figure_3(seed: int, once: Once) -> None:
+    result = play(once, "figure-3", seed)
     assert configurations(result, "A", "regular") == ["A", "ABC", "AB", "A", "AC"]
     assert configurations(result, "B", "regular") == ["B", "ABC", "BC"]
     assert configurations(result, "C", "regular") == ["C", "ABC", "C", "BC", "C", "AC"]
     assert configurations(result, "B", "hidden") == ["AB"]
 
 
-def test_figure_6() -> None:
-    result = play("figure-6")
+def test_figure_6(once: Once) -> None:
+    result = play(once, "figure-6")
     for node in "qr":
         assert configurations(result, node, "regular") == [node, "pqr", "qrst"]
         assert configurations(result, node, "transitional") == [node, "qr"]
@@ -69,26 +64,26 @@ def test_figure_6() -> None:
     assert configurations(result, "s", "transitional") == ["s", "st"]
 
 
-def test_chains_divide_and_stay_divided() -> None:
-    result = play("chain-of-three")
+def test_chains_divide_and_stay_divided(once: Once) -> None:
+    result = play(once, "chain-of-three")
     between = [row for row in result.rows["b"] if row.kind == "conf" and 5 * 10**9 < row.t < 12 * 10**9]
     assert between == [], "no thrashing"
     sizes = {len(row.members) for row in result.rows["b"] if row.members is not UNSET and row.t < 12 * 10**9}
     assert sizes == {1, 2, 3}
 
 
-def test_partitions_faster_than_configurations() -> None:
-    result = play("cascade")
+def test_partitions_faster_than_configurations(once: Once) -> None:
+    result = play(once, "cascade")
     assert any(configurations(result, node, "hidden") for node in "abcde")
 
 
-def test_representatives_crash_amid_their_work() -> None:
-    result = play("representative-crashes")
+def test_representatives_crash_amid_their_work(once: Once) -> None:
+    result = play(once, "representative-crashes")
     assert "bcde" in configurations(result, "d", "hidden"), "b crashed after it had proposed"
     assert "bcde" not in configurations(result, "d", "regular")
 
 
-def test_a_message_larger_than_frames() -> None:
-    result = play("large-message")
+def test_a_message_larger_than_frames(once: Once) -> None:
+    result = play(once, "large-message")
     for node in "abc":
         assert delivered(result, node, "a:1:2") is not None, "the last one of 200 KiB, after the network mended"
