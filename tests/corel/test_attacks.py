@@ -8,11 +8,11 @@ from tests.corel.by_hand import Replicas
 
 from reconvene.core.effects import Delivered
 from reconvene.corel.batch import Heading, Kind, encode_batch
-from reconvene.corel.keeping import recent
+from reconvene.corel.keeping import green_batches
 from reconvene.corel.keeping.layout import decode_base
 from reconvene.corel.messages import CLAIMS, ECHO, FEED, FORCE, PRIORITY, RED, SNAPSHOT, STATE, Priority, Ready
 from reconvene.corel.paper import feeding, plan
-from reconvene.corel.paper.recovery import Phase
+from reconvene.corel.paper.phases import Phase
 from reconvene.errors import Malformed
 from reconvene.ids import Service
 from reconvene.runtime.log.files import as_another
@@ -21,7 +21,7 @@ from reconvene.runtime.log.files import as_another
 def test_a_follower_is_fed_in_order_while_its_feeder_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was recent at the feeder when it began to read is on stable storage alone when it comes there."""
     monkeypatch.setattr(plan, "FAR", 100)
-    monkeypatch.setattr(recent, "_MOST", 32)
+    monkeypatch.setattr(green_batches, "_MOST", 32)
     monkeypatch.setattr(feeding, "_BYTES", 400)
     replicas = Replicas("abc")
     replicas.view(*"abc")

@@ -6,9 +6,9 @@ import pytest
 from tests.corel.world import MS, SECOND, World
 
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.pace import BATCH_BYTES, MESSAGE_BYTES
-from reconvene.corel.paper.establishing import Phase
+from reconvene.corel.paper.phases import Phase
 from reconvene.corel.stack import Stack, Turn
+from reconvene.corel.turn import BATCH_BYTES, MESSAGE_BYTES
 from reconvene.sim.disk import Disk
 
 ONE_A_BATCH = LogLimits(batch_bytes=8)

@@ -10,17 +10,19 @@ from tests.mutants.harness import Mutant, planting
 
 from reconvene import quorum
 from reconvene.core.membership import hearing
-from reconvene.corel import replica
-from reconvene.corel.home import Home
+from reconvene.corel import running
 from reconvene.corel.messages import COMMIT, READY, Commit, Ready
-from reconvene.corel.pace import Step
 from reconvene.corel.paper import plan, recovery
-from reconvene.corel.paper.configuration import View
-from reconvene.corel.paper.establishing import Handler
+from reconvene.corel.paper.configuration import Configuration
+from reconvene.corel.paper.establishing import Establishing
 from reconvene.corel.paper.ordering import Ordering
+from reconvene.corel.paper.phases import Phase
 from reconvene.corel.paper.queue import Queue
-from reconvene.corel.paper.recovery import Phase, Recovery
+from reconvene.corel.paper.recovery import Recovery
+from reconvene.corel.paper.resending import RedExchange
 from reconvene.corel.replicas import lineage
+from reconvene.corel.replicas.current import CurrentReplicas
+from reconvene.corel.turn import Step
 from reconvene.trace.log_recorder import LogRecorder
 
 __all__ = ["BY_HAND", "MUTANTS"]
@@ -92,12 +94,14 @@ def _(deliver: Any) -> Any:
     log_busy,
 )
 def _(init: Any) -> Any:
-    def mutated(self: Ordering, home: Any, primary: int, participants: tuple[str, ...]) -> None:
-        init(self, home, primary, participants)
-        before = home.__dict__.get("last_acks", {})
-        self._acks = {name: 0 if name == home.name else before.get(name, 0) for name in participants}
+    def mutated(
+        self: Ordering, number: int, own: str, primary: int, participants: Any, *, queue: Any, **parts: Any
+    ) -> None:
+        init(self, number, own, primary, participants, queue=queue, **parts)
+        before = queue.__dict__.get("last_acks", {})
+        self._acks = {name: 0 if name == own else before.get(name, 0) for name in participants}
         if primary:
-            home.last_acks = self._acks
+            queue.last_acks = self._acks
 
     return mutated
 
@@ -138,26 +142,26 @@ def _(deliver: Any) -> Any:
 
 @plant(
     "attempt-not-persisted",
-    Handler,
-    "_attempt",
+    Establishing,
+    "attempt",
     "an attempt is sent, and its number is not written",
     {*YELLOW, "corel.phases", "evs.primary.uniqueness"},
     0,
     log_ambushed,
 )
 def _(attempt: Any) -> Any:
-    def mutated(self: Handler) -> None:
-        home = self.home
-        home.touch = lambda: None  # type: ignore[method-assign]
+    def mutated(self: Establishing) -> None:
+        writes = self._writes
+        writes.touch = lambda: None  # type: ignore[method-assign]
         attempt(self)
-        del home.__dict__["touch"]
+        del writes.__dict__["touch"]
 
     return mutated
 
 
 @plant(
     "commits-on-its-own-attempt",
-    Handler,
+    Establishing,
     "receive_ready",
     "it commits without the others' attempts",
     {*YELLOW, *LIVE, "evs.primary.uniqueness"},
@@ -165,8 +169,8 @@ def _(attempt: Any) -> Any:
     log_ambushed,
 )
 def _(receive_ready: Any) -> Any:
-    def mutated(self: Handler, sender: str, message: Any) -> None:
-        if self.phase is Phase.ATTEMPT and sender == self.home.name:
+    def mutated(self: Establishing, sender: str, message: Any) -> None:
+        if self.phase is Phase.ATTEMPT and sender == self._name:
             self._readys.update(dict.fromkeys(self.participants, message.primary))
         receive_ready(self, sender, message)
 
@@ -175,7 +179,7 @@ def _(receive_ready: Any) -> Any:
 
 @plant(
     "commit-sent-before-the-sync",
-    Handler,
+    Establishing,
     "_turn_yellow",
     "the commit message does not wait for the write of what it says",
     YELLOW,
@@ -183,17 +187,17 @@ def _(receive_ready: Any) -> Any:
     log_ambushed,
 )
 def _(turn_yellow: Any) -> Any:
-    def mutated(self: Handler, plan: Any) -> Step:
-        self._after_sync = lambda then: then()  # type: ignore[method-assign]
+    def mutated(self: Establishing, plan: Any) -> Step:
+        self._send_synced = self._outgoing.send  # type: ignore[method-assign]
         yield from turn_yellow(self, plan)
-        del self.__dict__["_after_sync"]
+        del self.__dict__["_send_synced"]
 
     return mutated
 
 
 @plant(
     "establishes-on-its-own-commit",
-    Handler,
+    Establishing,
     "receive_commit",
     "it makes all green without the others' commits",
     YELLOW,
@@ -201,8 +205,8 @@ def _(turn_yellow: Any) -> Any:
     log_ambushed,
 )
 def _(receive_commit: Any) -> Any:
-    def mutated(self: Handler, sender: str, message: Any) -> None:
-        if self.phase is Phase.COMMIT and sender == self.home.name:
+    def mutated(self: Establishing, sender: str, message: Any) -> None:
+        if self.phase is Phase.COMMIT and sender == self._name:
             self._commits.update(self.participants)
         if self.phase is Phase.COMMIT:
             receive_commit(self, sender, message)
@@ -229,7 +233,7 @@ def _(turn_yellow: Any) -> Any:
 
 @plant(
     "commit-written-by-halves",
-    Handler,
+    Establishing,
     "_turn_yellow",
     "a commit that takes several turns is written as far as it has come",
     {*YELLOW, "invariant"},
@@ -237,9 +241,9 @@ def _(turn_yellow: Any) -> Any:
     log_ambushed,
 )
 def _(turn_yellow: Any) -> Any:
-    def mutated(self: Handler, plan: Any) -> Step:
+    def mutated(self: Establishing, plan: Any) -> Step:
         for _ in turn_yellow(self, plan):
-            self.home.durable.held = False
+            self._writes.held = False
             yield
 
     return mutated
@@ -247,25 +251,25 @@ def _(turn_yellow: Any) -> Any:
 
 @plant(
     "commits-without-an-attempt",
-    Handler,
-    "_attempt",
+    Establishing,
+    "attempt",
     "a site says that it is ready, and does not attempt anything",
     {"corel.phases"},
     0,
     log_ambushed,
 )
 def _(attempt: Any) -> Any:
-    def mutated(self: Handler) -> None:
+    def mutated(self: Establishing) -> None:
         plan = self._planned()
-        self._primary = plan.next_primary if self.home.may_order(plan.participants) else 0
-        self.home.send(READY, Ready(self._primary))
+        self._primary = plan.next_primary if self._replicas.may_order(plan.participants) else 0
+        self._outgoing.send(READY, Ready(self._primary))
 
     return mutated
 
 
 @plant(
     "establishes-without-a-commit",
-    Handler,
+    Establishing,
     "_commit",
     "a site says that it commits, and writes nothing of it",
     {"corel.phases"},
@@ -273,17 +277,17 @@ def _(attempt: Any) -> Any:
     log_ambushed,
 )
 def _(commit: Any) -> Any:
-    def mutated(self: Handler, plan: Any) -> None:
+    def mutated(self: Establishing, plan: Any) -> None:
         self.phase = Phase.COMMIT
-        _run(self.home.queue.turn_yellow())
-        self.home.send(COMMIT, Commit(self._primary))
+        _run(self._queue.turn_yellow())
+        self._outgoing.send(COMMIT, Commit(self._primary))
 
     return mutated
 
 
 @plant(
     "phases-without-a-quorum",
-    Home,
+    CurrentReplicas,
     "may_order",
     "any component may become the primary one",
     {"corel.phases"},
@@ -296,7 +300,7 @@ def _(may_order: Any) -> Any:
 
 @plant(
     "orders-without-establishing",
-    Handler,
+    Establishing,
     "_open",
     "where no primary component was established, messages are ordered as if there were one",
     {"corel.phases"},
@@ -304,7 +308,7 @@ def _(may_order: Any) -> Any:
     log_ambushed,
 )
 def _(open_: Any) -> Any:
-    def mutated(self: Handler) -> None:
+    def mutated(self: Establishing) -> None:
         self.phase = Phase.OPEN
         self._opened(self._primary or 1)
 
@@ -355,7 +359,7 @@ def _(make_plan: Any) -> Any:
 )
 def _(agree: Any) -> Any:
     def mutated(self: Recovery, plan: Any) -> Step:
-        yield from agree(self, replace(plan, yellow=self.home.queue.yellow_line))
+        yield from agree(self, replace(plan, yellow=self._queue.yellow_line))
 
     return mutated
 
@@ -425,28 +429,36 @@ def _(adopt: Any) -> Any:
 )
 def _(adopt: Any) -> Any:
     def mutated(self: Recovery, plan: Any) -> Step:
-        durable = self.home.durable
-        before = len(durable.ops)
+        writes = self._writes
+        before = len(writes.ops)
         yield from adopt(self, plan)
-        later, durable.ops = durable.ops[before:], durable.ops[:before]
-        durable.after(lambda: durable.ops.extend(later))
+        later, writes.ops = writes.ops[before:], writes.ops[:before]
+        begin = writes.begin
+
+        def begin_first(*arguments: Any) -> Any:
+            del writes.__dict__["begin"]
+            begun = begin(*arguments)
+            writes.ops.extend(later)
+            return begun
+
+        writes.begin = begin_first  # type: ignore[assignment,method-assign]
 
     return mutated
 
 
 @plant(
     "retransmission-rule-ignored",
-    Recovery,
-    "_reds",
+    RedExchange,
+    "next",
     "step 7: everyone sends its part at once",
     {"corel.causal", "corel.3.7"},
     1,
     log_ambushed,
 )
-def _(reds: Any) -> Any:
-    def mutated(self: Recovery) -> Any:
+def _(following: Any) -> Any:
+    def mutated(self: RedExchange) -> Any:
         self._arrived.update(entry.heading.id for entry in self._walk)
-        return reds(self)
+        return following(self)
 
     return mutated
 
@@ -492,7 +504,7 @@ def _(settle_claims: Any) -> Any:
 )
 def _(deliver: Any) -> Any:
     def mutated(self: Ordering, heading: Any, body: bytes, timestamp: Any, marked: bool) -> None:
-        if self.home.name == min(self.home.record.replicas.names()):
+        if self._name == min(self._replicas.set.names()):
             timestamp = (*timestamp[:-1], timestamp[-1] + 1)
         deliver(self, heading, body, timestamp, marked)
 
@@ -504,7 +516,7 @@ def _(deliver: Any) -> Any:
 
 @plant(
     "yellow-forgotten-in-a-restart",
-    replica,
+    running,
     "fill",
     "what was yellow is red after a restart",
     {*YELLOW, "corel.3.2", "corel.green"},
@@ -587,7 +599,7 @@ def _(next_counter: Any) -> Any:
 
 @plant(
     "accepted-in-recovery-not-sent",
-    View,
+    Configuration,
     "_opened",
     "what was accepted before the configuration was open is not sent in it",
     LIVE,
@@ -595,10 +607,10 @@ def _(next_counter: Any) -> Any:
     log_ambushed,
 )
 def _(opened: Any) -> Any:
-    def mutated(self: View, primary: int) -> None:
+    def mutated(self: Configuration, primary: int) -> None:
         opened(self, primary)
-        if self.home.queue.accepted:
-            self._sent = self.home.queue.accepted[-1].heading.id
+        if self._queue.accepted:
+            self._sent = self._queue.accepted[-1].heading.id
 
     return mutated
 
@@ -728,7 +740,7 @@ def _(adopt: Any) -> Any:
 )
 def _(adopt: Any) -> Any:
     def mutated(self: Recovery, plan: Any) -> Step:
-        record = self.home.record
+        record = self._record
         kept = record.last_committed_primary
         yield from adopt(self, plan)
         record.last_committed_primary = kept
@@ -745,4 +757,4 @@ def _(adopt: Any) -> Any:
     0,
 )
 def _(start: Any) -> Any:
-    return lambda self: self._send_state()
+    return lambda self: self.send_state()

@@ -11,7 +11,7 @@ from reconvene.corel.batch import Heading, Timestamp
 
 __all__ = [
     "Accepted", "Adopted", "Attempted", "BarrierPassed", "Color", "Committed", "Established", "Green", "LogEvent",
-    "Logged", "PrimaryLost", "Recolored", "Restored", "SnapshotKept", "messages_in",
+    "Logged", "PrimaryLost", "Recolored", "RequestStored", "Restored", "SnapshotKept", "messages_in",
 ]  # fmt: skip
 
 
@@ -100,6 +100,13 @@ class SnapshotKept(Struct, frozen=True):
     name: str
 
 
+class RequestStored(Struct, frozen=True):
+    """What the application asked for (to use, save or drop a snapshot) is on stable storage."""
+
+    number: int
+    """That the request returned."""
+
+
 LogEvent = (
     Accepted
     | Logged
@@ -113,6 +120,7 @@ LogEvent = (
     | Restored
     | BarrierPassed
     | SnapshotKept
+    | RequestStored
 )
 
 

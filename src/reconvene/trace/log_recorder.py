@@ -22,6 +22,7 @@ from reconvene.corel.events import (
     Logged,
     PrimaryLost,
     Recolored,
+    RequestStored,
     Restored,
     SnapshotKept,
 )
@@ -131,7 +132,7 @@ class LogRecorder:
                     row.pos = position
                     self._recorder.add(row)
                     self.green = position
-            case PrimaryLost() | BarrierPassed() | SnapshotKept():
+            case PrimaryLost() | BarrierPassed() | SnapshotKept() | RequestStored():
                 pass  # no event of the contract
 
     def _green(self, t: int, batch: Heading, position: int) -> None:
@@ -171,5 +172,5 @@ def _green_batches(replica: Replica, position: int) -> Iterator[tuple[Heading, T
     """From the one that holds `position` on."""
     first = next(replica.read(position), None) if position < replica.green else None
     if first is not None:
-        for place in replica.placed(first[0], replica.green):
+        for place in replica.places(first[0], replica.green):
             yield replica.queue.bodies.heading(place.id), place.timestamp

@@ -1,9 +1,11 @@
 """From appends to batches: which of them count as durable, and when."""
 
 from reconvene.corel.clients.accepting import Accepting
+from reconvene.corel.clients.sessions import Sessions
 from reconvene.corel.keeping.bodies import Bodies
-from reconvene.corel.keeping.durable import Durable
-from reconvene.corel.keeping.layout import Base
+from reconvene.corel.keeping.green_batches import GreenBatches
+from reconvene.corel.keeping.layout import Base, Record
+from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replicas.sets import ReplicaSet
@@ -12,8 +14,11 @@ from reconvene.storage.memory import MemoryTables
 
 def accepting() -> tuple[Accepting, Queue]:
     limits = LogLimits()
-    bodies = Bodies(MemoryTables(), limits.cache_bytes)
-    queue = Queue(bodies, Base(replicas=ReplicaSet.first(["a"])), 0, Durable())
+    tables, replicas = MemoryTables(), ReplicaSet.first(["a"])
+    bodies = Bodies(tables, limits.cache_bytes)
+    greens, sessions = GreenBatches(tables, bodies, 0), Sessions(tables, bodies, limits.sessions)
+    writes = Writes(Record(identity=b"", replicas=replicas))
+    queue = Queue(Base(replicas=replicas), 0, bodies, greens, sessions, writes)
     return Accepting(queue, 1, limits), queue
 
 

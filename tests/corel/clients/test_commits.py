@@ -10,7 +10,7 @@ from tests.corel.world import MS, SECOND, World
 
 from reconvene.corel.batch import Heading, Kind, Source, encode_batch
 from reconvene.corel.clients.commits import MOST_RANGES, TRANSACTION, Commit, decode_commit, encode_commit
-from reconvene.corel.clients.sessions import Sessions
+from reconvene.corel.clients.session_table import SessionTable
 from reconvene.corel.keeping.check import check
 from reconvene.corel.keeping.layout import HOLDS, SESSIONS
 from reconvene.corel.limits import LogLimits
@@ -27,7 +27,7 @@ def commits(number: int, session: bytes = NAME, kind: Kind = Kind.COMMIT) -> tup
 
 @given(st.lists(st.integers(0, 30), max_size=30))
 def test_a_version_counts_once_and_none_below_it(numbers: list[int]) -> None:
-    sessions = Sessions(SESSIONS, 10)
+    sessions = SessionTable(SESSIONS, 10)
     highest, at = -1, -1
     for position, number in enumerate(numbers):
         void = sessions.take(*commits(number), position)
@@ -39,7 +39,7 @@ def test_a_version_counts_once_and_none_below_it(numbers: list[int]) -> None:
 
 
 def test_transactions_are_not_forgotten_for_clients_that_come_and_go() -> None:
-    sessions = Sessions(SESSIONS, 3)
+    sessions = SessionTable(SESSIONS, 3)
     sessions.take(*commits(7), 0)
     for position in range(1, 100):
         sessions.take(*commits(1, b"client %d" % position, Kind.DATA), position)
@@ -49,20 +49,20 @@ def test_transactions_are_not_forgotten_for_clients_that_come_and_go() -> None:
     assert (len(sessions), sessions.committed(b"client 100")) == (4, None)
     tables = MemoryTables()
     tables.write(sessions.changes())
-    again = Sessions(SESSIONS, 3)
+    again = SessionTable(SESSIONS, 3)
     again.load(tables)
     assert list(again.rows()) == list(sessions.rows())
     assert again.take(*commits(7), 101) == (0,)
     for position in range(3):
         again.take(*commits(1, TRANSACTION + b"%d" % position), 102 + position)
     assert again.committed(NAME) is None, "three others have committed since"
-    restored = Sessions(SESSIONS, 3)
+    restored = SessionTable(SESSIONS, 3)
     restored.restore(again.rows())
     assert sorted(restored.rows()) == sorted(again.rows())
 
 
 def test_a_session_that_has_the_name_of_a_transaction_by_chance() -> None:
-    sessions = Sessions(SESSIONS, 10)
+    sessions = SessionTable(SESSIONS, 10)
     assert sessions.take(*commits(5, kind=Kind.DATA), 0) == ()
     assert sessions.take(*commits(3, kind=Kind.DATA), 1) == ()
     assert sessions.committed(NAME) is None

@@ -7,8 +7,8 @@ from tests.corel.world import MS, SECOND, World
 
 from reconvene.corel.batch import Heading, Kind, Source, encode_batch
 from reconvene.corel.clients.ranges import Ranges, has, include, length_with
-from reconvene.corel.clients.retries import MOST_RUNS, Part, Positions
-from reconvene.corel.clients.sessions import MOST_RANGES, Sessions, check_session
+from reconvene.corel.clients.session_index import MOST_RUNS, Part, SessionIndex
+from reconvene.corel.clients.session_table import MOST_RANGES, SessionTable, check_session
 from reconvene.corel.keeping.layout import SESSIONS
 from reconvene.corel.limits import LogLimits
 from reconvene.errors import Malformed, Rejected
@@ -23,7 +23,7 @@ def batch(*sources: Source, first: int = 1) -> tuple[Heading, bytes]:
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8)), max_size=30))
 def test_a_number_counts_where_it_is_first(runs: list[tuple[int, int]]) -> None:
-    sessions = Sessions(SESSIONS, 10)
+    sessions = SessionTable(SESSIONS, 10)
     seen: set[int] = set()
     position = 0
     for number, count in runs:
@@ -35,18 +35,18 @@ def test_a_number_counts_where_it_is_first(runs: list[tuple[int, int]]) -> None:
 
 
 def test_one_batch_may_hold_the_same_number_twice() -> None:
-    sessions = Sessions(SESSIONS, 10)
+    sessions = SessionTable(SESSIONS, 10)
     assert sessions.take(*batch(Source(b"s", 1, 0, 2), Source(b"t", 1, 2, 1), Source(b"s", 2, 3, 1)), 0) == (3,)
 
 
 def test_the_session_that_was_silent_for_longest_is_forgotten() -> None:
-    sessions = Sessions(SESSIONS, 2)
+    sessions = SessionTable(SESSIONS, 2)
     for position, name in enumerate([b"a", b"b", b"a", b"c"]):
         sessions.take(*batch(Source(name, position, 0, 1)), position)
     assert [session for session, _ in sorted(sessions.rows())] == [b"a", b"c"]
     tables = MemoryTables()
     tables.write(sessions.changes())
-    again = Sessions(SESSIONS, 2)
+    again = SessionTable(SESSIONS, 2)
     again.load(tables)
     assert list(again.rows()) == list(sessions.rows())
     again.take(*batch(Source(b"d", 1, 0, 1)), 9)
@@ -56,12 +56,12 @@ def test_the_session_that_was_silent_for_longest_is_forgotten() -> None:
 
 def test_the_order_forgets_no_number_that_was_taken() -> None:
     """Each of several replicas may have taken as many gaps as it could remember, without hearing of the others'."""
-    sessions = Sessions(SESSIONS, 2)
+    sessions = SessionTable(SESSIONS, 2)
     for place in range(3 * MOST_RANGES):
         assert sessions.take(*batch(Source(b"s", 3 * place, 0, 1)), place) == ()
     for place in range(3 * MOST_RANGES):
         assert sessions.take(*batch(Source(b"s", 3 * place, 0, 1)), 1_000 + place) == (0,)
-    again = Sessions(SESSIONS, 2)
+    again = SessionTable(SESSIONS, 2)
     again.restore(sessions.rows())
     assert list(again.rows()) == list(sessions.rows())
 
@@ -97,7 +97,7 @@ def as_ranges(numbers: set[int]) -> Ranges:
 
 
 def test_sources_that_make_no_sense_are_none() -> None:
-    sessions = Sessions(SESSIONS, 2)
+    sessions = SessionTable(SESSIONS, 2)
     heading = Heading(Kind.DATA, 0, 1, 1, 1, 0, True)
     for source in (Source(b"", 1, 0, 1), Source(b"x" * 65, 1, 0, 1), Source(b"s", 1, 0, 2), Source(b"s", -1, 0, 1)):
         assert sessions.take(heading, encode_batch(heading, [b"m"], [source]), 0) == ()
@@ -111,12 +111,12 @@ def test_sources_that_make_no_sense_are_none() -> None:
 
 
 def test_positions_of_the_oldest_are_forgotten() -> None:
-    positions = Positions()
+    index = SessionIndex(SessionTable(SESSIONS, 10))
     for number in range(MOST_RUNS + 1):
-        positions.add(b"s", 2 * number, 1, number)
-    assert positions.find(b"s", 0) is None
-    assert positions.find(b"s", 2) == (1, 1)
-    assert positions.find(b"s", 3) is None
+        index.place(b"s", 2 * number, 1, number)
+    assert index.position(b"s", 0) is None
+    assert index.position(b"s", 2) == (1, 1)
+    assert index.position(b"s", 3) is None
 
 
 # -- in a cluster

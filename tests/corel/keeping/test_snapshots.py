@@ -7,6 +7,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 from tests.corel.world import MS, SECOND, World
 
+from reconvene.corel.events import LogEvent, RequestStored
 from reconvene.corel.keeping.layout import NAMES, PIECES, SNAPSHOTS, piece_key, snapshot_key, table_end
 from reconvene.corel.keeping.snapshot_rows import MOST_NAMES, PIECE_BYTES, VERSION, Meta, check_name, decode_meta
 from reconvene.corel.keeping.snapshots import Snapshots
@@ -14,6 +15,7 @@ from reconvene.corel.limits import LogLimits
 from reconvene.corel.messages import SNAPSHOT
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import UNNAMED
+from reconvene.sim.node import Node
 from reconvene.storage.tables import Put
 
 LIMITS = LogLimits(batch_bytes=16)
@@ -35,12 +37,24 @@ def fill(world: World, name: str, count: int) -> None:
 
 def save(world: World, name: str, data: bytes, position: int | None = None, machine: str = UNNAMED) -> None:
     replica = world.log(name)
-    done: list[bool] = []
+    done = requests_stored(world, name)
     position = replica.green if position is None else position
-    replica.save_snapshot(position, data, lambda: done.append(True), machine)
+    request = replica.save_snapshot(position, data, machine)
     world.turn(name)
     world.run(500 * MS)
-    assert done == [True]
+    assert done == [request]
+
+
+def requests_stored(world: World, name: str) -> list[int]:
+    """The numbers of the requests that a replica reports as stored from now on."""
+    found: list[int] = []
+
+    def note(node: Node, events: list[LogEvent]) -> None:
+        if node.name == name:
+            found.extend(event.number for event in events if isinstance(event, RequestStored))
+
+    world.cluster.on_log(note)
+    return found
 
 
 def kept(world: World, name: str, machine: str = UNNAMED) -> bytes:
@@ -331,13 +345,15 @@ def test_two_that_are_saved_at_once_are_both_kept() -> None:
     world = World("a")
     world.run()
     fill(world, "a", 3)
-    done: list[str] = []
+    done = requests_stored(world, "a")
     replica = world.log("a")
-    replica.save_snapshot(2, state(40 * PIECE_BYTES), lambda: done.append("stock"), "stock")
-    replica.save_snapshot(2, state(40 * PIECE_BYTES, 2), lambda: done.append("prices"), "prices")
+    requests = [
+        replica.save_snapshot(2, state(40 * PIECE_BYTES), "stock"),
+        replica.save_snapshot(2, state(40 * PIECE_BYTES, 2), "prices"),
+    ]
     world.turn("a")
     world.run(SECOND)
-    assert sorted(done) == ["prices", "stock"]
+    assert sorted(done) == requests
     assert kept(world, "a", "stock") == state(40 * PIECE_BYTES)
     assert kept(world, "a", "prices") == state(40 * PIECE_BYTES, 2)
 

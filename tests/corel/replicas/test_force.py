@@ -90,7 +90,7 @@ def test_one_that_is_kept_and_may_be_further_on_has_to_be_here() -> None:
     world = survivors()
     with pytest.raises(Rejected, match="e: neither lost nor here"):
         force(world, "a", {"c", "d"})
-    with pytest.raises(Rejected, match="later epoch"):
+    with pytest.raises(Rejected, match="epoch must be higher"):
         world.log("a").force(replicas(world, "a").removed("c"))
 
 

@@ -17,7 +17,7 @@ from reconvene.corel.replicas.sets import (
     MAX_NUMBER,
     MAX_QUORUM_BYTES,
     Change,
-    Replica,
+    Member,
     ReplicaSet,
     applies,
     decode_change,
@@ -267,10 +267,10 @@ def test_a_change_applies_to_the_set_it_was_made_for() -> None:
     assert not applies(Change(grown.age, grown), grown)
     assert not applies(Change(ABC.age, replace(grown, epoch=2, version=3)), ABC)
     assert not applies(Change(ABC.age, replace(grown, next_number=2, replicas=grown.replicas[:2])), ABC)
-    renumbered = replace(grown, replicas=[Replica(0, "b"), Replica(3, "d")])
+    renumbered = replace(grown, replicas=[Member(0, "b"), Member(3, "d")])
     assert not applies(Change(ABC.age, renumbered), ABC), "a number that is another's"
     thinned = ABC.removed("b")
-    back = replace(thinned, version=2, replicas=[Replica(0, "a"), Replica(1, "b"), Replica(2, "c")])
+    back = replace(thinned, version=2, replicas=[Member(0, "a"), Member(1, "b"), Member(2, "c")])
     assert not applies(Change(thinned.age, back), thinned), "a number that was another's"
 
 

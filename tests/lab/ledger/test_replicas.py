@@ -49,7 +49,7 @@ def forget_the_last(cluster: Cluster) -> None:
     queue = replica(cluster, "c").queue
     position, heading = list(replica(cluster, "c").read(0))[-1]
     queue.green -= heading.count
-    queue.recent.restart(position)
+    queue.greens.restart(position)
 
 
 def accept_in_vain(cluster: Cluster) -> None:

@@ -229,7 +229,7 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
                 void = await of(c).ordered(again)
             assert void == 2
             assert of(c).counted(void, 1) == [1]
-            c._replica.sessions._positions.clear()
+            c._replica.sessions.forget_positions()
             assert of(c).counted(void, 1) == [None]
             assert await of(c).origin(void) == 1
             assert await Places(of(c)).find("c", again, 1, 0, retried=True) == [(1, 1)]

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from reconvene.corel.batch import BatchId, Heading, Kind, Source, encode_batch
 from reconvene.corel.limits import LogLimits
-from reconvene.corel.paper.queue import Queue, Waiting
+from reconvene.corel.paper.entries import Waiting
+from reconvene.corel.paper.queue import Queue
 from reconvene.errors import Rejected, Unavailable
 
 __all__ = ["Accepting"]

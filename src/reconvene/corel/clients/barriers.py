@@ -6,15 +6,20 @@ green anywhere is at least yellow here: the barrier passes when that is green.
 """
 
 from reconvene.corel.events import BarrierPassed
-from reconvene.corel.home import Home
 from reconvene.corel.messages import BARRIER, ECHO, Barrier, Echo
+from reconvene.corel.outgoing import Outgoing
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.turn import Turn
 
 __all__ = ["Barriers"]
 
 
 class Barriers:
-    def __init__(self, home: Home) -> None:
-        self.home = home
+    def __init__(self, name: str, queue: Queue, outgoing: Outgoing, turn: Turn) -> None:
+        self._name = name
+        self._queue = queue
+        self._outgoing = outgoing
+        self._turn = turn
         self._number = 0
         self._asked: dict[int, set[str] | None] = {}
         """By number: who has answered; None: not sent in this primary component."""
@@ -55,24 +60,24 @@ class Barriers:
             for number in unsent:
                 self._asked[number] = set()
             # One answer serves all that were asked before.
-            self.home.send(BARRIER, Barrier(max(unsent)))
+            self._outgoing.send(BARRIER, Barrier(max(unsent)))
 
     def receive(self, sender: str, message: Barrier) -> None:
         if self._members:
-            self.home.send(ECHO, Echo(sender, message.number))
+            self._outgoing.send(ECHO, Echo(sender, message.number))
 
     def receive_echo(self, sender: str, message: Echo) -> None:
-        if message.to != self.home.name or sender not in self._members:
+        if message.to != self._name or sender not in self._members:
             return
         for number, answers in sorted(self._asked.items()):
             if answers is not None and number <= message.number:
                 answers.add(sender)
                 if len(answers) == len(self._members):
                     del self._asked[number]
-                    self._lines.append((self.home.queue.yellow_line, number))
+                    self._lines.append((self._queue.yellow_line, number))
         self.advance()
 
     def advance(self) -> None:
         """The green line has moved, perhaps."""
-        while self._lines and self._lines[0][0] <= self.home.queue.green:
-            self.home.tell(BarrierPassed(self._lines.pop(0)[1]))
+        while self._lines and self._lines[0][0] <= self._queue.green:
+            self._turn.report(BarrierPassed(self._lines.pop(0)[1]))

@@ -10,7 +10,7 @@ Given: a replica's tables of sessions, and what it has accepted. Promised, befor
   says.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -18,31 +18,29 @@ from reconvene.corel.batch import BatchId, Heading, Kind, messages_of
 from reconvene.corel.clients.accepting import Accepting
 from reconvene.corel.clients.commits import TRANSACTION
 from reconvene.corel.clients.ranges import length_with
-from reconvene.corel.clients.retries import Part
-from reconvene.corel.clients.sessions import MOST_RANGES, check_session
-from reconvene.corel.home import Home
+from reconvene.corel.clients.session_index import Part
+from reconvene.corel.clients.session_table import MOST_RANGES, check_session
+from reconvene.corel.clients.sessions import Sessions
+from reconvene.corel.paper.queue import Queue
 from reconvene.errors import Rejected
 
 __all__ = ["Once"]
 
 
 class Once:
-    def __init__(
-        self, home: Home, accepting: Accepting, read: Callable[[int], Iterator[tuple[int, Heading]]]
-    ) -> None:
-        """`read` gives green batches, from the one that holds a position."""
-        self._home = home
+    def __init__(self, sessions: Sessions, queue: Queue, accepting: Accepting) -> None:
+        self._sessions = sessions
+        self._queue = queue
         self._accepting = accepting
-        self._read = read
 
     def append(self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind) -> list[Part]:
         """Takes what is new of these messages. Returns what became of all of them, in order. Raises Rejected,
         Unavailable; then it took none."""
         check_session(session, number, len(messages))
-        taking, accepting, own = self._home.taking, self._accepting, self._home.queue.own
+        sessions, accepting, own = self._sessions, self._accepting, self._queue.own
         assert own is not None, "it is a replica"
         commits = kind is Kind.COMMIT and session.startswith(TRANSACTION)
-        parts = list(taking.parts(session, number, len(messages)))
+        parts = list(sessions.parts(session, number, len(messages)))
         chosen = [messages[part.number - number :][: part.count] for part in parts]
         if not commits and any(part.new for part in parts):
             self._expect_memory(session, number, len(messages))
@@ -53,12 +51,12 @@ class Once:
         for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
             if part.new:
                 first = accepting.append(some, kind, session, part.number)
-                taking.pending.add(session, part.number, part.count, own, first)
+                sessions.add(session, part.number, part.count, own, first)
                 parts[index] = replace(part, author=own, first=first, incarnation=accepting.incarnation)
         return parts
 
     def _expect_memory(self, session: bytes, number: int, count: int) -> None:
-        ranges = self._home.taking.pending.ranges(session)
+        ranges = self._sessions.ranges(session)
         length = length_with(ranges, number, number + count - 1)
         # Replicas that could not hear each other may have taken more together: that is no reason to refuse a number
         # which makes no further gap.
@@ -72,12 +70,12 @@ class Once:
         """The same with its id, as far as that is known. Raises Rejected where it is not this data; None: any is."""
         heading: Heading | None
         if part.position is not None:
-            if part.position < self._home.queue.base.position:
+            if part.position < self._queue.base.position:
                 return part
-            position, heading = next(self._read(part.position))
+            position, heading = next(self._queue.greens.read(part.position))
             at = part.position - position
             told = replace(part, author=heading.author, first=heading.first + at, incarnation=heading.incarnation)
-            there = messages_of(self._home.queue.bodies.get(heading.id))[at : at + part.count]
+            there = messages_of(self._queue.bodies.get(heading.id))[at : at + part.count]
         elif part.author is not None:
             incarnation, there = self._waiting(part.author, part.first, part.count)
             told = replace(part, incarnation=incarnation)
@@ -93,12 +91,12 @@ class Once:
 
     def _waiting(self, author: int, first: int, count: int) -> tuple[int, list[bytes]]:
         """(incarnation, data) of messages that are here and not green."""
-        pending, bodies = self._home.taking.pending, self._home.queue.bodies
+        bodies = self._queue.bodies
         incarnation = self._accepting.incarnation
         found: list[bytes] = []
         while len(found) < count:
             counter = first + len(found)
-            first_of = pending.batch(author, counter)
+            first_of = self._sessions.batch(author, counter)
             heading = None if first_of is None else bodies.heading(BatchId(author, first_of))
             if heading is None or counter > heading.last:
                 found += self._accepting.waiting(counter, count - len(found))

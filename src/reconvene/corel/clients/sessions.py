@@ -1,206 +1,191 @@
-"""Client sessions: what of each is in the total order, so that an append counts once however often it is retried.
+"""The client sessions at one replica: the table that all replicas share, which messages are void, and where a
+session's messages are.
 
-A session numbers its messages. Given: green batches in their order. Promised: a number counts where it is first in
-the order; where it comes again it is *void*: it keeps its position and counts for nothing. The table is a function of
-the total order alone, and so the same at every replica at the same green line.
-
-Bounded: so many sessions, the one that is silent for longest is forgotten, and what it sends again is taken again. Of
-a session that is remembered no number is forgotten. Its gaps are bounded where a replica takes its messages (`once`):
-each takes no number by which it would know of more than MOST_RANGES ranges. So replicas that can't hear each other
-may together have taken MOST_RANGES each, and that is how long a row of this table can become.
-
-The session of a transaction's commits is another kind: of it the highest number is known, and with a number all lower
-ones are taken, whether they came or not. They are bounded by themselves: clients come and go, and one of a table that
-is written once a day must not be forgotten for them.
+Given: every batch that is logged here, and every one that becomes green, in order. Promised: what a client sends
+again is recognized by its session's numbers, before it is green and after, also after a restart and a recovery.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import DecodeError, Struct, msgpack
+from msgspec import DecodeError, msgpack
 
-from reconvene.corel.batch import Heading, Kind, Source, sources_of
-from reconvene.corel.clients.commits import TRANSACTION
-from reconvene.corel.clients.ranges import Ranges, has, include
-from reconvene.corel.keeping.layout import session_key, table_end
-from reconvene.errors import Malformed, Rejected
+from reconvene.corel.batch import Heading
+from reconvene.corel.clients.ranges import Ranges
+from reconvene.corel.clients.session_index import Part, SessionIndex
+from reconvene.corel.clients.session_table import Row, SessionTable, sound_sources
+from reconvene.corel.keeping.bodies import Bodies
+from reconvene.corel.keeping.layout import FOLDED, SESSIONS, VOIDS, table_end, void_key
+from reconvene.errors import Malformed
 from reconvene.storage.tables import Clear, Op, Put, Reader
 
-__all__ = ["MOST_NUMBER", "MOST_RANGES", "MOST_SESSION_BYTES", "Row", "Sessions", "check_session", "sound_sources"]
+__all__ = ["LOOKED_BACK", "Sessions"]
 
-MOST_SESSION_BYTES = 64
-MOST_NUMBER = (1 << 62) - 1
-MOST_RANGES = 64
-"""Of a session's numbers, as one replica knows them when it takes another: one more than the gaps between them."""
-
-Row = tuple[bytes, bytes]
-"""A session, and what is stored of it."""
-
-
-class Taken(Struct, array_like=True, gc=False):
-    """What is known of one session."""
-
-    position: int
-    """Of its last message, void or not: no two sessions have the same."""
-    ranges: Ranges
-    """The numbers that were taken."""
-    commit: int = -1
-    """Of a transaction: where its last commit stands that counts. -1: it is none."""
-
-    def take(self, first: int, last: int) -> Ranges:
-        """Takes the numbers from `first` to `last`. Returns those of them that had been taken, as ranges."""
-        ranges = self.ranges
-        if self.commit >= 0:
-            highest = ranges[-1][1] if ranges else -1
-            self.ranges = [(0, max(highest, last))]
-            return [(first, min(last, highest))] if first <= highest else []
-        return include(ranges, first, last)
-
-
-_TAKEN = msgpack.Decoder(Taken)
+LOOKED_BACK = 4_096
+"""Green batches whose positions are looked up again at a start."""
 
 
 class Sessions:
-    """The table as of one position. It is stored under `table`."""
+    def __init__(self, tables: Reader, bodies: Bodies, most: int) -> None:
+        self.green = SessionTable(SESSIONS, most)
+        """As of the green line …"""
+        self.folded = SessionTable(FOLDED, most)
+        """… and as of the base."""
+        self._index = SessionIndex(self.green)
+        self._tables = tables
+        self._bodies = bodies
+        self._voids: dict[int, tuple[int, ...]] = {}
+        """By position of the batch; as far as storage may not show them yet."""
+        self.green.load(tables)
+        self.folded.load(tables)
 
-    def __init__(self, table: bytes, most: int) -> None:
-        self._table = table
-        self._most = most
-        self._sessions: dict[bytes, Taken] = {}
-        """By last position, the lowest first …"""
-        self._transactions: dict[bytes, Taken] = {}
-        """… and so are these."""
-        self._changed: dict[bytes, None] = {}
-        """Not stored yet."""
+    def look_back(self, placed: Iterable[tuple[int, Heading]]) -> None:
+        """At the start: the last green batches."""
+        for position, heading in placed:
+            if heading.sourced:
+                self._place(heading, self._bodies.get(heading.id), position, self.voids(position, heading))
 
-    def __len__(self) -> int:
-        return len(self._sessions) + len(self._transactions)
+    def restart(self, headings: Iterable[Heading]) -> None:
+        """These batches are all that is here and not green."""
+        self._index.clear_counters()
+        for heading in headings:
+            self.add_batch(heading)
 
-    def highest(self, session: bytes) -> int:
-        """The highest number that was taken; -1: none is known."""
-        taken = self._get(session)
-        return -1 if taken is None else taken.ranges[-1][1]
+    # -- what is not green
 
-    def has(self, session: bytes, number: int) -> bool:
-        taken = self._get(session)
-        return taken is not None and has(taken.ranges, number)
+    def add(self, session: bytes, number: int, count: int, author: int, first: int) -> None:
+        """Messages were taken, and are in no batch yet: they are their author's from counter `first` on."""
+        self._index.add(session, number, count, author, first)
+
+    def add_batch(self, heading: Heading) -> None:
+        """A batch came from elsewhere."""
+        if heading.sourced:
+            self._index.add_batch(heading)
+            for source in sound_sources(heading, self._bodies.get(heading.id)):
+                self._index.add(
+                    source.session, source.number, source.count, heading.author, heading.first + source.start
+                )
+
+    def close_batch(self, heading: Heading) -> None:
+        """Messages that were added are in this batch."""
+        self._index.add_batch(heading)
+
+    def batch(self, author: int, counter: int) -> int | None:
+        """The first counter of the last batch that begins no later than this message (`SessionIndex.batch`)."""
+        return self._index.batch(author, counter)
 
     def ranges(self, session: bytes) -> Ranges:
-        """The numbers that were taken. Not to be changed."""
-        taken = self._get(session)
-        return [] if taken is None else taken.ranges
-
-    def committed(self, session: bytes) -> tuple[int, int] | None:
-        """Of a transaction: the number and the position of its last commit that counts."""
-        taken = self._transactions.get(session)
-        return None if taken is None else (taken.ranges[-1][1], taken.commit)
-
-    def _get(self, session: bytes) -> Taken | None:
-        return self._sessions.get(session) or self._transactions.get(session)
+        """All numbers that are known here, green or not. Not to be changed."""
+        return self._index.ranges(session)
 
     # -- the total order
 
-    def take(self, heading: Heading, body: bytes, position: int) -> tuple[int, ...]:
-        """The batch is the next one in the order. Gives the indices of its void messages."""
-        void: list[int] = []
+    def take(self, heading: Heading, body: bytes, position: int) -> list[Op]:
+        """A batch with sources is green. Returns what is to be written with its place, beside `changes`."""
+        self._index.remove_batch(heading, sound_sources(heading, body))
+        void = self.green.take(heading, body, position)
+        self._place(heading, body, position, void)
+        if not void:
+            return []
+        self._voids[position] = void
+        return [Put(void_key(position), msgpack.encode(void))]
+
+    def _place(self, heading: Heading, body: bytes, position: int, void: tuple[int, ...]) -> None:
         for source in sound_sources(heading, body):
-            commits = heading.kind is Kind.COMMIT and source.session.startswith(TRANSACTION)
-            void += self._take(source, position, commits)
-        return tuple(sorted(set(void)))
-
-    def _take(self, source: Source, position: int, commits: bool) -> Iterator[int]:
-        session, last = source.session, source.number + source.count - 1
-        taken = self._transactions.pop(session, None) or self._sessions.pop(session, None) or Taken(0, [])
-        taken.position = position + source.start + source.count - 1
-        if commits and (not taken.ranges or last > taken.ranges[-1][1]):
-            taken.commit = taken.position
-        sessions = self._sessions if taken.commit < 0 else self._transactions
-        if len(sessions) >= self._most:
-            oldest = next(iter(sessions))
-            del sessions[oldest]
-            self._changed[oldest] = None
-        sessions[session] = taken  # again the last
-        self._changed[session] = None
-        for first, end in taken.take(source.number, last):
-            for number in range(first, end + 1):
-                yield source.start + number - source.number
-
-    # -- stable storage
-
-    def load(self, tables: Reader) -> None:
-        """Raises Malformed."""
-        rows = [(key[1:], value) for key, value in tables.scan(self._table, table_end(self._table))]
-        self._sessions, self._transactions = _decode(rows)
-
-    def restore(self, rows: Iterable[Row]) -> list[Op]:
-        """This is the table from now on; gives what makes it durable. Raises Malformed."""
-        found = list(rows)
-        self._sessions, self._transactions = _decode(found)
-        self._changed.clear()
-        return [
-            Clear(self._table, table_end(self._table)),
-            *(Put(session_key(self._table, session), value) for session, value in found),
-        ]
-
-    def rows(self) -> Iterator[Row]:
-        """All of it, to be sent; a later change does not show."""
-        both = (*self._sessions.items(), *self._transactions.items())
-        return iter([(session, msgpack.encode(taken)) for session, taken in both])
+            start = source.start
+            for index in (*(index for index in void if index >= start), heading.count):
+                end = min(index, source.start + source.count)
+                if start < end:
+                    number = source.number + start - source.start
+                    self._index.place(source.session, number, end - start, position + start)
+                start = index + 1
 
     def changes(self) -> list[Op]:
-        """What makes the changes since it was last asked durable."""
-        changed, self._changed = self._changed, {}
-        found = ((session, self._get(session)) for session in changed)
-        return [
-            Put(session_key(self._table, session), None if taken is None else msgpack.encode(taken))
-            for session, taken in found
-        ]
+        """What makes the tables durable, in the write of the green line."""
+        return [*self.green.changes(), *self.folded.changes()]
 
+    def stored(self, green: int) -> None:
+        """Storage shows everything below `green`."""
+        for position in [position for position in self._voids if position < green]:
+            del self._voids[position]
 
-def sound_sources(heading: Heading, body: bytes) -> list[Source]:
-    """A batch's sources that make sense: the same bytes, and the same answer, at every replica."""
-    if not heading.sourced:
-        return []
-    try:
-        found = sources_of(body)
-    except Malformed:
-        return []
-    return [
-        source
-        for source in found
-        if 1 <= len(source.session) <= MOST_SESSION_BYTES
-        and 0 <= source.number <= MOST_NUMBER
-        and source.start >= 0
-        and 1 <= source.count <= heading.count - source.start
-    ]
-
-
-def check_session(session: bytes, number: int, count: int = 1) -> None:
-    """Of so many messages, the first of which has this number. Raises Rejected."""
-    if not 1 <= len(session) <= MOST_SESSION_BYTES:
-        raise Rejected(f"a session's name has 1 to {MOST_SESSION_BYTES} bytes, not {len(session)}")
-    if not 0 <= number <= MOST_NUMBER - count + 1:
-        raise Rejected(f"a session's numbers are from 0 to {MOST_NUMBER}: {count} from {number} on are not")
-
-
-def _decode(rows: Iterable[Row]) -> tuple[dict[bytes, Taken], dict[bytes, Taken]]:
-    """Sessions, and transactions."""
-    found: list[tuple[bytes, Taken]] = []
-    for session, value in rows:
+    def voids(self, position: int, heading: Heading) -> tuple[int, ...]:
+        """Of a green batch: the indices of its messages that count for nothing."""
+        if not heading.sourced:
+            return ()
+        found = self._voids.get(position)
+        if found is not None:
+            return found
+        stored = self._tables.get(void_key(position))
+        if stored is None:
+            return ()
         try:
-            taken = _TAKEN.decode(value)
-        except (DecodeError, RecursionError) as error:
-            raise Malformed(f"a client session of the log: {error}") from None
-        if not 1 <= len(session) <= MOST_SESSION_BYTES or not _sound(taken):
-            raise Malformed(f"a client session of the log: {session.hex()} with {taken}")
-        found.append((session, taken))
-    found.sort(key=lambda row: row[1].position)
-    return (
-        {session: taken for session, taken in found if taken.commit < 0},
-        {session: taken for session, taken in found if taken.commit >= 0},
-    )
+            return msgpack.decode(stored, type=tuple[int, ...])
+        except DecodeError as error:
+            raise Malformed(f"the void messages at {position}: {error}") from None
 
+    def positions(self, position: int, heading: Heading) -> list[int | None]:
+        """Of each message of a green batch: where in the order it counts. None: that is not known here any more."""
+        found: list[int | None] = list(range(position, position + heading.count))
+        void = self.voids(position, heading)
+        if void:
+            for source in sound_sources(heading, self._bodies.get(heading.id)):
+                for index in void:
+                    if source.start <= index < source.start + source.count:
+                        original = self._index.position(source.session, source.number + index - source.start)
+                        found[index] = None if original is None else original[0]
+        return found
 
-def _sound(taken: Taken) -> bool:
-    ends = [end for found in taken.ranges for end in found]
-    rising = all(first <= last for first, last in taken.ranges) and ends == sorted(ends)
-    return bool(ends) and rising
+    def session_of(self, heading: Heading, index: int) -> tuple[bytes, int] | None:
+        """Under which session's number a message of a batch was sent."""
+        for source in sound_sources(heading, self._bodies.get(heading.id)):
+            if source.start <= index < source.start + source.count:
+                return source.session, source.number + index - source.start
+        return None
+
+    def index_of(self, heading: Heading, session: bytes, number: int) -> int | None:
+        """Which message of a batch was sent under a session's number."""
+        if heading.sourced:
+            for source in sound_sources(heading, self._bodies.get(heading.id)):
+                if source.session == session and source.number <= number < source.number + source.count:
+                    return source.start + number - source.number
+        return None
+
+    # -- retries
+
+    def parts(self, session: bytes, number: int, count: int) -> Iterator[Part]:
+        """The numbers from `number` on, by what is known of them; what is `new` is nowhere here."""
+        end = number + count
+        fresh = number
+        highest = self._index.highest(session)
+        while number < end and number <= highest:
+            part = self._index.find(session, number, end - number)
+            if part is None:
+                number += 1
+                continue
+            if fresh < number:
+                yield Part(fresh, number - fresh, new=True)
+            yield part
+            number = fresh = number + part.count
+        if fresh < end:
+            yield Part(fresh, end - fresh, new=True)
+
+    def forget_positions(self) -> None:
+        """Where green messages are is not known any more, as after very many others."""
+        self._index.clear_positions()
+
+    # -- truncation, and another replica's base
+
+    def fold(self, heading: Heading, body: bytes, position: int) -> list[Op]:
+        """The batch goes into the base."""
+        if not heading.sourced:
+            return []
+        void = self.folded.take(heading, body, position)
+        return [Put(void_key(position), None)] if void else []
+
+    def restore(self, rows: Sequence[Row]) -> list[Op]:
+        """The table as of another replica's base, which is the green line now. Raises Malformed."""
+        ops: list[Op] = [*self.green.restore(rows), *self.folded.restore(rows)]
+        self._index.clear_positions()
+        self._voids.clear()
+        ops.append(Clear(VOIDS, table_end(VOIDS)))
+        return ops

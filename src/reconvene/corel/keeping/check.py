@@ -11,7 +11,7 @@ from msgspec import DecodeError, msgpack
 
 from reconvene.corel.batch import BatchId, Heading, decode_heading, messages_of
 from reconvene.corel.clients.holds import decode_hold
-from reconvene.corel.clients.sessions import Sessions
+from reconvene.corel.clients.session_table import SessionTable
 from reconvene.corel.keeping.layout import (
     ACCEPTED,
     BODIES,
@@ -182,7 +182,7 @@ class _Checker:
     def _sessions(self, base: Base, line: Line) -> None:
         for table in (SESSIONS, FOLDED):
             try:
-                Sessions(table, 1).load(self.reader)
+                SessionTable(table, 1).load(self.reader)
             except Malformed as error:
                 self._problem(str(error))
         for key, value in self._rows(VOIDS):

@@ -1,10 +1,7 @@
 """A replica's way from and to stable storage at its start."""
 
-from collections.abc import Iterator
-
 from msgspec import msgpack
 
-from reconvene.corel.batch import Heading
 from reconvene.corel.events import Color
 from reconvene.corel.keeping.bodies import Bodies
 from reconvene.corel.keeping.layout import (
@@ -21,7 +18,6 @@ from reconvene.corel.keeping.layout import (
     decode_line,
     decode_place,
     decode_record,
-    green_key,
     position_of,
     table_end,
 )
@@ -31,7 +27,7 @@ from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed
 from reconvene.storage.tables import Op, Put, Reader
 
-__all__ = ["create", "exists", "fill", "last_green", "load_base", "load_record", "names_of", "start", "stored_green"]
+__all__ = ["create", "exists", "fill", "load_base", "load_record", "start"]
 
 
 def exists(tables: Reader) -> bool:
@@ -52,7 +48,7 @@ def create(
     this start, by incarnation. `replaces`: an operator has said that it takes the place of a lost one.
     See `layout.Record`.
     """
-    names = names_of(replicas)
+    names = replicas.by_number()
     record = Record(
         identity=identity,
         replicas=replicas,
@@ -69,11 +65,6 @@ def start(tables: Reader, incarnation: int, token: int) -> list[Op]:
     record = load_record(tables)
     add_boot(record, incarnation, token)
     return [Put(RECORD, msgpack.encode(record))]
-
-
-def names_of(replicas: ReplicaSet) -> dict[int, str]:
-    """By number."""
-    return {replica.number: replica.name for replica in replicas.replicas}
 
 
 def load_record(tables: Reader) -> Record:
@@ -104,20 +95,3 @@ def fill(queue: Queue, bodies: Bodies, tables: Reader) -> None:
         queue.load(bodies.heading(place.id), place, Color.RED)
     for key, _ in tables.scan(ACCEPTED, table_end(ACCEPTED)):
         queue.load_accepted(bodies.heading(batch_of(key)))
-
-
-def last_green(tables: Reader, bodies: Bodies, start: int, end: int, most: int) -> Iterator[tuple[int, Heading]]:
-    """The last green batches on stable storage between two positions, at most so many, in order."""
-    keys = [
-        (position_of(key), value) for key, value in tables.scan(green_key(max(start, end - 8 * most)), green_key(end))
-    ]
-    for position, value in keys[-most:]:
-        yield position, bodies.heading(decode_place(value).id)
-
-
-def stored_green(tables: Reader, bodies: Bodies, position: int, end: int) -> Iterator[tuple[int, Heading]]:
-    """Green batches on stable storage, from the one that holds `position` to before `end`."""
-    found = tables.last(green_key(0), green_key(position + 1))
-    start = position if found is None else position_of(found[0])
-    for key, value in tables.scan(green_key(start), green_key(end)):
-        yield position_of(key), bodies.heading(decode_place(value).id)

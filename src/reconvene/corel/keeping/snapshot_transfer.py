@@ -16,7 +16,7 @@ from msgspec import DecodeError, Struct, msgpack
 from msgspec import Meta as Bounds
 from msgspec.structs import replace
 
-from reconvene.corel.home import Home
+from reconvene.corel.after_sync import FetchPiece, KeepFetched
 from reconvene.corel.keeping.layout import piece_key
 from reconvene.corel.keeping.snapshot_rows import (
     MOST_NAMES,
@@ -28,7 +28,10 @@ from reconvene.corel.keeping.snapshot_rows import (
     deleting,
     put_meta,
 )
+from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.messages import SNAPSHOT
+from reconvene.corel.outgoing import Outgoing
+from reconvene.corel.paper.queue import Queue
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import Service
 from reconvene.storage.tables import Put
@@ -131,15 +134,19 @@ class Kept(Protocol):
 
 
 class Transfer:
-    def __init__(self, home: Home, kept: Kept) -> None:
-        self.home = home
+    def __init__(self, name: str, kept: Kept, queue: Queue, writes: Writes, outgoing: Outgoing) -> None:
+        self._name = name
         self._kept = kept
+        self._queue = queue
+        self._writes = writes
+        self._outgoing = outgoing
         self._part: Meta | None = None
         """What has come so far."""
         self._finishing: Meta | None = None
         """The same, whole, but not on stable storage."""
         self._members: tuple[str, ...] = ()
-        self._round = 0
+        self._opening = 0
+        """How often the replicas have met anew."""
         self._tables: dict[str, dict[str, Row]] = {}
         """By member: what it keeps."""
         self._holder: str | None = None
@@ -180,12 +187,12 @@ class Transfer:
         if self._part is not None and self._part.name == name:
             self._drop_part()
         if self._finishing is not None and self._finishing.name == name:
-            self.home.durable.ops += deleting(self._finishing)
+            self._writes.ops += deleting(self._finishing)
             self._finishing = None
 
     def _drop_part(self) -> None:
         if self._part is not None:
-            self.home.durable.ops += deleting(self._part)
+            self._writes.ops += deleting(self._part)
         self._part = self._holder = None
 
     # -- with others
@@ -193,29 +200,29 @@ class Transfer:
     def open(self, members: tuple[str, ...]) -> None:
         self._members = members
         if self._kept.uses:
-            self.tell()
+            self.announce()
 
     def close(self) -> None:
         self._members = ()
-        self._round += 1
+        self._opening += 1
         self._refused.clear()
         self._tables.clear()
         self._holder = None
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         if self._members:
             self._send(Table(self._kept.rows()))
 
-    def tell_dropped(self, name: str) -> None:
+    def announce_dropped(self, name: str) -> None:
         if self._members:
             self._send(Dropped(name))
-            self.tell()
+            self.announce()
 
     def _send(self, message: _Message) -> None:
         # In the agreed order a table comes after what opened the configuration, at everyone, and the newest one last.
         # Pieces need no place in the order, nor should they make anything wait for one.
         service = Service.FIFO if isinstance(message, Fetch | Piece) else Service.AGREED
-        self.home.outgoing.append((service, bytes((SNAPSHOT,)) + msgpack.encode(message)))
+        self._outgoing.messages.append((service, bytes((SNAPSHOT,)) + msgpack.encode(message)))
 
     def receive(self, sender: str, payload: bytes) -> None:
         """Raises Malformed."""
@@ -229,20 +236,20 @@ class Transfer:
             return
         match message:
             case Table(rows=rows):
-                self._told(sender, rows)
-            case Dropped(name=name) if sender != self.home.name:
+                self._learn(sender, rows)
+            case Dropped(name=name) if sender != self._name:
                 self._kept.forget(name)
-            case Fetch(to=to) if to == self.home.name:
+            case Fetch(to=to) if to == self._name:
                 self._hand_over(sender, message)
-            case Piece(to=to) if to == self.home.name:
+            case Piece(to=to) if to == self._name:
                 self._take(sender, message)
-            case Ask() if sender != self.home.name:
+            case Ask() if sender != self._name:
                 self._send(Offer(sender, 1, -1, 0, 0))
             case _:
                 pass  # to someone else, or of a program before names
 
-    def _told(self, sender: str, rows: list[Row]) -> None:
-        if sender == self.home.name:
+    def _learn(self, sender: str, rows: list[Row]) -> None:
+        if sender == self._name:
             return
         self._tables[sender] = {row.name: row for row in rows}
         for row in rows:
@@ -276,7 +283,7 @@ class Transfer:
 
     def _sound(self, held: bool) -> list[tuple[tuple[bool, bool], int, str, Row]]:
         """((it goes on with the part, it is lacking), position, holder, row) of all that are worth fetching."""
-        part, kept, base = self._part, self._kept, self.home.queue.base.position
+        part, kept, base = self._part, self._kept, self._queue.base.position
         found = []
         for holder in sorted(self._tables, reverse=True):
             for row in self._tables[holder].values():
@@ -294,12 +301,17 @@ class Transfer:
 
     def _begin(self, row: Row) -> None:
         if self._part is not None:
-            self.home.durable.ops += deleting(self._part)
+            self._writes.ops += deleting(self._part)
         self._part = Meta(row.version, row.position, row.size, row.checksum, 0, 0, name=row.name)
-        self.home.durable.ops.append(put_meta(self._part))
+        self._writes.ops.append(put_meta(self._part))
+
+    def fetch(self, opening: int) -> None:
+        """The last piece is on stable storage."""
+        if opening == self._opening:
+            self._fetch()
 
     def _fetch(self) -> None:
-        """The next piece, or the end."""
+        """Asks for the next piece, or ends."""
         part = self._part
         if part is None or self._holder is None:
             return
@@ -332,12 +344,11 @@ class Transfer:
             return
         running = crc32(message.data, part.running)
         self._part = replace(part, pieces=part.pieces + 1, running=running)
-        self.home.durable.ops += (
+        self._writes.ops += (
             Put(piece_key(part.name, part.position, part.pieces), message.data),
             put_meta(self._part),
         )
-        round_ = self._round
-        self.home.durable.after(lambda: self._fetch() if round_ == self._round else None)
+        self._writes.after(FetchPiece(self._opening))
 
     def _refuse(self) -> None:
         """The holder has it no more, or what it sends is wrong: someone else is asked."""
@@ -357,8 +368,8 @@ class Transfer:
         whole = replace(part, whole=True)
         self._part = self._holder = None
         self._finishing = whole
-        self.home.durable.ops.append(put_meta(whole))
-        self.home.durable.after(self._finished)
+        self._writes.ops.append(put_meta(whole))
+        self._writes.after(KeepFetched())
 
     def _refuse_all(self, part: Meta) -> None:
         """Some of its pieces are wrong, whoever sent them: it begins anew, from another holder."""
@@ -369,9 +380,10 @@ class Transfer:
             self._refused.add((holder, row))
         self.reconsider()
 
-    def _finished(self) -> None:
+    def finished(self) -> None:
+        """The one that has come whole is on stable storage."""
         whole, self._finishing = self._finishing, None
         if whole is not None:  # else the name was dropped meanwhile
             self._kept.keep(whole)
-            self.tell()
+            self.announce()
             self.reconsider()

@@ -9,13 +9,12 @@ dropped. Every replica that hears of it keeps it in use too. Truncation stops at
 loses what it needs to start at this replica.
 """
 
-from collections.abc import Callable
 from zlib import crc32
 
 from msgspec.structs import replace
 
-from reconvene.corel.events import SnapshotKept
-from reconvene.corel.home import Home
+from reconvene.corel.after_sync import AnnounceDropped, AnnounceSnapshots, ConfirmRequest, KeepSaved
+from reconvene.corel.events import RequestStored, SnapshotKept
 from reconvene.corel.keeping.layout import name_key, piece_key
 from reconvene.corel.keeping.snapshot_rows import (
     MOST_NAMES,
@@ -31,8 +30,13 @@ from reconvene.corel.keeping.snapshot_rows import (
     stored_uses,
 )
 from reconvene.corel.keeping.snapshot_transfer import Row, Transfer
+from reconvene.corel.keeping.writes import Writes
+from reconvene.corel.limits import LogLimits
+from reconvene.corel.outgoing import Outgoing
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.turn import Turn
 from reconvene.errors import Malformed, Rejected, Unavailable
-from reconvene.storage.tables import Put
+from reconvene.storage.tables import Put, Reader
 
 __all__ = ["Snapshots"]
 
@@ -43,29 +47,45 @@ _PIECES_A_TURN = 16
 class _Saving:
     """A snapshot on its way to stable storage."""
 
-    __slots__ = ("data", "meta", "then")
+    __slots__ = ("data", "meta", "request")
 
-    def __init__(self, meta: Meta, data: bytes, then: Callable[[], None]) -> None:
+    def __init__(self, meta: Meta, data: bytes, request: int) -> None:
         self.meta = meta
         self.data = data
-        self.then = then
+        self.request = request
 
 
 class Snapshots:
-    def __init__(self, home: Home) -> None:
-        """Raises Malformed, and Unavailable where a newer program wrote them."""
-        self.home = home
+    def __init__(
+        self,
+        name: str,
+        limits: LogLimits,
+        tables: Reader,
+        *,
+        queue: Queue,
+        writes: Writes,
+        outgoing: Outgoing,
+        turn: Turn,
+    ) -> None:
+        """`name`: of this site. Raises Malformed, and Unavailable where a newer program wrote them."""
+        self._most_bytes = limits.snapshot_bytes
+        self._tables = tables
+        self._queue = queue
+        self._writes = writes
+        self._turn = turn
+        self._requests = 0
+        """The number of the application's last request."""
         self.uses: dict[str, Use] = {}
         """The names in use."""
         self.newest: dict[str, Meta] = {}
         """By name: the newest whole one on stable storage."""
         self._saving: dict[str, _Saving] = {}
-        self._transfer = Transfer(home, self)
+        self._transfer = Transfer(name, self, queue, writes, outgoing)
         self._load()
 
     def _load(self) -> None:
-        self.uses = {use.name: use for use in stored_uses(self.home.tables)}
-        for meta in stored_metas(self.home.tables):
+        self.uses = {use.name: use for use in stored_uses(self._tables)}
+        for meta in stored_metas(self._tables):
             if meta.name not in self.uses:
                 raise Malformed(f"a snapshot {meta.name!r} is stored, and its name is not")
             if meta.whole:
@@ -76,7 +96,7 @@ class Snapshots:
                 self._delete(meta)  # the application that was about to save it is gone
 
     def _delete(self, meta: Meta) -> None:
-        self.home.durable.ops += deleting(meta)
+        self._writes.ops += deleting(meta)
 
     # -- what there is
 
@@ -96,7 +116,7 @@ class Snapshots:
         sure = [self.cover(name), self._transfer.finishing(name)]
         if name in self._saving:
             sure.append(self._saving[name].meta.position)
-        return max(sure) < self.home.queue.base.position
+        return max(sure) < self._queue.base.position
 
     @property
     def lacking(self) -> list[str]:
@@ -108,7 +128,7 @@ class Snapshots:
         for saving in self._saving.values():
             sizes[saving.meta.name] = max(saving.meta.size, sizes.get(saving.meta.name, 0))
         sizes.pop(name, None)
-        return max(0, self.home.limits.snapshot_bytes - sum(sizes.values()))
+        return max(0, self._most_bytes - sum(sizes.values()))
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         """Of the newest. Raises Unavailable where there is none, Malformed where storage lacks it."""
@@ -128,7 +148,7 @@ class Snapshots:
         return bytes(found)
 
     def piece(self, name: str, position: int, piece: int) -> bytes:
-        found = self.home.tables.get(piece_key(name, position, piece))
+        found = self._tables.get(piece_key(name, position, piece))
         if found is None:
             raise Malformed(f"the log's storage lacks piece {piece} of snapshot {name!r} of {position}")
         return found
@@ -152,17 +172,26 @@ class Snapshots:
 
     # -- from the application
 
-    def use(self, name: str, start: int, then: Callable[[], None] = lambda: None) -> None:
+    def _next_request(self) -> int:
+        self._requests += 1
+        return self._requests
+
+    def use(self, name: str, start: int) -> int:
         """A machine of this name is run at this site, and has everything below `start`: what is above it is kept
-        until it has saved a snapshot. `then` is called once that is on stable storage. Raises Rejected (a bad name,
-        too many, a start that is truncated)."""
+        until it has saved a snapshot. Returns the request's number: RequestStored reports when that is on stable
+        storage. Raises Rejected (a bad name, too many, a start that is truncated)."""
         check_name(name)
-        base = self.home.queue.base.position
+        base = self._queue.base.position
         if start < base:
             raise Rejected(f"{name!r} is at position {start}, which is truncated: the log begins at {base}")
         self._check_count(name)
         self._take_up(Use(VERSION, name, start, True))
-        self.home.durable.after(then)
+        return self._confirm()
+
+    def _confirm(self) -> int:
+        number = self._next_request()
+        self._writes.after(ConfirmRequest(number))
+        return number
 
     def _check_count(self, name: str) -> None:
         if name not in self.uses and len(self.uses) >= MOST_NAMES:
@@ -175,9 +204,9 @@ class Snapshots:
         before = self.uses.get(use.name)
         if before != use:
             self.uses[use.name] = use
-            self.home.durable.ops.append(put_use(use))
+            self._writes.ops.append(put_use(use))
             if before is None or not before.here:
-                self.home.durable.after(self._transfer.tell)
+                self._writes.after(AnnounceSnapshots())
 
     def learn(self, name: str, start: int) -> None:
         """Another replica has this name in use: a machine of it may be run here too, so what it needs is kept.
@@ -185,17 +214,18 @@ class Snapshots:
         if name not in self.uses and len(self.uses) < MOST_NAMES:
             self._take_up(Use(VERSION, name, start, False))
 
-    def drop(self, name: str, then: Callable[[], None] = lambda: None) -> None:
-        """The operator's word: no machine of this name is in use any more, here and at all that are connected. Its
-        snapshot goes. Raises Rejected where there is no such name, Unavailable while it is being saved."""
+    def drop(self, name: str) -> int:
+        """An operator says: no machine of this name is in use any more, here and at all sites that are connected. Its
+        snapshot is deleted. Returns the request's number, as `use`. Raises Rejected where there is no such name,
+        Unavailable while it is being saved."""
         if name not in self.uses:
             known = ", ".join(sorted(self.uses)) or "none is in use"
             raise Rejected(f"no snapshot {name!r} is in use here: expected one of: {known}")
         if name in self._saving:
             raise Unavailable(f"snapshot {name!r} is being saved: end the program that uses it before you drop it")
         self.forget(name)
-        self.home.durable.after(lambda: self._transfer.tell_dropped(name))
-        self.home.durable.after(then)
+        self._writes.after(AnnounceDropped(name))
+        return self._confirm()
 
     def forget(self, name: str) -> None:
         if name in self._saving or self.uses.pop(name, None) is None:
@@ -204,20 +234,20 @@ class Snapshots:
         if newest is not None:
             self._delete(newest)
         self._transfer.forget(name)
-        self.home.durable.ops.append(Put(name_key(name), None))
+        self._writes.ops.append(Put(name_key(name), None))
 
-    def save(self, name: str, position: int, data: bytes, then: Callable[[], None]) -> None:
-        """`then` is called once it is on stable storage. Raises Rejected, and Unavailable while another of this name
-        is saved."""
+    def save(self, name: str, position: int, data: bytes) -> int:
+        """Returns the request's number, as `use`. Raises Rejected, and Unavailable while another of this name is
+        being saved."""
         check_name(name)
         self._check_count(name)
-        queue = self.home.queue
-        if len(data) > self.home.limits.snapshot_bytes:
-            raise Rejected(f"a snapshot of {len(data)} bytes is larger than {self.home.limits.snapshot_bytes}")
+        queue = self._queue
+        if len(data) > self._most_bytes:
+            raise Rejected(f"a snapshot of {len(data)} bytes is larger than {self._most_bytes}")
         if len(data) > self.room(name):
             raise Rejected(
                 f"snapshot {name!r} of {len(data)} bytes: expected at most {self.room(name)}, since all names "
-                f"together may have {self.home.limits.snapshot_bytes} (log.snapshot_bytes)"
+                f"together may have {self._most_bytes} (log.snapshot_bytes)"
             )
         if not queue.base.position <= position <= queue.green:
             raise Rejected(f"a snapshot of {position}: expected one from {queue.base.position} to {queue.green}")
@@ -231,8 +261,10 @@ class Snapshots:
         # Until it is whole, nothing is known to be in it: a name that is new needs all of the log.
         self._take_up(Use(VERSION, name, 0 if use is None else use.start, True))
         meta = Meta(VERSION, position, len(data), crc32(data), 0, 0, saved=True, name=name)
-        self._saving[name] = _Saving(meta, data, then)
-        self.home.durable.ops.append(put_meta(meta))
+        request = self._next_request()
+        self._saving[name] = _Saving(meta, data, request)
+        self._writes.ops.append(put_meta(meta))
+        return request
 
     def step(self) -> bool:
         """Writes what a turn takes of a snapshot that is being saved; tells whether there is more."""
@@ -240,7 +272,7 @@ class Snapshots:
         if not left:
             return False
         saving = left[0]
-        meta, ops = saving.meta, self.home.durable.ops
+        meta, ops = saving.meta, self._writes.ops
         count = -(-meta.size // PIECE_BYTES)
         end = min(count, meta.pieces + _PIECES_A_TURN)
         for piece in range(meta.pieces, end):
@@ -249,14 +281,15 @@ class Snapshots:
         saving.meta = meta = replace(meta, pieces=end, whole=end == count, running=meta.checksum * (end == count))
         if meta.whole:
             ops.append(put_meta(meta))
-            self.home.durable.after(lambda: self._saved(saving))
+            self._writes.after(KeepSaved(meta.name))
         return not meta.whole or len(left) > 1
 
-    def _saved(self, saving: _Saving) -> None:
-        del self._saving[saving.meta.name]
+    def saved(self, name: str) -> None:
+        """The application's snapshot is whole, on stable storage."""
+        saving = self._saving.pop(name)
         self.keep(saving.meta)
-        self._transfer.tell()
-        saving.then()
+        self._transfer.announce()
+        self._turn.report(RequestStored(saving.request))
 
     def keep(self, meta: Meta) -> None:
         """It is whole, on stable storage: the one before it goes."""
@@ -268,7 +301,7 @@ class Snapshots:
             self._delete(newest)
         self.newest[meta.name] = meta
         self._transfer.reconsider()
-        self.home.tell(SnapshotKept(meta.position, meta.name))
+        self._turn.report(SnapshotKept(meta.position, meta.name))
 
     def damaged(self, name: str) -> None:
         """Nobody gets it from here."""
@@ -277,13 +310,28 @@ class Snapshots:
     # -- between replicas
 
     def rows(self) -> list[Row]:
-        """What the others are told."""
+        """What the other replicas get to know."""
         rows = []
         for name, use in sorted(self.uses.items()):
             newest = self.newest.get(name)
             kept = (-1, 0, 0) if newest is None else (newest.position, newest.size, newest.checksum)
             rows.append(Row(name, use.here, use.start, VERSION, *kept))
         return rows
+
+    def announce(self) -> None:
+        """Sends the table of names in use."""
+        self._transfer.announce()
+
+    def announce_dropped(self, name: str) -> None:
+        self._transfer.announce_dropped(name)
+
+    def fetch(self, opening: int) -> None:
+        """A piece is on stable storage: the next one is asked for."""
+        self._transfer.fetch(opening)
+
+    def fetched(self) -> None:
+        """The snapshot that was received is whole, on stable storage."""
+        self._transfer.finished()
 
     def open(self, members: tuple[str, ...]) -> None:
         """A configuration is open for the log, in which these take part."""

@@ -6,16 +6,17 @@ bounded piece of it each turn. Each replica truncates by itself: it needs no one
 one, that one gets the base in recovery.
 """
 
-from collections.abc import Sequence
-
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from reconvene.corel.batch import Heading, Kind, messages_of
-from reconvene.corel.home import Home
+from reconvene.corel.clients.holds import Holds
+from reconvene.corel.clients.sessions import Sessions
 from reconvene.corel.keeping.layout import BASE, Base
-from reconvene.corel.keeping.load import names_of, stored_green
+from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.limits import LogLimits
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.sets import applies, decode_change
 from reconvene.errors import Malformed
 from reconvene.storage.tables import Put
@@ -76,13 +77,27 @@ def fold(base: Base, heading: Heading, body: bytes) -> Base:
         replicas=replicas,
         time=max(base.time, heading.time),
         size=base.size + len(body),
-        names=base.names if replicas is base.replicas else {**base.names, **names_of(replicas)},
+        names=base.names if replicas is base.replicas else {**base.names, **replicas.by_number()},
     )
 
 
 class Truncation:
-    def __init__(self, home: Home, limits: LogLimits) -> None:
-        self.home = home
+    def __init__(
+        self,
+        name: str,
+        limits: LogLimits,
+        queue: Queue,
+        replicas: CurrentReplicas,
+        sessions: Sessions,
+        holds: Holds,
+        writes: Writes,
+    ) -> None:
+        self._name = name
+        self._queue = queue
+        self._replicas = replicas
+        self._sessions = sessions
+        self._holds = holds
+        self._writes = writes
         self.asked = 0
         """An administrator's word: what is below may go."""
         self._limits = limits
@@ -92,12 +107,10 @@ class Truncation:
         self._held_until = 0
         """What is staged stays till then: it need not be looked at before."""
 
-    def step(self, durable: int, snapshot: int | None, now: int) -> bool:
-        """Folds what may go, as much as one turn takes; tells whether there may be more.
-
-        `durable`: the green line on stable storage."""
-        home = self.home
-        base = home.queue.base
+    def step(self, snapshot: int | None, now: int) -> bool:
+        """Folds what may go, as much as one turn takes. Returns whether there may be more."""
+        queue, ops, durable = self._queue, self._writes.ops, self._writes.green
+        base = queue.base
         if base.position >= durable or not (snapshot is not None or self._retains or self.asked > base.position):
             return False  # as is usual: it is asked every turn
         if now < self._held_until and self.asked <= base.position:
@@ -107,38 +120,36 @@ class Truncation:
             return False
         batches: list[tuple[int, Heading]] = []
         read = 0
-        bodies = home.queue.bodies
         end = min(durable, base.position + _MESSAGES)
-        for position, heading in stored_green(home.tables, bodies, base.position, end):
+        for position, heading in queue.greens.read_stored(base.position, end):
             self._first = (position, heading.time)
-            size = base.size - home.queue.base.size
+            size = base.size - queue.base.size
             if position + heading.count > durable or not self._goes(needs, position, heading, size):
                 break
-            body = bodies.get(heading.id)
+            body = queue.bodies.get(heading.id)
             base = fold(base, heading, body)
-            home.durable.ops += home.taking.fold(heading, body, position)
+            ops += self._sessions.fold(heading, body, position)
             if heading.kind is Kind.COMMIT:
-                home.durable.ops += home.holds.fold(body, position)
+                ops += self._holds.fold(body, position)
             batches.append((position, heading))
             read += len(body)
             if len(batches) == _BATCHES or read >= _BYTES:
                 break
         if not batches:
             return False
-        home.queue.truncate(base, batches)
-        home.durable.ops += (*home.taking.folded.changes(), Put(BASE, msgpack.encode(base)))
+        queue.truncate(base, batches)
+        ops += (*self._sessions.folded.changes(), Put(BASE, msgpack.encode(base)))
         return True
 
-    def held(self, durable: int, now: int) -> bool:
+    def held(self, now: int) -> bool:
         """Whether something would go if later snapshots covered it."""
-        base = self.home.queue.base
+        base, durable = self._queue.base, self._writes.green
         return base.position < durable and self._wanted(self._needs(base, durable, durable, now), base.position + 1)
 
     def _needs(self, base: Base, durable: int, snapshot: int | None, now: int) -> Needs:
-        home = self.home
-        others: Sequence[str] = [name for name in home.record.replicas.names() if name != home.name]
-        everywhere = min([durable, *(home.greens.get(name, 0) for name in others)])
-        return Needs(everywhere, snapshot, home.queue.green_size - base.size, now)
+        others = [name for name in self._replicas.set.names() if name != self._name]
+        everywhere = min([durable, *(self._replicas.green_lines.get(name, 0) for name in others)])
+        return Needs(everywhere, snapshot, self._queue.green_size - base.size, now)
 
     def _wanted(self, needs: Needs, end: int) -> bool:
         """Whether it is worth a look at storage."""
@@ -161,10 +172,10 @@ class Truncation:
 
     def _decided(self, needs: Needs, end: int, time: int) -> bool:
         """Whether staged messages before `end` may go: no commit will name them, and those that may have go too."""
-        limits, size = self._limits, self.home.queue.green_size
+        limits, size = self._limits, self._queue.green_size
         return _is_old(limits, needs, end, time) and all(
             may_go(limits, left, hold.position + 1, hold.time) and _is_old(limits, left, hold.position + 1, hold.time)
-            for hold in self.home.holds.of(end)
+            for hold in self._holds.of(end)
             for left in [replace(needs, retained=size - hold.size)]
         )
 

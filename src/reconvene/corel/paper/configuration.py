@@ -1,19 +1,19 @@
-"""One configuration's life at a replica: the handler first, then regular messages, acknowledgements, and those who
-follow.
+"""One configuration's life at a replica: recovery and establishing first, then regular messages, acknowledgements,
+and the replicas that follow.
 
-Given: what is delivered in the configuration, in order. Promised: what the handler and Order Rule 1 promise; once the
-transitional configuration has begun, nothing but logging what still comes, red.
+Given: what is delivered in the configuration, in order. Promised: what recovery, establishing and Order Rule 1
+promise. Once the transitional configuration has begun, what still comes is only logged, red.
 """
 
-from collections.abc import Callable
-
 from reconvene.core.effects import Delivered
+from reconvene.corel.after_sync import Renew, Report
 from reconvene.corel.batch import BatchId, Heading, Timestamp, decode_heading
+from reconvene.corel.clients.accepting import Accepting
 from reconvene.corel.clients.barriers import Barriers
 from reconvene.corel.events import Color, Logged, PrimaryLost
-from reconvene.corel.home import Home
 from reconvene.corel.keeping.damage import Damaged
 from reconvene.corel.keeping.snapshots import Snapshots
+from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.messages import (
     ACK,
     BARRIER,
@@ -50,40 +50,78 @@ from reconvene.corel.messages import (
     encode_ack,
     encode_data,
 )
-from reconvene.corel.paper.establishing import Handler, Phase
+from reconvene.corel.outgoing import Outgoing
+from reconvene.corel.paper.applying import Applying
+from reconvene.corel.paper.establishing import Establishing
 from reconvene.corel.paper.feeding import Feeding
 from reconvene.corel.paper.ordering import Ordering
+from reconvene.corel.paper.phases import Phase
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.replicas.current import CurrentReplicas
+from reconvene.corel.replicas.standing import Standing
+from reconvene.corel.turn import Turn
 from reconvene.errors import Malformed
 
-__all__ = ["View"]
+__all__ = ["Configuration"]
 
 _NONE = BatchId(-1, 0)
 
 
-class View:
+class Configuration:
     def __init__(
         self,
-        home: Home,
-        barriers: Barriers,
-        snapshots: Snapshots,
-        renumbered: Callable[[], None],
+        number: int,
         conf: str,
         members: tuple[str, ...],
+        sites: tuple[str, ...],
+        *,
+        queue: Queue,
+        writes: Writes,
+        outgoing: Outgoing,
+        turn: Turn,
+        replicas: CurrentReplicas,
+        standing: Standing,
+        applying: Applying,
+        accepting: Accepting,
+        barriers: Barriers,
+        snapshots: Snapshots,
     ) -> None:
-        """`renumbered` is told when a new replica has learnt its number, before it sends anything."""
-        self.home = home
-        self.barriers = barriers
-        self.snapshots = snapshots
+        """`number`: among the configurations of this replica; `conf`: its identifier; `sites`: of the cluster, by
+        ordinal."""
+        self.handler = Establishing(
+            number,
+            conf,
+            members,
+            queue=queue,
+            writes=writes,
+            outgoing=outgoing,
+            turn=turn,
+            replicas=replicas,
+            standing=standing,
+            applying=applying,
+            opened=self._opened,
+        )
         self.malformed = 0
-        """Messages that made no sense."""
-        self.handler = Handler(home, conf, members, self._opened)
+        """Messages that could not be decoded, or that no correct replica sends."""
         self.feeding: dict[str, Feeding] = {}
         """Followers that this replica feeds."""
-        self._renumbered = renumbered
+        self._number = number
+        self._name = standing.name
+        self._sites = sites
+        self._queue = queue
+        self._writes = writes
+        self._outgoing = outgoing
+        self._turn = turn
+        self._replicas = replicas
+        self._standing = standing
+        self._applying = applying
+        self._accepting = accepting
+        self._barriers = barriers
+        self._snapshots = snapshots
         self._ordering: Ordering | None = None
         self._sent = _NONE
         """The last batch of its own that was sent here."""
-        self._told = 0
+        self._announced = 0
         """What it acknowledged last."""
 
     @property
@@ -96,41 +134,68 @@ class View:
         """Regular messages are handled and sent."""
         return self.handler.phase is Phase.OPEN and not self.handler.stopped
 
+    def is_current(self, number: int | None) -> bool:
+        """Whether this is the configuration of that number, and has not ended. None: any."""
+        return number is None or (number == self._number and not self.handler.stopped)
+
     def close(self) -> None:
-        """The view changes: the primary component bit is FALSE, and what comes now is red."""
-        home, ordering = self.home, self._ordering
+        """The configuration changes: the primary component bit is FALSE, and what comes now is red."""
+        ordering = self._ordering
         self.handler.stop()
-        home.outgoing.clear()
-        self.snapshots.close()
+        self._outgoing.close()
+        self._snapshots.close()
         if ordering is not None and ordering.primary:
-            home.tell(PrimaryLost(ordering.primary))
+            self._turn.report(PrimaryLost(ordering.primary))
             ordering.lose()
-            self.barriers.lose()
+            self._barriers.lose()
 
     # -- what is delivered
 
     def _opened(self, primary: int) -> None:
-        if self.home.enter():
-            self._renumbered()
-        self._ordering = Ordering(self.home, primary, self.handler.participants)
-        plan = self.handler.plan
-        if plan is not None:
-            self.feeding = {
-                to: Feeding(self.home, to, self.handler.told_green(to))
-                for to, feeder in plan.feeders.items()
-                if feeder == self.home.name
-            }
-        self.snapshots.open(self.handler.participants)
+        handler = self.handler
+        if self._standing.enter():
+            self._accepting.recount()
+        self._ordering = Ordering(
+            self._number,
+            self._name,
+            primary,
+            handler.participants,
+            queue=self._queue,
+            writes=self._writes,
+            turn=self._turn,
+            replicas=self._replicas,
+            applying=self._applying,
+        )
+        for to, feeder in ({} if handler.plan is None else handler.plan.feeders).items():
+            if feeder == self._name:
+                self.feeding[to] = self._feed(to)
+        self._snapshots.open(handler.participants)
         if primary:
-            self.barriers.open(self.handler.participants)
+            self._barriers.open(handler.participants)
+
+    def _feed(self, to: str) -> Feeding:
+        return Feeding(
+            to,
+            self.handler.reported_green(to),
+            queue=self._queue,
+            record=self._writes.record,
+            outgoing=self._outgoing,
+            turn=self._turn,
+            applying=self._applying,
+        )
 
     def advance(self) -> None:
         """Goes on with what everyone has and is not green yet."""
         if self._ordering is not None:
             self._ordering.advance()
 
+    def synced(self, count: int) -> None:
+        """So many of the batches delivered here are on stable storage."""
+        if self._ordering is not None:
+            self._ordering.synced(count)
+
     def deliver(self, event: Delivered) -> None:
-        sender = self.home.sites[event.sender]
+        sender = self._sites[event.sender]
         for index, payload in enumerate(event.payloads):
             kind = payload[0] if payload else 0
             try:
@@ -139,7 +204,7 @@ class View:
                 elif kind == ACK:
                     self._deliver_ack(sender, payload)
                 elif kind == SNAPSHOT:
-                    self.snapshots.receive(sender, payload)
+                    self._snapshots.receive(sender, payload)
                 elif kind in _HANDLED:
                     self._deliver_control(sender, kind, payload)
             except Damaged:
@@ -163,19 +228,19 @@ class View:
             self._log_red(heading, data.body, timestamp, data.marked)
         else:
             raise Malformed(f"a batch {heading.id} before recovery")
-        self.home.greens[sender] = max(self.home.greens.get(sender, 0), data.green)
+        self._replicas.report_green(sender, data.green)
 
     def _log_red(self, heading: Heading, body: bytes, timestamp: Timestamp, marked: bool) -> None:
-        if heading.first == self.home.queue.last.get(heading.author, 0) + 1:
-            self.home.queue.log(heading, body, timestamp, marked, Color.RED)
-            self.home.pace.spend(heading.size, heading.count)
-            self.home.durable.after(lambda: self.home.tell(Logged(heading, timestamp)))
+        if heading.first == self._queue.last.get(heading.author, 0) + 1:
+            self._queue.log(heading, body, timestamp, marked, Color.RED)
+            self._turn.spend(heading.size, heading.count)
+            self._writes.after(Report((Logged(heading, timestamp),)))
 
     def _deliver_ack(self, sender: str, payload: bytes) -> None:
         ack = decode_ack(payload)
         if self._ordering is not None:
             self._ordering.acknowledged(sender, ack.acknowledged)
-            self.home.greens[sender] = max(self.home.greens.get(sender, 0), ack.green)
+            self._replicas.report_green(sender, ack.green)
 
     def _deliver_control(self, sender: str, kind: int, payload: bytes) -> None:
         message: _Control = decode(payload, _HANDLED[kind])
@@ -186,8 +251,8 @@ class View:
         if handler.stopped:
             return
         if isinstance(message, Init):
-            self.home.begin = tuple(message.without)
-            self.home.renew()
+            self._standing.begin = tuple(message.without)
+            self._outgoing.renew()
             return
         match message:
             case State():
@@ -215,26 +280,27 @@ class View:
             case Commit():
                 handler.receive_commit(sender, message)
             case Barrier():
-                self.barriers.receive(sender, message)
+                self._barriers.receive(sender, message)
             case Echo():
-                self.barriers.receive_echo(sender, message)
+                self._barriers.receive_echo(sender, message)
 
     def _force(self, message: Force) -> None:
-        if self.handler.stopped or message.replicas.epoch <= self.home.record.replicas.epoch:
+        record = self._writes.record
+        if self.handler.stopped or message.replicas.epoch <= record.replicas.epoch:
             return
-        self.home.force(message.replicas)
-        if message.replicas.number_of(self.home.name) is not None:
-            self.home.record.admitted = True  # the operator counts on it
-        self.home.durable.after(self.home.renew)
+        self._standing.force(message.replicas)
+        if message.replicas.number_of(self._name) is not None:
+            record.admitted = True  # the operator counts on it
+        self._writes.after(Renew(None))
 
     # -- what is sent
 
     def pump(self) -> None:
         """Fills what goes out with control messages and what is sent again."""
-        home, handler = self.home, self.handler
-        if home.set_changed and self.primary and home.name == handler.participants[0]:
-            home.set_changed = False
-            home.renew()
+        handler = self.handler
+        if self._replicas.changed and self.primary and self._name == handler.participants[0]:
+            self._replicas.changed = False
+            self._outgoing.renew()
         handler.pump()
         for feeding in self.feeding.values():
             feeding.pump()
@@ -244,34 +310,34 @@ class View:
         ordering = self._ordering
         if ordering is None or self.handler.stopped:
             return None
-        for waiting in self.home.queue.accepted:
+        for waiting in self._queue.accepted:
             if waiting.heading.id > self._sent:
                 if not waiting.durable:
                     return None
                 self._sent = waiting.heading.id
-                self._told = ordering.logged
-                body = self.home.queue.bodies.get(waiting.heading.id)
-                self.home.pace.spend(len(body))
-                return encode_data(waiting.marked, ordering.logged, self.home.durable_green, body)
+                self._announced = ordering.logged
+                body = self._queue.bodies.get(waiting.heading.id)
+                self._turn.spend(len(body))
+                return encode_data(waiting.marked, ordering.logged, self._writes.green, body)
         return None
 
     def unsent(self, payload: bytes) -> None:
-        """The site had no room for what `next_data` gave, and for the acknowledgement on it."""
-        self._told = -1
+        """The site had no room for what `next_data` returned, nor for the acknowledgement on it."""
+        self._announced = -1
         heading = decode_heading(decode_data(payload).body)
         self._sent = BatchId(heading.author, heading.first - 1)
 
     def next_ack(self) -> bytes | None:
-        """An acknowledgement of its own, where no batch goes out that it could ride on."""
+        """An acknowledgement by itself, where no batch goes out that could carry it; None: none is due."""
         ordering = self._ordering
-        if ordering is None or not ordering.primary or ordering.logged == self._told:
+        if ordering is None or not ordering.primary or ordering.logged == self._announced:
             return None
-        return encode_ack(ordering.logged, self.home.durable_green)
+        return encode_ack(ordering.logged, self._writes.green)
 
     def acknowledged(self) -> None:
-        """The site took what `next_ack` gave."""
+        """The site took what `next_ack` returned."""
         if self._ordering is not None:
-            self._told = self._ordering.logged
+            self._announced = self._ordering.logged
 
 
 _Control = State | Claims | BaseSent | Priority | Reds | Ready | Commit | Barrier | Echo | Force | Feed | Fed | Init

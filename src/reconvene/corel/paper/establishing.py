@@ -1,48 +1,79 @@
-"""The view-change handler (figure 3.5) for one configuration: recovery, then establishing (5.5.1, figure 3.6).
+"""Establishing a primary component (5.5.1, figure 3.6) after recovery: together the view-change handler (figure 3.5).
 
-Given: the configuration's members, and their messages in the agreed order. Promised: when it opens, everyone has
-recovered, and, if a primary component was established, everything is green.
+Given: the configuration's members, and their messages in the agreed order. Promised: when the configuration opens,
+everyone has recovered, and, if a primary component was established, everything is green.
 
-Every phase is synced before it is told: `durable.after` stands before each `send`.
+Every phase is synced before it is announced.
 """
 
 from collections.abc import Callable
 
+from reconvene.corel.after_sync import Report
 from reconvene.corel.events import Attempted, Color, Committed, Established, Recolored
-from reconvene.corel.home import Home
+from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.messages import COMMIT, READY, Commit, Ready
-from reconvene.corel.pace import Step
+from reconvene.corel.outgoing import Outgoing
+from reconvene.corel.paper.applying import Applying
+from reconvene.corel.paper.phases import Phase
 from reconvene.corel.paper.plan import Plan
-from reconvene.corel.paper.queue import Entry
-from reconvene.corel.paper.recovery import Phase, Recovery
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.paper.recovery import Recovery
+from reconvene.corel.replicas.current import CurrentReplicas
+from reconvene.corel.replicas.standing import Standing
+from reconvene.corel.turn import Step, Turn
 from reconvene.errors import Malformed
 
-__all__ = ["Handler", "Phase"]
+__all__ = ["Establishing"]
 
 
-class Handler(Recovery):
-    def __init__(self, home: Home, conf: str, members: tuple[str, ...], opened: Callable[[int], None]) -> None:
-        """`opened` is told the number of the primary component that was established; 0: none."""
-        super().__init__(home, conf, members, lambda: self._attempt())
+class Establishing(Recovery):
+    def __init__(
+        self,
+        number: int,
+        conf: str,
+        members: tuple[str, ...],
+        *,
+        queue: Queue,
+        writes: Writes,
+        outgoing: Outgoing,
+        turn: Turn,
+        replicas: CurrentReplicas,
+        standing: Standing,
+        applying: Applying,
+        opened: Callable[[int], None],
+    ) -> None:
+        """`opened` is called with the number of the primary component that was established; 0: none."""
+        super().__init__(
+            number,
+            conf,
+            members,
+            queue=queue,
+            writes=writes,
+            outgoing=outgoing,
+            turn=turn,
+            replicas=replicas,
+            standing=standing,
+            applying=applying,
+        )
         self._opened = opened
         self._primary = 0
         """The primary component that is attempted; 0: none."""
         self._readys: dict[str, int] = {}
         self._commits: set[str] = set()
 
-    def _attempt(self) -> None:
-        home, plan = self.home, self._planned()
-        if home.may_order(plan.voters):
+    def attempt(self) -> None:
+        """Recovery is over, and all of it is on stable storage here."""
+        plan, record = self._planned(), self._record
+        if self._replicas.may_order(plan.voters):
             self._primary = plan.next_primary
-            home.record.admitted = True  # it has all that the voters know
-            home.record.replaces = False
-            home.record.last_attempted_primary = self._primary
-            home.record.attempt_conf = self.conf
-            home.record.attempt_members = plan.participants
-            home.touch()
-            event = Attempted(self._primary, self.conf, tuple(sorted(plan.participants)))
-            home.durable.after(lambda: home.tell(event))
-        self._after_sync(lambda: home.send(READY, Ready(self._primary)))
+            record.admitted = True  # it has all that the voters know
+            record.replaces = False
+            record.last_attempted_primary = self._primary
+            record.attempt_conf = self.conf
+            record.attempt_members = plan.participants
+            self._writes.touch()
+            self._writes.after(Report((Attempted(self._primary, self.conf, tuple(sorted(plan.participants))),)))
+        self._send_synced(READY, Ready(self._primary))
 
     def receive_ready(self, sender: str, message: Ready) -> None:
         plan = self._planned()
@@ -57,34 +88,26 @@ class Handler(Recovery):
             self._open()
 
     def _commit(self, plan: Plan) -> None:
-        home = self.home
         self.phase = Phase.COMMIT
-        record = home.record
+        record = self._record
         record.last_committed_primary = record.committed_here = self._primary
         record.commit_conf = self.conf
         record.commit_members = plan.participants
-        home.touch()
-        home.durable.held = True
-        home.start(self._turn_yellow(plan))
+        self._writes.touch()
+        self._writes.held = True
+        self._turn.start(self._turn_yellow(plan))
 
     def _turn_yellow(self, plan: Plan) -> Step:
         """Everything becomes yellow, and is written together with the commit."""
-        home = self.home
-        turned: list[Entry] = []
-        for entry in home.queue.turn_yellow():
-            turned.append(entry)
-            home.pace.spend()
+        turned: list[Recolored] = []
+        for entry in self._queue.turn_yellow():
+            turned.append(Recolored(entry.heading, Color.YELLOW))
+            self._turn.spend()
             yield
-        home.durable.held = False
-        event = Committed(self._primary, self.conf, tuple(sorted(plan.participants)))
-
-        def told() -> None:
-            home.tell(event)
-            for entry in turned:
-                home.tell(Recolored(entry.heading, Color.YELLOW))
-
-        home.durable.after(told)
-        self._after_sync(lambda: home.send(COMMIT, Commit(self._primary)))
+        self._writes.held = False
+        committed = Committed(self._primary, self.conf, tuple(sorted(plan.participants)))
+        self._writes.after(Report((committed, *turned)))
+        self._send_synced(COMMIT, Commit(self._primary))
 
     def receive_commit(self, sender: str, message: Commit) -> None:
         plan = self._planned()
@@ -95,16 +118,14 @@ class Handler(Recovery):
             self._establish(plan)
 
     def _establish(self, plan: Plan) -> None:
-        home = self.home
-        home.tell(Established(self._primary, self.conf, tuple(sorted(plan.participants))))
-        home.start(self._turn_green())
+        self._turn.report(Established(self._primary, self.conf, tuple(sorted(plan.participants))))
+        self._turn.start(self._turn_green())
 
     def _turn_green(self) -> Step:
         """A crash on the way leaves the rest yellow, which a recovery turns green: the commit is on stable storage
         everywhere."""
-        home = self.home
-        while home.queue.yellow:
-            home.green(*home.queue.advance())
+        while self._queue.yellow:
+            self._applying.advance()
             yield
         self._open()
 

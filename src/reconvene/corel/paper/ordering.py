@@ -5,66 +5,83 @@ member of the primary component has it, yellow, on stable storage.
 """
 
 from collections import deque
-from collections.abc import Callable
 
+from reconvene.corel.after_sync import Acknowledge, Report
 from reconvene.corel.batch import Heading, Kind, Timestamp
 from reconvene.corel.events import Color, Logged, Recolored
-from reconvene.corel.home import Home
+from reconvene.corel.keeping.writes import Writes
+from reconvene.corel.paper.applying import Applying
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.replicas.current import CurrentReplicas
+from reconvene.corel.turn import Turn
 from reconvene.errors import Malformed
 
 __all__ = ["Ordering"]
 
 
 class Ordering:
-    def __init__(self, home: Home, primary: int, participants: tuple[str, ...]) -> None:
-        self.home = home
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        primary: int,
+        participants: tuple[str, ...],
+        *,
+        queue: Queue,
+        writes: Writes,
+        turn: Turn,
+        replicas: CurrentReplicas,
+        applying: Applying,
+    ) -> None:
+        """`number`: of the configuration, among those of this replica."""
         self.primary = primary
         """The primary component's number; 0: there is none, and everything is red."""
-        self.participants = participants
         self.logged = 0
-        """How many of the DATA delivered here are on stable storage: what is acknowledged."""
+        """How many of the batches delivered here are on stable storage: what is acknowledged."""
+        self._number = number
+        self._name = name
+        self._participants = participants
+        self._queue = queue
+        self._writes = writes
+        self._turn = turn
+        self._replicas = replicas
+        self._applying = applying
         self._delivered = 0
         self._ordered = 0
         self._acks = dict.fromkeys(participants, 0)
         self._unordered: deque[Heading | None] = deque()
-        """Delivered and not green; None for one that added nothing."""
+        """Delivered and not green; None for a batch that added nothing."""
 
     def lose(self) -> None:
         """The configuration ends: what comes now is red."""
         self.primary = 0
 
     def deliver(self, heading: Heading, body: bytes, timestamp: Timestamp, marked: bool) -> None:
-        home = self.home
-        last = home.queue.last.get(heading.author, 0)
+        last = self._queue.last.get(heading.author, 0)
         new = heading.first == last + 1
-        color = Color.YELLOW if self.primary else Color.RED
         if new:
-            home.queue.log(heading, body, timestamp, marked, color)
-            home.pace.spend(heading.size, heading.count)
+            color = Color.YELLOW if self.primary else Color.RED
+            self._queue.log(heading, body, timestamp, marked, color)
+            self._turn.spend(heading.size, heading.count)
+            logged = Logged(heading, timestamp)
+            yellow = (logged, Recolored(heading, Color.YELLOW)) if self.primary else (logged,)
+            self._writes.after(Report(yellow))
         if self.primary:
             self._delivered += 1
             self._unordered.append(heading if new else None)
-        home.durable.after(self._synced(heading if new else None, timestamp, color, self._delivered))
+            self._writes.after(Acknowledge(self._number, self._delivered))
         if not new and heading.first > last:
             # Counted, so that the order of acknowledgements stays everyone's; never from a correct replica.
             raise Malformed(f"a batch {heading.id} out of its author's order")
 
-    def _synced(self, heading: Heading | None, timestamp: Timestamp, color: Color, place: int) -> Callable[[], None]:
-        home = self.home
-
-        def told() -> None:
-            if heading is not None:
-                home.tell(Logged(heading, timestamp))
-                if color is Color.YELLOW:
-                    home.tell(Recolored(heading, Color.YELLOW))
-            if color is Color.YELLOW and self.primary:
-                self.logged = place
-                self.acknowledged(home.name, place)
-
-        return told
+    def synced(self, count: int) -> None:
+        """So many of the batches delivered here are on stable storage."""
+        if self.primary:
+            self.logged = count
+            self.acknowledged(self._name, count)
 
     def acknowledged(self, sender: str, count: int) -> None:
-        """`sender` has so many of the DATA delivered in this primary component."""
+        """`sender` has so many of the batches delivered in this primary component."""
         if not self.primary or count <= self._acks.get(sender, count):
             return
         self._acks[sender] = count
@@ -72,13 +89,16 @@ class Ordering:
 
     def advance(self) -> None:
         """Makes green what everyone has, as much as this turn takes."""
-        home = self.home
         agreed = min(self._acks.values())
-        while self._ordered < agreed and self._unordered and self.primary and home.has_share:
+        while self._ordered < agreed and self._unordered and self.primary and self._turn.has_share:
             heading = self._unordered[0]
-            if heading is not None and heading.kind is Kind.CHANGE and not home.may_order(self.participants):
+            if (
+                heading is not None
+                and heading.kind is Kind.CHANGE
+                and not self._replicas.may_order(self._participants)
+            ):
                 return  # not a quorum of the new set: it waits for a primary component that is
             self._unordered.popleft()
             self._ordered += 1
             if heading is not None:
-                home.green(*home.queue.advance())
+                self._applying.advance()

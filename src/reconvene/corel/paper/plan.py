@@ -12,7 +12,7 @@ from reconvene.corel.messages import State
 from reconvene.corel.replicas.lineage import behind
 from reconvene.corel.replicas.sets import ReplicaSet, encode_replicas
 
-__all__ = ["FAR", "Plan", "left_out", "make_plan"]
+__all__ = ["FAR", "Plan", "forced_out", "make_plan"]
 
 FAR = 100_000
 """Messages behind the green line of others, from which on a replica catches up beside them, if they can order without
@@ -172,7 +172,7 @@ def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> boo
     number = newest.number_of(name)
     if number is None:
         return False
-    if left_out(name, newest, keepers[name].replicas) and (
+    if forced_out(name, newest, keepers[name].replicas) and (
         keepers[name].green > 0 or keepers[name].last_committed_primary > 0
     ):
         return True
@@ -187,7 +187,7 @@ def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> boo
     return any(state.has.get(number, 0) > own.authored for state in keepers.values())
 
 
-def left_out(name: str, newest: ReplicaSet, before: ReplicaSet) -> bool:
+def forced_out(name: str, newest: ReplicaSet, before: ReplicaSet) -> bool:
     """Whether a replica of an earlier epoch is none of the forced set, or another one under its name."""
     number = before.number_of(name)
     return before.epoch < newest.epoch and number is not None and number != newest.number_of(name)

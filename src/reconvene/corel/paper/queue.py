@@ -1,20 +1,24 @@
 """A replica's message queue: a green prefix, a yellow zone, a red part, and what was accepted and is not logged.
 
-Given: what is to change. Promised: every change appends what makes it durable to the turn's writes; green is a prefix
-that only grows; the yellow zone is a sequence; the red part is in the order of timestamps, which preserves causality
+It is also the index of where a batch is: `entries` by id while it is not green, `greens` by position once it is, and
+`sessions` by the client's own numbers.
+
+Given: what is to change. Promised: every change adds what makes it durable to the turn's writes. Green is a prefix
+that only grows. The yellow zone is a sequence. The red part is in the order of timestamps, which preserves causality
 (property 3.3), so that equal sets are equal sequences everywhere.
 """
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from reconvene.corel.batch import BatchId, Heading, Timestamp, encode_batch, messages_of, sources_of
+from reconvene.corel.clients.sessions import Sessions
 from reconvene.corel.events import Color
 from reconvene.corel.keeping.bodies import Bodies
-from reconvene.corel.keeping.durable import Durable
+from reconvene.corel.keeping.green_batches import GreenBatches
 from reconvene.corel.keeping.layout import (
     GREEN,
     Base,
@@ -23,63 +27,30 @@ from reconvene.corel.keeping.layout import (
     body_key,
     encode_place,
     green_key,
-    red_key,
     table_end,
     yellow_key,
 )
-from reconvene.corel.keeping.recent import Recent
+from reconvene.corel.keeping.writes import Writes
+from reconvene.corel.paper.entries import Adoption, Entry, Waiting, timestamp_of
 from reconvene.corel.replicas.sets import MAX_NUMBER
 from reconvene.storage.tables import Clear, Put
 
-__all__ = ["Adoption", "Entry", "Queue", "Waiting"]
+__all__ = ["Queue"]
 
 _NOBODY = MAX_NUMBER
-"""The author of what waits for a replica's number: none has come so far as to have this one."""
-
-
-class Entry:
-    """A batch that the replica has, not green."""
-
-    __slots__ = ("color", "heading", "marked", "number", "timestamp")
-
-    def __init__(self, heading: Heading, timestamp: Timestamp, marked: bool, color: Color, number: int = 0) -> None:
-        self.heading = heading
-        self.timestamp = timestamp
-        self.marked = marked
-        self.color = color
-        self.number = number
-        """Its key in the yellow zone."""
-
-    def placed(self) -> Place:
-        return Place(self.heading.id, self.heading.count, self.timestamp, self.marked)
-
-    def place(self) -> bytes:
-        return encode_place(self.placed())
-
-    def key(self) -> bytes:
-        return yellow_key(self.number) if self.color is Color.YELLOW else red_key(self.timestamp)
-
-
-class Waiting:
-    """A batch of the replica's own that it accepted and has not logged."""
-
-    __slots__ = ("durable", "heading", "marked")
-
-    def __init__(self, heading: Heading, marked: bool, durable: bool) -> None:
-        self.heading = heading
-        self.marked = marked
-        """It may have been sent before."""
-        self.durable = durable
+"""The author of batches that wait for a replica's number: no replica has ever had this one."""
 
 
 class Queue:
-    def __init__(self, bodies: Bodies, base: Base, own: int | None, durable: Durable) -> None:
+    def __init__(
+        self, base: Base, own: int | None, bodies: Bodies, greens: GreenBatches, sessions: Sessions, writes: Writes
+    ) -> None:
         self.base = base
         self.green = base.position
         """The green line: how many messages are green."""
         self.yellow: deque[Entry] = deque()
         self.turning: deque[Entry] = deque()
-        """On the way from one of these to the other, while a step that turns many takes several turns."""
+        """On the way between yellow and red, while a step that recolors many takes several turns."""
         self.red: list[Entry] = []
         self.accepted: deque[Waiting] = deque()
         self.entries: dict[BatchId, Entry] = {}
@@ -89,14 +60,13 @@ class Queue:
         self.own = own
         """The author's number that its own messages have, if it is a replica."""
         self.bodies = bodies
-        self.recent = Recent(self.green)
+        self.greens = greens
         self.green_size = base.size
         """Of all green bodies, truncated ones too, in bytes."""
         self.yellow_messages = 0
         self.red_messages = 0
-        self.on_had: Callable[[Heading], None] = lambda heading: None
-        """Told of each batch that it has from now on and did not accept itself."""
-        self._durable = durable
+        self._sessions = sessions
+        self._writes = writes
         self._next_yellow = 1
 
     # -- what there is
@@ -111,6 +81,24 @@ class Queue:
         yield from self.yellow
         yield from self.turning
         yield from self.red
+
+    def headings(self) -> Iterator[Heading]:
+        """Of everything that is here and not green, in order; what was accepted and not logged comes last."""
+        for entry in self.pending():
+            yield entry.heading
+        for waiting in self.accepted:
+            yield waiting.heading
+
+    def places(self, start: int, end: int) -> Iterator[Place]:
+        """Batches that are green or yellow here, from one position to before another."""
+        for position, place in self.greens.places(start, end):
+            start = position + place.count
+            yield place
+        for entry in self.yellow:
+            if start >= end:
+                return
+            start += entry.heading.count
+            yield entry.place()
 
     def marked(self) -> list[Entry]:
         return [entry for entry in self.pending() if entry.marked]
@@ -134,7 +122,7 @@ class Queue:
         waiting = Waiting(heading, marked=False, durable=False)
         self.accepted.append(waiting)
         self.bodies.put(heading.id, body)
-        self._durable.ops += (
+        self._writes.ops += (
             Put(body_key(heading.id), body),
             Put(accepted_key(heading.id), b""),
         )
@@ -146,7 +134,7 @@ class Queue:
         for entry in reversed(entries):
             self._remove(entry)
             del self.entries[entry.heading.id]
-            self._durable.ops += (Put(entry.key(), None), Put(accepted_key(entry.heading.id), b""))
+            self._writes.ops += (Put(entry.key(), None), Put(accepted_key(entry.heading.id), b""))
             self.accepted.appendleft(Waiting(entry.heading, marked=True, durable=True))
         self.last.pop(author, None)
         self.renumber(_NOBODY)
@@ -162,7 +150,7 @@ class Queue:
             body = self.bodies.get(old.id)
             heading = replace(old, author=author, first=first)
             first += old.count
-            self._durable.ops += (Put(body_key(old.id), None), Put(accepted_key(old.id), None))
+            self._writes.ops += (Put(body_key(old.id), None), Put(accepted_key(old.id), None))
             self.bodies.drop(old.id)
             self.accept(heading, encode_batch(heading, messages_of(body), sources_of(body)))
 
@@ -177,7 +165,7 @@ class Queue:
             self._append_yellow(entry)
         else:
             self._insert_red(entry)
-        self._durable.ops.append(Put(entry.key(), entry.place()))
+        self._writes.ops.append(Put(entry.key(), entry.stored()))
         return entry
 
     def _had(self, heading: Heading, body: bytes | None) -> None:
@@ -185,12 +173,13 @@ class Queue:
         self.last[heading.author] = max(heading.last, self.last.get(heading.author, 0))
         if self.accepted and self.accepted[0].heading.id == heading.id:
             self.accepted.popleft()
-            self._durable.ops.append(Put(accepted_key(heading.id), None))
+            self._writes.ops.append(Put(accepted_key(heading.id), None))
             return
         if body is not None:
             self.bodies.put(heading.id, body)
-            self._durable.ops.append(Put(body_key(heading.id), body))
-        self.on_had(heading)
+            self._writes.ops.append(Put(body_key(heading.id), body))
+        if heading.sourced and heading.author != self.own:
+            self._sessions.add_batch(heading)  # the replica's own are known from when they were appended
 
     def _append_yellow(self, entry: Entry) -> None:
         entry.color = Color.YELLOW
@@ -202,7 +191,7 @@ class Queue:
     def _insert_red(self, entry: Entry) -> None:
         entry.color = Color.RED
         if self.red and self.red[-1].timestamp > entry.timestamp:
-            insort(self.red, entry, key=_timestamp)
+            insort(self.red, entry, key=timestamp_of)
         else:
             self.red.append(entry)
         self.red_messages += entry.heading.count
@@ -216,7 +205,7 @@ class Queue:
                 self.yellow.remove(entry)
             self.yellow_messages -= entry.heading.count
         else:
-            at = bisect_left(self.red, entry.timestamp, key=_timestamp)
+            at = bisect_left(self.red, entry.timestamp, key=timestamp_of)
             assert self.red[at] is entry, "a red batch lies where its timestamp says"
             del self.red[at]
             self.red_messages -= entry.heading.count
@@ -231,7 +220,7 @@ class Queue:
         entry = self.yellow.popleft()
         self.yellow_messages -= entry.heading.count
         del self.entries[entry.heading.id]
-        self._durable.ops.append(Put(yellow_key(entry.number), None))
+        self._writes.ops.append(Put(yellow_key(entry.number), None))
         return entry.heading, self._append_green(entry)
 
     def append_green(self, heading: Heading, body: bytes | None, timestamp: Timestamp, marked: bool) -> int:
@@ -242,15 +231,15 @@ class Queue:
             self._had(heading, body)
         else:
             self._remove(entry)
-            self._durable.ops.append(Put(entry.key(), None))
+            self._writes.ops.append(Put(entry.key(), None))
         return self._append_green(entry)
 
     def _append_green(self, entry: Entry) -> int:
-        position, heading, place = self.green, entry.heading, entry.placed()
-        self._durable.ops.append(Put(green_key(position), encode_place(place)))
+        position, heading, place = self.green, entry.heading, entry.place()
+        self._writes.ops.append(Put(green_key(position), encode_place(place)))
         self.green += heading.count
         self.last_green[heading.author] = heading.last
-        self.recent.append(position, heading, place)
+        self.greens.append(position, heading, place)
         return position
 
     # Each of the next three is one step for everyone else: a batch at a time for who goes through it, and the caller
@@ -264,9 +253,9 @@ class Queue:
             self.turning.appendleft(entry)
         while self.turning:
             entry = self.turning.popleft()
-            self._durable.ops.append(Put(entry.key(), None))
+            self._writes.ops.append(Put(entry.key(), None))
             self._insert_red(entry)
-            self._durable.ops.append(Put(entry.key(), entry.place()))
+            self._writes.ops.append(Put(entry.key(), entry.stored()))
             yield entry
 
     def turn_yellow(self) -> Iterator[Entry]:
@@ -275,9 +264,9 @@ class Queue:
         self.red_messages = 0
         while self.turning:
             entry = self.turning.popleft()
-            self._durable.ops.append(Put(entry.key(), None))
+            self._writes.ops.append(Put(entry.key(), None))
             self._append_yellow(entry)
-            self._durable.ops.append(Put(entry.key(), entry.place()))
+            self._writes.ops.append(Put(entry.key(), entry.stored()))
             yield entry
 
     def adopt(
@@ -291,13 +280,13 @@ class Queue:
         self.yellow_messages = 0
         while self.turning:
             entry = self.turning.popleft()
-            self._durable.ops.append(Put(entry.key(), None))
+            self._writes.ops.append(Put(entry.key(), None))
             self._insert_red(entry)
             if entry.heading.id in wanted:
                 was_yellow.add(entry.heading.id)  # and will be again: for storage it never was red
             else:
                 adoption.red.append(entry)
-                self._durable.ops.append(Put(entry.key(), entry.place()))
+                self._writes.ops.append(Put(entry.key(), entry.stored()))
             yield entry.heading
         for heading, body, timestamp, marked in zone:
             known = self.entries.get(heading.id)
@@ -309,19 +298,19 @@ class Queue:
             else:
                 self._remove(known)
                 if heading.id not in was_yellow:
-                    self._durable.ops.append(Put(known.key(), None))
+                    self._writes.ops.append(Put(known.key(), None))
                     adoption.yellow.append(known)
             self._append_yellow(known)
-            self._durable.ops.append(Put(known.key(), known.place()))
+            self._writes.ops.append(Put(known.key(), known.stored()))
             yield heading
 
     def retime(self, entry: Entry, timestamp: Timestamp) -> None:
         """A red batch that is had under a lower timestamp elsewhere."""
         self._remove(entry)
-        self._durable.ops.append(Put(entry.key(), None))
+        self._writes.ops.append(Put(entry.key(), None))
         entry.timestamp = timestamp
         self._insert_red(entry)
-        self._durable.ops.append(Put(entry.key(), entry.place()))
+        self._writes.ops.append(Put(entry.key(), entry.stored()))
 
     def restore(self, base: Base) -> None:
         """Everything below the base's position counts as had, and green."""
@@ -335,24 +324,24 @@ class Queue:
             if entry.heading.last <= self.last_green.get(entry.heading.author, 0):
                 self._remove(entry)
                 del self.entries[entry.heading.id]
-                self._durable.ops.append(Put(entry.key(), None))
+                self._writes.ops.append(Put(entry.key(), None))
         while self.accepted and self.accepted[0].heading.last <= self.last_green.get(
             self.accepted[0].heading.author, 0
         ):
-            self._durable.ops.append(Put(accepted_key(self.accepted.popleft().heading.id), None))
+            self._writes.ops.append(Put(accepted_key(self.accepted.popleft().heading.id), None))
         for author, last in self.last_green.items():
-            self._durable.ops.append(Clear(body_key(BatchId(author, 0)), body_key(BatchId(author, last + 1))))
+            self._writes.ops.append(Clear(body_key(BatchId(author, 0)), body_key(BatchId(author, last + 1))))
         self.bodies.forget(self.last_green)
-        self._durable.ops.append(Clear(GREEN, table_end(GREEN)))
-        self.recent.restart(self.green)
+        self._writes.ops.append(Clear(GREEN, table_end(GREEN)))
+        self.greens.restart(self.green)
 
     def truncate(self, base: Base, removed: list[tuple[int, Heading]]) -> None:
         """The batches from the old base up to the new one are folded into it, and forgotten."""
         self.base = base
         for position, heading in removed:
-            self._durable.ops += (Put(green_key(position), None), Put(body_key(heading.id), None))
+            self._writes.ops += (Put(green_key(position), None), Put(body_key(heading.id), None))
             self.bodies.drop(heading.id)
-        self.recent.truncate(base.position)
+        self.greens.truncate(base.position)
 
     # -- loading
 
@@ -362,7 +351,7 @@ class Queue:
         self.last_green = dict(last_green)
         for author, last in last_green.items():
             self.last[author] = max(last, self.last.get(author, 0))
-        self.recent.restart(line)
+        self.greens.restart(line)
 
     def load(self, heading: Heading, place: Place, color: Color, number: int = 0) -> None:
         entry = Entry(heading, place.timestamp, place.marked, color, number)
@@ -390,7 +379,7 @@ class Queue:
         assert numbers == sorted(set(numbers)), "the yellow zone's keys grow along it"
         assert len(self.entries) == len(self.yellow) + len(self.turning) + len(self.red)
         if self.turning:
-            assert self._durable.held, "half of a step is never written"
+            assert self._writes.held, "half of a step is never written"
             return
         last = dict(self.last_green)
         for entry in self.pending():
@@ -398,18 +387,3 @@ class Queue:
             assert heading.first == last.get(heading.author, 0) + 1, "an author's batches lie in their order"
             last[heading.author] = heading.last
         assert all(last.get(author, 0) == counter for author, counter in self.last.items())
-
-
-class Adoption:
-    """What step 6 changed: (what became red, what is new, what became yellow), each in order."""
-
-    __slots__ = ("logged", "red", "yellow")
-
-    def __init__(self) -> None:
-        self.red: list[Entry] = []
-        self.logged: list[Entry] = []
-        self.yellow: list[Entry] = []
-
-
-def _timestamp(entry: Entry) -> Timestamp:
-    return entry.timestamp

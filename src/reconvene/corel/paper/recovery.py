@@ -4,24 +4,17 @@ Given: the configuration's members, and their messages in the agreed order. Prom
 participant has the same messages in the same order, and the same green and yellow lines. A change of configuration
 stops it at any point; nothing that it did needs to be undone.
 
-Every step that others rely on is synced before it is told: `durable.after` stands before each `send`.
+Every step that others rely on is synced before it is sent: `_send_synced`.
 """
 
-from collections.abc import Callable, Iterator
-from enum import Enum
+from collections.abc import Iterator
 
-from reconvene.corel.batch import BatchId, Heading, Timestamp, decode_heading
-from reconvene.corel.events import (
-    Adopted,
-    Color,
-    Green,
-    Logged,
-    Recolored,
-    Restored,
-)
-from reconvene.corel.home import Home
-from reconvene.corel.keeping.layout import decode_base
-from reconvene.corel.keeping.load import names_of
+from msgspec import Struct
+
+from reconvene.corel.after_sync import Attempt, Renew, Report, Send, SendState
+from reconvene.corel.batch import BatchId, Heading, Timestamp
+from reconvene.corel.events import Adopted, Color, LogEvent, Logged, Recolored
+from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.messages import (
     BASE,
     CLAIMS,
@@ -39,85 +32,98 @@ from reconvene.corel.messages import (
     Stamped,
     State,
 )
-from reconvene.corel.pace import Step
+from reconvene.corel.outgoing import Outgoing
+from reconvene.corel.paper.applying import Applying
+from reconvene.corel.paper.catching_up import CatchingUp, heading_of
+from reconvene.corel.paper.entries import Adoption
+from reconvene.corel.paper.phases import Phase, check_next
 from reconvene.corel.paper.plan import Plan, make_plan
-from reconvene.corel.paper.queue import Adoption, Entry
-from reconvene.corel.replicas.lineage import behind
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.paper.resending import RedExchange, priority_messages
+from reconvene.corel.replicas.current import CurrentReplicas
+from reconvene.corel.replicas.standing import Standing
+from reconvene.corel.turn import Step, Turn
 from reconvene.errors import Malformed
 
-__all__ = ["NEAR", "Phase", "Recovery"]
+__all__ = ["NEAR", "Recovery"]
 
 NEAR = 10_000
-"""Messages behind, from which on a follower takes part again."""
-_MESSAGE_BYTES = 32 << 10
-"""Of batches that are sent again in one message, as far as they are small."""
-
-
-class Phase(Enum):
-    OUTSIDE = "outside"
-    """It takes no part: it keeps no log, is no replica, or another storage is known under its name."""
-    FOLLOW = "follow"
-    """It is too far behind to take part, and catches up beside the others."""
-    STATES = "states"
-    PRIORITY = "priority"
-    CLAIMS = "claims"
-    REDS = "reds"
-    ATTEMPT = "attempt"
-    COMMIT = "commit"
-    OPEN = "open"
-    """Regular messages are handled and sent."""
+"""A follower takes part again once it is fewer messages behind than this."""
 
 
 class Recovery:
-    def __init__(self, home: Home, conf: str, members: tuple[str, ...], recovered: Callable[[], None]) -> None:
-        """`recovered` is called once all of it is on stable storage here."""
-        self.home = home
+    def __init__(
+        self,
+        number: int,
+        conf: str,
+        members: tuple[str, ...],
+        *,
+        queue: Queue,
+        writes: Writes,
+        outgoing: Outgoing,
+        turn: Turn,
+        replicas: CurrentReplicas,
+        standing: Standing,
+        applying: Applying,
+    ) -> None:
+        """`number`: of the configuration, among those of this replica; `conf`: its identifier."""
         self.conf = conf
         self.members = members
-        self.phase = Phase.STATES
         self.plan: Plan | None = None
-        self._recovered = recovered
         self.stopped = False
+        self._number = number
+        self._name = standing.name
+        self._queue = queue
+        self._writes = writes
+        self._record = writes.record
+        self._outgoing = outgoing
+        self._turn = turn
+        self._replicas = replicas
+        self._standing = standing
+        self._applying = applying
+        self._catching_up = CatchingUp(queue, writes, applying)
+        self._phase = Phase.STATES
         self._states: dict[str, State] = {}
         self._claims: dict[str, Claims] = {}
         self._zone: list[tuple[Heading, bytes | None, Timestamp, bool]] = []
         """The representative's yellow zone, as it arrives."""
         self._priority: Iterator[Priority | BaseSent] | None = None
         """At the representative: what is still to be sent."""
-        self._sessions: list[tuple[bytes, bytes]] = []
-        """Of another replica's base, as they arrive."""
-        self._walk: list[Entry] = []
-        """Red batches of this replica that not everyone has, in order …"""
-        self._walked = 0
-        """… and how far it has come along them."""
-        self._arrived: set[BatchId] = set()
-        """Red batches that someone sent again."""
+        self._reds: RedExchange | None = None
+
+    @property
+    def phase(self) -> Phase:
+        return self._phase
+
+    @phase.setter
+    def phase(self, following: Phase) -> None:
+        self._phase = check_next(self._phase, following)
 
     @property
     def participants(self) -> tuple[str, ...]:
         return () if self.plan is None else self.plan.participants
 
-    def told_green(self, name: str) -> int:
-        """The green line of which a member's state message told."""
+    def reported_green(self, name: str) -> int:
+        """The green line in a member's state message."""
         return self._states[name].green
 
     def stop(self) -> None:
         """The configuration ends."""
         self.stopped = True
 
-    def _after_sync(self, then: Callable[[], None]) -> None:
-        """Unless the configuration has ended by then."""
-        self.home.durable.after(lambda: None if self.stopped else then())
+    def _send_synced(self, kind: int, content: Struct) -> None:
+        """Sends it once all that was decided so far is on stable storage."""
+        self._writes.after(Send(self._number, kind, content))
 
     # -- steps 1 and 2: state messages
 
     def start(self) -> None:
-        self._after_sync(self._send_state)
+        self._writes.after(SendState(self._number))
 
-    def _send_state(self) -> None:
-        queue, record = self.home.queue, self.home.record
+    def send_state(self) -> None:
+        queue, record, standing = self._queue, self._record, self._standing
         state = State(
-            keeps=self.home.keeps,
+            keeps=standing.keeps,
             identity=record.identity,
             replicas=record.replicas,
             last_committed_primary=record.last_committed_primary,
@@ -132,12 +138,12 @@ class Recovery:
             admitted=record.admitted,
             boots=record.boots,
             seen=record.seen,
-            authored=queue.authored(record.replicas.number_of(self.home.name)),
+            authored=queue.authored(record.replicas.number_of(self._name)),
             behind=record.behind,
             replaces=record.replaces,
-            begin=None if self.home.begin is None else list(self.home.begin),
+            begin=None if standing.begin is None else list(standing.begin),
         )
-        self.home.send(STATE, state)
+        self._outgoing.send(STATE, state)
 
     def receive_state(self, sender: str, state: State) -> None:
         if self.phase is not Phase.STATES:
@@ -147,223 +153,133 @@ class Recovery:
             self._decide()
 
     def _decide(self) -> None:
-        home = self.home
-        home.behind = behind(self._states)
-        if home.name in home.behind:
-            home.refuse(home.behind[home.name])
+        name, record = self._name, self._record
         plan = make_plan(self._states)
-        home.strangers = () if plan is None else plan.strangers
-        home.replacing = {name: self._states[name].identity for name in home.strangers if self._states[name].replaces}
-        home.removed = plan is not None and plan.replicas.number_of(home.name) is None
-        if plan is not None and plan.replicas.epoch > home.record.replicas.epoch:
-            # A set that was forced is not in the log. Changes that were made before it do not apply after it.
-            home.force(plan.replicas)
-        if home.disown(state.identities for state in self._states.values()):
-            # What its state message told was not true.
+        if not self._standing.judge(self._states, plan):
             self.phase = Phase.OUTSIDE
-            self._after_sync(home.renew)
+            self._writes.after(Renew(self._number))
             return
-        if plan is None or home.name not in (*plan.participants, *plan.followers):
+        if plan is None or name not in (*plan.participants, *plan.followers):
             self.phase = Phase.OUTSIDE
             return
         self.plan = plan
-        home.record.names.update(names_of(plan.replicas))
-        for name in (*plan.participants, *plan.followers):
-            number = plan.replicas.number_of(name)
-            identity = self._states[name].identity
-            if number is not None and home.record.identities.get(number) != identity:
-                home.record.identities[number] = identity
-                home.touch()
+        self._reds = RedExchange(plan, name, self._queue, self._turn)
+        record.names.update(plan.replicas.by_number())
+        for one in (*plan.participants, *plan.followers):
+            number = plan.replicas.number_of(one)
             if number is not None:
-                home.see(number, self._states[name])
-            home.greens[name] = self._states[name].green
-        if home.name in plan.followers:
+                self._standing.remember(number, self._states[one])
+            self._replicas.green_lines[one] = self._states[one].green
+        if name in plan.followers:
             self.phase = Phase.FOLLOW
             return
-        home.start(self._exchange(plan))
+        self._turn.start(self._exchange(plan))
 
     def _exchange(self, plan: Plan) -> Step:
-        home = self.home
-        if home.name in plan.representatives:
+        if self._name in plan.representatives:
             yield from self._agree(plan)
         if plan.representative is None:
             self._claim()
             return
         self.phase = Phase.PRIORITY
-        if home.name == plan.representative:
-            self._priority = self._priority_messages(plan)
+        if self._name == plan.representative:
+            self._priority = priority_messages(plan, self._queue, self._applying, self._turn)
 
     # -- step 3: common lines
 
     def _agree(self, plan: Plan) -> Step:
         """Of the representatives: the highest green line of anyone, the lowest yellow line among themselves."""
-        home, queue = self.home, self.home.queue
+        queue, writes = self._queue, self._writes
         while queue.green < plan.green and queue.yellow:
-            home.green(*queue.advance())
+            self._applying.advance()
             yield
-        home.durable.held = True
+        writes.held = True
         for entry in queue.retreat(plan.yellow):
-            event = Recolored(entry.heading, Color.RED)
-            home.durable.after(lambda event=event: home.tell(event))  # type: ignore[misc]
-            home.pace.spend()
+            writes.after(Report((Recolored(entry.heading, Color.RED),)))
+            self._turn.spend()
             yield
-        home.durable.held = False
+        writes.held = False
 
     # -- step 5: what the representative has green and yellow
 
-    def _priority_messages(self, plan: Plan) -> Iterator[Priority | BaseSent]:
-        start = plan.start
-        if plan.sends_base:
-            start = max(start, self.home.queue.base.position)
-            yield from self.home.base_messages()
-        position, items, size = start, list[Item](), 0
-        for place in self.home.placed(start, plan.yellow):
-            stable = place.id.first + place.count - 1 <= plan.stable.get(place.id.author, 0)
-            body = None if stable else self.home.queue.bodies.get(place.id)
-            items.append(Item(place.id, place.count, place.timestamp, place.marked, body))
-            size += 64 + (len(body) if body else 0)
-            self.home.pace.spend(len(body) if body else 0)
-            if size >= _MESSAGE_BYTES:
-                yield Priority(position, items, last=False)
-                position, items, size = position + sum(item.count for item in items), [], 0
-        yield Priority(position, items, last=True)
-
     def receive_base(self, sender: str, message: BaseSent) -> None:
-        home, plan = self.home, self._planned()
+        plan = self._planned()
         if self.phase is Phase.FOLLOW:
-            source = plan.feeders[home.name]
-        elif self.phase is Phase.PRIORITY and home.name not in plan.representatives:
-            source = plan.representative or ""
+            source, primary = plan.feeders[self._name], message.primary
+        elif self.phase is Phase.PRIORITY and self._name not in plan.representatives:
+            source, primary = plan.representative or "", plan.max_committed
         else:
             return  # it is for someone else
         if sender != source:
             raise Malformed(f"a base of {sender}, which is not its to send")
-        self._sessions += message.sessions
-        if not message.last:
-            return
-        sessions, self._sessions = self._sessions, []
-        base = decode_base(message.base)
-        queue = home.queue
-        if base.position < queue.green or (base.position == queue.green and queue.green > 0):
-            return
-        further = base.position > queue.green
-        self._hear(message.primary if self.phase is Phase.FOLLOW else plan.max_committed)
-        home.restore(base, sessions)
-        if further:
-            self.home.durable.after(lambda: home.tell(Restored(base.position)))
+        self._catching_up.take_base(message, primary)
 
     def receive_priority(self, sender: str, message: Priority) -> None:
         plan = self._expect(Phase.PRIORITY, sender)
         if sender != plan.representative:
             raise Malformed(f"{sender} is not the representative")
-        if self.home.name not in plan.representatives:
+        if self._name not in plan.representatives:
             position = message.position
             for item in message.items:
                 self._take_priority(plan, item, position)
                 position += item.count
         if message.last:
-            self.home.start(self._end_priority(plan))
+            self._turn.start(self._end_priority(plan))
 
     def _end_priority(self, plan: Plan) -> Step:
-        if self.home.name not in plan.representatives:
+        if self._name not in plan.representatives:
             yield from self._adopt(plan)
         self._claim()
 
     def _take_priority(self, plan: Plan, item: Item, position: int) -> None:
-        home = self.home
-        queue = home.queue
-        if position + item.count <= queue.green:
+        if position + item.count <= self._queue.green:
             return
-        heading = self._heading(item)
         if position >= plan.green:
-            self._zone.append((heading, item.body, item.timestamp, item.marked))
+            self._zone.append((heading_of(self._queue, item), item.body, item.timestamp, item.marked))
         else:
-            self._hear(plan.max_committed)
-            self._append_green(heading, item, position)
+            self._catching_up.take_green(item, position, plan.max_committed)
 
-    def _hear(self, primary: int) -> None:
-        """What is green for one who knows of this primary component becomes green here, and until step 6 this replica
-        does not know of it. It says so for as long: its green line says nothing about its yellow zone then, nor about
-        that of others who know no more than it does."""
-        record = self.home.record
-        if primary > record.heard_primary:
-            record.heard_primary = primary
-            self.home.touch()
-
-    def _append_green(self, heading: Heading, item: Item, position: int) -> None:
-        home = self.home
-        queue = home.queue
-        if position != queue.green:
-            raise Malformed(f"a green batch at {position}, where {queue.green} was expected")
-        new = heading.id not in queue.entries
-        queue.append_green(heading, item.body, item.timestamp, item.marked)
-        home.apply(heading, position)
-
-        def told() -> None:
-            if new:
-                home.tell(Logged(heading, item.timestamp))
-            home.tell(Green(heading, position))
-
-        home.durable.after(told)
-
-    def _heading(self, item: Item) -> Heading:
-        entry = self.home.queue.entries.get(item.id)
-        if entry is not None:
-            return entry.heading
-        if item.body is None:
-            raise Malformed(f"batch {item.id} without its body, which is not here")
-        heading = decode_heading(item.body)
-        if heading.id != item.id or heading.count != item.count:
-            raise Malformed(f"batch {heading.id} that claims to be {item.id}")
-        return heading
-
-    # -- catching up beside the others
+    # -- catching up while the others go on
 
     def receive_feed(self, sender: str, message: Feed) -> None:
-        plan, home = self._expect(Phase.FOLLOW, sender), self.home
-        if message.to != home.name or sender != plan.feeders[home.name]:
+        plan, queue = self._expect(Phase.FOLLOW, sender), self._queue
+        if message.to != self._name or sender != plan.feeders[self._name]:
             return
-        self._hear(message.primary)
+        self._catching_up.hear(message.primary)
         position = message.position
         for item in message.items:
-            if position + item.count > home.queue.green:
-                self._append_green(self._heading(item), item, position)
+            if position + item.count > queue.green:
+                self._catching_up.take_green(item, position, message.primary)
             position += item.count
-        green = home.queue.green
-        self._after_sync(lambda: home.send(FED, Fed(green)))
-        if message.green - green < NEAR:
-            self._after_sync(home.renew)
+        self._send_synced(FED, Fed(queue.green))
+        if message.green - queue.green < NEAR:
+            self._writes.after(Renew(self._number))
 
     # -- step 6
 
     def _adopt(self, plan: Plan) -> Step:
         """In one atomic step: the representative's yellow zone, and knowledge of its primary component."""
-        home = self.home
         adoption = Adoption()
-        home.durable.held = True
-        for _ in home.queue.adopt(self._zone, adoption):
-            home.pace.spend()
+        self._writes.held = True
+        for _ in self._queue.adopt(self._zone, adoption):
+            self._turn.spend()
             yield
         self._zone = []
-        home.record.last_committed_primary = plan.max_committed
-        home.touch()
-        home.durable.held = False
-
-        def told() -> None:
-            for entry in adoption.logged:
-                home.tell(Logged(entry.heading, entry.timestamp))
-            for entry in adoption.red:
-                home.tell(Recolored(entry.heading, Color.RED))
-            home.tell(Adopted(plan.max_committed))
-            for entry in adoption.yellow:
-                home.tell(Recolored(entry.heading, Color.YELLOW))
-
-        home.durable.after(told)
+        self._record.last_committed_primary = plan.max_committed
+        self._writes.touch()
+        self._writes.held = False
+        events: tuple[LogEvent, ...] = (
+            *(Logged(entry.heading, entry.timestamp) for entry in adoption.logged),
+            *(Recolored(entry.heading, Color.RED) for entry in adoption.red),
+            Adopted(plan.max_committed),
+            *(Recolored(entry.heading, Color.YELLOW) for entry in adoption.yellow),
+        )
+        self._writes.after(Report(events))
 
     # -- batches that were sent twice: all keep the lowest timestamp
 
     def _claim(self) -> None:
-        plan, queue = self._planned(), self.home.queue
+        plan, queue = self._planned(), self._queue
         self.phase = Phase.CLAIMS
         if not plan.marked:
             self._begin_reds()
@@ -373,7 +289,7 @@ class Recovery:
             entry = queue.entries.get(batch)
             if entry is not None and entry.color is Color.RED:
                 claims.append(Stamped(batch, entry.timestamp))
-        self.home.send(CLAIMS, Claims(claims))
+        self._outgoing.send(CLAIMS, Claims(claims))
 
     def receive_claims(self, sender: str, message: Claims) -> None:
         plan = self._planned()
@@ -386,87 +302,64 @@ class Recovery:
         for name in plan.participants:
             for stamped in self._claims[name].claims:
                 lowest[stamped.id] = min(stamped.timestamp, lowest.get(stamped.id, stamped.timestamp))
-        self.home.start(self._retime(lowest))
+        self._turn.start(self._retime(lowest))
 
     def _retime(self, lowest: dict[BatchId, Timestamp]) -> Step:
-        queue = self.home.queue
+        queue = self._queue
         for batch in sorted(lowest):
             entry = queue.entries.get(batch)
             if entry is not None and entry.color is Color.RED and lowest[batch] < entry.timestamp:
                 queue.retime(entry, lowest[batch])
-                self.home.pace.spend()
+                self._turn.spend()
                 yield
         self._begin_reds()
 
     # -- step 7: red batches that not everyone has
 
     def _begin_reds(self) -> None:
-        plan = self._planned()
+        assert self._reds is not None, "there is a plan"
         self.phase = Phase.REDS
-        self._walk = [
-            entry for entry in self.home.queue.red if entry.heading.last > plan.stable.get(entry.heading.author, 0)
-        ]
+        self._reds.begin()
         self._check_recovered()
 
-    def _reds(self) -> Reds | None:
-        """What this replica may send now, by the retransmission rule (figure 3.7): what others have to send first,
-        and is before it in this queue, has to arrive first."""
-        plan = self._planned()
-        items: list[Item] = []
-        size = 0
-        while self._walked < len(self._walk) and size < _MESSAGE_BYTES:
-            entry = self._walk[self._walked]
-            heading = entry.heading
-            if plan.senders[heading.author] == self.home.name:
-                body = self.home.queue.bodies.get(heading.id)
-                items.append(Item(heading.id, heading.count, entry.timestamp, entry.marked, body))
-                size += 64 + len(body)
-                self.home.pace.spend(len(body))
-            elif heading.id not in self._arrived:
-                break
-            self._walked += 1
-        return Reds(items) if items else None
-
     def receive_reds(self, sender: str, message: Reds) -> None:
-        plan, home = self._planned(), self.home
-        queue = home.queue
+        plan, queue = self._planned(), self._queue
+        assert self._reds is not None, "there is a plan"
         for item in message.items:
-            self._arrived.add(item.id)
+            self._reds.arrived(item.id)
             if item.id.first <= queue.last.get(item.id.author, 0):
                 continue
             if item.id.first != queue.last.get(item.id.author, 0) + 1 or plan.senders.get(item.id.author) != sender:
                 raise Malformed(f"a red batch {item.id} out of its order")
-            heading = self._heading(item)
+            heading = heading_of(queue, item)
             entry = queue.log(heading, item.body, item.timestamp, item.marked, Color.RED)
-            home.pace.spend(heading.size, heading.count)
-            event = Logged(heading, entry.timestamp)
-            home.durable.after(lambda event=event: home.tell(event))  # type: ignore[misc]
+            self._turn.spend(heading.size, heading.count)
+            self._writes.after(Report((Logged(heading, entry.timestamp),)))
         if self.phase is Phase.REDS:
             self._check_recovered()
 
     def _check_recovered(self) -> None:
-        plan, last = self._planned(), self.home.queue.last
+        plan, last = self._planned(), self._queue.last
         if all(last.get(author, 0) >= counter for author, counter in plan.union.items()):
             self.phase = Phase.ATTEMPT
-            self._after_sync(self._recovered)
+            self._writes.after(Attempt(self._number))
 
     # -- sending what is long, as there is room for it
 
     def pump(self) -> None:
         """Adds to what goes out, a message at a time."""
-        if self.stopped or self.home.outgoing:
+        if self.stopped or self._outgoing.messages:
             return
         if self._priority is not None:
             message = next(self._priority, None)
             if message is None:
                 self._priority = None
             else:
-                self.home.send(BASE if isinstance(message, BaseSent) else PRIORITY, message)
+                self._outgoing.send(BASE if isinstance(message, BaseSent) else PRIORITY, message)
                 return
-        if self._walked < len(self._walk):
-            reds = self._reds()
-            if reds is not None:
-                self.home.send(RED, reds)
+        reds = None if self._reds is None else self._reds.next()
+        if reds is not None:
+            self._outgoing.send(RED, reds)
 
     def _planned(self) -> Plan:
         if self.plan is None:

@@ -9,7 +9,9 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from reconvene.corel.home import Home
+from reconvene.corel.keeping.layout import Record
+from reconvene.corel.paper.queue import Queue
+from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.errors import Rejected
 
 __all__ = ["Losses", "LostReplica", "check_force", "losses"]
@@ -43,10 +45,11 @@ class Losses(Struct, frozen=True):
     """All of it for people to read, a sentence each."""
 
 
-def losses(home: Home, here: Collection[str], lost: Collection[str]) -> Losses:
+def losses(
+    current: CurrentReplicas, record: Record, queue: Queue, here: Collection[str], lost: Collection[str]
+) -> Losses:
     """`here`: the replicas that take part in this configuration. Raises Rejected where a lost one is no replica."""
-    record, queue = home.record, home.queue
-    replicas = record.replicas
+    replicas = current.set
     replicas.forced_without(lost)
     kept = [name for name in replicas.names() if name not in lost]
     absent = [name for name in kept if name not in here]
@@ -54,8 +57,8 @@ def losses(home: Home, here: Collection[str], lost: Collection[str]) -> Losses:
     for name in sorted(lost):
         number = replicas.number_of(name)
         assert number is not None, "forced_without has looked"
-        known[name] = LostReplica(home.greens.get(name, 0), queue.last.get(number, 0))
-    ordered = _without_us(home, here)
+        known[name] = LostReplica(current.green_lines.get(name, 0), queue.last.get(number, 0))
+    ordered = _without_us(current, here)
     members = record.commit_members if record.committed_here == record.last_committed_primary else ()
     highest = max((replica.green for replica in known.values()), default=0)
     words = []
@@ -99,19 +102,19 @@ def losses(home: Home, here: Collection[str], lost: Collection[str]) -> Losses:
     )
 
 
-def check_force(home: Home, here: Collection[str], kept: Collection[str]) -> None:
+def check_force(current: CurrentReplicas, here: Collection[str], kept: Collection[str]) -> None:
     """Raises Rejected where a replica that is kept may have gone on with the lost: two histories would meet in it."""
     absent = [name for name in kept if name not in here]
-    if absent and _without_us(home, here):
+    if absent and _without_us(current, here):
         raise Rejected(
             f"replicas: {', '.join(absent)}: neither lost nor here, and perhaps further on than this site: connect to"
             " them first, or give them up too"
         )
 
 
-def _without_us(home: Home, here: Collection[str]) -> bool:
+def _without_us(current: CurrentReplicas, here: Collection[str]) -> bool:
     """Whether replicas could have ordered anything while none of these took part."""
     return any(
         replicas.quorum_holds([name for name in replicas.names() if name not in here])
-        for replicas in home.pending_sets()
+        for replicas in current.pending_sets()
     )

@@ -19,7 +19,7 @@ from reconvene.ids import MAX_SITES
 from reconvene.quorum import Spec
 
 __all__ = [
-    "MAJORITY", "MAX_NAME_BYTES", "MAX_NUMBER", "MAX_QUORUM_BYTES", "MAX_VERSION", "Change", "Replica", "ReplicaSet",
+    "MAJORITY", "MAX_NAME_BYTES", "MAX_NUMBER", "MAX_QUORUM_BYTES", "MAX_VERSION", "Change", "Member", "ReplicaSet",
     "applies", "check_replicas", "decode_change", "decode_replicas", "encode_change", "encode_replicas",
 ]  # fmt: skip
 
@@ -32,7 +32,7 @@ MAX_QUORUM_BYTES = 32 << 10
 MAJORITY: Mapping[str, object] = {"kind": "majority"}
 
 
-class Replica(Struct, array_like=True, frozen=True):
+class Member(Struct, array_like=True, frozen=True):
     number: int
     """In the log; never given again."""
     name: str
@@ -44,7 +44,7 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
     """From 0; one more at each forced change."""
     version: int
     """From 0; one more at each change."""
-    replicas: list[Replica]
+    replicas: list[Member]
     """By number."""
     next_number: int
     """Of the next replica that is added."""
@@ -53,7 +53,7 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
     @classmethod
     def first(cls, names: Collection[str], quorum: Spec = MAJORITY) -> "ReplicaSet":
         """A new log's: numbers are places among the sorted names. Raises Rejected."""
-        replicas = [Replica(number, name) for number, name in enumerate(sorted(names))]
+        replicas = [Member(number, name) for number, name in enumerate(sorted(names))]
         return _sound(cls(0, 0, replicas, len(replicas), dict(quorum)))
 
     @property
@@ -67,6 +67,10 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
 
     def numbers(self) -> list[int]:
         return [replica.number for replica in self.replicas]
+
+    def by_number(self) -> dict[int, str]:
+        """Each replica's number, with the name of its site."""
+        return {replica.number: replica.name for replica in self.replicas}
 
     def number_of(self, name: str) -> int | None:
         return next((replica.number for replica in self.replicas if replica.name == name), None)
@@ -87,7 +91,7 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
     def added(self, name: str, quorum: Spec | None = None) -> "ReplicaSet":
         """A quorum that names sites has to be given anew, to say where this one stands."""
         self._unknown(name)
-        return self._changed([*self.replicas, Replica(self.next_number, name)], quorum, self.quorum)
+        return self._changed([*self.replicas, Member(self.next_number, name)], quorum, self.quorum)
 
     def removed(self, name: str, quorum: Spec | None = None) -> "ReplicaSet":
         """Out of the quorum too, unless another one is given."""
@@ -104,7 +108,7 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
         if new != old:
             self._unknown(new)
         kept = [replica for replica in self.replicas if replica.name != old]
-        return self._changed([*kept, Replica(self.next_number, new)], quorum, _renamed(self.quorum, old, new))
+        return self._changed([*kept, Member(self.next_number, new)], quorum, _renamed(self.quorum, old, new))
 
     def with_quorum(self, quorum: Spec) -> "ReplicaSet":
         return self._changed(self.replicas, quorum, quorum)
@@ -131,7 +135,7 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
         if self.number_of(name) is not None:
             raise Rejected(f"replicas: {name} is one already")
 
-    def _changed(self, replicas: list[Replica], quorum: Spec | None, usual: Spec) -> "ReplicaSet":
+    def _changed(self, replicas: list[Member], quorum: Spec | None, usual: Spec) -> "ReplicaSet":
         changed = ReplicaSet(
             self.epoch,
             self.version + 1,

@@ -10,8 +10,17 @@ from functools import partial
 from itertools import chain
 
 from reconvene.corel.batch import Heading, Kind, messages_of
-from reconvene.corel.clients.retries import Part
-from reconvene.corel.events import Accepted, BarrierPassed, Color, Established, Green, LogEvent, Restored
+from reconvene.corel.clients.session_index import Part
+from reconvene.corel.events import (
+    Accepted,
+    BarrierPassed,
+    Color,
+    Established,
+    Green,
+    LogEvent,
+    RequestStored,
+    Restored,
+)
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.entries import EntryBatch
@@ -67,6 +76,8 @@ class LogService:
         self._asking: list[asyncio.Future[None]] = []
         """Barriers that the next turn asks for, all as one."""
         self._asked: dict[int, list[asyncio.Future[None]]] = {}
+        self._requests: dict[int, asyncio.Future[None]] = {}
+        """By number: about snapshots, not on stable storage yet."""
         self._barriers = 0
         """How many both hold."""
         self._look_at = _LOOK_AT
@@ -116,6 +127,10 @@ class LogService:
                 self._primaries += 1
             elif type(event) is BarrierPassed:
                 self._passed(event.number)
+            elif type(event) is RequestStored:
+                future = self._requests.pop(event.number, None)
+                if future is not None and not future.done():
+                    future.set_result(None)
             elif type(event) is Restored and self._own is not None:
                 receipts.covered(queue.last_green.get(self._own, 0))
         if accepted:
@@ -410,18 +425,18 @@ class LogService:
             raise self._note_damage(error) from None
 
     def save_snapshot(self, position: int, data: bytes, name: str = UNNAMED) -> "asyncio.Future[None]":
-        return self._once_durable(lambda then: self._replica.save_snapshot(position, data, then, name))
+        return self._when_stored(partial(self._replica.save_snapshot, position, data, name))
 
     def use_snapshot(self, name: str, start: int) -> "asyncio.Future[None]":
-        return self._once_durable(lambda then: self._replica.snapshots.use(name, start, then))
+        return self._when_stored(partial(self._replica.snapshots.use, name, start))
 
     def drop_snapshot(self, name: str) -> "asyncio.Future[None]":
-        return self._once_durable(lambda then: self._replica.snapshots.drop(name, then))
+        return self._when_stored(partial(self._replica.snapshots.drop, name))
 
-    def _once_durable(self, change: "Callable[[Callable[[], None]], None]") -> "asyncio.Future[None]":
+    def _when_stored(self, request: Callable[[], int]) -> "asyncio.Future[None]":
         self._refuse_in_trouble()
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        change(lambda: None if future.done() else future.set_result(None))
+        number = request()
+        future = self._requests[number] = asyncio.get_running_loop().create_future()
         self._wake()
         return future
 

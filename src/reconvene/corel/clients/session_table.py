@@ -1,0 +1,214 @@
+"""Client sessions: what of each is in the total order, so that an append counts once however often it is retried.
+
+A session numbers its messages. Given: green batches in their order. Promised: a number counts where it is first in
+the order; where it comes again it is *void*: it keeps its position and counts for nothing. The table is a function of
+the total order alone, and so the same at every replica at the same green line.
+
+Bounded: so many sessions, the one that is silent for longest is forgotten, and what it sends again is taken again. Of
+a session that is remembered no number is forgotten. Its gaps are bounded where a replica takes its messages (`once`):
+each takes no number by which it would know of more than MOST_RANGES ranges. So replicas that can't hear each other
+may together have taken MOST_RANGES each, and that is how long a row of this table can become.
+
+The session of a transaction's commits is another kind: of it the highest number is known, and with a number all lower
+ones are taken, whether they came or not. They are bounded by themselves: clients come and go, and one of a table that
+is written once a day must not be forgotten for them.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import DecodeError, Struct, msgpack
+
+from reconvene.corel.batch import Heading, Kind, Source, sources_of
+from reconvene.corel.clients.commits import TRANSACTION
+from reconvene.corel.clients.ranges import Ranges, has, include
+from reconvene.corel.keeping.layout import session_key, table_end
+from reconvene.errors import Malformed, Rejected
+from reconvene.storage.tables import Clear, Op, Put, Reader
+
+__all__ = [
+    "MOST_NUMBER",
+    "MOST_RANGES",
+    "MOST_SESSION_BYTES",
+    "Row",
+    "SessionTable",
+    "check_session",
+    "sound_sources",
+]
+
+MOST_SESSION_BYTES = 64
+MOST_NUMBER = (1 << 62) - 1
+MOST_RANGES = 64
+"""Of a session's numbers, as one replica knows them when it takes another: one more than the gaps between them."""
+
+Row = tuple[bytes, bytes]
+"""A session, and what is stored of it."""
+
+
+class Taken(Struct, array_like=True, gc=False):
+    """What is known of one session."""
+
+    position: int
+    """Of its last message, void or not: no two sessions have the same."""
+    ranges: Ranges
+    """The numbers that were taken."""
+    commit: int = -1
+    """Of a transaction: where its last commit stands that counts. -1: it is none."""
+
+    def take(self, first: int, last: int) -> Ranges:
+        """Takes the numbers from `first` to `last`. Returns those of them that had been taken, as ranges."""
+        ranges = self.ranges
+        if self.commit >= 0:
+            highest = ranges[-1][1] if ranges else -1
+            self.ranges = [(0, max(highest, last))]
+            return [(first, min(last, highest))] if first <= highest else []
+        return include(ranges, first, last)
+
+
+_TAKEN = msgpack.Decoder(Taken)
+
+
+class SessionTable:
+    """The table as of one position. It is stored under `table`."""
+
+    def __init__(self, table: bytes, most: int) -> None:
+        self._table = table
+        self._most = most
+        self._sessions: dict[bytes, Taken] = {}
+        """By last position, the lowest first …"""
+        self._transactions: dict[bytes, Taken] = {}
+        """… and so are these."""
+        self._changed: dict[bytes, None] = {}
+        """Not stored yet."""
+
+    def __len__(self) -> int:
+        return len(self._sessions) + len(self._transactions)
+
+    def highest(self, session: bytes) -> int:
+        """The highest number that was taken; -1: none is known."""
+        taken = self._get(session)
+        return -1 if taken is None else taken.ranges[-1][1]
+
+    def has(self, session: bytes, number: int) -> bool:
+        taken = self._get(session)
+        return taken is not None and has(taken.ranges, number)
+
+    def ranges(self, session: bytes) -> Ranges:
+        """The numbers that were taken. Not to be changed."""
+        taken = self._get(session)
+        return [] if taken is None else taken.ranges
+
+    def committed(self, session: bytes) -> tuple[int, int] | None:
+        """Of a transaction: the number and the position of its last commit that counts."""
+        taken = self._transactions.get(session)
+        return None if taken is None else (taken.ranges[-1][1], taken.commit)
+
+    def _get(self, session: bytes) -> Taken | None:
+        return self._sessions.get(session) or self._transactions.get(session)
+
+    # -- the total order
+
+    def take(self, heading: Heading, body: bytes, position: int) -> tuple[int, ...]:
+        """The batch is the next one in the order. Gives the indices of its void messages."""
+        void: list[int] = []
+        for source in sound_sources(heading, body):
+            commits = heading.kind is Kind.COMMIT and source.session.startswith(TRANSACTION)
+            void += self._take(source, position, commits)
+        return tuple(sorted(set(void)))
+
+    def _take(self, source: Source, position: int, commits: bool) -> Iterator[int]:
+        session, last = source.session, source.number + source.count - 1
+        taken = self._transactions.pop(session, None) or self._sessions.pop(session, None) or Taken(0, [])
+        taken.position = position + source.start + source.count - 1
+        if commits and (not taken.ranges or last > taken.ranges[-1][1]):
+            taken.commit = taken.position
+        sessions = self._sessions if taken.commit < 0 else self._transactions
+        if len(sessions) >= self._most:
+            oldest = next(iter(sessions))
+            del sessions[oldest]
+            self._changed[oldest] = None
+        sessions[session] = taken  # again the last
+        self._changed[session] = None
+        for first, end in taken.take(source.number, last):
+            for number in range(first, end + 1):
+                yield source.start + number - source.number
+
+    # -- stable storage
+
+    def load(self, tables: Reader) -> None:
+        """Raises Malformed."""
+        rows = [(key[1:], value) for key, value in tables.scan(self._table, table_end(self._table))]
+        self._sessions, self._transactions = _decode(rows)
+
+    def restore(self, rows: Iterable[Row]) -> list[Op]:
+        """This is the table from now on; gives what makes it durable. Raises Malformed."""
+        found = list(rows)
+        self._sessions, self._transactions = _decode(found)
+        self._changed.clear()
+        return [
+            Clear(self._table, table_end(self._table)),
+            *(Put(session_key(self._table, session), value) for session, value in found),
+        ]
+
+    def rows(self) -> Iterator[Row]:
+        """All of it, to be sent; a later change does not show."""
+        both = (*self._sessions.items(), *self._transactions.items())
+        return iter([(session, msgpack.encode(taken)) for session, taken in both])
+
+    def changes(self) -> list[Op]:
+        """What makes the changes since it was last asked durable."""
+        changed, self._changed = self._changed, {}
+        found = ((session, self._get(session)) for session in changed)
+        return [
+            Put(session_key(self._table, session), None if taken is None else msgpack.encode(taken))
+            for session, taken in found
+        ]
+
+
+def sound_sources(heading: Heading, body: bytes) -> list[Source]:
+    """A batch's sources that make sense: the same bytes, and the same answer, at every replica."""
+    if not heading.sourced:
+        return []
+    try:
+        found = sources_of(body)
+    except Malformed:
+        return []
+    return [
+        source
+        for source in found
+        if 1 <= len(source.session) <= MOST_SESSION_BYTES
+        and 0 <= source.number <= MOST_NUMBER
+        and source.start >= 0
+        and 1 <= source.count <= heading.count - source.start
+    ]
+
+
+def check_session(session: bytes, number: int, count: int = 1) -> None:
+    """Of so many messages, the first of which has this number. Raises Rejected."""
+    if not 1 <= len(session) <= MOST_SESSION_BYTES:
+        raise Rejected(f"a session's name has 1 to {MOST_SESSION_BYTES} bytes, not {len(session)}")
+    if not 0 <= number <= MOST_NUMBER - count + 1:
+        raise Rejected(f"a session's numbers are from 1 to {MOST_NUMBER}: {count} from {number} on are not")
+
+
+def _decode(rows: Iterable[Row]) -> tuple[dict[bytes, Taken], dict[bytes, Taken]]:
+    """Sessions, and transactions."""
+    found: list[tuple[bytes, Taken]] = []
+    for session, value in rows:
+        try:
+            taken = _TAKEN.decode(value)
+        except (DecodeError, RecursionError) as error:
+            raise Malformed(f"a client session of the log: {error}") from None
+        if not 1 <= len(session) <= MOST_SESSION_BYTES or not _sound(taken):
+            raise Malformed(f"a client session of the log: {session.hex()} with {taken}")
+        found.append((session, taken))
+    found.sort(key=lambda row: row[1].position)
+    return (
+        {session: taken for session, taken in found if taken.commit < 0},
+        {session: taken for session, taken in found if taken.commit >= 0},
+    )
+
+
+def _sound(taken: Taken) -> bool:
+    ends = [end for found in taken.ranges for end in found]
+    rising = all(first <= last for first, last in taken.ranges) and ends == sorted(ends)
+    return bool(ends) and rising
