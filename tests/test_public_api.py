@@ -16,7 +16,7 @@ def has_code(path: Path) -> bool:
     return any(not isinstance(node, ast.Expr) for node in ast.parse(path.read_text()).body)
 
 
-NEEDS = {"reconvene.lab.bench.peers.pysyncobj_replica": "pysyncobj"}
+NEEDS = {"reconvene.lab.bench.peers.pysyncobj_server": "pysyncobj"}
 """Modules that are programs of a peer, by what they need of it."""
 
 

@@ -14,6 +14,7 @@ from tests.network.sites import until
 
 import reconvene
 from reconvene.client.addresses import Addresses
+from reconvene.lab.ledger.compare import repeated
 
 __all__ = ["SERVICES", "Client", "Load"]
 
@@ -142,8 +143,7 @@ class Load:
 
         until(lambda: not lacking(), lambda: str({name: lacks[:9] for name, lacks in lacking().items()}), 20.0)
         for name in names:
-            received = self.clients[name].received
-            assert len(set(received)) == len(received)
+            assert not repeated(self.clients[name].received)
 
     def _sees_all(self, client: Client) -> bool:
         """What is sent from now on is for every client."""

@@ -69,7 +69,7 @@ def test_each_mutation_breaks_what_it_says(stack: str, name: str) -> None:
 
 def test_spark_makes_the_same(spark: SparkSession) -> None:
     how = recipe(900, runs=2, changes=2, mutation="deliver-twice", prefix="x")
-    traces = generate(spark, 900, runs=2, changes=2, mutation="deliver-twice", prefix="x")
+    traces = generate(spark, how)
     assert traces.events.schema.simpleString() == EVENTS.simpleString()
     assert traces.runs.schema.simpleString() == RUNS.simpleString()
     runs = [row.asDict() for row in traces.runs.collect()]

@@ -12,9 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table as RichTable
 
 from reconvene.cli._output import print_json, refuse
-from reconvene.lab.bench import BENCHES, PEERS, PLOTTED, Outcome, Settings, Table, load, missing
-from reconvene.lab.bench.outcome import Tell
+from reconvene.lab.bench import BENCHES, PEERS, PLOTTED, Settings, Sheet, Table, load, missing
 from reconvene.lab.bench.plotting import HOW, can_plot
+from reconvene.lab.bench.sheet import Progress as ReportProgress
 
 __all__ = ["bench_command"]
 
@@ -37,12 +37,12 @@ def bench_command(
     if out.exists() and not out.is_dir():
         refuse(f"{out}: --out: expected a directory", as_json)
     with _progress() as tell:
-        outcome = load(name)(Settings(quick, seed, out if can_plot() else None, tell, peers))
+        sheet = load(name)(Settings(quick, seed, out if can_plot() else None, tell, peers))
     if as_json:
-        print_json({"bench": outcome.bench, "rows": outcome.rows})
+        print_json({"bench": sheet.bench, "rows": sheet.rows})
     else:
-        _show(outcome)
-    _show_plots(outcome)
+        _show(sheet)
+    _show_plots(sheet)
 
 
 def _peers(name: str, listed: str, as_json: bool) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def _peers(name: str, listed: str, as_json: bool) -> tuple[str, ...]:
 
 
 @contextmanager
-def _progress() -> Iterator[Tell]:
+def _progress() -> Iterator[ReportProgress]:
     if not sys.stderr.isatty():
         yield lambda what, done, total: None
         return
@@ -73,15 +73,15 @@ def _progress() -> Iterator[Tell]:
         yield tell
 
 
-def _show(outcome: Outcome) -> None:
+def _show(sheet: Sheet) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=200)
-    for table in outcome.tables:
+    for table in sheet.tables:
         console.print(table.title, style="bold", markup=False, soft_wrap=True)
         console.print(_rich(table))
         console.print()
-    for note in outcome.notes:
+    for note in sheet.notes:
         print(note)
     sys.stdout.flush()
 
@@ -96,11 +96,11 @@ def _rich(table: Table) -> RichTable:
     return shown
 
 
-def _show_plots(outcome: Outcome) -> None:
+def _show_plots(sheet: Sheet) -> None:
     """On stderr, so that it stands beside tables and JSON alike."""
     if not can_plot():
-        if outcome.bench in PLOTTED:
+        if sheet.bench in PLOTTED:
             print(HOW, file=sys.stderr)
-    elif outcome.plots:
-        names = ", ".join(path.name for path in outcome.plots if path.suffix == ".png")
-        print(f"plots in {outcome.plots[0].parent}: {names} (and as SVG)", file=sys.stderr)
+    elif sheet.plots:
+        names = ", ".join(path.name for path in sheet.plots if path.suffix == ".png")
+        print(f"plots in {sheet.plots[0].parent}: {names} (and as SVG)", file=sys.stderr)

@@ -11,7 +11,7 @@ from rich.console import Console
 from reconvene.cli._cluster import AsJson
 from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.errors import Malformed
-from reconvene.lab.demo import Places, Stage, play
+from reconvene.lab.demo import Paths, Stage, play
 
 __all__ = ["demo_command"]
 
@@ -33,7 +33,7 @@ def demo_command(
         raise Malformed(f"{svg}: --svg: expected a file in a directory that exists")
     console = Console(highlight=False, markup=False, stderr=as_json, record=svg is not None)
     stage = Stage(console, live=svg is None)
-    outcome = asyncio.run(play(Places(directory), stage, seed=seed, keep=keep, spark=spark))
+    outcome = asyncio.run(play(Paths(directory), stage, seed=seed, keep=keep, spark=spark))
     if svg is not None:
         svg.write_text(_without_links(console.export_svg(title="make demo")))
     if as_json:

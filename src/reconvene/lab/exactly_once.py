@@ -1,10 +1,11 @@
-"""A log under load, its replicas killed and parted, and an export that is killed as well: the table equals the log.
+"""A log under load, replicas killed and partitioned, and an export that is killed too: its table equals the log.
 
     python -m reconvene.lab.exactly_once --kills 12 --out out/exactly-once
 
-After every kill, before the export is started again, the table is looked at with pyarrow: each row is there once, and
-what was there before still is. At the end the network mends, the export comes to the log's end, and what pyarrow and
-Spark see of the table is compared with the log as a client reads it, by position. Exit 1 if they differ.
+After every kill of the export, and before it is started again, pyarrow reads the table: each row is there once, and
+all earlier rows are still there. At the end everything is mended, the export catches up, and the table as
+pyarrow and as Spark read it is compared with the log as a client reads it, by position. The clients' own ledger is
+compared with the log too. Exit 1 if anything differs.
 """
 
 import argparse
@@ -14,94 +15,32 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 import reconvene.blocking as blocking
 from reconvene.errors import ReconveneError
+from reconvene.lab.ledger.compare import differences, repeated
+from reconvene.lab.load.log_fleet import LogAudit, LogFleet, read_logs, wait_ordered
+from reconvene.lab.soak.faults import RandomFaults
 from reconvene.local import LocalCluster
 
 __all__ = ["Found", "main", "run"]
 
 _LIFE_S = (8.0, 22.0)
-"""How long an export lives before it is killed: from while Spark starts to several batches later."""
+"""How long an export runs before it is killed: between the start of Spark and several batches later."""
 _FAULT_EVERY_S = 3.0
-_TOGETHER = 50
+_RATE = 2_000.0
 _PATIENCE_S = 300.0
 
 
 class Found(Exception):
-    """The table is not what the log says."""
-
-
-class Load(threading.Thread):
-    """Appends numbered messages at any site that takes them, until it is told to stop."""
-
-    def __init__(self, addresses: list[str]) -> None:
-        super().__init__(name="load", daemon=True)
-        self._addresses = addresses
-        self._over = threading.Event()
-        self.sent = 0
-
-    def run(self) -> None:
-        while not self._over.is_set():
-            try:
-                with blocking.connect(self._addresses) as site:
-                    while not self._over.wait(0.02):
-                        messages = [b"message %d" % (self.sent + place) for place in range(_TOGETHER)]
-                        site.log.append_many(messages, timeout=5.0)
-                        self.sent += _TOGETHER
-            except ReconveneError:
-                sleep(0.2)  # whether it was taken is the log's to say
-
-    def stop(self) -> None:
-        self._over.set()
-        self.join()
-
-
-class Faults(threading.Thread):
-    """A replica killed, or cut off, every few seconds, and back again after a while."""
-
-    def __init__(self, cluster: LocalCluster, seed: int) -> None:
-        super().__init__(name="faults", daemon=True)
-        self._cluster = cluster
-        self._random = random.Random(seed)
-        self._over = threading.Event()
-        self.kills = 0
-        self.partitions = 0
-        self.trouble: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            while not self._over.wait(_FAULT_EVERY_S):
-                self._one()
-        except BaseException as error:
-            self.trouble = error
-
-    def _one(self) -> None:
-        cluster, names = self._cluster, list(self._cluster.names)
-        name = self._random.choice(names)
-        if self._random.random() < 0.5:
-            cluster.crash(name)
-            self.kills += 1
-            self._over.wait(_FAULT_EVERY_S)
-            cluster.restart(name)
-        else:
-            cluster.partition([[name], [other for other in names if other != name]])
-            self.partitions += 1
-            self._over.wait(_FAULT_EVERY_S)
-            cluster.heal()
-
-    def stop(self) -> None:
-        self._over.set()
-        self.join()
-        if self.trouble is not None:
-            raise self.trouble
+    """The table differs from the log."""
 
 
 def run(out: Path, kills: int, seed: int) -> str:
@@ -111,33 +50,45 @@ def run(out: Path, kills: int, seed: int) -> str:
     with LocalCluster.create(out / "c", 3, trace=False) as cluster:
         cluster.start()
         addresses = list(cluster.addresses.values())
-        load, faults = Load(addresses), Faults(cluster, seed)
-        load.start()
-        faults.start()
-        rows: dict[int, bytes] = {}
-        for kill in range(kills):
-            with _export(out) as process:
-                sleep(chance.uniform(*_LIFE_S))
-                os.killpg(process.pid, signal.SIGKILL)
-            before, rows = rows, _look(table)
-            if not before.items() <= rows.items():
-                raise Found("rows that were in the table have gone or changed")
-            print(f"kill {kill + 1}: {len(rows):,} rows in the table", file=sys.stderr, flush=True)
-        faults.stop()
-        load.stop()
-        cluster.wait_for()
+        with LogFleet.on([addresses], rate=_RATE, seed=seed, log=out / "load.log") as load:
+            faults = RandomFaults(cluster, seed, kinds=("kill", "restart", "partition", "heal"))
+            rows: dict[int, bytes] = {}
+            for kill in range(kills):
+                with _export(out) as process:
+                    _break_for(chance.uniform(*_LIFE_S), faults, load)
+                    os.killpg(process.pid, signal.SIGKILL)
+                before, rows = rows, _read_table(table)
+                if not before.items() <= rows.items():
+                    raise Found("rows that were in the table have gone or changed")
+                print(f"kill {kill + 1}: {len(rows):,} rows in the table", file=sys.stderr, flush=True)
+            faults.mend()
+            cluster.wait_for()
+            load.quiet()
+            wait_ordered(cluster, _PATIENCE_S)
+            logs, index = read_logs(cluster)
+            if wrong := LogAudit(load.reports(), logs, index).faults:
+                raise Found(f"the log is not what its clients were promised: {wrong[0]}")
         with _export(out, "--once") as process:
             if process.wait(_PATIENCE_S) != 0:
                 raise Found(f"the last export failed; see {out / 'export.log'}")
         with blocking.connect(addresses) as site:
             site.log.barrier(timeout=60.0)
             log = {entry.position: bytes(entry.data) for entry in site.log.read()}
-        _compare(log, _look(table), "pyarrow")
-        _compare(log, _by_spark(table), "Spark")
+        _compare(log, _read_table(table), "pyarrow")
+        _compare(log, _read_by_spark(table), "Spark")
     return (
         f"{len(log):,} rows in the log and in the table, each once; the export was killed {kills} times,"
-        f" replicas {faults.kills} times, and parted {faults.partitions} times"
+        f" replicas {faults.faults['kill']} times, with {faults.faults['partition']} partitions"
     )
+
+
+def _break_for(seconds: float, faults: RandomFaults, load: LogFleet) -> None:
+    """A replica is killed or the network partitioned every few seconds, and mended after a while."""
+    until = monotonic() + seconds
+    while (left := until - monotonic()) > 0:
+        sleep(min(left, _FAULT_EVERY_S))
+        load.check()
+        faults.step()
 
 
 @contextmanager
@@ -155,36 +106,34 @@ def _export(out: Path, *more: str) -> Iterator["subprocess.Popen[bytes]"]:
             process.wait()
 
 
-def _look(table: Path) -> dict[int, bytes]:
-    """The rows by position, as pyarrow sees them. Raises Found where one is there twice."""
+def _read_table(table: Path) -> dict[int, bytes]:
+    """The rows by position, as pyarrow reads them. Raises Found if a row is there twice."""
     if not any(table.glob("*/*.parquet")):
         return {}
-    told = ds.dataset(table, format="parquet", partitioning="hive").to_table(columns=["position", "payload"])
-    return _rows(told["position"].to_pylist(), told["payload"].to_pylist())
+    return _rows(ds.dataset(table, format="parquet", partitioning="hive").to_table(columns=["position", "payload"]))
 
 
-def _by_spark(table: Path) -> dict[int, bytes]:
+def _read_by_spark(table: Path) -> dict[int, bytes]:
     from reconvene.pipeline.session import open_session
 
     with open_session("local[2,4]") as spark:
-        told = spark.read.parquet(str(table)).select("position", "payload").toArrow()
-    return _rows(told["position"].to_pylist(), told["payload"].to_pylist())
+        return _rows(spark.read.parquet(str(table)).select("position", "payload").toArrow())
 
 
-def _rows(positions: list[int], payloads: list[bytes]) -> dict[int, bytes]:
-    rows = dict(zip(positions, payloads, strict=True))
-    if len(rows) != len(positions):
-        raise Found(f"{len(positions) - len(rows)} rows are in the table more than once")
-    return rows
+def _rows(table: pa.Table) -> dict[int, bytes]:
+    positions = table["position"].to_pylist()
+    if twice := repeated(positions):
+        raise Found(f"{len(twice)} rows are in the table more than once")
+    return dict(zip(positions, table["payload"].to_pylist(), strict=True))
 
 
-def _compare(log: dict[int, bytes], rows: dict[int, bytes], who: str) -> None:
-    lacking, strange = sorted(log.keys() - rows.keys()), sorted(rows.keys() - log.keys())
-    other = [position for position in log.keys() & rows.keys() if log[position] != rows[position]]
-    if lacking or strange or other:
+def _compare(log: dict[int, bytes], rows: dict[int, bytes], reader: str) -> None:
+    lacking, extra, changed = differences(log, rows)
+    if lacking or extra or changed:
         raise Found(
-            f"{who} sees another table than the log: {len(lacking)} rows are lacking (from {lacking[:1]}),"
-            f" {len(strange)} strange (from {strange[:1]}), {len(other)} with another payload (from {other[:1]})"
+            f"{reader} reads a table that differs from the log: {len(lacking)} rows are missing (from {lacking[:1]}),"
+            f" {len(extra)} are not in the log (from {extra[:1]}), {len(changed)} have another payload"
+            f" (from {changed[:1]})"
         )
 
 

@@ -13,10 +13,10 @@ from reconvene.lab import namespaces
 from reconvene.lab.bench import Settings, agreed, sites
 from reconvene.lab.bench.agreed import DEFAULT, NOT_RR, TUNED, Figure
 from reconvene.lab.bench.limit import Limit, bare
-from reconvene.lab.bench.outcome import Outcome
 from reconvene.lab.bench.peers.corosync import Options
 from reconvene.lab.bench.rounds import in_turns, spread
-from reconvene.lab.bench.sites import Place, Throughput
+from reconvene.lab.bench.sheet import Sheet
+from reconvene.lab.bench.sites import Setup, Throughput
 from reconvene.local.ports import choose
 
 COUNTED = {"sent_datagrams": 400, "sent_bytes": 400_000, "sent_messages": 2_000}
@@ -30,21 +30,21 @@ def canned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours 500,000, theirs 100,000, whatever the size; namespaces work."""
     monkeypatch.setattr(namespaces, "available", lambda: None)
 
-    def measure_ours(place: Place, sizes: tuple[int, ...], settings: Settings) -> object:
-        return lambda: {(place.system, size): Figure(500_000, 0.25, ours(500_000)) for size in sizes}
+    def measure_ours(setup: Setup, sizes: tuple[int, ...], settings: Settings) -> object:
+        return lambda: {(setup.system, size): Figure(500_000, 0.25, ours(500_000)) for size in sizes}
 
     def measure_theirs(system: str, settings: Settings) -> object:
         return lambda: {(system, size): Figure(100_000, 0.5) for size in agreed.SIZES if size < 10_000}
 
     monkeypatch.setattr(agreed, "_ours", measure_ours)
     monkeypatch.setattr(agreed, "_theirs", measure_theirs)
-    monkeypatch.setattr(agreed, "bare", lambda place, size, count: Limit(1_000, 0.4))
+    monkeypatch.setattr(agreed, "bare", lambda setup, size, count: Limit(1_000, 0.4))
 
 
 def test_rows_and_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     canned(monkeypatch)
-    outcome = agreed.run(Settings(peers=("corosync",)))
-    by_key = {(row.work, row.system): row for row in outcome.rows}
+    sheet = agreed.run(Settings(peers=("corosync",)))
+    by_key = {(row.work, row.system): row for row in sheet.rows}
     row = by_key["agreed 100 B", "reconvene, MTU 1500"]
     assert (row.value, row.unit, row.against, row.ratio) == (500_000, "messages/s", DEFAULT, 5.0)
     assert by_key["agreed 1 KiB", "reconvene not sealed, MTU 9000"].against == TUNED
@@ -52,7 +52,7 @@ def test_rows_and_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_key["agreed 100 B", "reconvene, loopback"].ratio is None, "another path"
     assert ("agreed 1 KiB", "reconvene, MTU 1500, frames of 60,000 B") in by_key
     assert ("agreed 100 B", NOT_RR) in by_key
-    bars = next(table for table in outcome.tables if table.title.startswith("bars"))
+    bars = next(table for table in sheet.tables if table.title.startswith("bars"))
     assert {line[-1] for line in bars.lines} == {"met"}
     assert {line[0] for line in bars.lines} == {
         "agreed 100 B: at least 4 times its default",
@@ -66,17 +66,17 @@ def test_rows_and_bars(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_bar_that_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     canned(monkeypatch)
     monkeypatch.setattr(agreed, "BARS", (replace(agreed.BARS[0], times=6.0),))
-    outcome = agreed.run(Settings(quick=True, peers=("corosync",)))
-    bars = next(table for table in outcome.tables if table.title.startswith("bars"))
+    sheet = agreed.run(Settings(quick=True, peers=("corosync",)))
+    bars = next(table for table in sheet.tables if table.title.startswith("bars"))
     assert {line[-1] for line in bars.lines} == {"missed"}
 
 
 def test_without_a_peer_and_without_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     canned(monkeypatch)
     monkeypatch.setattr(namespaces, "available", lambda: "network namespaces need root")
-    outcome = agreed.run(Settings(quick=True))
-    assert {row.system for row in outcome.rows} == {"reconvene, loopback", "bare loop, loopback, 1,000 B"}
-    assert outcome.notes[0] == "on loopback only: network namespaces need root"
+    sheet = agreed.run(Settings(quick=True))
+    assert {row.system for row in sheet.rows} == {"reconvene, loopback", "bare loop, loopback, 1,000 B"}
+    assert sheet.notes[0] == "on loopback only: network namespaces need root"
 
 
 def test_rounds_go_in_turns_and_outlive_a_failure() -> None:
@@ -88,11 +88,11 @@ def test_rounds_go_in_turns_and_outlive_a_failure() -> None:
             raise Unavailable("it stalled")
         return {name: len(done)}
 
-    outcome = Outcome("agreed")
-    found = in_turns(outcome, Settings(), {"a": lambda: measure("a"), "b": lambda: measure("b")})
+    sheet = Sheet("agreed")
+    found = in_turns(sheet, Settings(), {"a": lambda: measure("a"), "b": lambda: measure("b")})
     assert done == ["a", "b"] * 3
     assert found == {"a": [1, 3, 5], "b": [2, 6]}
-    assert outcome.notes == ["b: no figure in round 2: it stalled"]
+    assert sheet.notes == ["b: no figure in round 2: it stalled"]
 
 
 def test_rounds_in_which_all_fail() -> None:
@@ -100,7 +100,7 @@ def test_rounds_in_which_all_fail() -> None:
         raise Unavailable("no")
 
     with pytest.raises(Unavailable, match="a: no figure in round 1: no"):
-        in_turns(Outcome("agreed"), Settings(quick=True), {"a": fail})
+        in_turns(Sheet("agreed"), Settings(quick=True), {"a": fail})
 
 
 def test_spread() -> None:
@@ -114,7 +114,7 @@ def test_peers_are_run_as_told() -> None:
 
 
 def test_real_sites() -> None:
-    with sites.running(Place(), "throughput") as running:
+    with sites.running(Setup(), "throughput") as running:
         first = running.throughput(100, 0.2)
         second = running.throughput(3_000, 0.2, profile=True)
         pids = running.pids
@@ -127,7 +127,7 @@ def test_real_sites() -> None:
 
 
 def test_a_site_that_dies_is_told() -> None:
-    with sites.running(Place(2), "throughput") as running:
+    with sites.running(Setup(2), "throughput") as running:
         os.kill(running.pids[0], signal.SIGKILL)
         running.loads[0].process.wait(10)
         with pytest.raises(Unavailable, match="reconvene"):
@@ -135,7 +135,7 @@ def test_a_site_that_dies_is_told() -> None:
 
 
 def test_a_bare_loop() -> None:
-    found = bare(Place(), 1_000, 500)
+    found = bare(Setup(), 1_000, 500)
     assert found.per_second > 0
     assert found.cpu > 0
 

@@ -7,7 +7,7 @@ import pytest
 
 from reconvene.cli import bench as command
 from reconvene.cli import main
-from reconvene.lab.bench import BENCHES, Outcome, Settings, Table
+from reconvene.lab.bench import BENCHES, Settings, Sheet, Table
 
 
 def call(*arguments: object) -> int:
@@ -17,12 +17,12 @@ def call(*arguments: object) -> int:
     return exit_.value.code
 
 
-def canned(settings: Settings) -> Outcome:
-    settings.tell("something", 1, 2)
-    outcome = Outcome("atop", notes=["a note"], tables=[Table.of("a title", ["what", "ms"], [["that", "12.5"]])])
-    outcome.add("agreed 100 B", "atop", 12.345678, "ms", "causal", 2.000049)
-    outcome.add("agreed 100 B", "causal", 6, "ms")
-    return outcome
+def canned(settings: Settings) -> Sheet:
+    settings.progress("something", 1, 2)
+    sheet = Sheet("atop", notes=["a note"], tables=[Table.of("a title", ["what", "ms"], [["that", "12.5"]])])
+    sheet.add("agreed 100 B", "atop", 12.345678, "ms", "causal", 2.000049)
+    sheet.add("agreed 100 B", "causal", 6, "ms")
+    return sheet
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_peers_are_handed_over(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     got = []
 
-    def noted(settings: Settings) -> Outcome:
+    def noted(settings: Settings) -> Sheet:
         got.append(settings.peers)
         return canned(settings)
 
@@ -114,9 +114,9 @@ def test_for_people_and_without_matplotlib(
 
 @pytest.mark.usefixtures("_canned")
 def test_plots_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def drawn(settings: Settings) -> Outcome:
+    def drawn(settings: Settings) -> Sheet:
         assert settings.plots == Path("here")
-        return Outcome("atop", plots=[Path("here/one.png"), Path("here/one.svg")])
+        return Sheet("atop", plots=[Path("here/one.png"), Path("here/one.svg")])
 
     monkeypatch.setattr(command, "can_plot", lambda: True)
     monkeypatch.setattr(command, "load", lambda name: drawn)

@@ -30,17 +30,17 @@ def test_rows(monkeypatch: pytest.MonkeyPatch, at_site: float, verdict: str) -> 
         }
 
     monkeypatch.setattr(hostile, "_measure", measure)
-    outcome = hostile.run(Settings(quick=True))
-    rows = {(row.work, row.system): row for row in outcome.rows}
+    sheet = hostile.run(Settings(quick=True))
+    rows = {(row.work, row.system): row for row in sheet.rows}
     row = rows["agreed 100 B under 20,000 hostile datagrams/s", AT_SITE]
     assert (row.value, row.against) == (at_site, READ)
     assert row.ratio == pytest.approx(at_site / 700, rel=1e-3)
     cost = rows["a hostile datagram, 20,000/s", AT_SITE]
     assert (cost.value, cost.against, cost.ratio) == (6.0, READ, 1.5)
     assert rows["hostile datagrams counted, 20,000/s", "malformed"].value == 300
-    assert {line[1]: line[5] for line in outcome.tables[0].lines}[AT_SITE] == "500"
-    assert verdict in outcome.notes[0]
-    assert outcome.notes[1] == "not in the flood, since recording needs root: replayed"
+    assert {line[1]: line[5] for line in sheet.tables[0].lines}[AT_SITE] == "500"
+    assert verdict in sheet.notes[0]
+    assert sheet.notes[1] == "not in the flood, since recording needs root: replayed"
 
 
 def test_what_needs_no_recording() -> None:
@@ -55,9 +55,9 @@ def test_what_needs_no_recording() -> None:
 def test_real_sites(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostile, "QUICK_RATES", (2_000,))
     monkeypatch.setattr(hostile, "QUICK_SECONDS", 0.3)
-    outcome = hostile.run(Settings(quick=True))
-    values = {row.system: row.value for row in outcome.rows if row.work.startswith("agreed")}
+    sheet = hostile.run(Settings(quick=True))
+    values = {row.system: row.value for row in sheet.rows if row.work.startswith("agreed")}
     assert set(values) == {ALONE, BESIDE, READ, AT_SITE}
     assert all(value > 0 for value in values.values())
-    reasons = {row.system for row in outcome.rows if row.work.startswith("hostile datagrams counted")}
+    reasons = {row.system for row in sheet.rows if row.work.startswith("hostile datagrams counted")}
     assert reasons >= {"malformed", "foreign_cluster", "unknown_key"}

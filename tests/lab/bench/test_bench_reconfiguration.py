@@ -5,9 +5,10 @@ import pytest
 from reconvene.errors import Unavailable
 from reconvene.lab import namespaces
 from reconvene.lab.bench import Settings, reconfiguration, sites
+from reconvene.lab.bench.figures import Reconfiguration
 from reconvene.lab.bench.peers import cpg
 from reconvene.lab.bench.peers.corosync import Options
-from reconvene.lab.bench.sites import Place, Reconfiguration
+from reconvene.lab.bench.sites import Setup
 
 REASON = namespaces.available()
 needs_namespaces = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -15,26 +16,26 @@ needs_namespaces = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 
 def test_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespaces, "available", lambda: None)
-    places, options = [], []
+    setups, options = [], []
 
-    def ours(place: Place, heals: int) -> Reconfiguration:
-        places.append(place)
+    def ours(setup: Setup, heals: int) -> Reconfiguration:
+        setups.append(setup)
         return Reconfiguration((100.0,) * heals, (50.0,) * heals, 120.0, 0.0)
 
-    def theirs(of: Options, heals: int) -> cpg.Reconfiguration:
+    def theirs(of: Options, heals: int) -> Reconfiguration:
         options.append(of)
-        return cpg.Reconfiguration((400.0,) * heals, (25.0,) * heals, 480.0, True, 0.0)
+        return Reconfiguration((400.0,) * heals, (25.0,) * heals, 480.0, 0.0)
 
     monkeypatch.setattr(sites, "reconfiguration", ours)
     monkeypatch.setattr(cpg, "reconfiguration", theirs)
-    outcome = reconfiguration.run(Settings(quick=True, peers=("corosync",)))
-    rows = {(row.work, row.system): (row.value, row.against, row.ratio) for row in outcome.rows}
+    sheet = reconfiguration.run(Settings(quick=True, peers=("corosync",)))
+    rows = {(row.work, row.system): (row.value, row.against, row.ratio) for row in sheet.rows}
     assert rows["kill -9 to a new configuration", "reconvene, defaults"] == (120.0, "corosync udpu, defaults", 0.25)
     assert rows["a heal to the merged configuration", "reconvene, suspicion after 200 ms"] == (
         50.0, "corosync udpu, token 200 ms", 2.0,
     )  # fmt: skip
     assert rows["a cut to a new configuration", "corosync udpu, defaults"] == (400.0, None, None)
-    assert [place.suspect_ms for place in places] == [None, 200]
+    assert [setup.suspect_ms for setup in setups] == [None, 200]
     assert [of.token_ms for of in options] == [None, 200]
 
 
@@ -46,7 +47,7 @@ def test_without_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_namespaces
 def test_real_sites() -> None:
-    got = sites.reconfiguration(Place(mtu=1500, suspect_ms=300), heals=1, per_second=50)
+    got = sites.reconfiguration(Setup(mtu=1500, suspect_ms=300), heals=1, per_second=50)
     assert got.cut_ms > 0
     assert got.heal_ms > 0
     assert got.crash_ms > 0

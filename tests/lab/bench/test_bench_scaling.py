@@ -9,32 +9,32 @@ from time import process_time
 import pytest
 
 from reconvene.lab.bench import Settings, scaling, sites
-from reconvene.lab.bench.sites import Place, Throughput
+from reconvene.lab.bench.sites import Setup, Throughput
 from reconvene.lab.load.sampler import Sampler, layer_of
 
 
 class Canned:
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
 
     def throughput(self, size: int, seconds: float, profile: bool = False) -> Throughput:
-        cores = tuple(0.1 * (index + 1) for index in range(self.place.sites))
+        cores = tuple(0.1 * (index + 1) for index in range(self.setup.sites))
         seen = Counter({("core/evs/delivery.py", "Delivery.take", 7): 30, ("runtime/net/udp.py", "Udp.send", 9): 10})
-        return Throughput(100_000, cores, cores, ({},) * self.place.sites, 0.0, seen if profile else Counter())
+        return Throughput(100_000, cores, cores, ({},) * self.setup.sites, 0.0, seen if profile else Counter())
 
 
 @contextmanager
-def canned(place: Place, mode: str) -> Iterator[Canned]:
-    yield Canned(place)
+def canned(setup: Setup, mode: str) -> Iterator[Canned]:
+    yield Canned(setup)
 
 
 def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "running", canned)
-    outcome = scaling.run(Settings(quick=True))
-    first, *profiles = outcome.tables
+    sheet = scaling.run(Settings(quick=True))
+    first, *profiles = sheet.tables
     assert [line[0] for line in first.lines] == ["2", "3", "5", "8"]
     assert first.lines[1][4] == "0.20 0.40 0.60"
-    rows = {(row.work, row.system): row.value for row in outcome.rows}
+    rows = {(row.work, row.system): row.value for row in sheet.rows}
     # 0.4 cores at each of three sites for 100,000 messages.
     assert rows["agreed 100 B, 3 sites: a message at one site", "reconvene, loopback"] == 4.0
     assert rows["own time, 3 sites, frames from the path", "evs"] == 75.0

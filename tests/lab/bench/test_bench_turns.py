@@ -15,14 +15,14 @@ def test_the_longest_turn_is_compared_with_the_time_to_suspicion(
     told = [{"turn_ms": 5.0, "stood_ms": 8.0, "work_ms": 4.0, "configurations": 3.0}]
     told.append({**told[0], "turn_ms": longest_ms})
     monkeypatch.setattr(turns, "_works", lambda quick: [("much", lambda place: Told(told, 1234.0, 630.0))])
-    outcome = turns.run(Settings(quick=True))
-    assert outcome.notes[1] == f"longest turn below 0.25 of that: {verdict}"
-    rows = {(row.work, row.system): row for row in outcome.rows}
+    sheet = turns.run(Settings(quick=True))
+    assert sheet.notes[1] == f"longest turn below 0.25 of that: {verdict}"
+    rows = {(row.work, row.system): row for row in sheet.rows}
     assert rows["much: longest turn", "site 1"].ratio == pytest.approx(longest_ms / 630, rel=1e-3)
     assert rows["longest turn of all, over the time to suspicion", "reconvene"].value == pytest.approx(
         longest_ms / 630, rel=1e-3
     )
-    assert outcome.tables[0].lines[0][:2] == ("much", f"{longest_ms:.0f}")
+    assert sheet.tables[0].lines[0][:2] == ("much", f"{longest_ms:.0f}")
 
 
 def test_real_sites_tell_their_longest_turn(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench import Outcome, Settings, durable
+from reconvene.lab.bench import Settings, Sheet, durable
 from reconvene.lab.bench.durable_disk import Disk, disk_of, folder, syncs_a_second
 from reconvene.lab.bench.durable_system import Durable, Minority, Way
 
@@ -58,7 +58,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durable, "DISK_S", 0.01)
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, own: Sequence[Canned], *theirs: Canned, quick: bool = True) -> Outcome:
+def measured(monkeypatch: pytest.MonkeyPatch, own: Sequence[Canned], *theirs: Canned, quick: bool = True) -> Sheet:
     def maker(system: Canned) -> Callable[[], Durable]:
         return lambda: system
 
@@ -67,21 +67,21 @@ def measured(monkeypatch: pytest.MonkeyPatch, own: Sequence[Canned], *theirs: Ca
     return durable.run(Settings(quick=quick, peers=tuple(system.name for system in theirs)))
 
 
-def values(outcome: Outcome, work: str) -> dict[str, tuple[float, float | None]]:
-    return {row.system: (row.value, row.ratio) for row in outcome.rows if row.work == work}
+def values(sheet: Sheet, work: str) -> dict[str, tuple[float, float | None]]:
+    return {row.system: (row.value, row.ratio) for row in sheet.rows if row.work == work}
 
 
 def test_the_best_of_the_ways_that_share_a_name_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    outcome = measured(monkeypatch, [], Canned("etcd", 10), Canned("other", 20), quick=False)
-    assert values(outcome, "append 100 B") == {
+    sheet = measured(monkeypatch, [], Canned("etcd", 10), Canned("other", 20), quick=False)
+    assert values(sheet, "append 100 B") == {
         "etcd": (30.0, None),
         "etcd, in pairs": (20.0, 0.6667),
         "other": (60.0, 2.0),
         "other, in pairs": (40.0, 1.333),
     }
-    assert values(outcome, "append 1 KiB alone, p99") == {"etcd": (10.0, None), "other": (5.0, 0.5)}
-    assert values(outcome, "append 100 B, one of three lost") == {"etcd": (10.0, None), "other": (20.0, 2.0)}
-    assert values(outcome, "append 100 B, accepted in a minority") == {"etcd": (0.0, None), "other": (0.0, None)}
+    assert values(sheet, "append 1 KiB alone, p99") == {"etcd": (10.0, None), "other": (5.0, 0.5)}
+    assert values(sheet, "append 100 B, one of three lost") == {"etcd": (10.0, None), "other": (20.0, 2.0)}
+    assert values(sheet, "append 100 B, accepted in a minority") == {"etcd": (0.0, None), "other": (0.0, None)}
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
@@ -92,8 +92,8 @@ def test_a_quick_run_tries_one_way_of_each_name(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_table_says_what_is_synced_and_what_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = measured(monkeypatch, [], Canned("etcd", 10))
-    (table,) = outcome.tables
+    sheet = measured(monkeypatch, [], Canned("etcd", 10))
+    (table,) = sheet.tables
     notes = {(line[0], line[1]): line[-1] for line in table.lines}
     assert notes["append 100 B", "etcd"] == "at once"
     assert notes["append 100 B", "etcd, in pairs"] == "twice"
@@ -101,10 +101,10 @@ def test_the_table_says_what_is_synced_and_what_was_told(monkeypatch: pytest.Mon
 
 
 def test_figures_from_before_a_failure_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = measured(monkeypatch, [], Canned("etcd", 10, breaks=True))
-    assert values(outcome, "append 100 B")["etcd"] == (10.0, None)
-    assert values(outcome, "append 100 B, one of three lost") == {}
-    assert "etcd: not all figures of a round: it fell over" in outcome.notes
+    sheet = measured(monkeypatch, [], Canned("etcd", 10, breaks=True))
+    assert values(sheet, "append 100 B")["etcd"] == (10.0, None)
+    assert values(sheet, "append 100 B, one of three lost") == {}
+    assert "etcd: not all figures of a round: it fell over" in sheet.notes
 
 
 def test_where_nothing_came_through(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,12 +129,12 @@ def test_bars_are_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         "three replicas on one disk"
     ]
     ours = Canned("ours", 45)
-    outcome = measured(monkeypatch, [ours], Canned("etcd", 10), Canned("swift", 50))
-    lines = {(line[0], line[2]): line[3:] for line in outcome.tables[-1].lines}
+    sheet = measured(monkeypatch, [ours], Canned("etcd", 10), Canned("swift", 50))
+    lines = {(line[0], line[2]): line[3:] for line in sheet.tables[-1].lines}
     assert lines["append 100 B", "at least 4 times etcd"] == ("etcd", "4.50", "met")
     assert lines["append 100 B", "at least 1 times the best other's"] == ("swift, in pairs", "0.450", "missed")
     assert lines["append 100 B alone, p50", "within 1 times etcd"] == ("etcd", "0.222", "met")
-    (row,) = [row for row in outcome.rows if row.work == "append 100 B: at least 4 times etcd"]
+    (row,) = [row for row in sheet.rows if row.work == "append 100 B: at least 4 times etcd"]
     assert (row.system, row.value, row.against, row.ratio) == ("ours", 4.5, "etcd", 1.125)
 
 

@@ -12,7 +12,7 @@ from reconvene.errors import Unavailable
 from reconvene.lab.bench import PEERS, durable, missing
 from reconvene.lab.bench.durable_system import Durable, Way
 from reconvene.lab.bench.peers import etcd, nats, pysyncobj, zookeeper
-from reconvene.lab.bench.peers.replicas import build
+from reconvene.lab.bench.peers.processes import build
 
 
 def is_gone(pid: int) -> bool:

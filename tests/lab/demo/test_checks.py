@@ -6,7 +6,7 @@ import pytest
 from reconvene.entries import Entry
 from reconvene.lab.demo.checks import counted_once, lost_answer, same_table, same_tallies, verified
 from reconvene.lab.demo.figures import counted, spread
-from reconvene.lab.demo.outcome import Lost, Wait
+from reconvene.lab.demo.result import Lost, Wait
 from reconvene.lab.demo.spark import Table
 from reconvene.lab.demo.voters import Vote
 from reconvene.objects.tally import Addition

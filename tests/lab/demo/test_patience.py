@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from tests.client.places import short_dir
 
-from reconvene.lab.demo import Pace, Places, Stage, play
+from reconvene.lab.demo import Pace, Paths, Stage, play
 from reconvene.lab.demo.patience import processor_s, while_it_moves
 from reconvene.lab.demo.spark import SparkPatience
 
@@ -76,7 +76,7 @@ def test_spark_that_never_starts_is_left_out_and_the_story_goes_on(monkeypatch: 
         out = StringIO()
         pace = Pace(gap_s=0.05, votes=4, spark=SparkPatience(idle_s=3.0))
         stage = Stage(Console(file=out, highlight=False, markup=False))
-        outcome = asyncio.run(play(Places(directory / "demo"), stage, pace=pace))
+        outcome = asyncio.run(play(Paths(directory / "demo"), stage, pace=pace))
     assert outcome.ok, outcome.findings
     assert outcome.no_spark is not None
     assert "no row was read in" in outcome.no_spark

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.client.places import short_dir
 
 from reconvene.cli import main
-from reconvene.lab.demo import Outcome, Pace, Places, Stage, play
+from reconvene.lab.demo import DemoResult, Pace, Paths, Stage, play
 from reconvene.local import LocalCluster
 
 BRISK = Pace(gap_s=0.05, votes=4)
@@ -22,14 +22,14 @@ def place() -> Iterator[Path]:
     with short_dir() as directory:
         place = directory / "demo"
         yield place
-        if Places(place).cluster.exists():
-            LocalCluster(Places(place).cluster).kill()
+        if Paths(place).cluster.exists():
+            LocalCluster(Paths(place).cluster).kill()
 
 
-def brisk(place: Path, keep: bool = False) -> tuple[Outcome, str]:
+def brisk(place: Path, keep: bool = False) -> tuple[DemoResult, str]:
     out = StringIO()
     stage = Stage(Console(file=out, highlight=False, markup=False))
-    outcome = asyncio.run(play(Places(place), stage, keep=keep, spark=False, pace=BRISK))
+    outcome = asyncio.run(play(Paths(place), stage, keep=keep, spark=False, pace=BRISK))
     return outcome, out.getvalue()
 
 
@@ -60,7 +60,7 @@ def test_it_is_told_checked_and_judged_and_the_cluster_kept(place: Path) -> None
     assert outcome.verdict.engine == "local"
     assert outcome.report is None
     assert "<html" in Path(str(outcome.checks)).read_text()[:200]
-    document = json.loads(Places(place).outcome.read_text())
+    document = json.loads(Paths(place).outcome.read_text())
     assert (document["ok"], document["figures"]["votes"]) == (True, figures.votes)
 
     assert "\x1b" not in told, "no colour without a terminal"
@@ -76,7 +76,7 @@ def test_it_is_told_checked_and_judged_and_the_cluster_kept(place: Path) -> None
         assert line in told
 
     assert outcome.running
-    cluster = LocalCluster(Places(place).cluster)
+    cluster = LocalCluster(Paths(place).cluster)
     assert set(cluster.states().values()) == {"up"}
     with pytest.raises(SystemExit) as refused:
         main(["demo", "--dir", str(place)])
@@ -88,15 +88,15 @@ def test_a_configuration_change_that_it_did_not_cause_fails_it(place: Path) -> N
     """Someone cuts off a site while the first votes come in."""
 
     async def meddle() -> None:
-        while not (Places(place).cluster / "trace").exists() or b"green" not in _traces(place):
+        while not (Paths(place).cluster / "trace").exists() or b"green" not in _traces(place):
             await asyncio.sleep(0.05)
-        await asyncio.to_thread(LocalCluster(Places(place).cluster).partition, [["e"], ["a", "b", "c", "d"]])
+        await asyncio.to_thread(LocalCluster(Paths(place).cluster).partition, [["e"], ["a", "b", "c", "d"]])
 
-    async def both() -> Outcome:
+    async def both() -> DemoResult:
         stage = Stage(Console(file=StringIO(), highlight=False))
         meddling = asyncio.ensure_future(meddle())
         pace = Pace(gap_s=0.05, votes=25)
-        outcome = await play(Places(place), stage, spark=False, pace=pace)
+        outcome = await play(Paths(place), stage, spark=False, pace=pace)
         await meddling
         return outcome
 
@@ -106,11 +106,11 @@ def test_a_configuration_change_that_it_did_not_cause_fails_it(place: Path) -> N
     assert (
         "a configuration change that the script did not cause: site a went into a configuration of" in finding.detail
     )
-    assert not LocalCluster(Places(place).cluster).running()
+    assert not LocalCluster(Paths(place).cluster).running()
 
 
 def _traces(place: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in (Places(place).cluster / "trace").glob("*.jsonl"))
+    return b"".join(file.read_bytes() for file in (Paths(place).cluster / "trace").glob("*.jsonl"))
 
 
 def test_other_peoples_directories_are_left_alone(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from reconvene.lab.demo.board import SiteRow
-from reconvene.lab.demo.outcome import Figures, Finding, Outcome, Took, Wait
+from reconvene.lab.demo.result import DemoResult, Figures, Finding, Took, Wait
 from reconvene.lab.demo.stage import Stage, sites_table
 
 ROWS = [
@@ -41,14 +41,14 @@ def test_in_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[3" not in shown(terminal=True)
 
 
-def verdict(outcome: Outcome) -> str:
+def verdict(outcome: DemoResult) -> str:
     out = StringIO()
     Stage(Console(file=out, highlight=False)).verdict(outcome)
     return out.getvalue()
 
 
 def test_the_verdict_names_what_does_not_hold() -> None:
-    outcome = Outcome(
+    outcome = DemoResult(
         cluster="/demo/wiredville",
         findings=[Finding("every vote is counted once", False, "a differs at position 7"), Finding("x", True, "y")],
         figures=Figures(
@@ -63,7 +63,7 @@ def test_the_verdict_names_what_does_not_hold() -> None:
 
 
 def test_where_to_look() -> None:
-    outcome = Outcome(
+    outcome = DemoResult(
         cluster="/demo/wiredville", findings=[Finding("x", True, "y")],
         figures=Figures(votes=3, counts={"Ada": 1, "Bo": 2}), report="/demo/report.html", dashboards={"a": "http://127.0.0.1:1/"},
         running=True,

@@ -6,9 +6,9 @@ Those in virtual time give the same figures from the same seed on every machine;
 from collections.abc import Callable
 from importlib import import_module
 
-from reconvene.lab.bench.outcome import Outcome, Row, Settings, Table
+from reconvene.lab.bench.sheet import Row, Settings, Sheet, Table
 
-__all__ = ["BENCHES", "PEERS", "PLOTTED", "Outcome", "Row", "Settings", "Table", "load", "missing"]
+__all__ = ["BENCHES", "PEERS", "PLOTTED", "Row", "Settings", "Sheet", "Table", "load", "missing"]
 
 BENCHES: dict[str, str] = {
     "agreed": "messages a second through three sites, all sending (on this machine)",
@@ -47,8 +47,8 @@ _NEEDS = {
 """By peer."""
 
 
-def load(name: str) -> Callable[[Settings], Outcome]:
-    run: Callable[[Settings], Outcome] = import_module(f"reconvene.lab.bench.{name.replace('-', '_')}").run
+def load(name: str) -> Callable[[Settings], Sheet]:
+    run: Callable[[Settings], Sheet] = import_module(f"reconvene.lab.bench.{name.replace('-', '_')}").run
     return run
 
 

@@ -12,11 +12,11 @@ from reconvene.errors import Unavailable
 from reconvene.lab import namespaces
 from reconvene.lab.bench import sites
 from reconvene.lab.bench.limit import Limit, bare
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of, verdict
 from reconvene.lab.bench.peers import cpg
 from reconvene.lab.bench.peers.corosync import Options
 from reconvene.lab.bench.rounds import in_turns, spread
-from reconvene.lab.bench.sites import Place
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, size_of, verdict
+from reconvene.lab.bench.sites import Setup
 
 __all__ = ["BARS", "run"]
 
@@ -64,59 +64,59 @@ class Figure:
     ours: sites.Throughput | None = None
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("agreed")
-    places = _places(settings, outcome)
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("agreed")
+    setups = _setups(settings, sheet)
     measures: dict[str, Callable[[], dict[Key, Figure]]] = {}
-    for place, sizes in places.items():
+    for setup, sizes in setups.items():
         if "corosync" in settings.peers:
-            for system in _peers_beside(place, settings):
+            for system in _peers_beside(setup, settings):
                 measures[system] = _theirs(system, settings)
-        measures[place.system] = _ours(place, sizes, settings)
-    found = in_turns(outcome, settings, measures)
-    _tell_figures(outcome, found, places)
+        measures[setup.system] = _ours(setup, sizes, settings)
+    found = in_turns(sheet, settings, measures)
+    _add_figures(sheet, found, setups)
     if settings.peers:
-        _tell_bars(outcome, found, places)
-        outcome.notes.append(
+        _add_bars(sheet, found, setups)
+        sheet.notes.append(
             "no figure for Corosync with 10 KiB over MTU 1500: there it stalls, for a reason not found"
         )
-    _tell_limits(outcome, settings, found, places)
-    return outcome
+    _add_limits(sheet, settings, found, setups)
+    return sheet
 
 
-def _places(settings: Settings, outcome: Outcome) -> dict[Place, tuple[int, ...]]:
+def _setups(settings: Settings, sheet: Sheet) -> dict[Setup, tuple[int, ...]]:
     """Where we measure, and with which sizes. Those of one path stand together."""
     reason = namespaces.available()
     if reason is not None:
-        outcome.notes.append(f"on loopback only: {reason}")
+        sheet.notes.append(f"on loopback only: {reason}")
     if settings.quick:
-        places = {
-            Place(): SIZES,
-            Place(mtu=1500): (100, 1024),
-            Place(mtu=1500, frame_bytes=60_000): (100, 1024),
-            Place(mtu=9000): SIZES,
-            Place(mtu=9000, frame_bytes=60_000): (1024,),
-            Place(mtu=9000, sealed=False): (1024,),
+        setups = {
+            Setup(): SIZES,
+            Setup(mtu=1500): (100, 1024),
+            Setup(mtu=1500, frame_bytes=60_000): (100, 1024),
+            Setup(mtu=9000): SIZES,
+            Setup(mtu=9000, frame_bytes=60_000): (1024,),
+            Setup(mtu=9000, sealed=False): (1024,),
         }
     else:
         both = (True, False)
         kinds = [(None, 0), (1500, 0), *((1500, frame) for frame in FRAMES), (9000, 0), (9000, 60_000)]
-        places = {Place(mtu=mtu, sealed=sealed, frame_bytes=frame): SIZES for mtu, frame in kinds for sealed in both}
-    return {place: sizes for place, sizes in places.items() if place.mtu is None or reason is None}
+        setups = {Setup(mtu=mtu, sealed=sealed, frame_bytes=frame): SIZES for mtu, frame in kinds for sealed in both}
+    return {setup: sizes for setup, sizes in setups.items() if setup.mtu is None or reason is None}
 
 
-def _peers_beside(place: Place, settings: Settings) -> tuple[str, ...]:
-    """Whose turn is before that of this place of ours."""
-    if not place.sealed or place.frame_bytes:
+def _peers_beside(setup: Setup, settings: Settings) -> tuple[str, ...]:
+    """Whose turn is before that of this setup of ours."""
+    if not setup.sealed or setup.frame_bytes:
         return ()
-    return {1500: (DEFAULT, NOT_RR), 9000: (TUNED,)}.get(place.mtu or 0, ())
+    return {1500: (DEFAULT, NOT_RR), 9000: (TUNED,)}.get(setup.mtu or 0, ())
 
 
-def _ours(place: Place, sizes: tuple[int, ...], settings: Settings) -> Callable[[], dict[Key, Figure]]:
+def _ours(setup: Setup, sizes: tuple[int, ...], settings: Settings) -> Callable[[], dict[Key, Figure]]:
     def measure() -> dict[Key, Figure]:
         seconds = QUICK_SECONDS if settings.quick else SECONDS
-        with sites.running(place, "throughput") as running:
-            found = {(place.system, size): running.throughput(size, seconds) for size in sizes}
+        with sites.running(setup, "throughput") as running:
+            found = {(setup.system, size): running.throughput(size, seconds) for size in sizes}
         return {key: Figure(got.per_second, got.foreign_cores, got) for key, got in found.items()}
 
     return measure
@@ -143,8 +143,8 @@ def _quick_size(system: str) -> int:
     return 1024 if system == TUNED else 100
 
 
-def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]], places: dict[Place, tuple[int, ...]]) -> None:
-    paths = {place.system: place.mtu for place in places}
+def _add_figures(sheet: Sheet, found: dict[Key, list[Figure]], setups: dict[Setup, tuple[int, ...]]) -> None:
+    paths = {setup.system: setup.mtu for setup in setups}
     lines = []
     for size in SIZES:
         for (system, of_size), figures in found.items():
@@ -155,8 +155,8 @@ def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]], places: dict
             theirs = found.get((against, size)) if against is not None else None
             ratio = None if theirs is None else value / median(figure.per_second for figure in theirs)
             work = f"agreed {size_of(size)}"
-            outcome.add(work, system, value, "messages/s", None if ratio is None else against, ratio)
-            outcome.add(f"{work}: others' processor time", system, _foreign(figures), "cores")
+            sheet.add(work, system, value, "messages/s", None if ratio is None else against, ratio)
+            sheet.add(f"{work}: others' processor time", system, _foreign(figures), "cores")
             lines.append(
                 [
                     work,
@@ -169,8 +169,8 @@ def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]], places: dict
                 ]
             )
     columns = ("work", "system", "messages/s", "lowest–highest", "/ Corosync", "cores by site", "others' cores")
-    outcome.tables.append(Table.of("delivered at all three sites, a second", columns, lines))
-    outcome.notes.append(
+    sheet.tables.append(Table.of("delivered at all three sites, a second", columns, lines))
+    sheet.notes.append(
         f"/ Corosync: {DEFAULT}, where the path is that; {TUNED} (window_size 256, max_messages 64, netmtu 8900) "
         "where it is that; nothing is encrypted there"
     )
@@ -185,7 +185,7 @@ def _cores(figures: list[Figure]) -> str:
     return f"{median(used):.2f}" if used else ""
 
 
-def _tell_bars(outcome: Outcome, found: dict[Key, list[Figure]], places: dict[Place, tuple[int, ...]]) -> None:
+def _add_bars(sheet: Sheet, found: dict[Key, list[Figure]], setups: dict[Setup, tuple[int, ...]]) -> None:
     lines = []
     for bar in BARS:
         theirs = {
@@ -196,50 +196,50 @@ def _tell_bars(outcome: Outcome, found: dict[Key, list[Figure]], places: dict[Pl
         if not theirs:
             continue
         against = max(theirs, key=lambda system: theirs[system])
-        for place in places:
-            figures = found.get((place.system, bar.size))
-            if place.mtu != bar.mtu or figures is None:
+        for setup in setups:
+            figures = found.get((setup.system, bar.size))
+            if setup.mtu != bar.mtu or figures is None:
                 continue
             ratio = median(figure.per_second for figure in figures) / theirs[against]
             work = f"agreed {size_of(bar.size)}: at least {bar.times:g} times {bar.what}"
-            outcome.add(work, place.system, ratio, "times", against, ratio / bar.times)
-            lines.append([work, place.system, against, f"{ratio:.2f}", verdict(ratio >= bar.times)])
-    outcome.tables.append(Table.of("bars, on the same path", ("bar", "system", "against", "times", ""), lines))
+            sheet.add(work, setup.system, ratio, "times", against, ratio / bar.times)
+            lines.append([work, setup.system, against, f"{ratio:.2f}", verdict(ratio >= bar.times)])
+    sheet.tables.append(Table.of("bars, on the same path", ("bar", "system", "against", "times", ""), lines))
 
 
-def _tell_limits(
-    outcome: Outcome, settings: Settings, found: dict[Key, list[Figure]], places: dict[Place, tuple[int, ...]]
+def _add_limits(
+    sheet: Sheet, settings: Settings, found: dict[Key, list[Figure]], setups: dict[Setup, tuple[int, ...]]
 ) -> None:
     """As many datagrams, each of their mean size: what they cost grows with their number and with their bytes."""
     chosen = [
-        (place, size)
-        for place, sizes in places.items()
+        (setup, size)
+        for setup, sizes in setups.items()
         for size in sizes
-        if place.sealed and (size == 100 or not settings.quick) and (place.system, size) in found
+        if setup.sealed and (size == 100 or not settings.quick) and (setup.system, size) in found
     ]
     lines = []
-    for step, (place, size) in enumerate(chosen):
-        settings.tell(f"bare datagrams, {place.path}", step, len(chosen))
-        ours = [figure.ours for figure in found[place.system, size] if figure.ours is not None]
+    for step, (setup, size) in enumerate(chosen):
+        settings.progress(f"bare datagrams, {setup.path}", step, len(chosen))
+        ours = [figure.ours for figure in found[setup.system, size] if figure.ours is not None]
         seconds = QUICK_SECONDS if settings.quick else SECONDS
-        sent = median(got.total("sent_datagrams") for got in ours) / place.sites
+        sent = median(got.total("sent_datagrams") for got in ours) / setup.sites
         length = round(sum(got.total("sent_bytes") for got in ours) / max(1, sum(map(_datagrams, ours))))
         try:
-            limit = bare(place, length, max(1, round(sent / (place.sites - 1))))
+            limit = bare(setup, length, max(1, round(sent / (setup.sites - 1))))
         except Unavailable as error:
-            outcome.notes.append(f"bare datagrams, {place.path}: no figure: {error}")
+            sheet.notes.append(f"bare datagrams, {setup.path}: no figure: {error}")
             continue
         rate = sent / seconds
         work = f"agreed {size_of(size)}: datagrams that a site sends"
-        loop = f"bare loop, {place.path}, {length:,} B"
-        outcome.add(work, place.system, rate, "datagrams/s", loop, rate / limit.per_second)
-        outcome.add(work, loop, limit.per_second, "datagrams/s")
-        lines.append(_limit_line(size, place, rate, length, ours, limit))
+        loop = f"bare loop, {setup.path}, {length:,} B"
+        sheet.add(work, setup.system, rate, "datagrams/s", loop, rate / limit.per_second)
+        sheet.add(work, loop, limit.per_second, "datagrams/s")
+        lines.append(_limit_line(size, setup, rate, length, ours, limit))
     columns = (
         *("work", "system", "datagrams/s", "mean bytes", "messages each", "bare loop, datagrams/s", "of the limit"),
         "bare loop, cores each",
     )
-    outcome.tables.append(Table.of("against datagrams alone: what one site sends a second", columns, lines))
+    sheet.tables.append(Table.of("against datagrams alone: what one site sends a second", columns, lines))
 
 
 def _datagrams(got: sites.Throughput) -> int:
@@ -247,10 +247,10 @@ def _datagrams(got: sites.Throughput) -> int:
 
 
 def _limit_line(
-    size: int, place: Place, rate: float, length: int, ours: list[sites.Throughput], limit: Limit
+    size: int, setup: Setup, rate: float, length: int, ours: list[sites.Throughput], limit: Limit
 ) -> list[str]:
-    each = median(got.total("sent_messages") * (place.sites - 1) / max(1, _datagrams(got)) for got in ours)
+    each = median(got.total("sent_messages") * (setup.sites - 1) / max(1, _datagrams(got)) for got in ours)
     return [
-        f"agreed {size_of(size)}", place.system, number(rate), number(length), number(each),
+        f"agreed {size_of(size)}", setup.system, number(rate), number(length), number(each),
         number(limit.per_second), f"{rate / limit.per_second:.2f}", f"{limit.cpu:.2f}",
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from itertools import pairwise
 from reconvene.core.options import Options
 from reconvene.ids import Service
 from reconvene.lab.bench import atop_beyond, atop_plots
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number
 from reconvene.lab.load.simulated import MS, SECOND, Arrivals, System, measure
 from reconvene.sim.conditions import Conditions
 
@@ -41,57 +41,55 @@ def rates(slow: Fraction) -> tuple[float, ...]:
     return (10, 10, 20, float(slow), float(slow), float(slow))
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("atop")
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("atop")
     slow_rates = (SLOW[0], SLOW[3], SLOW[5]) if settings.quick else SLOW
     span_ns = (12 if settings.quick else 60) * SECOND
     results: dict[tuple[str, Fraction], Arrivals] = {}
     total = len(SYSTEMS) * len(slow_rates)
     for slow in slow_rates:
         for system in SYSTEMS:
-            settings.tell(f"{system.name}, slow members at {slow}/s", len(results), total)
+            settings.progress(f"{system.name}, slow members at {slow}/s", len(results), total)
             results[system.name, slow] = measure(
                 system, rates(slow), span_ns=span_ns, seed=settings.seed, conditions=NETWORK
             )
-    _rows(outcome, results, slow_rates)
-    _tables(outcome, results, slow_rates)
+    _rows(sheet, results, slow_rates)
+    _tables(sheet, results, slow_rates)
     if settings.plots is not None:
-        outcome.plots += atop_plots.draw(settings.plots, results, [s.name for s in SYSTEMS], list(slow_rates))
-    outcome.notes.append(
+        sheet.plots += atop_plots.draw(settings.plots, results, [s.name for s in SYSTEMS], list(slow_rates))
+    sheet.notes.append(
         f"six members at 10, 10, 20 and three times the slow rate; 50 B; a network delay of "
         f"{NETWORK.latency_ns / MS:g} ms plus up to {NETWORK.jitter_ns / MS:g} ms; intervals jittered by 20 %; "
         f"{span_ns // SECOND} s counted after 10 s to adapt; seed {settings.seed}"
     )
-    atop_beyond.add(outcome, settings)
-    return outcome
+    atop_beyond.add(sheet, settings)
+    return sheet
 
 
-def _rows(outcome: Outcome, results: dict[tuple[str, Fraction], Arrivals], slow_rates: tuple[Fraction, ...]) -> None:
+def _rows(sheet: Sheet, results: dict[tuple[str, Fraction], Arrivals], slow_rates: tuple[Fraction, ...]) -> None:
     for slow in slow_rates:
         least = results["causal", slow].mean_ms + network_delay_ms()
         for system in SYSTEMS:
             arrivals = results[system.name, slow]
             work = f"{system.service.label} 50 B, slow members at {slow}/s"
             mean = arrivals.mean_ms
-            outcome.add(f"{work}: mean latency", system.name, mean, "ms", REFERENCE, mean / least)
+            sheet.add(f"{work}: mean latency", system.name, mean, "ms", REFERENCE, mean / least)
             by_sender = arrivals.mean_by_sender_ms
-            outcome.add(f"{work}: mean latency by sender", system.name, by_sender, "ms", REFERENCE, by_sender / least)
-            outcome.add(f"{work}: p99 latency", system.name, arrivals.percentile_ms(99), "ms")
+            sheet.add(f"{work}: mean latency by sender", system.name, by_sender, "ms", REFERENCE, by_sender / least)
+            sheet.add(f"{work}: p99 latency", system.name, arrivals.percentile_ms(99), "ms")
             variance = arrivals.variance_ms2
             reference = results["causal", slow].variance_ms2
-            outcome.add(f"{work}: variance", system.name, variance, "ms²", "causal", variance / reference)
-            outcome.add(f"{work}: datagrams", system.name, arrivals.datagrams / arrivals.messages, "copies/message")
-            outcome.add(f"{work}: undelivered", system.name, arrivals.missing, "deliveries")
+            sheet.add(f"{work}: variance", system.name, variance, "ms²", "causal", variance / reference)
+            sheet.add(f"{work}: datagrams", system.name, arrivals.datagrams / arrivals.messages, "copies/message")
+            sheet.add(f"{work}: undelivered", system.name, arrivals.missing, "deliveries")
     for faster, slower in pairwise(slow_rates):
         for system in SYSTEMS:
             value, before = results[system.name, slower].mean_ms, results[system.name, faster].mean_ms
             work = f"{system.service.label} 50 B, slow members at {slower}/s: growth of the mean latency"
-            outcome.add(work, system.name, value, "ms", f"slow members at {faster}/s", value / before)
+            sheet.add(work, system.name, value, "ms", f"slow members at {faster}/s", value / before)
 
 
-def _tables(
-    outcome: Outcome, results: dict[tuple[str, Fraction], Arrivals], slow_rates: tuple[Fraction, ...]
-) -> None:
+def _tables(sheet: Sheet, results: dict[tuple[str, Fraction], Arrivals], slow_rates: tuple[Fraction, ...]) -> None:
     names = [system.name for system in SYSTEMS]
     latency, spread = [], []
     for slow in slow_rates:
@@ -102,7 +100,7 @@ def _tables(
         spread.append(
             [f"{slow}", *(number(a.variance_ms2) for a in here), *(number(a.percentile_ms(99)) for a in here)]
         )
-    outcome.tables.append(
+    sheet.tables.append(
         Table.of(
             f"mean latency in ms; atop against {REFERENCE}: at most {LIMIT}",
             ["slow msg/s", *names, "atop's ratio"],
@@ -110,4 +108,4 @@ def _tables(
         )
     )
     columns = ["slow msg/s", *(f"{name}: var" for name in names), *(f"{name}: p99" for name in names)]
-    outcome.tables.append(Table.of("variance of the latency in ms², and its 99th percentile in ms", columns, spread))
+    sheet.tables.append(Table.of("variance of the latency in ms², and its 99th percentile in ms", columns, spread))

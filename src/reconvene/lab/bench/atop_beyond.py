@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from reconvene.core.options import Options
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number
 from reconvene.lab.load.simulated import MS, SECOND, Rate, System, Traffic, measure
 
 __all__ = ["WORKS", "Work", "add", "systems"]
@@ -82,23 +82,23 @@ def systems(work: Work, quick: bool = False) -> list[System]:
     ]
 
 
-def add(outcome: Outcome, settings: Settings) -> None:
+def add(sheet: Sheet, settings: Settings) -> None:
     works = (WORKS[1],) if settings.quick else WORKS
     warm_ns, span_ns = (8 * SECOND, 14 * SECOND) if settings.quick else (10 * SECOND, 60 * SECOND)
     todo = [(work, system) for work in works for system in systems(work, settings.quick)]
     lines: dict[str, list[list[str]]] = {work.name: [] for work in works}
     for done, (work, system) in enumerate(todo):
-        settings.tell(f"{work.name}: {system.name}", done, len(todo))
+        settings.progress(f"{work.name}: {system.name}", done, len(todo))
         arrivals = measure(system, work.traffic(warm_ns, span_ns), seed=settings.seed)
         dummies = arrivals.dummies / arrivals.messages
         copies = arrivals.datagrams / arrivals.messages
         prefix = f"agreed 50 B, {work.name}"
-        outcome.add(f"{prefix}: mean latency", system.name, arrivals.mean_ms, "ms")
-        outcome.add(f"{prefix}: p99 latency", system.name, arrivals.percentile_ms(99), "ms")
-        outcome.add(f"{prefix}: variance", system.name, arrivals.variance_ms2, "ms²")
-        outcome.add(f"{prefix}: dummies", system.name, dummies, "frames/message")
-        outcome.add(f"{prefix}: datagrams", system.name, copies, "copies/message")
-        outcome.add(f"{prefix}: undelivered", system.name, arrivals.missing, "deliveries")
+        sheet.add(f"{prefix}: mean latency", system.name, arrivals.mean_ms, "ms")
+        sheet.add(f"{prefix}: p99 latency", system.name, arrivals.percentile_ms(99), "ms")
+        sheet.add(f"{prefix}: variance", system.name, arrivals.variance_ms2, "ms²")
+        sheet.add(f"{prefix}: dummies", system.name, dummies, "frames/message")
+        sheet.add(f"{prefix}: datagrams", system.name, copies, "copies/message")
+        sheet.add(f"{prefix}: undelivered", system.name, arrivals.missing, "deliveries")
         policy, generator = system.options.policy, system.options.generator
         figures = (arrivals.mean_ms, arrivals.percentile_ms(99), arrivals.variance_ms2, dummies, copies)
         lines[work.name].append([policy, generator, *map(number, figures), str(arrivals.distributions)])
@@ -112,4 +112,4 @@ def add(outcome: Outcome, settings: Settings) -> None:
         "copies/msg",
         "distributions",
     )
-    outcome.tables += [Table.of(f"atop, {name}", columns, table) for name, table in lines.items()]
+    sheet.tables += [Table.of(f"atop, {name}", columns, table) for name, table in lines.items()]

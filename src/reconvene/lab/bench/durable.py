@@ -14,12 +14,12 @@ from reconvene.lab.bench.durable_disk import disk_of, folder, syncs_a_second
 from reconvene.lab.bench.durable_own import Reconvene
 from reconvene.lab.bench.durable_system import Durable, Replicas, Way
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, percentile, size_of
 from reconvene.lab.bench.peers.etcd import Etcd
 from reconvene.lab.bench.peers.nats import Nats
 from reconvene.lab.bench.peers.pysyncobj import PySyncObj
 from reconvene.lab.bench.peers.zookeeper import Zookeeper
 from reconvene.lab.bench.rounds import in_turns, spread
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, percentile, size_of
 
 __all__ = ["AGAINST", "OWN", "SYSTEMS", "run"]
 
@@ -59,26 +59,26 @@ class Figure:
     """Of the disk, or of what those were told who were refused."""
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("durable")
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("durable")
     systems = [make() for make in (*OWN, *(SYSTEMS[peer] for peer in settings.peers))]
     if not systems:
         raise Unavailable(f"bench durable: nothing to measure without --peer {','.join(SYSTEMS)}")
-    outcome.notes.append(_where())
+    sheet.notes.append(_where())
     measures: dict[str, Callable[[], dict[Key, Figure]]] = {"disk": _disk}
     for system in systems:
-        measures[system.name] = _measure(system, settings, outcome)
-    found = in_turns(outcome, settings, measures)
+        measures[system.name] = _measure(system, settings, sheet)
+    found = in_turns(sheet, settings, measures)
     if not any(system != "disk" for _, system in found):
-        raise Unavailable(outcome.notes[-1])
-    _tell_figures(outcome, found)
-    tell_bars(outcome, [make().name for make in OWN])
-    outcome.notes += [
+        raise Unavailable(sheet.notes[-1])
+    _add_figures(sheet, found)
+    tell_bars(sheet, [make().name for make in OWN])
+    sheet.notes += [
         "an append of a peer counts when the peer acknowledges it: at a majority, synced or not as the table says",
         "one of three lost: of a peer, a replica that does not lead is killed; minority: the one that leads is left "
         "alone, and asked for one append after another",
     ]
-    return outcome
+    return sheet
 
 
 def _disk() -> dict[Key, Figure]:
@@ -95,7 +95,7 @@ def _where() -> str:
     return f"data of all replicas under {place.parent}, {where}"
 
 
-def _measure(system: Durable, settings: Settings, outcome: Outcome) -> Callable[[], dict[Key, Figure]]:
+def _measure(system: Durable, settings: Settings, sheet: Sheet) -> Callable[[], dict[Key, Figure]]:
     def measure() -> dict[Key, Figure]:
         found: dict[Key, Figure] = {}
         try:
@@ -106,7 +106,7 @@ def _measure(system: Durable, settings: Settings, outcome: Outcome) -> Callable[
             # What came through before stands: a system that can't do without a replica still has its other figures.
             if not found:
                 raise
-            outcome.notes.append(f"{system.name}: not all figures of a round: {error}")
+            sheet.notes.append(f"{system.name}: not all figures of a round: {error}")
         return found
 
     return measure
@@ -167,7 +167,7 @@ def _named(system: Durable, way: Way) -> str:
     return f"{system.name}, {way.name}" if way.name else system.name
 
 
-def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
+def _add_figures(sheet: Sheet, found: dict[Key, list[Figure]]) -> None:
     lines = []
     works = list(dict.fromkeys(work for work, _ in found))
     for work in works:
@@ -180,8 +180,8 @@ def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
             value, unit = median(values), figures[0].unit
             foreign = median(figure.foreign_cores for figure in figures)
             ratio = value / against if against and system != AGAINST else None
-            outcome.add(work, system, value, unit, None if ratio is None else AGAINST, ratio)
-            outcome.add(f"{work}: others' processor time", system, foreign, "cores")
+            sheet.add(work, system, value, unit, None if ratio is None else AGAINST, ratio)
+            sheet.add(f"{work}: others' processor time", system, foreign, "cores")
             lines.append(
                 [
                     *(work, system, number(value), unit, spread(values, number)),
@@ -192,4 +192,4 @@ def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
         *("work", "system", "value", "unit", "lowest–highest", f"/ {AGAINST}", "others' cores"),
         "sync before it counts; what was told",
     )
-    outcome.tables.append(Table.of("three replicas on one disk", columns, lines))
+    sheet.tables.append(Table.of("three replicas on one disk", columns, lines))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from reconvene.lab.bench.outcome import Outcome, Table, number, verdict
+from reconvene.lab.bench.sheet import Sheet, Table, number, verdict
 
 __all__ = ["BARS", "Bar", "tell_bars"]
 
@@ -29,9 +29,9 @@ BARS = (
 )
 
 
-def tell_bars(outcome: Outcome, own: list[str]) -> None:
-    """From the rows that the outcome has; says nothing where ours or all peers are missing."""
-    rows = list(outcome.rows)
+def tell_bars(sheet: Sheet, own: list[str]) -> None:
+    """From the rows that the sheet has; says nothing where ours or all peers are missing."""
+    rows = list(sheet.rows)
     lines = []
     for bar in BARS:
         values = {row.system: row.value for row in rows if row.work == bar.work}
@@ -49,8 +49,8 @@ def tell_bars(outcome: Outcome, own: list[str]) -> None:
             met = ratio >= bar.times if bar.higher else ratio <= bar.times
             how = f"at least {bar.times:g} times" if bar.higher else f"within {bar.times:g} times"
             whose = bar.against or "the best other's"
-            outcome.add(f"{bar.work}: {how} {whose}", system, ratio, "times", against, ratio / bar.times)
+            sheet.add(f"{bar.work}: {how} {whose}", system, ratio, "times", against, ratio / bar.times)
             lines.append([bar.work, system, f"{how} {whose}", against, number(ratio), verdict(met)])
     if lines:
         columns = ("work", "system", "bar", "against", "times", "")
-        outcome.tables.append(Table.of("bars", columns, lines))
+        sheet.tables.append(Table.of("bars", columns, lines))

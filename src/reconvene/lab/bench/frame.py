@@ -12,7 +12,7 @@ from time import perf_counter_ns
 
 from reconvene.core.options import Options
 from reconvene.ids import Service
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number
 from reconvene.lab.bench.wired import Wired
 from reconvene.wire.codec import decode, encode
 from reconvene.wire.messages import Frame
@@ -108,15 +108,15 @@ def _layer_of(file: str, name: str) -> str | None:
     return "wire" if "msgspec" in name else "builtins"
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("frame")
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("frame")
     repeat = 40 if settings.quick else 400
     sizes = (2, 3, 5)
     orders = ("atop", "all-ack")
     total = len(orders) * len(sizes)
     lines, submits = [], []
     for place, (order, size) in enumerate((order, size) for order in orders for size in sizes):
-        settings.tell(f"{order}, {size} members", place, total)
+        settings.progress(f"{order}, {size} members", place, total)
         wired = Wired(size, Options(order=order))
         rounds = max(4, STRETCH_FRAMES // size**2)
         for each in (False, True):
@@ -128,9 +128,9 @@ def run(settings: Settings) -> Outcome:
             for count, cost, bare in zip(COUNTS, costs, bares, strict=True):
                 limit = FRAME_LIMIT_US + MESSAGE_LIMIT_US * (count - 1)
                 what = f"{work}: frame of {count}"
-                outcome.add(what, order, cost, "µs", f"aim of {limit:g} µs", cost / limit)
-                outcome.add(what, order, cost, "µs", f"bare msgspec, {bare:.2f} µs", cost / bare)
-            outcome.add(
+                sheet.add(what, order, cost, "µs", f"aim of {limit:g} µs", cost / limit)
+                sheet.add(what, order, cost, "µs", f"bare msgspec, {bare:.2f} µs", cost / bare)
+            sheet.add(
                 f"{work}: each further message", order, further, "µs",
                 f"aim of {MESSAGE_LIMIT_US} µs", further / MESSAGE_LIMIT_US,
             )  # fmt: skip
@@ -140,30 +140,30 @@ def run(settings: Settings) -> Outcome:
             )
         if order == "atop":
             took = submit_us(wired, 500, repeat // 10)
-            outcome.add(f"submit {MESSAGE_BYTES} B, {size} members", "reconvene", took, "µs")
+            sheet.add(f"submit {MESSAGE_BYTES} B, {size} members", "reconvene", took, "µs")
             submits.append(f"{number(took)} µs ({size} members)")
             if size == 3:
-                _profile(outcome, wired, 500)
+                _profile(sheet, wired, 500)
     columns = (
         "order", "members", "", *(f"frame of {count}, µs" for count in COUNTS), "further message, µs",
         f"of 1 / {FRAME_LIMIT_US:g} µs", f"further / {MESSAGE_LIMIT_US} µs", "of 1 / bare msgspec",
     )  # fmt: skip
-    outcome.tables.insert(0, Table.of(f"cost of a frame at each site, messages of {MESSAGE_BYTES} B", columns, lines))
-    outcome.notes.append(f"submit: {', '.join(submits)}")
-    outcome.notes.append(
+    sheet.tables.insert(0, Table.of(f"cost of a frame at each site, messages of {MESSAGE_BYTES} B", columns, lines))
+    sheet.notes.append(f"submit: {', '.join(submits)}")
+    sheet.notes.append(
         f"the least of {repeat} stretches of about {STRETCH_FRAMES} frames; frames up to {Wired.FRAME_BYTES} B; "
         "bare msgspec: encoding and decoding the same frame once"
     )
-    return outcome
+    return sheet
 
 
-def _profile(outcome: Outcome, wired: Wired, rounds: int) -> None:
+def _profile(sheet: Sheet, wired: Wired, rounds: int) -> None:
     shares = {count: layers(wired, count, rounds) for count in (1, 100)}
     for count, by_layer in shares.items():
         for layer, share in by_layer.items():
-            outcome.add(f"share of a frame of {count}, 3 members (profiled)", layer, share * 100, "%")
+            sheet.add(f"share of a frame of {count}, 3 members (profiled)", layer, share * 100, "%")
     names = list(shares[1])
     lines = [[name, *(f"{shares[count].get(name, 0) * 100:.0f} %" for count in (1, 100))] for name in names]
-    outcome.tables.append(
+    sheet.tables.append(
         Table.of("where the time goes, atop, 3 members, profiled", ("layer", "frame of 1", "frame of 100"), lines)
     )

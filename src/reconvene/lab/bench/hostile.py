@@ -15,9 +15,9 @@ from time import monotonic, monotonic_ns, sleep
 
 from reconvene.lab.bench import sites
 from reconvene.lab.bench.foreign import spent_s
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of, verdict
 from reconvene.lab.bench.rounds import in_turns
-from reconvene.lab.bench.sites import Place, Running, Throughput
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, size_of, verdict
+from reconvene.lab.bench.sites import Running, Setup, Throughput
 from reconvene.lab.load import flood
 from reconvene.lab.load.process import LoadProcess, end, start
 from reconvene.local.ports import choose
@@ -63,11 +63,11 @@ Key = tuple[str, int]
 """What is flooded, and how many datagrams a second."""
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("hostile")
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("hostile")
     rates = QUICK_RATES if settings.quick else RATES
     measures = {f"{rate} datagrams a second": _measure(rate, settings) for rate in rates}
-    found = in_turns(outcome, settings, measures)
+    found = in_turns(sheet, settings, measures)
     lines = []
     for rate in rates:
         if (ALONE, rate) not in found:
@@ -76,7 +76,7 @@ def run(settings: Settings) -> Outcome:
         work = f"agreed {size_of(SIZE)} under {rate:,} hostile datagrams/s"
         for what, value in rates_of.items():
             against = {AT_SITE: READ, READ: ALONE, BESIDE: ALONE}.get(what)
-            outcome.add(
+            sheet.add(
                 work, what, value, "messages/s", against, value / rates_of[against] if against is not None else None
             )
             figures = found[what, rate]
@@ -84,7 +84,7 @@ def run(settings: Settings) -> Outcome:
             if cost_us is not None:
                 read_us = _cost_us(found[READ, rate]) if what == AT_SITE else None
                 ratio = None if not read_us else cost_us / read_us
-                outcome.add(
+                sheet.add(
                     f"a hostile datagram, {rate:,}/s",
                     what,
                     cost_us,
@@ -106,7 +106,7 @@ def run(settings: Settings) -> Outcome:
                 ]
             )
         ratio = rates_of[AT_SITE] / rates_of[READ]
-        outcome.notes.append(
+        sheet.notes.append(
             f"{rate:,} a second: the fall is no more than what reading costs: {verdict(ratio >= 1)} "
             f"({ratio:.2f} of the throughput where the same process only reads and drops it)"
         )
@@ -114,9 +114,9 @@ def run(settings: Settings) -> Outcome:
         *("flood/s", "", "messages/s", "fall", "flood sent", "read or counted", "cores by site"),
         *("µs each, site idle", "others' cores"),
     )
-    outcome.tables.append(Table.of(f"three sites, {size_of(SIZE)}, sealed, loopback", columns, lines))
-    _tell_drops(outcome, found)
-    return outcome
+    sheet.tables.append(Table.of(f"three sites, {size_of(SIZE)}, sealed, loopback", columns, lines))
+    _add_drops(sheet, found)
+    return sheet
 
 
 def _rate(figures: list[Figure]) -> float:
@@ -128,7 +128,7 @@ def _cost_us(figures: list[Figure]) -> float | None:
     return median(costs) if costs else None
 
 
-def _tell_drops(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
+def _add_drops(sheet: Sheet, found: dict[Key, list[Figure]]) -> None:
     """What the site counted, by its reason."""
     lines = []
     sent: dict[str, int] = {}
@@ -140,18 +140,18 @@ def _tell_drops(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
         for name, count in sorted(counted.items()):
             if name.startswith("dropped_") and count:
                 reason = name.removeprefix("dropped_")
-                outcome.add(f"hostile datagrams counted, {rate:,}/s", reason, count, "datagrams")
+                sheet.add(f"hostile datagrams counted, {rate:,}/s", reason, count, "datagrams")
                 lines.append([f"{rate:,}", reason, f"{count:,}"])
-    outcome.tables.append(Table.of("what the site counted, in the last round", ("flood/s", "reason", ""), lines))
+    sheet.tables.append(Table.of("what the site counted, in the last round", ("flood/s", "reason", ""), lines))
     if absent := sorted(set(flood.KINDS) - set(sent)):
-        outcome.notes.append(f"not in the flood, since recording needs root: {', '.join(absent)}")
+        sheet.notes.append(f"not in the flood, since recording needs root: {', '.join(absent)}")
 
 
 def _measure(rate: int, settings: Settings) -> Callable[[], dict[Key, Figure]]:
     def measure() -> dict[Key, Figure]:
         seconds = QUICK_SECONDS if settings.quick else SECONDS
         with (
-            sites.running(Place(), "throughput") as running,
+            sites.running(Setup(), "throughput") as running,
             _programs(running, rate) as (sender, reader, address),
         ):
             found = {
@@ -193,13 +193,13 @@ def _programs(running: Running, rate: int) -> Iterator[tuple[LoadProcess, LoadPr
     """The sender, the reader, and where that one reads."""
     host, port = running.addresses[0]
     address = host, choose(1)[0]
-    send = ["send", sites.CLUSTER, str(running.key), str(running.place.sites), str(rate), str(port)]
+    send = ["send", sites.CLUSTER, str(running.key), str(running.setup.sites), str(rate), str(port)]
     loads: list[LoadProcess] = []
     with tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp") as name:
         folder = Path(name)
         try:
-            for place, arguments in enumerate((send, ["read", host, str(address[1])])):
-                loads.append(start("flood", _MODULE, arguments, folder / f"flood-{place}", running.network, 0))
+            for setup, arguments in enumerate((send, ["read", host, str(address[1])])):
+                loads.append(start("flood", _MODULE, arguments, folder / f"flood-{setup}", running.network, 0))
             for load in loads:
                 load.hear("ready", monotonic() + READY_TIMEOUT_S)
             yield loads[0], loads[1], address

@@ -9,11 +9,12 @@ from statistics import median
 
 from reconvene.lab import namespaces
 from reconvene.lab.bench import sites
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of, verdict
+from reconvene.lab.bench.figures import Latency
 from reconvene.lab.bench.peers import cpg
 from reconvene.lab.bench.peers.corosync import Options
 from reconvene.lab.bench.rounds import in_turns
-from reconvene.lab.bench.sites import Place
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, size_of, verdict
+from reconvene.lab.bench.sites import Setup
 
 __all__ = ["BARS", "run"]
 
@@ -37,46 +38,45 @@ PERCENTS = ("p50", "p99")
 
 Key = tuple[str, str, int]
 """System, service, pause."""
-Figure = sites.Latency | cpg.Latency
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("latency")
-    measures: dict[str, Callable[[], dict[Key, Figure]]] = {}
-    places = _places(settings, outcome)
-    for place in places:
-        if place.mtu is not None and place.sealed and "corosync" in settings.peers:
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("latency")
+    measures: dict[str, Callable[[], dict[Key, Latency]]] = {}
+    setups = _setups(settings, sheet)
+    for setup in setups:
+        if setup.mtu is not None and setup.sealed and "corosync" in settings.peers:
             for system in COROSYNC:
                 if system == DEFAULT or not settings.quick:
                     measures[system] = _theirs(system, settings)
-        measures[place.system] = _ours(place, settings)
-    found = in_turns(outcome, settings, measures)
-    _tell_figures(outcome, found)
+        measures[setup.system] = _ours(setup, settings)
+    found = in_turns(sheet, settings, measures)
+    _add_figures(sheet, found)
     if settings.peers:
-        _tell_bars(outcome, found, [place for place in places if place.mtu is not None])
-    outcome.notes.append(
+        _add_bars(sheet, found, [setup for setup in setups if setup.mtu is not None])
+    sheet.notes.append(
         f"messages of {size_of(SIZE)}; pause: between its delivery at its sender and the next message; "
         "Corosync has no safe delivery"
     )
-    return outcome
+    return sheet
 
 
-def _places(settings: Settings, outcome: Outcome) -> list[Place]:
+def _setups(settings: Settings, sheet: Sheet) -> list[Setup]:
     reason = namespaces.available()
     if reason is not None:
-        outcome.notes.append(f"on loopback only: {reason}")
-    places = [Place(mtu=mtu, sealed=sealed) for mtu in (None, MTU) for sealed in (True, False)]
+        sheet.notes.append(f"on loopback only: {reason}")
+    setups = [Setup(mtu=mtu, sealed=sealed) for mtu in (None, MTU) for sealed in (True, False)]
     if settings.quick:
-        places = [place for place in places if place.sealed]
-    return [place for place in places if place.mtu is None or reason is None]
+        setups = [setup for setup in setups if setup.sealed]
+    return [setup for setup in setups if setup.mtu is None or reason is None]
 
 
-def _ours(place: Place, settings: Settings) -> Callable[[], dict[Key, Figure]]:
-    def measure() -> dict[Key, Figure]:
+def _ours(setup: Setup, settings: Settings) -> Callable[[], dict[Key, Latency]]:
+    def measure() -> dict[Key, Latency]:
         count = QUICK_COUNT if settings.quick else COUNT
-        with sites.running(place, "latency") as running:
+        with sites.running(setup, "latency") as running:
             return {
-                (place.system, service, pause): running.latency(count, service, pause, SIZE)
+                (setup.system, service, pause): running.latency(count, service, pause, SIZE)
                 for pause in PAUSES_US
                 for service in ("agreed", "safe")
             }
@@ -84,15 +84,15 @@ def _ours(place: Place, settings: Settings) -> Callable[[], dict[Key, Figure]]:
     return measure
 
 
-def _theirs(system: str, settings: Settings) -> Callable[[], dict[Key, Figure]]:
-    def measure() -> dict[Key, Figure]:
+def _theirs(system: str, settings: Settings) -> Callable[[], dict[Key, Latency]]:
+    def measure() -> dict[Key, Latency]:
         count = QUICK_COUNT if settings.quick else COUNT
         return {(system, "agreed", pause): cpg.latency(count, COROSYNC[system], pause, SIZE) for pause in PAUSES_US}
 
     return measure
 
 
-def _value(figures: list[Figure], to: str, percent: str) -> float:
+def _value(figures: list[Latency], to: str, percent: str) -> float:
     values: list[float] = [getattr(figure, f"{to}_{percent}") for figure in figures]
     return median(values)
 
@@ -101,7 +101,7 @@ def _pause(pause_us: int) -> str:
     return f"pause {pause_us / 1000:g} ms" if pause_us else "no pause"
 
 
-def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
+def _add_figures(sheet: Sheet, found: dict[Key, list[Latency]]) -> None:
     lines = []
     for (system, service, pause), figures in sorted(found.items(), key=lambda item: item[0][2]):
         line = [_pause(pause), system, service]
@@ -111,10 +111,10 @@ def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
                 value = _value(figures, to, percent)
                 work = f"{service} {size_of(SIZE)} to {to}, {percent}, {_pause(pause)}"
                 if theirs is None or not system.endswith(f"MTU {MTU}") or system == DEFAULT:
-                    outcome.add(work, system, value, "µs")
+                    sheet.add(work, system, value, "µs")
                 else:
                     against = _value(theirs, to, percent)
-                    outcome.add(work, system, value, "µs", f"{DEFAULT}, agreed to {to}", value / against)
+                    sheet.add(work, system, value, "µs", f"{DEFAULT}, agreed to {to}", value / against)
                 line.append(number(value))
         line.append(f"{median(figure.foreign_cores for figure in figures):.2f}")
         lines.append(line)
@@ -125,25 +125,25 @@ def _tell_figures(outcome: Outcome, found: dict[Key, list[Figure]]) -> None:
         *(f"{to}, {p}" for to in ("self", "slowest") for p in PERCENTS),
         "others' cores",
     )
-    outcome.tables.append(Table.of("one message alone, µs", columns, lines))
+    sheet.tables.append(Table.of("one message alone, µs", columns, lines))
 
 
-def _tell_bars(outcome: Outcome, found: dict[Key, list[Figure]], places: list[Place]) -> None:
+def _add_bars(sheet: Sheet, found: dict[Key, list[Latency]], setups: list[Setup]) -> None:
     lines = []
     for pause in PAUSES_US:
         theirs = found.get((DEFAULT, "agreed", pause))
         if theirs is None:
             continue
-        for place in places:
+        for setup in setups:
             for service, to, times in BARS:
-                figures = found.get((place.system, service, pause))
+                figures = found.get((setup.system, service, pause))
                 if figures is None:
                     continue
                 ratios = [_value(figures, to, percent) / _value(theirs, "self", percent) for percent in PERCENTS]
                 bar = f"{service} to {to}: within {times:g} times Corosync's agreed to self"
                 for percent, ratio in zip(PERCENTS, ratios, strict=True):
                     work = f"{bar}, {percent}, {_pause(pause)}"
-                    outcome.add(work, place.system, ratio, "times", f"bar of {times:g}", ratio / times)
+                    sheet.add(work, setup.system, ratio, "times", f"bar of {times:g}", ratio / times)
                 shown = [f"{ratio:.2f} {verdict(ratio <= times)}" for ratio in ratios]
-                lines.append([_pause(pause), bar, place.system, *shown])
-    outcome.tables.append(Table.of(f"bars, against {DEFAULT}", ("", "bar", "system", *PERCENTS), lines))
+                lines.append([_pause(pause), bar, setup.system, *shown])
+    sheet.tables.append(Table.of(f"bars, against {DEFAULT}", ("", "bar", "system", *PERCENTS), lines))

@@ -21,7 +21,7 @@ from time import monotonic, monotonic_ns, process_time
 import msgspec
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench.sites import Place
+from reconvene.lab.bench.sites import Setup
 from reconvene.lab.load.process import LoadProcess, end, start
 from reconvene.lab.load.program import answer
 from reconvene.lab.namespaces import Namespaces
@@ -46,18 +46,18 @@ class Limit(msgspec.Struct, frozen=True):
     """Cores that each process used."""
 
 
-def bare(place: Place, size: int, count: int) -> Limit:
+def bare(setup: Setup, size: int, count: int) -> Limit:
     """`count` datagrams from each site to each other one, on the path of the place."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp")))
-        network = None if place.mtu is None else stack.enter_context(Namespaces(place.sites, place.mtu))
+        network = None if setup.mtu is None else stack.enter_context(Namespaces(setup.sites, setup.mtu))
         if network is None:
-            addresses = [f"127.0.0.1:{port}" for port in choose(place.sites)]
+            addresses = [f"127.0.0.1:{port}" for port in choose(setup.sites)]
         else:
             addresses = [f"{address}:{_PORT}" for address in network.addresses]
         loads: list[LoadProcess] = []
         stack.callback(end, loads)
-        for index in range(place.sites):
+        for index in range(setup.sites):
             arguments = [str(index), str(size), str(count), *addresses]
             errors = folder / f"limit-{index}"
             loads.append(start("bare loop", "reconvene.lab.bench.limit", arguments, errors, network, index))
@@ -67,7 +67,7 @@ def bare(place: Place, size: int, count: int) -> Limit:
             load.say("go")
         told = [load.hear("took", monotonic() + WORK_TIMEOUT_S) for load in loads]
     took_s = max(line["took"] for line in told) / 1e9
-    return Limit(count * (place.sites - 1) / took_s, mean(line["cpu"] for line in told) / took_s)
+    return Limit(count * (setup.sites - 1) / took_s, mean(line["cpu"] for line in told) / took_s)
 
 
 def exchange(index: int, size: int, count: int, addresses: Sequence[tuple[str, int]], sock: socket.socket) -> None:

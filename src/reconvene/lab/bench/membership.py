@@ -10,8 +10,8 @@ from statistics import median
 
 from reconvene.core.options import Options, Timing
 from reconvene.core.site import Site
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
 from reconvene.lab.bench.plotting import new, save
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number
 from reconvene.lab.load.simulated import MS, SECOND
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions
@@ -101,8 +101,8 @@ def measure(fault: str, size: int, seeds: range) -> Change:
     return change
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("membership")
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("membership")
     sizes = (3, 5, 8, 12) if settings.quick else SIZES
     seeds = range(settings.seed, settings.seed + (3 if settings.quick else 10))
     timing = Options().timing
@@ -110,15 +110,15 @@ def run(settings: Settings) -> Outcome:
     for fault in FAULTS:
         lines = []
         for size in sizes:
-            settings.tell(f"{fault}, {size} sites", len(results), len(FAULTS) * len(sizes))
+            settings.progress(f"{fault}, {size} sites", len(results), len(FAULTS) * len(sizes))
             change = results[fault, size] = measure(fault, size, seeds)
             limit = limit_ns(fault, size, timing)
             middle, most = median(change.took_ns), max(change.took_ns)
             work = f"{fault}, {size} sites"
             against = f"{limit_words(fault)} = {limit / MS:g} ms"
-            outcome.add(f"{work}: median", "reconvene", middle / MS, "ms", against, middle / limit)
-            outcome.add(f"{work}: max", "reconvene", most / MS, "ms", against, most / limit)
-            outcome.add(f"{work}: datagrams", "reconvene", median(change.copies), "copies")
+            sheet.add(f"{work}: median", "reconvene", middle / MS, "ms", against, middle / limit)
+            sheet.add(f"{work}: max", "reconvene", most / MS, "ms", against, most / limit)
+            sheet.add(f"{work}: datagrams", "reconvene", median(change.copies), "copies")
             figures = (middle / MS, most / MS, limit / MS)
             ratios = (f"{middle / limit:.2f}", f"{most / limit:.2f}")
             cost = median(change.copies)
@@ -134,7 +134,7 @@ def run(settings: Settings) -> Outcome:
             "copies/sites²",
         )
         title = f"{fault} to the next regular configuration; time-outs: {limit_words(fault)}"
-        outcome.tables.append(Table.of(title, columns, lines))
+        sheet.tables.append(Table.of(title, columns, lines))
     if settings.plots is not None:
         figure, axes = new(1, 2, (9, 3.8))
         for fault, colour in zip(FAULTS, ("#d55e00", "#0072b2"), strict=True):
@@ -153,10 +153,10 @@ def run(settings: Settings) -> Outcome:
         axes[1].set_title("What it costs beyond rest")
         for place in axes:
             place.legend(loc="best", fontsize=9)
-        outcome.plots += save(figure, settings.plots, "membership")
-    outcome.notes.append(
+        sheet.plots += save(figure, settings.plots, "membership")
+    sheet.notes.append(
         f"virtual time, idle cluster, {len(seeds)} seeds from {seeds.start}; a network delay of "
         f"{NETWORK.latency_ns / MS:g} ms plus up to {NETWORK.jitter_ns / MS:g} ms; a sync takes 0.2 to 2 ms; "
         "a copy is one datagram to one site"
     )
-    return outcome
+    return sheet

@@ -9,11 +9,12 @@ from statistics import median
 from reconvene.errors import Unavailable
 from reconvene.lab import namespaces
 from reconvene.lab.bench import sites
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
+from reconvene.lab.bench.figures import Reconfiguration
 from reconvene.lab.bench.peers import cpg
 from reconvene.lab.bench.peers.corosync import Options
 from reconvene.lab.bench.rounds import in_turns, spread
-from reconvene.lab.bench.sites import Place
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number
+from reconvene.lab.bench.sites import Setup
 
 __all__ = ["run"]
 
@@ -24,8 +25,8 @@ QUICK_HEALS = 1
 MTU = 1500
 
 OURS = {
-    "reconvene, defaults": Place(mtu=MTU),
-    f"reconvene, suspicion after {DETECTION_MS} ms": Place(mtu=MTU, suspect_ms=DETECTION_MS),
+    "reconvene, defaults": Setup(mtu=MTU),
+    f"reconvene, suspicion after {DETECTION_MS} ms": Setup(mtu=MTU, suspect_ms=DETECTION_MS),
 }
 THEIRS = {
     "corosync udpu, defaults": Options(mtu=MTU),
@@ -39,20 +40,18 @@ FAULTS = {
     "heal": "a heal to the merged configuration",
 }
 
-Figure = sites.Reconfiguration | cpg.Reconfiguration
 
-
-def run(settings: Settings) -> Outcome:
+def run(settings: Settings) -> Sheet:
     if (reason := namespaces.available()) is not None:
         raise Unavailable(f"bench reconfiguration: {reason}")
-    outcome = Outcome("reconfiguration")
+    sheet = Sheet("reconfiguration")
     heals = QUICK_HEALS if settings.quick else HEALS
-    measures: dict[str, Callable[[], dict[str, Figure]]] = {}
-    for (our_name, place), (their_name, options) in zip(OURS.items(), THEIRS.items(), strict=True):
-        measures[our_name] = _ours(our_name, place, heals)
+    measures: dict[str, Callable[[], dict[str, Reconfiguration]]] = {}
+    for (our_name, setup), (their_name, options) in zip(OURS.items(), THEIRS.items(), strict=True):
+        measures[our_name] = _ours(our_name, setup, heals)
         if "corosync" in settings.peers:
             measures[their_name] = _theirs(their_name, options, heals)
-    found = in_turns(outcome, settings, measures)
+    found = in_turns(sheet, settings, measures)
     against = dict(zip(OURS, THEIRS, strict=True))
     lines = []
     for system, figures in found.items():
@@ -61,7 +60,7 @@ def run(settings: Settings) -> Outcome:
             values = _values(figures, fault)
             theirs = found.get(against.get(system, ""))
             ratio = None if theirs is None else median(values) / median(_values(theirs, fault))
-            outcome.add(what, system, median(values), "ms", None if ratio is None else against[system], ratio)
+            sheet.add(what, system, median(values), "ms", None if ratio is None else against[system], ratio)
             line += [number(median(values)), spread(values, number), "" if ratio is None else f"{ratio:.2f}"]
         lines.append([*line, f"{median(figure.foreign_cores for figure in figures):.2f}"])
     columns = [
@@ -69,27 +68,27 @@ def run(settings: Settings) -> Outcome:
         *(name for fault in FAULTS for name in (f"{fault}, ms", "lowest–highest", "/ theirs")),
         "others' cores",
     ]
-    outcome.tables.append(
+    sheet.tables.append(
         Table.of("until all sites concerned told their processes, three sites under light traffic", columns, lines)
     )
-    outcome.notes += [
+    sheet.notes += [
         f'suspicion after {DETECTION_MS} ms: suspect_base = "{DETECTION_MS}ms", suspect_per_site = "0ms", '
         f'beacon_every = "{DETECTION_MS // 3}ms"; token {DETECTION_MS} ms: token_coefficient 0, consensus 240, '
         "join 30",
         "the time counts from the order to cut, to heal or to kill; heals are spread over the phases of the beacons",
     ]
-    return outcome
+    return sheet
 
 
-def _ours(name: str, place: Place, heals: int) -> Callable[[], dict[str, Figure]]:
-    return lambda: {name: sites.reconfiguration(place, heals)}
+def _ours(name: str, setup: Setup, heals: int) -> Callable[[], dict[str, Reconfiguration]]:
+    return lambda: {name: sites.reconfiguration(setup, heals)}
 
 
-def _theirs(name: str, options: Options, heals: int) -> Callable[[], dict[str, Figure]]:
+def _theirs(name: str, options: Options, heals: int) -> Callable[[], dict[str, Reconfiguration]]:
     return lambda: {name: cpg.reconfiguration(options, heals)}
 
 
-def _values(figures: list[Figure], fault: str) -> list[float]:
+def _values(figures: list[Reconfiguration], fault: str) -> list[float]:
     """Of every round."""
     match fault:
         case "crash":

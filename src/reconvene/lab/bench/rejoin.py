@@ -14,7 +14,7 @@ from time import monotonic, monotonic_ns
 from reconvene.lab.bench.durable_disk import folder
 from reconvene.lab.bench.durable_own import TURN_TIMEOUT_S, Reconvene, Sites
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number
 from reconvene.lab.load.process import end, start
 
 __all__ = ["run"]
@@ -26,8 +26,8 @@ _PIECE = 1 << 16
 _PATIENCE_S = 600.0
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("rejoin")
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("rejoin")
     counts = QUICK_COUNTS if settings.quick else COUNTS
     lines: list[list[str]] = []
     took_ms: list[float] = []
@@ -36,19 +36,19 @@ def run(settings: Settings) -> Outcome:
         before = sites.ask(sites.loads[-1], "status", "status")
         with Foreign(sites.pids) as foreign:
             for turn, count in enumerate(counts):
-                settings.tell("heal", turn, len(counts))
+                settings.progress("heal", turn, len(counts))
                 total += count + 1  # with the one that shows that the others order again
                 milliseconds = _heal(sites, count, total)
                 limit = _copy_ms(place, count * SIZE)
                 took_ms.append(milliseconds)
                 work = f"heal to all green, {count:,} red of {SIZE} B"
-                outcome.add(work, "reconvene", milliseconds, "ms", "socket and disk", milliseconds / limit)
-                outcome.add(work, "socket and disk", limit, "ms")
+                sheet.add(work, "reconvene", milliseconds, "ms", "socket and disk", milliseconds / limit)
+                sheet.add(work, "socket and disk", limit, "ms")
                 lines.append([f"{count:,}", number(milliseconds), number(limit), number(milliseconds / limit)])
         after = sites.ask(sites.loads[-1], "status", "status")
         disk = sum(path.stat().st_blocks * 512 for path in (place / "site-2").rglob("*") if path.is_file())
-        _tell_sizes(outcome, total, disk, before, after)
-    outcome.tables.append(
+        _add_sizes(sheet, total, disk, before, after)
+    sheet.tables.append(
         Table.of(
             "from a heal to all green at all three, by red messages of the one that was cut off",
             ("red", "ms", "socket and disk, ms", "times"),
@@ -56,11 +56,11 @@ def run(settings: Settings) -> Outcome:
         )
     )
     exponent = math.log(took_ms[-1] / took_ms[0]) / math.log(counts[-1] / counts[0])
-    outcome.add("growth: exponent of heal over red messages", "reconvene", exponent, "power")
-    outcome.notes.append(f"it grows with the number of red messages to the power of {exponent:.2f}")
-    outcome.notes.append(f"others used {foreign.cores:.2f} cores meanwhile")
-    _start_up(outcome, settings)
-    return outcome
+    sheet.add("growth: exponent of heal over red messages", "reconvene", exponent, "power")
+    sheet.notes.append(f"it grows with the number of red messages to the power of {exponent:.2f}")
+    sheet.notes.append(f"others used {foreign.cores:.2f} cores meanwhile")
+    _start_up(sheet, settings)
+    return sheet
 
 
 def _green(sites: Sites) -> int:
@@ -112,15 +112,13 @@ def _copy_ms(place: Path, count: int) -> float:
     return (monotonic_ns() - begin) / 1e6
 
 
-def _tell_sizes(
-    outcome: Outcome, messages: int, disk: int, before: dict[str, object], after: dict[str, object]
-) -> None:
+def _add_sizes(sheet: Sheet, messages: int, disk: int, before: dict[str, object], after: dict[str, object]) -> None:
     grown = _number(after["resident"]) - _number(before["resident"])
-    outcome.add(
+    sheet.add(
         f"disk by message of {SIZE} B", "reconvene", disk / messages, "bytes", "its data", disk / messages / SIZE
     )
-    outcome.add(f"memory by message of {SIZE} B, once green", "reconvene", grown / messages, "bytes")
-    outcome.notes.append(
+    sheet.add(f"memory by message of {SIZE} B, once green", "reconvene", grown / messages, "bytes")
+    sheet.notes.append(
         f"after {messages:,} messages of {SIZE} B: {disk / messages:.0f} bytes of disk each at a site; its process"
         f" has {_number(after['resident']) / 1e6:.0f} MB, {grown / 1e6:.0f} MB more than at first"
     )
@@ -131,7 +129,7 @@ def _number(value: object) -> int:
     return value
 
 
-def _start_up(outcome: Outcome, settings: Settings) -> None:
+def _start_up(sheet: Sheet, settings: Settings) -> None:
     """A site alone with a long log, beside one with an empty log."""
     count = 100_000 if settings.quick else 1_000_000
     with folder() as place, Reconvene().running(place, settings.quick) as sites:
@@ -154,9 +152,9 @@ def _start_up(outcome: Outcome, settings: Settings) -> None:
             finally:
                 end([load])
     full, empty = opened
-    outcome.add(f"start with {count:,} entries", "reconvene", full, "ms", "an empty log", full / empty)
-    outcome.add("start with an empty log", "reconvene", empty, "ms")
-    outcome.notes.append(f"a site starts in {full:.0f} ms with {count:,} entries, in {empty:.0f} ms with none")
+    sheet.add(f"start with {count:,} entries", "reconvene", full, "ms", "an empty log", full / empty)
+    sheet.add("start with an empty log", "reconvene", empty, "ms")
+    sheet.notes.append(f"a site starts in {full:.0f} ms with {count:,} entries, in {empty:.0f} ms with none")
 
 
 def _opened(line: dict[str, object]) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench.outcome import Outcome, Settings
+from reconvene.lab.bench.sheet import Settings, Sheet
 
 __all__ = ["ROUNDS", "in_turns", "spread"]
 
@@ -15,7 +15,7 @@ Figure = TypeVar("Figure")
 
 
 def in_turns(
-    outcome: Outcome, settings: Settings, measures: Mapping[str, Callable[[], Mapping[Key, Figure]]]
+    sheet: Sheet, settings: Settings, measures: Mapping[str, Callable[[], Mapping[Key, Figure]]]
 ) -> dict[Key, list[Figure]]:
     """Each measures one or more things; each has its turn in every round, of which there is one with `quick`.
 
@@ -25,14 +25,14 @@ def in_turns(
     found: dict[Key, list[Figure]] = {}
     for turn in range(rounds):
         for place, (name, measure) in enumerate(measures.items()):
-            settings.tell(name, turn * len(measures) + place, rounds * len(measures))
+            settings.progress(name, turn * len(measures) + place, rounds * len(measures))
             try:
                 for what, figure in measure().items():
                     found.setdefault(what, []).append(figure)
             except Unavailable as error:
-                outcome.notes.append(f"{name}: no figure in round {turn + 1}: {error}")
+                sheet.notes.append(f"{name}: no figure in round {turn + 1}: {error}")
     if not found:
-        raise Unavailable(outcome.notes[-1])
+        raise Unavailable(sheet.notes[-1])
     return found
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from statistics import median
 
 from reconvene.lab.bench import sites
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of
 from reconvene.lab.bench.rounds import in_turns, spread
-from reconvene.lab.bench.sites import Place, Throughput
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, size_of
+from reconvene.lab.bench.sites import Setup, Throughput
 from reconvene.lab.load.sampler import layer_of
 
 __all__ = ["run"]
@@ -24,20 +24,20 @@ PROFILE_SECONDS = 4.0
 TOP = 15
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("scaling")
-    found = in_turns(outcome, settings, {f"{count} sites": _measure(count, settings) for count in COUNTS})
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("scaling")
+    found = in_turns(sheet, settings, {f"{count} sites": _measure(count, settings) for count in COUNTS})
     lines = []
     for count, figures in found.items():
         rate = median(figure.per_second for figure in figures)
         cpu = [median(used) for used in zip(*(sorted(figure.cpu) for figure in figures), strict=True)]
         cost_us = median(sum(figure.cpu) / len(figure.cpu) / figure.per_second * 1e6 for figure in figures)
         kernel = median(sum(figure.system) / sum(figure.cpu) for figure in figures)
-        work, system = f"agreed {size_of(SIZE)}, {count} sites", Place(count).system
-        outcome.add(work, system, rate, "messages/s")
-        outcome.add(f"{work}: a message at one site", system, cost_us, "µs of processor time")
+        work, system = f"agreed {size_of(SIZE)}, {count} sites", Setup(count).system
+        sheet.add(work, system, rate, "messages/s")
+        sheet.add(f"{work}: a message at one site", system, cost_us, "µs of processor time")
         for place, used in enumerate(cpu):
-            outcome.add(f"{work}: site {place}, from the least busy", system, used, "cores")
+            sheet.add(f"{work}: site {place}, from the least busy", system, used, "cores")
         lines.append(
             [
                 str(count),
@@ -54,26 +54,26 @@ def run(settings: Settings) -> Outcome:
         *("sites", "messages/s", "lowest–highest", "by sender", "cores by site, sorted", "in the kernel"),
         *("µs a message and site", "others' cores"),
     )
-    outcome.tables.append(
+    sheet.tables.append(
         Table.of(f"all sites send, {size_of(SIZE)}, sealed, loopback: delivered at all", columns, lines)
     )
     for frame_bytes in PROFILE_FRAMES:
-        _tell_profile(outcome, settings, Place(PROFILED, frame_bytes=frame_bytes))
-    outcome.notes.append("own time, by looks at all sites; what C code spends counts where Python called it")
-    return outcome
+        _add_profile(sheet, settings, Setup(PROFILED, frame_bytes=frame_bytes))
+    sheet.notes.append("own time, by looks at all sites; what C code spends counts where Python called it")
+    return sheet
 
 
 def _measure(count: int, settings: Settings) -> Callable[[], dict[int, Throughput]]:
     def measure() -> dict[int, Throughput]:
-        with sites.running(Place(count), "throughput") as running:
+        with sites.running(Setup(count), "throughput") as running:
             return {count: running.throughput(SIZE, QUICK_SECONDS if settings.quick else SECONDS)}
 
     return measure
 
 
-def _tell_profile(outcome: Outcome, settings: Settings, place: Place) -> None:
-    settings.tell(f"where the time goes, {place.system}", 0, 1)
-    with sites.running(place, "throughput") as running:
+def _add_profile(sheet: Sheet, settings: Settings, setup: Setup) -> None:
+    settings.progress(f"where the time goes, {setup.system}", 0, 1)
+    with sites.running(setup, "throughput") as running:
         figure = running.throughput(SIZE, QUICK_SECONDS if settings.quick else PROFILE_SECONDS, profile=True)
     total = max(1, sum(figure.profile.values()))
     layers: Counter[str] = Counter()
@@ -81,13 +81,13 @@ def _tell_profile(outcome: Outcome, settings: Settings, place: Place) -> None:
     for (file, function, _), looks in figure.profile.items():
         layers[layer_of(file)] += looks
         functions[file, function] += looks
-    frames = f"frames of {place.frame_bytes:,} B" if place.frame_bytes else "frames from the path"
-    title = f"where the time goes, {place.sites} sites, {size_of(SIZE)}, {frames}: {total} looks"
+    frames = f"frames of {setup.frame_bytes:,} B" if setup.frame_bytes else "frames from the path"
+    title = f"where the time goes, {setup.sites} sites, {size_of(SIZE)}, {frames}: {total} looks"
     for layer, looks in layers.most_common():
-        outcome.add(f"own time, {place.sites} sites, {frames}", layer, looks / total * 100, "%")
+        sheet.add(f"own time, {setup.sites} sites, {frames}", layer, looks / total * 100, "%")
     lines = [[layer, f"{looks / total * 100:.1f} %"] for layer, looks in layers.most_common()]
-    outcome.tables.append(Table.of(title, ("layer", "own time"), lines))
+    sheet.tables.append(Table.of(title, ("layer", "own time"), lines))
     lines = [
         [function, file, f"{looks / total * 100:.1f} %"] for (file, function), looks in functions.most_common(TOP)
     ]
-    outcome.tables.append(Table.of(f"the same by function, the first {TOP}", ("function", "file", "own time"), lines))
+    sheet.tables.append(Table.of(f"the same by function, the first {TOP}", ("function", "file", "own time"), lines))

@@ -2,7 +2,7 @@
 
 `running` starts sites, each with one process inside it that uses the public interface, and ends them; what is
 measured meanwhile is bounded by time-outs. They run on loopback, or in network namespaces with the peer's MTU: a
-`Place` says where.
+`Setup` says where.
 """
 
 import tempfile
@@ -11,26 +11,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
-from time import monotonic, monotonic_ns, sleep
+from time import monotonic, monotonic_ns
 from typing import Any
 
+from reconvene.lab.bench.figures import Latency, Reconfiguration
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.bench.outcome import percentile
 from reconvene.lab.load.process import LoadProcess, end, reach, start
 from reconvene.lab.namespaces import Namespaces
 from reconvene.local.ports import choose
 from reconvene.runtime.access.key_files import write_cluster_key
 
-__all__ = ["CLUSTER", "Latency", "Place", "Reconfiguration", "Running", "Throughput", "reconfiguration", "running"]
+__all__ = ["CLUSTER", "Latency", "Reconfiguration", "Running", "Setup", "Throughput", "reconfiguration", "running"]
 
 CLUSTER = "bench"
 WARM_UP_S = 0.7
 WARM_UP_MESSAGES = 200
-SETTLE_S = 1.0
 JOIN_TIMEOUT_S = 60.0
 LATENCY_TIMEOUT_S = 60.0
 _GRACE_S = 30.0
+_BEACONS_S = 0.1
+"""Between two beacons, by which sites find each other."""
 _PORT = 7400
 _QUEUE_BYTES = 4 << 20
 _QUEUE_MESSAGES = 20_000
@@ -38,7 +38,7 @@ _QUEUE_MESSAGES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Setup:
     """Where sites run, and how."""
 
     sites: int = 3
@@ -87,39 +87,10 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
-    """In microseconds: to the sender's own delivery, and to that of the slowest site."""
-
-    self_p50: float
-    self_p99: float
-    slowest_p50: float
-    slowest_p99: float
-    foreign_cores: float
-
-
-@dataclass(frozen=True, slots=True)
-class Reconfiguration:
-    """Milliseconds until the last of the processes concerned had the new view."""
-
-    cuts_ms: tuple[float, ...]
-    heals_ms: tuple[float, ...]
-    crash_ms: float
-    foreign_cores: float
-
-    @property
-    def cut_ms(self) -> float:
-        return median(self.cuts_ms)
-
-    @property
-    def heal_ms(self) -> float:
-        return median(self.heals_ms)
-
-
-@dataclass(frozen=True, slots=True)
 class Running:
     """Sites, each with a load, all in one group."""
 
-    place: Place
+    setup: Setup
     network: Namespaces | None
     addresses: tuple[tuple[str, int], ...]
     """Where each receives datagrams."""
@@ -169,11 +140,7 @@ class Running:
                 role = "send" if load is self.loads[0] else "listen"
                 load.say(f"{total} {size} {pause_us} {service} {role}")
             took = [load.hear("took", deadline)["took"][WARM_UP_MESSAGES:] for load in self.loads]
-        own = [nanoseconds / 1e3 for nanoseconds in took[0]]
-        slowest = [max(by_site) / 1e3 for by_site in zip(*took, strict=True)]
-        return Latency(
-            percentile(own, 50), percentile(own, 99), percentile(slowest, 50), percentile(slowest, 99), foreign.cores
-        )
+        return Latency.of(took, foreign.cores)
 
 
 def _profile(told: Sequence[dict[str, Any]]) -> Counter[tuple[str, str, int]]:
@@ -184,42 +151,29 @@ def _profile(told: Sequence[dict[str, Any]]) -> Counter[tuple[str, str, int]]:
     return seen
 
 
-def reconfiguration(place: Place, heals: int = 4, per_second: int = 500, size: int = 100) -> Reconfiguration:
+def reconfiguration(setup: Setup, heals: int = 4, per_second: int = 500, size: int = 100) -> Reconfiguration:
     """The last site is cut off and healed so many times, then killed with -9, while each site sends at a pace."""
-    sites, last = place.sites, place.sites - 1
-    cuts_ms, heals_ms = [], []
-    with running(place, "watch") as run:
-        loads, network = run.loads, run.network
-        assert network is not None, "cuts need namespaces"
-        with Foreign(lambda: run.pids) as foreign:
-            for load in loads:
-                load.say(f"{size} {per_second}")
-            for turn in range(heals):
-                sleep(SETTLE_S)
-                cut = monotonic_ns()
-                network.cut([range(last), [last]])
-                cuts_ms.append(reach(loads[:last], last, cut))
-                reach(loads[last:], 1, cut)
-                # Spread over the phases of the beacons, by which sites find each other.
-                sleep(SETTLE_S + (turn + 0.5) / heals * 0.1)
-                healed = monotonic_ns()
-                network.heal()
-                heals_ms.append(reach(loads, sites, healed))
-            sleep(SETTLE_S)
-            killed = monotonic_ns()
-            loads[last].process.kill()
-            crash_ms = reach(loads[:last], last, killed)
-        return Reconfiguration(tuple(cuts_ms), tuple(heals_ms), crash_ms, foreign.cores)
+    with running(setup, "watch") as run:
+        assert run.network is not None, "cuts need namespaces"
+        return Reconfiguration.measure(
+            run.loads,
+            run.network,
+            lambda: run.pids,
+            run.loads[-1].process.kill,
+            f"{size} {per_second}",
+            heals,
+            _BEACONS_S,
+        )
 
 
 @contextmanager
-def running(place: Place, mode: str) -> Iterator[Running]:
+def running(setup: Setup, mode: str) -> Iterator[Running]:
     """Sites with the loads of a mode of `group_site`, in one group of all."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp")))
-        network = None if place.mtu is None else stack.enter_context(Namespaces(place.sites, place.mtu))
+        network = None if setup.mtu is None else stack.enter_context(Namespaces(setup.sites, setup.mtu))
         if network is None:
-            *addresses, sink = [("127.0.0.1", port) for port in choose(place.sites + 1)]
+            *addresses, sink = [("127.0.0.1", port) for port in choose(setup.sites + 1)]
         else:
             addresses = [(address, _PORT) for address in network.addresses]
             sink = network.addresses[0], _PORT + 1
@@ -227,23 +181,23 @@ def running(place: Place, mode: str) -> Iterator[Running]:
         write_cluster_key(key)
         loads: list[LoadProcess] = []
         stack.callback(end, loads)
-        for index, file in enumerate(_configure(place, addresses, key, folder)):
-            arguments = [str(file), str(place.sites), mode, *([] if index else [f"{sink[0]}:{sink[1]}"])]
+        for index, file in enumerate(_configure(setup, addresses, key, folder)):
+            arguments = [str(file), str(setup.sites), mode, *([] if index else [f"{sink[0]}:{sink[1]}"])]
             errors = folder / f"load-{index}"
             loads.append(start("reconvene", "reconvene.lab.load.group_site", arguments, errors, network, index))
-        reach(loads, place.sites, monotonic_ns(), JOIN_TIMEOUT_S)
-        yield Running(place, network, tuple(addresses), key, tuple(loads), sink)
+        reach(loads, setup.sites, monotonic_ns(), JOIN_TIMEOUT_S)
+        yield Running(setup, network, tuple(addresses), key, tuple(loads), sink)
 
 
-def _configure(place: Place, addresses: Sequence[tuple[str, int]], key: Path, folder: Path) -> list[Path]:
+def _configure(setup: Setup, addresses: Sequence[tuple[str, int]], key: Path, folder: Path) -> list[Path]:
     """A configuration file for each site."""
-    names = [f"site-{index}" for index in range(place.sites)]
-    seal = f'keys = ["{key}"]' if place.sealed else "insecure = true"
+    names = [f"site-{index}" for index in range(setup.sites)]
+    seal = f'keys = ["{key}"]' if setup.sealed else "insecure = true"
     timing = (
         ""
-        if place.suspect_ms is None
-        else f'[timing]\nsuspect_base = "{place.suspect_ms}ms"\nsuspect_per_site = "0ms"\n'
-        f'beacon_every = "{min(100, place.suspect_ms // 3)}ms"\n'
+        if setup.suspect_ms is None
+        else f'[timing]\nsuspect_base = "{setup.suspect_ms}ms"\nsuspect_per_site = "0ms"\n'
+        f'beacon_every = "{min(100, setup.suspect_ms // 3)}ms"\n'
     )
     sites = "".join(f'{name} = "{host}:{port}"\n' for name, (host, port) in zip(names, addresses, strict=True))
     files = []
@@ -251,7 +205,7 @@ def _configure(place: Place, addresses: Sequence[tuple[str, int]], key: Path, fo
         file = folder / f"{name}.toml"
         file.write_text(
             f'cluster = "{CLUSTER}"\nname = "{name}"\ndir = "{folder / name}"\n[sites]\n{sites}[seal]\n{seal}\n'
-            f'[transport]\nframe_bytes = {place.frame_bytes}\n[order]\nengine = "{place.order}"\n{timing}'
+            f'[transport]\nframe_bytes = {setup.frame_bytes}\n[order]\nengine = "{setup.order}"\n{timing}'
             f"[limits]\nqueue_bytes = {_QUEUE_BYTES}\nqueue_messages = {_QUEUE_MESSAGES}\n"
             '[logging]\nlevel = "error"\n'
         )

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import reconvene.blocking as blocking
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, size_of
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, size_of
 from reconvene.local import LocalCluster
 from reconvene.pipeline.session import open_session
 
@@ -27,8 +27,8 @@ _TURNS = 3
 _TOGETHER = 5_000
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("spark-log")
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("spark-log")
     messages = QUICK_MESSAGES if settings.quick else MESSAGES
     with (
         TemporaryDirectory(prefix="rcv-") as place,
@@ -36,20 +36,20 @@ def run(settings: Settings) -> Outcome:
     ):
         cluster.start()
         addresses = list(cluster.addresses.values())
-        settings.tell("filling the log", 0, 5)
+        settings.progress("filling the log", 0, 5)
         rates = {"appended by the client": _fill(addresses, messages)}
-        settings.tell("the client reads", 1, 5)
+        settings.progress("the client reads", 1, 5)
         rates["read by the client"] = _best(lambda: _read_by_client(addresses, messages), messages)
         with open_session() as spark:
-            settings.tell("a batch read", 2, 5)
+            settings.progress("a batch read", 2, 5)
             _count(_log(spark, addresses))  # Java and the workers are warm now
             rates["batch read"] = _best(lambda: _count(_log(spark, addresses)), messages)
-            settings.tell("a stream", 3, 5)
+            settings.progress("a stream", 3, 5)
             rates["streaming read"] = _stream(spark, addresses, messages, Path(place))
-            settings.tell("the sink", 4, 5)
+            settings.progress("the sink", 4, 5)
             rates["batch write"], rates["streaming write"] = _sink(spark, addresses, messages, Path(place))
-    _tell(outcome, rates)
-    return outcome
+    _tell(sheet, rates)
+    return sheet
 
 
 def _fill(addresses: list[str], messages: int) -> float:
@@ -133,14 +133,14 @@ def _best(work: Callable[[], object], messages: int) -> float:
     return messages / min(took)
 
 
-def _tell(outcome: Outcome, rates: dict[str, float]) -> None:
+def _tell(sheet: Sheet, rates: dict[str, float]) -> None:
     beside = {name: "appended by the client" if "writ" in name else "read by the client" for name in rates}
     lines = []
     for name, rate in rates.items():
         against = beside[name] if "client" not in name else None
         ratio = None if against is None else rate / rates[against]
-        outcome.add(
+        sheet.add(
             f"{name}, {size_of(SIZE)}", "client" if against is None else "spark", rate, "rows/s", against, ratio
         )
         lines.append([name, number(rate), "" if ratio is None else f"{ratio:.2f} of {against}"])
-    outcome.tables.append(Table.of(f"rows a second, {size_of(SIZE)} each", ("", "rows/s", ""), lines))
+    sheet.tables.append(Table.of(f"rows a second, {size_of(SIZE)} each", ("", "rows/s", ""), lines))

@@ -16,7 +16,7 @@ from time import perf_counter
 import msgspec
 
 from reconvene.errors import Unavailable
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, verdict
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, verdict
 from reconvene.lab.bench.spark_verify_child import Measured
 
 __all__ = ["run"]
@@ -43,34 +43,35 @@ class _Point:
     cores: int
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("spark-verify")
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("spark-verify")
     sizes = QUICK_SIZES if settings.quick else SIZES
     runs = QUICK_RUNS if settings.quick else RUNS
     points = [_Point(events, of, cores) for events in sizes for of in runs for cores in CORES]
     found: dict[_Point, Measured] = {}
     with TemporaryDirectory(prefix="reconvene-bench-") as place:
         folder = Path(place)
-        settings.tell("making traces", 0, len(points))
+        settings.progress("making traces", 0, len(points))
         _make(folder, [(events, of) for events in sizes for of in runs])
         for done, point in enumerate(points):
-            settings.tell(f"{point.events:,} events, {point.runs} runs, {point.cores} cores", done, len(points))
+            settings.progress(f"{point.events:,} events, {point.runs} runs, {point.cores} cores", done, len(points))
             found[point] = _measure(folder, point)
         local = {size: _local(folder, size) for size in sizes if size <= LOCAL_MOST}
-    _tell_points(outcome, found, local)
-    _tell_bars(outcome, found, sizes, runs)
-    return outcome
+    _add_points(sheet, found, local)
+    _add_bars(sheet, found, sizes, runs)
+    return sheet
 
 
 def _make(folder: Path, wanted: list[tuple[int, int]]) -> None:
     """Every trace once, as Parquet, in a session of its own."""
-    from reconvene.lab.generate import generate, write_traces
+    from reconvene.lab.generate import generate, recipe, write_traces
     from reconvene.pipeline.session import open_session
 
     with open_session() as spark:
         for events, runs in [(WARM, 1), *wanted]:
             changes = 4 if runs == 1 else 2
-            write_traces(generate(spark, events, runs=runs, changes=changes), folder / _name(events, runs))
+            how = recipe(events, runs=runs, changes=changes)
+            write_traces(generate(spark, how), folder / _name(events, runs))
 
 
 def _name(events: int, runs: int) -> str:
@@ -98,29 +99,27 @@ def _local(folder: Path, events: int) -> tuple[float, float]:
     return perf_counter() - begun, max(peak, before) / 1024
 
 
-def _tell_points(outcome: Outcome, found: dict[_Point, Measured], local: dict[int, tuple[float, float]]) -> None:
+def _add_points(sheet: Sheet, found: dict[_Point, Measured], local: dict[int, tuple[float, float]]) -> None:
     lines = []
     for point, measured in found.items():
         work = f"verify {point.events:,} events in {point.runs:,} runs, {point.cores} cores"
         rate, ratio = measured.events / measured.verify_s, measured.verify_s / measured.window_s
-        outcome.add(work, "spark", rate, "events/s", "one window", ratio)
-        outcome.add(f"{work}: memory", "spark", measured.jvm_peak_mb, "MB")
+        sheet.add(work, "spark", rate, "events/s", "one window", ratio)
+        sheet.add(f"{work}: memory", "spark", measured.jvm_peak_mb, "MB")
         lines.append([
             f"{point.events:,}", f"{point.runs:,}", str(point.cores), number(measured.verify_s), number(rate),
             number(ratio), number(measured.jvm_peak_mb), number(measured.python_peak_mb),
             "accepted" if measured.ok else f"rejected: {', '.join(measured.violated)}",
         ])  # fmt: skip
     for events, (seconds, peak) in local.items():
-        outcome.add(f"verify {events:,} events in 1 runs, 1 cores", "local", events / seconds, "events/s")
+        sheet.add(f"verify {events:,} events in 1 runs, 1 cores", "local", events / seconds, "events/s")
         shown = number(seconds), number(events / seconds)
         lines.append([f"{events:,}", "1", "1 (local engine)", *shown, "", number(peak), "", ""])
     columns = ("events", "runs", "cores", "s", "events/s", "windows", "JVM MB", "worker MB", "")
-    outcome.tables.append(Table.of("verify on Spark, session start excluded", columns, lines))
+    sheet.tables.append(Table.of("verify on Spark, session start excluded", columns, lines))
 
 
-def _tell_bars(
-    outcome: Outcome, found: dict[_Point, Measured], sizes: tuple[int, ...], runs: tuple[int, ...]
-) -> None:
+def _add_bars(sheet: Sheet, found: dict[_Point, Measured], sizes: tuple[int, ...], runs: tuple[int, ...]) -> None:
     large = sizes[-1]
     for of in runs:
         took = {cores: found[_Point(large, of, cores)].verify_s for cores in CORES}
@@ -128,9 +127,9 @@ def _tell_bars(
         exponent = math.log(took[2] / found[_Point(sizes[0], of, 2)].verify_s) / math.log(large / sizes[0])
         speedup = took[2] / took[1]
         what = f"{large:,} events in {of:,} runs"
-        outcome.add(f"{what}: two cores over one", "spark", speedup, "ratio", "bar", speedup / CORES_BAR)
-        outcome.add(f"{what}: growth", "spark", exponent, "power", "bar", exponent / EXPONENT_BAR)
-        outcome.notes.append(
+        sheet.add(f"{what}: two cores over one", "spark", speedup, "ratio", "bar", speedup / CORES_BAR)
+        sheet.add(f"{what}: growth", "spark", exponent, "power", "bar", exponent / EXPONENT_BAR)
+        sheet.notes.append(
             f"{what}: {windows:.1f} windows (at most {WINDOW_BAR:.0f}: {verdict(windows <= WINDOW_BAR)}),"
             f" two cores take {speedup:.2f} of one (at most {CORES_BAR}: {verdict(speedup <= CORES_BAR)}),"
             f" grows with the events to the power of {exponent:.2f}"

@@ -12,7 +12,7 @@ from time import monotonic, monotonic_ns
 from reconvene.lab.bench.durable_disk import folder
 from reconvene.lab.bench.durable_own import Sites, again, running
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.bench.outcome import Outcome, Settings, Table, number, verdict
+from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, verdict
 from reconvene.runtime.config.file import load as load_config
 from reconvene.runtime.node.explain import explain
 
@@ -44,13 +44,13 @@ class Told:
 Measure = Callable[[Path], Told]
 
 
-def run(settings: Settings) -> Outcome:
-    outcome = Outcome("turns")
+def run(settings: Settings) -> Sheet:
+    sheet = Sheet("turns")
     works = _works(settings.quick)
     lines = []
     worst = most_work = suspicion_ms = 0.0
     for turn, (work, measure) in enumerate(works):
-        settings.tell(work, turn, len(works))
+        settings.progress(work, turn, len(works))
         with folder() as place, Foreign() as foreign:
             told = measure(place)
         suspicion_ms = told.suspicion_ms
@@ -58,13 +58,13 @@ def run(settings: Settings) -> Outcome:
         worst = max(worst, ratio)
         work_ratio = told.worst("work_ms") / suspicion_ms
         most_work = max(most_work, work_ratio)
-        _add_rows(outcome, work, told)
+        _add_rows(sheet, work, told)
         figures = [number(told.worst(measure)) for measure in _MEASURES]
         ratios = [f"{ratio:.2f}", f"{work_ratio:.2f}"]
         lines.append([work, *figures, *ratios, number(told.green_ms), f"{foreign.cores:.2f}"])
-    outcome.add("longest turn of all, over the time to suspicion", "reconvene", worst, "times")
-    outcome.add("most work between two looks, over the time to suspicion", "reconvene", most_work, "times")
-    outcome.tables.append(
+    sheet.add("longest turn of all, over the time to suspicion", "reconvene", worst, "times")
+    sheet.add("most work between two looks, over the time to suspicion", "reconvene", most_work, "times")
+    sheet.tables.append(
         Table.of(
             "the longest of three sites, in ms",
             (
@@ -74,12 +74,12 @@ def run(settings: Settings) -> Outcome:
             lines,
         )
     )
-    outcome.notes += [
+    sheet.notes += [
         f"a site that is silent for {suspicion_ms:.0f} ms is suspected (as `reconvene node --check` tells)",
         f"longest turn below {BAR} of that: {worst:.2f}, {verdict(worst < BAR)}",
         f"a turn waits where others use the processors; what the site itself used is the work: {most_work:.2f}",
     ]
-    return outcome
+    return sheet
 
 
 def _works(quick: bool) -> list[tuple[str, Measure]]:
@@ -93,13 +93,13 @@ def _works(quick: bool) -> list[tuple[str, Measure]]:
     ]
 
 
-def _add_rows(outcome: Outcome, work: str, told: Told) -> None:
+def _add_rows(sheet: Sheet, work: str, told: Told) -> None:
     for index, site in enumerate(told.sites):
         name, turn, stood = f"site {index}", site["turn_ms"], site["stood_ms"]
-        outcome.add(f"{work}: longest turn", name, turn, "ms", "suspicion", turn / told.suspicion_ms)
-        outcome.add(f"{work}: longest standstill", name, stood, "ms", "suspicion", stood / told.suspicion_ms)
-        outcome.add(f"{work}: work between two looks", name, site["work_ms"], "ms")
-        outcome.add(f"{work}: configurations", name, site["configurations"], "installed")
+        sheet.add(f"{work}: longest turn", name, turn, "ms", "suspicion", turn / told.suspicion_ms)
+        sheet.add(f"{work}: longest standstill", name, stood, "ms", "suspicion", stood / told.suspicion_ms)
+        sheet.add(f"{work}: work between two looks", name, site["work_ms"], "ms")
+        sheet.add(f"{work}: configurations", name, site["configurations"], "installed")
 
 
 def _at_once(size: int) -> Measure:

@@ -91,11 +91,7 @@ class Wired:
             queue, queues[ordinal] = queues[ordinal], []
             for data in queue:
                 site.receive(data, now)
-            effects = site.flush(now)
-            turns.append(effects)
-            for destinations, data in effects.datagrams:
-                for destination in destinations:
-                    queues[destination].append(data)
+            turns.append(self._flush(site, now))
 
     def _turns_each(self, turns: list[Effects]) -> None:
         """Each datagram is a turn of its own, and so is what was submitted."""
@@ -104,13 +100,13 @@ class Wired:
             queue, queues[ordinal] = queues[ordinal], []
             for data in queue:
                 site.receive(data, now)
-                effects = site.flush(now)
-                turns.append(effects)
-                for destinations, reply in effects.datagrams:
-                    for destination in destinations:
-                        queues[destination].append(reply)
+                turns.append(self._flush(site, now))
             if not queue:
-                turns.append(effects := site.flush(now))
-                for destinations, reply in effects.datagrams:
-                    for destination in destinations:
-                        queues[destination].append(reply)
+                turns.append(self._flush(site, now))
+
+    def _flush(self, site: Site, now: int) -> Effects:
+        effects = site.flush(now)
+        for destinations, data in effects.datagrams:
+            for destination in destinations:
+                self._queues[destination].append(data)
+        return effects

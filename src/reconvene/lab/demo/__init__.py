@@ -5,10 +5,10 @@ that. Around it: `voters` and `lost_answer`, who vote; `chronicle`, what the sit
 and `stage`, what is shown; `spark`, the stream, the judge and the report beside it, in a process of their own.
 """
 
-from reconvene.lab.demo.outcome import Outcome
-from reconvene.lab.demo.places import Places
+from reconvene.lab.demo.paths import Paths
 from reconvene.lab.demo.play import play
+from reconvene.lab.demo.result import DemoResult
 from reconvene.lab.demo.script import Pace
 from reconvene.lab.demo.stage import Stage
 
-__all__ = ["Outcome", "Pace", "Places", "Stage", "play"]
+__all__ = ["DemoResult", "Pace", "Paths", "Stage", "play"]

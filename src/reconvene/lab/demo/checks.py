@@ -1,12 +1,14 @@
 """What must hold when the polls have closed, each as a finding that says what was seen."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from reconvene.entries import Entry
 from reconvene.lab.demo.chronicle import Chronicle
-from reconvene.lab.demo.outcome import Finding, Lost
+from reconvene.lab.demo.result import Finding, Lost
 from reconvene.lab.demo.spark import Table
 from reconvene.lab.demo.voters import CANDIDATES, Vote
+from reconvene.lab.ledger.compare import differences
 from reconvene.objects.tally import TallyState
 from reconvene.verify.report import Report
 
@@ -39,12 +41,10 @@ def counted_once(
     told = dict(zip(places, votes, strict=True))
     if len(told) != len(votes):
         return Finding(what, False, f"{len(votes)} votes have {len(told)} places")
+    choices = {position: vote.choice for position, vote in told.items()}
     for site, entries in logs.items():
-        read = {entry.position: _choice(entry, tally) for entry in entries}
-        wrong = [
-            f"position {position}" for position in sorted(told.keys() | read.keys())
-            if position not in told or read.get(position) != told[position].choice
-        ]  # fmt: skip
+        differing = differences(choices, {entry.position: _choice(entry, tally) for entry in entries})
+        wrong = [f"position {position}" for position in sorted(chain(*differing))]
         if wrong:
             more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
             return Finding(what, False, f"{site} differs at {', '.join(wrong[:_MOST_NAMED])}{more}")

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from reconvene.lab.demo import checks
 from reconvene.lab.demo.figures import counted, spread
-from reconvene.lab.demo.outcome import Took
+from reconvene.lab.demo.paths import Paths
 from reconvene.lab.demo.patience import while_it_moves
-from reconvene.lab.demo.places import Places
+from reconvene.lab.demo.result import Took
 from reconvene.lab.demo.script import Story
 from reconvene.lab.demo.spark import Judge
 from reconvene.lab.demo.threads import in_thread
@@ -39,13 +39,13 @@ async def count(story: Story) -> None:
         logs = {name: await board.site(name).log.read() for name in tallies}
         everything = await board.site("a").log.read(control=True)
         receipts = [vote.receipt for vote in polls.box.votes if vote.receipt is not None]
-        places = await asyncio.gather(*(receipt.ordered() for receipt in receipts))
+        positions = await asyncio.gather(*(receipt.ordered() for receipt in receipts))
     rows = await while_it_moves(board.settled(), story.moved, story.pace.patience_s)
     if outcome.lost is not None:
-        outcome.lost = replace(outcome.lost, position=places[outcome.lost.voter - 1])
+        outcome.lost = replace(outcome.lost, position=positions[outcome.lost.voter - 1])
     outcome.findings += [
         checks.same_tallies(tallies, polls.box.counts()),
-        checks.counted_once(polls.box.votes, places, logs, ELECTION),
+        checks.counted_once(polls.box.votes, positions, logs, ELECTION),
         checks.lost_answer(outcome.lost),
     ]
     figures = outcome.figures
@@ -60,19 +60,19 @@ async def count(story: Story) -> None:
     figures.changes = [Took(change.what, change.took_ns) for change in story.chronicle.changes]
     if story.spark is not None:
         stage.say("And Spark for the table that its stream has made of the log.")
-        table = await story.spark.close(max(places) + 1, story.pace.spark)
+        table = await story.spark.close(max(positions) + 1, story.pace.spark)
         figures.rows = table.rows
         outcome.findings.append(checks.same_table(table, tallies["a"]))
 
 
-async def judge(story: Story, places: Places, keep: bool) -> None:
+async def judge(story: Story, paths: Paths, keep: bool) -> None:
     """Of a cluster without clients: when it has come to rest, its trace is judged."""
     stage, outcome, cluster = story.stage, story.outcome, story.cluster
     by = "on Spark, which takes half a minute" if story.spark is not None else "in this process"
     stage.say(f"All that happened is in the sites' traces. It is judged against the papers, {by}.")
     if keep:
         await in_thread(cluster.settle)
-        trace = await in_thread(cluster.copy_trace, places.trace)
+        trace = await in_thread(cluster.copy_trace, paths.trace)
     else:
         trace = await in_thread(cluster.finish_trace)
     await in_thread(story.chronicle.read)
@@ -81,16 +81,16 @@ async def judge(story: Story, places: Places, keep: bool) -> None:
     figures = outcome.figures
     figures.counted_at_once, figures.counted_later = counted(rows)
     if story.spark is None:
-        report = await in_thread(_judge_here, trace, places.checks)
+        report = await in_thread(_judge_here, trace, paths.checks)
     else:
         shown = (story.mended_ns - _MARGIN_NS, story.mended_ns + story.chronicle.changes[-1].took_ns + _MARGIN_NS)
-        order = Judge(str(trace), str(places.checks), str(places.report), shown)
+        order = Judge(str(trace), str(paths.checks), str(paths.report), shown)
         judging = asyncio.ensure_future(story.spark.judge(order))
         while not (await asyncio.wait([judging], timeout=_FRAME_S))[0]:
             stage.show([], f"Spark: {story.spark.says()}, {stage.seconds:.0f} s")
         report = judging.result()
-        outcome.report = str(places.report)
-    outcome.checks, outcome.verdict = str(places.checks), report
+        outcome.report = str(paths.report)
+    outcome.checks, outcome.verdict = str(paths.checks), report
     outcome.findings.append(checks.verified(report))
     figures.engine, figures.events = report.engine, report.events
     figures.cases = sum(check.cases for check in report.checks)

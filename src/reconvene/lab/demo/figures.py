@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from reconvene.lab.demo.outcome import Wait
+from reconvene.lab.demo.result import Wait
 from reconvene.trace.events import Row
 from reconvene.trace.reader import Trace
 

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 from reconvene.errors import ReconveneError
 from reconvene.lab.demo.ending import count, judge
-from reconvene.lab.demo.outcome import Finding, Outcome
-from reconvene.lab.demo.places import Places
+from reconvene.lab.demo.paths import Paths
+from reconvene.lab.demo.result import DemoResult, Finding
 from reconvene.lab.demo.script import KILLED, SITES, Broken, Pace, open_story
 from reconvene.lab.demo.spark import SparkBeside
 from reconvene.lab.demo.stage import Stage
@@ -26,31 +26,31 @@ _START_S = 300.0
 
 
 async def play(
-    places: Places, stage: Stage, *, seed: int = 7, keep: bool = False, spark: bool = True, pace: Pace | None = None
-) -> Outcome:
+    paths: Paths, stage: Stage, *, seed: int = 7, keep: bool = False, spark: bool = True, pace: Pace | None = None
+) -> DemoResult:
     """Plays it all, and shows it on the stage. `spark`: it takes part, where it is installed.
 
     With `keep` the cluster goes on when this returns; else it is ended. Raises Rejected where the directory can't be
     had; everything else that goes wrong is a finding.
     """
-    places.prepare()
+    paths.prepare()
     # That connections are lost is the story's to tell, and the clients find others.
     logging.getLogger("reconvene.client").setLevel(logging.ERROR)
-    outcome = Outcome(cluster=str(places.cluster))
-    cluster = LocalCluster.create(places.cluster, SITES, settings=_PATIENT)
+    outcome = DemoResult(cluster=str(paths.cluster))
+    cluster = LocalCluster.create(paths.cluster, SITES, settings=_PATIENT)
     try:
         stage.opening()
         stage.note("Starting them …")
-        async with _spark_beside(places, outcome, spark) as beside:
+        async with _spark_beside(paths, outcome, spark) as beside:
             await in_thread(cluster.start, _START_S)
             outcome.dashboards = cluster.dashboards
             if beside is not None:
                 order = (KILLED, *(name for name in SITES if name != KILLED))
-                beside.follow([cluster.addresses[name] for name in order], places.table)
+                beside.follow([cluster.addresses[name] for name in order], paths.table)
             async with open_story(cluster, stage, outcome, pace or Pace(), seed, beside) as story:
                 await story.tell()
                 await count(story)
-            await judge(story, places, keep)
+            await judge(story, paths, keep)
     except (Broken, ReconveneError, TimeoutError) as error:
         why = " ".join(str(error).split()) or "it took too long"
         outcome.findings.append(Finding("the story goes as it is told", False, why))
@@ -60,13 +60,13 @@ async def play(
         if not outcome.running:
             cluster.kill()
     outcome.figures.seconds = stage.seconds
-    places.write_outcome(outcome.document())
+    paths.write_outcome(outcome.document())
     stage.verdict(outcome)
     return outcome
 
 
 @asynccontextmanager
-async def _spark_beside(places: Places, outcome: Outcome, wanted: bool) -> AsyncIterator[SparkBeside | None]:
+async def _spark_beside(paths: Paths, outcome: DemoResult, wanted: bool) -> AsyncIterator[SparkBeside | None]:
     if not wanted:
         outcome.no_spark = "it was not asked for"
     elif find_spec("pyspark") is None:
@@ -74,5 +74,5 @@ async def _spark_beside(places: Places, outcome: Outcome, wanted: bool) -> Async
     if outcome.no_spark is not None:
         yield None
         return
-    async with SparkBeside(places.spark_log) as beside:
+    async with SparkBeside(paths.spark_log) as beside:
         yield beside

@@ -9,7 +9,7 @@ from typing import Self
 
 from reconvene.client.connecting import connect
 from reconvene.lab.demo.lost_answer import LossyLine
-from reconvene.lab.demo.outcome import Lost
+from reconvene.lab.demo.result import Lost
 from reconvene.lab.demo.voters import Booth, Box, cast
 from reconvene.local import LocalCluster
 

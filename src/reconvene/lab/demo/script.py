@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from reconvene.errors import Unavailable
 from reconvene.lab.demo.board import Board, SiteRow, open_board
 from reconvene.lab.demo.chronicle import Chronicle
-from reconvene.lab.demo.outcome import Outcome
 from reconvene.lab.demo.patience import while_it_moves
 from reconvene.lab.demo.polls import Polls
+from reconvene.lab.demo.result import DemoResult
 from reconvene.lab.demo.spark import SparkBeside, SparkPatience
 from reconvene.lab.demo.stage import Stage
 from reconvene.lab.demo.threads import in_thread
@@ -55,7 +55,7 @@ class Story:
 
     cluster: LocalCluster
     stage: Stage
-    outcome: Outcome
+    outcome: DemoResult
     pace: Pace
     board: Board
     polls: Polls
@@ -247,7 +247,7 @@ class Story:
 
 @asynccontextmanager
 async def open_story(
-    cluster: LocalCluster, stage: Stage, outcome: Outcome, pace: Pace, seed: int, spark: SparkBeside | None
+    cluster: LocalCluster, stage: Stage, outcome: DemoResult, pace: Pace, seed: int, spark: SparkBeside | None
 ) -> AsyncIterator[Story]:
     chronicle = Chronicle(cluster.trace_dir, cluster.names)
     async with open_board(cluster) as board, Polls(cluster, pace.gap_s, seed) as polls:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reconvene.lab.demo.board import SiteRow
-from reconvene.lab.demo.outcome import Outcome
+from reconvene.lab.demo.result import DemoResult
 from reconvene.lab.demo.verdict import conclusion, figures_table, findings_table, places_of, what_next
 from reconvene.lab.demo.voters import CANDIDATES
 
@@ -135,7 +135,7 @@ class Stage:
             self._live.stop()
             self._live = None
 
-    def verdict(self, outcome: Outcome) -> None:
+    def verdict(self, outcome: DemoResult) -> None:
         self.still()
         self.begin("The verdict")
         self._print(findings_table(outcome.findings))

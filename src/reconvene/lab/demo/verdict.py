@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from reconvene.lab.demo.outcome import Figures, Finding, Outcome, Wait
+from reconvene.lab.demo.result import DemoResult, Figures, Finding, Wait
 from reconvene.report.figures import show_ns
 
 __all__ = ["conclusion", "figures_table", "findings_table", "places_of", "what_next"]
@@ -35,7 +35,7 @@ def figures_table(figures: Figures) -> Table:
     return table
 
 
-def conclusion(outcome: Outcome) -> tuple[str, str]:
+def conclusion(outcome: DemoResult) -> tuple[str, str]:
     """The line, and its style."""
     if not outcome.ok:
         broken = sum(not finding.ok for finding in outcome.findings)
@@ -49,7 +49,7 @@ def conclusion(outcome: Outcome) -> tuple[str, str]:
     )
 
 
-def places_of(outcome: Outcome) -> Iterator[str]:
+def places_of(outcome: DemoResult) -> Iterator[str]:
     """Where there is something to look at."""
     told = [("report", outcome.report), ("every check", outcome.checks)]
     if not outcome.ok:
@@ -67,7 +67,7 @@ def places_of(outcome: Outcome) -> Iterator[str]:
     yield f"  reconvene down --dir {outcome.cluster}       # ends it"
 
 
-def what_next(outcome: Outcome) -> Iterator[str]:
+def what_next(outcome: DemoResult) -> Iterator[str]:
     if outcome.no_spark is not None:
         yield (
             f"Spark took no part: {outcome.no_spark}. With it, a stream follows the log all the while, and a report"

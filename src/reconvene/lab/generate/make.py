@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from reconvene.lab.generate.recipe import Recipe, recipe
+from reconvene.lab.generate.recipe import Recipe
 from reconvene.pipeline.schema import EVENTS, RUNS
 from reconvene.pipeline.traces import Traces
 
@@ -20,23 +20,9 @@ __all__ = ["generate", "write_traces"]
 _ROWS_IN_A_TASK = 400_000
 
 
-def generate(
-    spark: "SparkSession",
-    events: int,
-    *,
-    runs: int = 1,
-    nodes: int = 5,
-    stack: str = "evs",
-    changes: int = 0,
-    pack: int = 4,
-    mutation: str | None = None,
-    at: float = 0.5,
-    prefix: str = "made",
-) -> Traces:
-    """Traces as `recipe` describes them, made when they are read. May raise Malformed."""
-    asked = {"runs": runs, "nodes": nodes, "changes": changes, "pack": pack}
-    how = recipe(events, **asked, stack=stack, mutation=mutation, at=at, prefix=prefix)
-    ids = spark.range(0, how.turns, 1, max(1, min(how.turns, events // _ROWS_IN_A_TASK)))
+def generate(spark: "SparkSession", how: Recipe) -> Traces:
+    """The traces of a recipe, made when they are read."""
+    ids = spark.range(0, how.turns, 1, max(1, min(how.turns, how.events // _ROWS_IN_A_TASK)))
     return Traces(runs=_runs(spark, how), events=ids.mapInArrow(_making(how), EVENTS))
 
 

@@ -35,6 +35,8 @@ STACKS: dict[str, tuple[_Planner, _Maker]] = {
 @dataclass(frozen=True)
 class Recipe:
     stack: str
+    events: int
+    """About so many."""
     plan: Plan
     edits: Edits | None
 
@@ -90,7 +92,7 @@ def recipe(
     if min(events, runs, nodes, pack) < 1 or changes < 0:
         raise Malformed("expected one or more events, runs, nodes and messages in a pack, and 0 or more changes")
     plan = replace(STACKS[stack][0](events, runs, nodes, changes, pack), prefix=prefix)
-    right = Recipe(stack, plan, None)
+    right = Recipe(stack, events, plan, None)
     if mutation is None:
         return right
     if mutation not in MUTATIONS[stack]:

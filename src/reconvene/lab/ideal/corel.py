@@ -7,7 +7,7 @@ timestamp, snapshots, crashes, rows that are recorded late. For trying out the c
 
 from random import Random
 
-from reconvene.lab.ideal.corel_state import Replica, Stamp, View
+from reconvene.lab.ideal.corel_state import IdealReplica, LogConfiguration, Stamp
 from reconvene.lab.ideal.evs import IdealGroup
 from reconvene.trace.events import Row, Run
 
@@ -24,7 +24,7 @@ class IdealLog:
     def __init__(self, names: list[str], seed: int) -> None:
         self.random = Random(seed)
         self.group = IdealGroup(names, seed)
-        self.replicas = {name: Replica(self.group.nodes[name]) for name in names}
+        self.replicas = {name: IdealReplica(self.group.nodes[name]) for name in names}
         self.total: list[str] = []
         """The total order, as far as anyone knows it."""
         self.stamps: dict[tuple[str, str], Stamp] = {}
@@ -34,7 +34,7 @@ class IdealLog:
         self.late = 0.15
         """How probable it is that what a node did last in a configuration is recorded late."""
 
-    def _row(self, replica: Replica, kind: str, **fields: object) -> None:
+    def _row(self, replica: IdealReplica, kind: str, **fields: object) -> None:
         node = replica.node
         n = len(node.rows)
         fixed = {"node": node.name, "inc": node.inc, "n": n, "t": n * 1000, "layer": "corel", "kind": kind}
@@ -42,12 +42,12 @@ class IdealLog:
 
     # -- rows that are recorded late
 
-    def _hold(self, replica: Replica, since: int) -> None:
+    def _hold(self, replica: IdealReplica, since: int) -> None:
         """Its rows from there on are recorded later."""
         replica.held += replica.node.rows[since:]
         del replica.node.rows[since:]
 
-    def _record_held(self, replica: Replica) -> None:
+    def _record_held(self, replica: IdealReplica) -> None:
         node = replica.node
         for row in replica.held:
             row.inc, row.n, row.t = node.inc, len(node.rows), len(node.rows) * 1000
@@ -111,7 +111,7 @@ class IdealLog:
                 view.green[name] += 1
                 self._green(replica, replica.yellow.pop(0))
 
-    def _log(self, replica: Replica, msg: str, stamp: Stamp) -> None:
+    def _log(self, replica: IdealReplica, msg: str, stamp: Stamp) -> None:
         if msg in replica.had:
             return
         replica.had.add(msg)
@@ -121,7 +121,7 @@ class IdealLog:
         self._row(replica, "log", msg=msg, ts=list(stamp))
         self.stamps[replica.node.name, msg] = stamp
 
-    def _green(self, replica: Replica, msg: str) -> None:
+    def _green(self, replica: IdealReplica, msg: str) -> None:
         if replica.line == len(self.total):
             self.total.append(msg)
         assert self.total[replica.line] == msg, "the total order is one"
@@ -163,7 +163,9 @@ class IdealLog:
         conf = self.group.nodes[members[0]].conf
         assert conf is not None
         none = dict.fromkeys(members, 0)
-        view = View(conf.number, conf.id, members, received={**none}, acknowledged={**none}, green={**none})
+        view = LogConfiguration(
+            conf.number, conf.id, members, received={**none}, acknowledged={**none}, green={**none}
+        )
         old = [(name, self.replicas[name].view) for name in members]
         for name, before in old:
             if before is not None:
@@ -185,7 +187,7 @@ class IdealLog:
                     if rows and rows[0].kind == view.phase and self.random.random() < self.late:
                         self._hold(replica, replica.since)
 
-    def _catch_up(self, name: str, before: View, together: list[str]) -> None:
+    def _catch_up(self, name: str, before: LogConfiguration, together: list[str]) -> None:
         """Who comes from one configuration together has the same of it (virtual synchrony), and what any of them sent
         (self-delivery); what is new is red."""
         own = (place + 1 for place, msg in enumerate(before.sent) if msg.split(":")[0] in together)
@@ -199,7 +201,7 @@ class IdealLog:
 
     # -- recovery
 
-    def _recover(self, view: View) -> None:
+    def _recover(self, view: LogConfiguration) -> None:
         here = [self.replicas[name] for name in view.members]
         self._may_break_off()
         latest = max(replica.committed for replica in here)
@@ -220,11 +222,11 @@ class IdealLog:
         self._may_break_off()
         self._exchange(here)
 
-    def _redden(self, replica: Replica, msg: str) -> None:
+    def _redden(self, replica: IdealReplica, msg: str) -> None:
         replica.red[msg] = self.stamps[replica.node.name, msg]
         self._row(replica, "red", msg=msg)
 
-    def _adopt(self, replica: Replica, model: Replica, latest: int) -> None:
+    def _adopt(self, replica: IdealReplica, model: IdealReplica, latest: int) -> None:
         """Steps 5 and 6, or a snapshot and step 6."""
         greens = self.total[replica.line : model.line]
         if greens and self.random.random() < 0.6:
@@ -250,12 +252,12 @@ class IdealLog:
         if not early:
             self._row(replica, "adopt", primary=latest)
 
-    def _stamp(self, model: Replica, msg: str) -> Stamp:
+    def _stamp(self, model: IdealReplica, msg: str) -> Stamp:
         """A snapshot has none: then anyone's."""
         known = self.stamps.get((model.node.name, msg))
         return known or min(stamp for (_, had), stamp in self.stamps.items() if had == msg)
 
-    def _restore(self, replica: Replica, line: int) -> None:
+    def _restore(self, replica: IdealReplica, line: int) -> None:
         below = set(self.total[:line])
         replica.had |= below
         replica.line = line
@@ -264,7 +266,7 @@ class IdealLog:
         replica.waiting = [msg for msg in replica.waiting if msg not in below]
         self._row(replica, "snapshot", pos=line)
 
-    def _exchange(self, here: list[Replica]) -> None:
+    def _exchange(self, here: list[IdealReplica]) -> None:
         """Step 7. What is had under two timestamps keeps the lower one."""
         reds: dict[str, Stamp] = {}
         for replica in here:
@@ -281,7 +283,7 @@ class IdealLog:
 
     # -- the three phases
 
-    def _establish(self, view: View) -> None:
+    def _establish(self, view: LogConfiguration) -> None:
         if 2 * len(view.members) <= len(self.replicas):
             return
         here = [self.replicas[name] for name in view.members]

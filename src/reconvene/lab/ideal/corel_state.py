@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from reconvene.lab.ideal.evs import Node
 from reconvene.trace.events import Row
 
-__all__ = ["Replica", "Stamp", "View"]
+__all__ = ["IdealReplica", "LogConfiguration", "Stamp"]
 
 Stamp = tuple[int, ...]
 
 
 @dataclass
-class View:
+class LogConfiguration:
     """A regular configuration as the log sees it."""
 
     number: int
@@ -31,7 +31,7 @@ class View:
 
 
 @dataclass
-class Replica:
+class IdealReplica:
     """What one node keeps, through crashes too."""
 
     node: Node
@@ -45,7 +45,7 @@ class Replica:
     attempted: int = 0
     committed: int = 0
     accepted: int = 0
-    view: View | None = None
+    view: LogConfiguration | None = None
     since: int = 0
     """Where the rows of its last phase begin."""
     held: list[Row] = field(default_factory=list)

@@ -6,7 +6,6 @@ Each runs in the foreground with a configuration, a state directory and a log of
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from typing import IO, Self
 
 from reconvene.errors import Unavailable
 from reconvene.lab import namespaces
+from reconvene.lab.bench.peers.processes import end_daemons
 from reconvene.lab.namespaces import Namespaces
 
 __all__ = ["Corosync", "Options", "available", "configuration"]
@@ -185,14 +185,4 @@ class Corosync:
         return lines[-1] if lines else "it said nothing"
 
     def _end(self) -> None:
-        for daemon in self.daemons:
-            if daemon.poll() is None:
-                daemon.send_signal(signal.SIGTERM)
-        deadline = monotonic() + END_TIMEOUT_S
-        for daemon in self.daemons:
-            try:
-                daemon.wait(max(0.0, deadline - monotonic()))
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
-        self.daemons.clear()
+        end_daemons(self.daemons, END_TIMEOUT_S)

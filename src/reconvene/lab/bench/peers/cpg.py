@@ -9,28 +9,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from time import monotonic, monotonic_ns, sleep
+from time import monotonic, monotonic_ns
 
-from reconvene.errors import Unavailable
+from reconvene.lab.bench.figures import Latency, Reconfiguration
 from reconvene.lab.bench.foreign import Foreign
-from reconvene.lab.bench.outcome import percentile
 from reconvene.lab.bench.peers.corosync import Corosync, Options
+from reconvene.lab.bench.peers.processes import build
 from reconvene.lab.load.process import LoadProcess, reach
 
 __all__ = ["Latency", "Reconfiguration", "Throughput", "latency", "reconfiguration", "throughput"]
 
 SOURCE = Path(__file__).parent / "cpg_load.c"
-COMPILE_TIMEOUT_S = 60.0
 JOIN_TIMEOUT_S = 30.0
 LATENCY_TIMEOUT_S = 120.0
 WARM_UP_S = 0.5
 WARM_UP_MESSAGES = 200
-SETTLE_S = 1.0
-"""Between one fault and the next: what a configuration brings with it is over."""
 PHASES_S = 0.8
-"""Heals are spread over so much: a ring without traffic looks for others by a timer, and a heal at one phase of it is
-always quick or always slow."""
+"""Heals are spread over so much: a ring without traffic looks for others by a timer."""
 LATENCY_BYTES = 100
 TRAFFIC_BYTES = 100
 
@@ -46,40 +41,6 @@ class Throughput:
     """Whether the daemons had real-time scheduling."""
     foreign_cores: float
     """Used by others meanwhile."""
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """In microseconds: to the sender's own delivery, and to that of the slowest site."""
-
-    self_p50: float
-    self_p99: float
-    slowest_p50: float
-    slowest_p99: float
-    real_time: bool
-    foreign_cores: float
-
-
-@dataclass(frozen=True, slots=True)
-class Reconfiguration:
-    """Milliseconds until the slowest of the sites concerned told its processes of the new configuration."""
-
-    cuts_ms: tuple[float, ...]
-    """After each cut that left one site alone."""
-    heals_ms: tuple[float, ...]
-    """After the end of each."""
-    crash_ms: float
-    """After kill -9 of a daemon."""
-    real_time: bool
-    foreign_cores: float
-
-    @property
-    def cut_ms(self) -> float:
-        return median(self.cuts_ms)
-
-    @property
-    def heal_ms(self) -> float:
-        return median(self.heals_ms)
 
 
 def throughput(size: int, seconds: float, options: Options) -> Throughput:
@@ -111,12 +72,7 @@ def latency(count: int, options: Options, pause_us: int = 0, size: int = LATENCY
             for load in reversed(loads):  # the sender last
                 load.say("go")
             took = [load.hear("took", deadline)["took"][WARM_UP_MESSAGES:] for load in loads]
-        own = [nanoseconds / 1e3 for nanoseconds in took[0]]
-        slowest = [max(by_site) / 1e3 for by_site in zip(*took, strict=True)]
-        return Latency(
-            percentile(own, 50), percentile(own, 99), percentile(slowest, 50), percentile(slowest, 99),
-            corosync.real_time(), foreign.cores,
-        )  # fmt: skip
+        return Latency.of(took, foreign.cores)
 
 
 def reconfiguration(options: Options, heals: int = 4, per_second: int = 500) -> Reconfiguration:
@@ -125,30 +81,18 @@ def reconfiguration(options: Options, heals: int = 4, per_second: int = 500) -> 
     A merge starts with a message from the other side, so the pace decides how long a heal takes: give it with the
     figure. Without any messages it waits for a timer, which the token's time-out lengthens.
     """
-    sites, last = options.sites, options.sites - 1
-    arguments = ["watch", *map(str, (sites, TRAFFIC_BYTES, per_second))]
-    cuts_ms, heals_ms = [], []
+    last = options.sites - 1
+    arguments = ["watch", *map(str, (options.sites, TRAFFIC_BYTES, per_second))]
     with _loads(options, lambda index: arguments) as (corosync, loads):
-        real_time = corosync.real_time()
-        with Foreign(lambda: _pids(corosync, loads)) as foreign:
-            for load in loads:
-                load.say("go")
-            for place in range(heals):
-                sleep(SETTLE_S)
-                # From the order, not from its return: while a ring forms, we may not get to run.
-                cut = monotonic_ns()
-                corosync.network.cut([range(last), [last]])
-                cuts_ms.append(reach(loads[:last], last, cut))
-                reach(loads[last:], 1, cut)
-                sleep(SETTLE_S + (place + 0.5) / heals * PHASES_S)
-                healed = monotonic_ns()
-                corosync.network.heal()
-                heals_ms.append(reach(loads, sites, healed))
-            sleep(SETTLE_S)
-            killed = monotonic_ns()
-            corosync.crash(last)
-            crash_ms = reach(loads[:last], last, killed)
-        return Reconfiguration(tuple(cuts_ms), tuple(heals_ms), crash_ms, real_time, foreign.cores)
+        return Reconfiguration.measure(
+            loads,
+            corosync.network,
+            lambda: _pids(corosync, loads),
+            lambda: corosync.crash(last),
+            "go",
+            heals,
+            PHASES_S,
+        )
 
 
 @contextmanager
@@ -172,16 +116,7 @@ def _loads(
 
 def _compile(folder: Path) -> Path:
     program = folder / "cpg_load"
-    try:
-        done = subprocess.run(
-            ["cc", "-O2", "-o", str(program), str(SOURCE), "-lcpg"],
-            capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"cc: {error}") from None
-    if done.returncode:
-        raise Unavailable(f"cc: {' '.join(done.stderr.split())}")
-    return program
+    return build(["cc", "-O2", "-o", str(program), str(SOURCE), "-lcpg"], program)
 
 
 def _pids(corosync: Corosync, loads: Sequence[LoadProcess]) -> list[int]:

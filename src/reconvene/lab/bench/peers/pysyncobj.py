@@ -64,7 +64,7 @@ class _Replicas(Cluster):
         pass
 
     def _load_commands(self) -> Sequence[Sequence[str]]:
-        module = "reconvene.lab.bench.peers.pysyncobj_replica"
+        module = "reconvene.lab.bench.peers.pysyncobj_server"
         return [
             [
                 *(sys.executable, "-m", module, str(self.folder / str(index) / "journal"), own),

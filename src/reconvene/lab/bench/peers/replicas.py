@@ -4,9 +4,7 @@ Loads of every peer speak alike: orders on stdin, a JSON line on stdout for each
 and loads are ended with the context, by their process ids; should this process be killed, the kernel ends them.
 """
 
-import os
 import shutil
-import signal
 import socket
 import subprocess
 from abc import ABC, abstractmethod
@@ -19,13 +17,12 @@ from typing import Any, Self
 
 from reconvene.errors import Unavailable
 from reconvene.lab.bench.durable_system import REPLICAS, Minority, Way
+from reconvene.lab.bench.peers.processes import build, end_daemons, environment
 from reconvene.lab.load.process import LoadProcess, end
 from reconvene.local.ports import LOOPBACK
 
-__all__ = ["Cluster", "build", "go_build"]
+__all__ = ["Cluster", "go_build"]
 
-BUILD_TIMEOUT_S = 300.0
-"""The first time, Go compiles all of a client's libraries."""
 START_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 3.0
 CONNECT_TIMEOUT_S = 1.0
@@ -166,7 +163,7 @@ class Cluster(ABC):
         with (folder / "log").open("wb") as log:
             self.daemons.append(
                 subprocess.Popen(
-                    _tied(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, env=_env(env)
+                    _tied(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, env=environment(env)
                 )
             )
 
@@ -174,7 +171,7 @@ class Cluster(ABC):
         errors = self.folder / f"load-{len(self.loads)}"
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
-                _tied(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=_env(env)
+                _tied(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=environment(env)
             )
         load = LoadProcess(self.name, process, errors)
         try:
@@ -212,17 +209,7 @@ class Cluster(ABC):
     def _end(self) -> None:
         end(self.loads)
         self.loads.clear()
-        for daemon in self.daemons:
-            if daemon.poll() is None:
-                daemon.send_signal(signal.SIGTERM)
-        deadline = monotonic() + END_TIMEOUT_S
-        for daemon in self.daemons:
-            try:
-                daemon.wait(max(0.0, deadline - monotonic()))
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
-        self.daemons.clear()
+        end_daemons(self.daemons, END_TIMEOUT_S)
 
 
 def _tied(argv: Sequence[str]) -> list[str]:
@@ -238,10 +225,6 @@ def _answers(port: int) -> bool:
     return True
 
 
-def _env(more: Mapping[str, str] | None) -> dict[str, str] | None:
-    return None if more is None else {**os.environ, **more}
-
-
 def _first_error(told: Sequence[Mapping[str, Any]]) -> str:
     return next((str(each["error"]) for each in told if each["error"]), "")
 
@@ -251,16 +234,3 @@ def go_build(folder: Path, *sources: str) -> Path:
     program = folder / sources[0].removesuffix(".go")
     where = {"GOPATH": str(GOCODE), "GO111MODULE": "off", "GOFLAGS": ""}
     return build(["go", "build", "-o", str(program), *(str(HERE / source) for source in sources)], program, where)
-
-
-def build(argv: Sequence[str], program: Path, env: Mapping[str, str] | None = None) -> Path:
-    """Runs a compiler that writes `program`."""
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False, env=_env(env)
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"{argv[0]}: {error}") from None
-    if done.returncode:
-        raise Unavailable(f"{argv[0]}: {' '.join(done.stderr.split())}")
-    return program

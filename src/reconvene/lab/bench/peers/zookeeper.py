@@ -12,7 +12,8 @@ from time import monotonic
 from typing import Self
 
 from reconvene.lab.bench.durable_system import REPLICAS, Way
-from reconvene.lab.bench.peers.replicas import HERE, START_TIMEOUT_S, Cluster, build
+from reconvene.lab.bench.peers.processes import build
+from reconvene.lab.bench.peers.replicas import HERE, START_TIMEOUT_S, Cluster
 from reconvene.local.ports import LOOPBACK, choose
 
 __all__ = ["Zookeeper", "available", "configuration"]

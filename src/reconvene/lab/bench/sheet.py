@@ -7,9 +7,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Outcome", "Row", "Settings", "Table", "Tell", "number", "percentile", "size_of", "verdict"]
+__all__ = ["Progress", "Row", "Settings", "Sheet", "Table", "number", "percentile", "size_of", "verdict"]
 
-Tell = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 """What is being done, how many steps are done, how many there are."""
 
 
@@ -24,7 +24,7 @@ class Settings:
     seed: int = 1
     plots: Path | None = None
     """Where to draw; None: nowhere."""
-    tell: Tell = _say_nothing
+    progress: Progress = _say_nothing
     peers: tuple[str, ...] = ()
     """Other systems to run in the same run."""
 
@@ -52,7 +52,7 @@ class Table:
 
 
 @dataclass(slots=True)
-class Outcome:
+class Sheet:
     bench: str
     rows: list[Row] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""One replica of a PySyncObj log, with its writer inside it: python -m ...pysyncobj_replica JOURNAL OWN OTHER...
+"""One replica of a PySyncObj log, with its writer inside it: python -m ...pysyncobj_server JOURNAL OWN OTHER...
 
 The library is part of its application's process, so replica and load are one program. It does and says what
 store_load.go does; besides, "sync 0|1" has the journal synced in every turn of its loop that wrote to it, or not, and
@@ -42,7 +42,7 @@ class Log(SyncObj):  # type: ignore[misc]
         return self.count
 
 
-class Replica:
+class PySyncObjServer:
     def __init__(self, journal: str, own: str, others: list[str]) -> None:
         self.conf = SyncObjConf(
             autoTick=False, journalFile=journal, commandsQueueSize=QUEUE, appendEntriesPeriod=APPEND_PERIOD_S,
@@ -142,7 +142,7 @@ class Replica:
 def main() -> None:
     logging.disable(logging.CRITICAL)
     journal, own, *others = sys.argv[1:]
-    replica = Replica(journal, own, others)
+    replica = PySyncObjServer(journal, own, others)
     orders: dict[str, Callable[..., dict[str, Any]]] = {
         "throughput": replica.throughput,
         "latency": replica.latency,

@@ -4,7 +4,7 @@ from msgspec import Struct, field, to_builtins
 
 from reconvene.verify.report import Report
 
-__all__ = ["Figures", "Finding", "Lost", "Outcome", "Took", "Wait"]
+__all__ = ["DemoResult", "Figures", "Finding", "Lost", "Took", "Wait"]
 
 
 class Finding(Struct, frozen=True):
@@ -66,7 +66,7 @@ class Figures(Struct, kw_only=True):
     seconds: float = 0.0
 
 
-class Outcome(Struct, kw_only=True):
+class DemoResult(Struct, kw_only=True):
     cluster: str
     """Its directory."""
     findings: list[Finding] = field(default_factory=list)

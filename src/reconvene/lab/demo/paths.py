@@ -8,10 +8,10 @@ import msgspec
 from reconvene.errors import Rejected
 from reconvene.local import Layout, LocalCluster
 
-__all__ = ["Places"]
+__all__ = ["Paths"]
 
 
-class Places:
+class Paths:
     """Of one directory."""
 
     def __init__(self, directory: Path) -> None:
