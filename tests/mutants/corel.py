@@ -29,7 +29,7 @@ __all__ = ["BY_HAND", "MUTANTS"]
 
 MUTANTS: list[Mutant] = []
 BY_HAND: list[Mutant] = []
-"""What has to catch these is a test of tests/paper."""
+"""A test of tests/paper or tests/corel has to catch these."""
 plant = planting(MUTANTS)
 plant_by_hand = planting(BY_HAND)
 
@@ -40,7 +40,7 @@ LIVE = {"corel.3.8", "ledger"}
 
 
 def _run(step: Iterable[object]) -> None:
-    """All of it at once."""
+    """Everything at once."""
     deque(step, maxlen=0)
 
 
@@ -615,7 +615,7 @@ def _(opened: Any) -> Any:
     return mutated
 
 
-# -- too rare for random runs: one of the paper's sentences, tested by hand, does not hold
+# -- too rare for random runs: a test of one of the paper's sentences catches it
 
 
 @plant_by_hand(

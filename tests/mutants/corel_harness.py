@@ -26,7 +26,7 @@ _MOST_TURNS = 15_000
 
 
 def log_of_four(seed: int) -> Scenario:
-    """The campaign's own run of this seed, among four sites."""
+    """The campaign's run of this seed, with four sites."""
     return random_scenario(seed, "log", 4)
 
 

@@ -1,5 +1,5 @@
-"""The log's mutants as a table for docs/mutants.md: `python -m tests.mutants.corel_table`. With `--run`: what catches
-each now."""
+"""The log's mutants as a table for docs/mutants.md: `python -m tests.mutants.corel_table`. With `--run` it runs them,
+and prints what catches each."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Families of scenarios, by seed, for bugs that need what the profile `chaos` does not reach, or hardly ever."""
+"""Families of scenarios, by seed, for bugs in situations that the profile `chaos` never or hardly ever reaches."""
 
 from reconvene.ids import Service
 from reconvene.sim.conditions import Changes, Conditions
@@ -24,7 +24,7 @@ def _scenario(
     steps: tuple[Step, ...] = (),
     chaos: ChaosPlan | None = None,
 ) -> Scenario:
-    """Two seconds of what happens, four to settle, among three sites."""
+    """Three sites, two seconds of events and four to settle."""
     return Scenario(
         name=name,
         nodes=_NAMES,
@@ -48,13 +48,13 @@ def _load(nodes: tuple[str, ...], service: Service, rate: float, from_ns: int, u
 
 
 def dead_member(seed: int) -> Scenario:
-    """A member of an idle group dies, and stays dead: no acks stand still to tell of it."""
+    """A member of an idle group crashes and stays down: there is no traffic whose missing acks would show it."""
     loads = (_load(_NAMES, Service.AGREED, 10.0, 0, SECOND // 2),)
     return _scenario("dead-member", seed, loads, final_down=("c",), steps=(Step(SECOND, Crash(("c",)), "the crash"),))
 
 
 def shifting(seed: int) -> Scenario:
-    """First one site is busy, then another, over a network that loses some: weights follow them."""
+    """First one site is busy, then another, over a network that loses some datagrams: the weights follow them."""
     loads = (
         _load(("a",), Service.AGREED, 200.0, 0, 900 * MS),
         _load(("c",), Service.AGREED, 200.0, 700 * MS, 2 * SECOND),
@@ -64,8 +64,8 @@ def shifting(seed: int) -> Scenario:
 
 
 def slow_leaver(seed: int) -> Scenario:
-    """One site's way to the first is long, and it is cut off from the second: when these two go on without it, its
-    frames are still under way to the first, and only there."""
+    """One site has a slow link to the first and none to the second. When these two continue without it, its frames
+    are still on their way to the first, and only there."""
     services = (Service.FIFO, Service.AGREED, Service.SAFE)
     return _leaving("slow-leaver", seed, ("atop", "all-ack")[seed % 2], _NAMES, services)
 
@@ -78,15 +78,15 @@ def slow_listener(seed: int) -> Scenario:
 def _leaving(name: str, seed: int, order: str, busy: tuple[str, ...], services: tuple[Service, ...]) -> Scenario:
     links = {pair: Changes(latency_ns=20 * MS) for pair in (("a", "b"), ("b", "c"))}
     links["a", "c"] = Changes(latency_ns=100 * MS)
-    # A load begins anywhere in its first gap, which the seed decides: the change finds other frames under way.
+    # The seed decides where in its first gap a load begins, so each change meets other frames in flight.
     loads = tuple(_load(busy, service, 25.0, 0, 2 * SECOND) for service in services)
     steps = (Step(300 * MS, Cut((("c", "b"),)), "the cut"),)
     return _scenario(name, seed, loads, order=order, links=links, steps=steps)
 
 
 def half_installed(seed: int) -> Scenario:
-    """One site is heard but hears nobody from some moment of the first forming on: where that is just before the
-    others' last word, they install the configuration, and it never learns."""
+    """From some moment of the first forming on, one site is heard but hears nothing. If that is just before the
+    others' last message, they install the configuration and it never learns of it."""
     links = {pair: Changes(latency_ns=50 * MS) for pair in (("a", "c"), ("b", "c"))}
     steps = (Step((60 + 5 * seed) * MS, Cut((("a", "c"), ("b", "c"))), "the cut"),)
     loads = (_load(_NAMES, Service.AGREED, 20.0, 0, 2 * SECOND),)
@@ -94,7 +94,7 @@ def half_installed(seed: int) -> Scenario:
 
 
 def stalled(seed: int) -> Scenario:
-    """Disks that stand still while configurations change, and crashes before they go on."""
+    """Disks that stall while configurations change, and crashes before they continue."""
     plan = ChaosPlan(
         from_ns=100 * MS,
         until_ns=2 * SECOND,

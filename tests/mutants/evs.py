@@ -187,7 +187,7 @@ def _(finish: Any) -> Any:
 
 
 def _with(exchange: Exchange, name: str, value: Any, function: Any, closure: list[int]) -> Any:
-    """Calls a function of the exchange with another value of one of its attributes."""
+    """Calls a function of the exchange while one of its attributes has another value."""
     kept = getattr(exchange, name)
     setattr(exchange, name, value)
     try:

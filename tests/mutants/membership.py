@@ -52,7 +52,7 @@ def _(begin: Any) -> Any:
 )
 def _(boot: Any) -> Any:
     def mutated(stored: bytes | None, ordinal: int, token: int) -> bytes:
-        """Without a token: with one, the others would notice, and not hear the site."""
+        """Without a token: with one, the others would notice and ignore the site."""
         record = msgpack.decode(boot(stored, ordinal), type=Record)
         return msgpack.encode(Record(record.incarnation, configuration_number(1, ordinal)))
 

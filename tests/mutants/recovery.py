@@ -1,4 +1,4 @@
-"""Bugs planted in recovery between configurations, and in what becomes of the outbox there."""
+"""Bugs planted in recovery between configurations, and in what happens to the outbox there."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The mutants as tables for docs/mutants.md: `python -m tests.mutants.table`. With `--run`: what catches each now."""
+"""The mutants as tables for docs/mutants.md: `python -m tests.mutants.table`. `--run` shows what catches each."""
 
 import sys
 

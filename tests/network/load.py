@@ -1,4 +1,4 @@
-"""A light load on real sites: clients in a thread of their own, and what became of all that they sent."""
+"""A light load on real sites: clients in their own thread, and the outcome of everything that they sent."""
 
 import asyncio
 import ssl
@@ -22,7 +22,7 @@ SERVICES = ("agreed", "safe", "causal", "fifo")
 
 
 class Client:
-    """Everything that one client was told. Its messages are its name and a number."""
+    """Everything that one client received. Its messages are its name and a number."""
 
     def __init__(self, name: str, addresses: Addresses) -> None:
         self.name = name
@@ -32,21 +32,21 @@ class Client:
         self.accepted: list[bytes] = []
         """Messages whose `send` has returned."""
         self.unknown: list[bytes] = []
-        """… has raised OutcomeUnknown."""
+        """Messages whose `send` has raised OutcomeUnknown."""
         self.refused: list[bytes] = []
-        """… has raised Unavailable: nothing was sent."""
+        """Messages whose `send` has raised Unavailable: nothing was sent."""
         self.received: list[bytes] = []
         self.rejoined: list[reconvene.Rejoined] = []
         self.views: list[reconvene.View] = []
         self.trouble: list[BaseException] = []
-        """What should not have been raised."""
+        """Errors that should not have been raised."""
 
 
 class Load:
-    """A client for each name, of the site at its addresses or the next one, all in one group.
+    """A client for each name, all in one group. A client tries its addresses in turn.
 
-    Each sends a message every `pause_s`, in turn by all services, as long as it is not held; where it has several
-    `flights`, each of these does.
+    Unless it is held, each client sends a message every `pause_s`, using all services in turn. With several
+    `flights`, so many tasks of the client do that at the same time.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Load:
         tls: ssl.SSLContext | None = None,
         key: reconvene.ClientKey | None = None,
     ) -> None:
-        """`size`: of every message, at least."""
+        """`size`: every message has at least so many bytes."""
         self.clients = {name: Client(name, where) for name, where in addresses.items()}
         self._pause_s = pause_s
         self._flights = flights
@@ -97,11 +97,11 @@ class Load:
         return [error for client in self.clients.values() for error in client.trouble]
 
     def accepted(self, *names: str) -> list[bytes]:
-        """By these clients, or all."""
+        """How many messages these clients, or all, have sent."""
         return [data for name in names or self.clients for data in self.clients[name].accepted]
 
     def hold(self, *names: str) -> None:
-        """These, or all, send nothing more, and know of everything that they sent what became of it."""
+        """These clients, or all, stop sending. Returns once the outcome of everything that they sent is known."""
         held = [self.clients[name] for name in names or self.clients]
         for client in held:
             client.sending = False
@@ -121,7 +121,7 @@ class Load:
             self.clients[name].sending = True
 
     def until_moved(self, *names: str, messages: int = 20) -> None:
-        """Until these clients, or all, have sent and received so many more."""
+        """Waits until these clients, or all, have sent and received so many more messages."""
         clients = [self.clients[name] for name in names or self.clients]
         before = [(len(client.accepted), len(client.received)) for client in clients]
 
@@ -134,7 +134,7 @@ class Load:
         until(moved, lambda: f"{messages} messages move: {before}, {[c.trouble or c.refused for c in clients]}")
 
     def until_delivered(self, messages: Iterable[bytes], *names: str) -> None:
-        """Until each of these clients has received all these messages; none of them twice."""
+        """Waits until each of these clients has received all these messages, and none of them twice."""
         wanted = set(messages)
 
         def lacking() -> dict[str, list[bytes]]:
@@ -146,10 +146,10 @@ class Load:
             assert not repeated(self.clients[name].received)
 
     def _sees_all(self, client: Client) -> bool:
-        """What is sent from now on is for every client."""
+        """Every client must receive what is sent from now on."""
         return bool(client.views) and len(client.views[-1].members) == len(self.clients)
 
-    # -- in the thread
+    # -- in the clients' thread
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -1,4 +1,4 @@
-"""What really travels in a network of namespaces: counted by its kernels, recorded off a wire, thrown onto it."""
+"""Packets in a network of namespaces: counted by the kernel, recorded, and sent with any source address."""
 
 import ctypes
 import os
@@ -31,7 +31,7 @@ class Wired(NamedTuple):
 
 
 def inside(network: Namespaces, place: int, work: Callable[[], T]) -> T:
-    """What `work` gives, done in a namespace, by a thread that goes there and ends."""
+    """Calls `work` inside a namespace and returns its result. A thread enters the namespace, and ends afterwards."""
     given: list[T] = []
 
     def go() -> None:
@@ -50,7 +50,7 @@ def inside(network: Namespaces, place: int, work: Callable[[], T]) -> T:
 
 
 def kernel_counts(network: Namespaces, place: int) -> dict[str, int]:
-    """What a namespace's own kernel has counted since it was made, such as Udp:OutDatagrams."""
+    """The kernel's counters of a namespace since it was made, such as Udp:OutDatagrams."""
     tables = inside(
         network, place, lambda: [Path(f"/proc/thread-self/net/{table}").read_text() for table in ("netstat", "snmp")]
     )
@@ -62,7 +62,7 @@ def kernel_counts(network: Namespaces, place: int) -> dict[str, int]:
 
 
 class Recorder:
-    """All UDP that comes to one site, as someone records it who sits on its wire."""
+    """Records all UDP datagrams that arrive at one site, as an attacker on its network could."""
 
     def __init__(self, network: Namespaces, place: int) -> None:
         self._socket = inside(
@@ -72,7 +72,7 @@ class Recorder:
         self._socket.setblocking(False)
 
     def take(self) -> list[Wired]:
-        """What has passed since the last time."""
+        """The datagrams since the last call."""
         taken: list[Wired] = []
         while True:
             try:
@@ -92,7 +92,7 @@ class Recorder:
 
 
 class Thrower:
-    """Sends UDP from one place of the network in anyone's name."""
+    """Sends UDP from one place of the network with any source address."""
 
     def __init__(self, network: Namespaces, place: int) -> None:
         self._socket = inside(
@@ -100,10 +100,10 @@ class Thrower:
         )
 
     def throw(self, packet: Wired) -> None:
-        """As it is, its source included."""
+        """Sends the datagram unchanged, its source address included."""
         source, destination, data = packet
         udp = _udp_header.pack(source[1], destination[1], _udp_header.size + len(data), 0)
-        # The kernel fills in the length and the sum.
+        # The kernel fills in the length and the checksum.
         ip = _ip_header.pack(
             0x45, 0, 0, 0, 0, 64, socket.IPPROTO_UDP, 0, socket.inet_aton(source[0]), socket.inet_aton(destination[0])
         )

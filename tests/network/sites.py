@@ -1,7 +1,7 @@
 """Real sites for tests: `reconvene node` processes on the loopback or in network namespaces, watched from outside.
 
-A site's Unix socket is a file, so that the test reaches it wherever its network is. All of a cluster's processes end
-with its context.
+A site's Unix socket is a file, so the test reaches the site in any network namespace. When the context of a cluster
+ends, all its processes end.
 """
 
 import signal
@@ -30,14 +30,14 @@ from reconvene.verify.report import Report
 __all__ = ["NODE", "RealSites", "free_addresses", "until"]
 
 NODE = ("-m", "reconvene")
-"""The program as it is; a test may run another one that ends in the same."""
+"""The program. A test may run another program that calls this one in the end."""
 PATIENCE_S = 90.0
-"""Of no test that passes on a quiet machine: five sites that start on a busy one take their time."""
+"""Longest wait. On a quiet machine no test needs it; five sites that start on a busy one may."""
 _PORT = 7000
 
 
 def free_addresses(names: Iterable[str]) -> dict[str, str]:
-    """One for each, on the loopback, free for UDP and for TCP."""
+    """A port on the loopback for each name, free for UDP and TCP."""
     found: dict[str, str] = {}
     with ExitStack() as held:
         for name in names:
@@ -55,7 +55,7 @@ def free_addresses(names: Iterable[str]) -> dict[str, str]:
 
 
 def until(holds: Callable[[], object], what: Callable[[], str] | str, patience_s: float = PATIENCE_S) -> None:
-    """Waits for as long as it must, not longer."""
+    """Polls until the condition holds."""
     end = time.monotonic() + patience_s
     while not holds():
         if time.monotonic() >= end:
@@ -73,7 +73,8 @@ class RealSites:
         settings: Mapping[str, object] | None = None,
         network: Namespaces | None = None,
     ) -> None:
-        """`settings` go into every site's file. In a network of namespaces the sites have its places, in order."""
+        """`settings` go into every site's file. In a network of namespaces, each site gets one of its places, in
+        order."""
         self.directory = directory
         self.names = tuple(names)
         self.network = network
@@ -103,7 +104,7 @@ class RealSites:
         return self.directory / f"{name}.toml"
 
     def write(self, name: str, settings: Mapping[str, object], *, instead: bool = False) -> None:
-        """The site's file; `instead` of what is said here for all, table by table."""
+        """Writes the site's file. `instead` replaces, table by table, what all sites have."""
         document: dict[str, Any] = {
             "cluster": "shop",
             "name": name,
@@ -130,7 +131,7 @@ class RealSites:
     # -- processes
 
     def start(self, *names: str, program: Sequence[str] = NODE) -> None:
-        """Returns when they answer."""
+        """Starts the sites and returns when they answer."""
         for name in names or self.names:
             argv = [sys.executable, *program, "node", "--config", str(self.file(name))]
             with self.log_file(name).open("ab") as log:
@@ -150,13 +151,13 @@ class RealSites:
         self.changed()
 
     def leave(self, name: str) -> None:
-        """SIGTERM, and waits for the end."""
+        """Sends SIGTERM and waits until the process has ended."""
         self.signal(signal.SIGTERM, name)
         assert self.processes[name].wait(PATIENCE_S) == 0, self.log(name)
         self.changed()
 
     def crash(self, *names: str) -> None:
-        """kill -9, at one moment."""
+        """Sends SIGKILL to all of them at one moment."""
         self.signal(signal.SIGSTOP, *names)
         self.signal(signal.SIGKILL, *names)
         for name in names:
@@ -167,10 +168,10 @@ class RealSites:
         self.crash(*(name for name, process in self.processes.items() if process.poll() is None))
 
     def changed(self) -> None:
-        """A fault: from now on the cluster has to come to rest anew."""
+        """Notes a fault: from now on the cluster has to come to rest again."""
         self.changed_at = time.time()
 
-    # -- what they say
+    # -- what the sites report
 
     def log_file(self, name: str) -> Path:
         return self.directory / f"{name}.log"
@@ -179,7 +180,7 @@ class RealSites:
         return self.log_file(name).read_text()
 
     def lines(self, name: str, *words: str) -> list[str]:
-        """Of its log, those that hold all these."""
+        """The lines of the site's log that contain all these words."""
         return [line for line in self.log(name).splitlines() if all(word in line for word in words)]
 
     def statuses(self, *names: str) -> dict[str, dict[str, Any]]:
@@ -194,12 +195,12 @@ class RealSites:
         return count
 
     def configurations(self) -> dict[str, int]:
-        """How many regular ones each has entered since it started."""
+        """How many regular configurations each site has entered since it started."""
         return {name: status["configurations"] for name, status in self.statuses().items()}
 
     def wait_for(self, *components: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Until the sites of each component are in one configuration of exactly these; by default all. Gives their
-        statuses."""
+        """Waits until the sites of each component share one configuration of exactly these sites; by default all.
+        Returns their statuses."""
         wanted = components or (self.names,)
         names = [name for component in wanted for name in component]
         found: dict[str, dict[str, Any]] = {}
@@ -223,13 +224,14 @@ class RealSites:
     # -- the verdict
 
     def settle(self, *components: Sequence[str], quiet_s: float = 1.2) -> None:
-        """Until these, or all, are together, and nothing has happened since for a while."""
+        """Waits until these sites, or all, share a configuration and nothing has happened for a while."""
         self.wait_for(*components)
         until(lambda: traces.is_quiet(self.trace, self.names, self.changed_at, quiet_s), "quiet")
         self.wait_for(*components)
 
     def judge(self, *components: Sequence[str]) -> Report:
-        """Settles, kills all sites at one moment, and has no violation in their trace, of liveness neither."""
+        """Waits until the cluster is at rest, kills all sites at one moment, and verifies that their trace has no
+        violation, of liveness either."""
         self.settle(*components)
         up = [name for name, process in self.processes.items() if process.poll() is None]
         self.crash(*up)

@@ -1,4 +1,4 @@
-"""A client over TLS with several addresses outlives its site, whichever way that ends."""
+"""A TLS client with several addresses survives the loss of its site, however the site ends."""
 
 import datetime
 import ipaddress
@@ -16,11 +16,11 @@ from tests.network.sites import RealSites, until
 from reconvene.runtime.access.key_files import add_client_key
 
 FLIGHTS = 50
-"""Messages under way at a time."""
+"""Messages in flight at a time."""
 
 
 def make_certificate(directory: Path) -> tuple[Path, Path]:
-    """Of an authority that is the site itself: its certificate and its key."""
+    """A self-signed certificate and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "reconvene test")])
     now = datetime.datetime.now(datetime.UTC)
@@ -67,7 +67,7 @@ def test_rolling_restart(tmp_path: Path) -> None:
                 left, unknown = roamer.site, len(roamer.unknown)
                 if end == sites.crash:
                     sites.signal(signal.SIGSTOP, left)
-                    time.sleep(0.2)  # whoever sends now waits for the answer of a site that stands still
+                    time.sleep(0.2)  # a send now waits for the answer of a paused site
                 end(left)
                 until(lambda: len(roamer.rejoined) == len(visited), lambda: str(roamer.trouble))
                 visited.append(roamer.rejoined[-1].site)
@@ -80,7 +80,7 @@ def test_rolling_restart(tmp_path: Path) -> None:
                 sites.wait_for()
             load.hold()
             until(lambda: roamer.received and roamer.accepted[-1] in roamer.received, "the last one comes back")
-        # OutcomeUnknown for what was under way, and nothing else for anything.
+        # OutcomeUnknown for what was in flight, and no other error.
         assert not roamer.trouble
         assert not roamer.refused
         assert len(set(roamer.received)) == len(roamer.received)

@@ -1,4 +1,4 @@
-"""Frames against what the path carries: an MTU of 1,500 and of 9,000, between network namespaces."""
+"""The size of frames fits the path: an MTU of 1,500 and of 9,000, between network namespaces."""
 
 from pathlib import Path
 

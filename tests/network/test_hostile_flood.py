@@ -1,4 +1,5 @@
-"""A flood at one site's port while the cluster works: it keeps its configuration, delivers, and counts."""
+"""A flood of datagrams at one site's port: the cluster keeps its configuration, delivers, and counts what it
+drops."""
 
 import random
 import socket
@@ -16,11 +17,11 @@ from reconvene.units import parse_address
 from reconvene.wire.seal import HEADER_BYTES, ClusterKey, Sealer
 
 FLOOD = 12_000
-"""Datagrams, within some two seconds."""
+"""Datagrams, sent within about two seconds."""
 
 
 class Relay:
-    """Stands between two sites, passes on what one sends to the other, and records it."""
+    """A relay between two sites that records what one sends to the other."""
 
     def __init__(self, destination: tuple[str, int]) -> None:
         self.recorded: list[bytes] = []
@@ -54,7 +55,8 @@ class Relay:
 
 
 def hostile(recorded: list[bytes], seed: int) -> Iterator[bytes]:
-    """Without end: random, cut short, damaged, recorded, another cluster's, key's or version's, unsealed."""
+    """Endless hostile datagrams: random, truncated, damaged, replayed, of another cluster, key or version,
+    unsealed."""
     rng = random.Random(seed)
     foreign = [
         Sealer("shed", 1, [ClusterKey(b"k" * 32)]),
@@ -65,7 +67,7 @@ def hostile(recorded: list[bytes], seed: int) -> Iterator[bytes]:
         packet = rng.choice(recorded)
         yield rng.randbytes(rng.randrange(1_400))
         yield packet[: rng.randrange(HEADER_BYTES)]
-        # Its counter is one that was never taken, so that only the seal can tell.
+        # Its counter was never used, so only the seal can show that it is forged.
         yield packet[: HEADER_BYTES - 8] + rng.randrange(1 << 40, 1 << 60).to_bytes(8, "big") + packet[HEADER_BYTES:]
         yield packet
         yield packet[:1] + b"\x09" + packet[2:]
@@ -74,7 +76,7 @@ def hostile(recorded: list[bytes], seed: int) -> Iterator[bytes]:
 
 
 def kernel_drops(port: int) -> int:
-    """What a receive buffer had no room for: its site never sees it, and can't count it."""
+    """Datagrams that did not fit into the receive buffer: the site never sees them and cannot count them."""
     for line in Path("/proc/net/udp").read_text().splitlines()[1:]:
         fields = line.split()
         if fields[1].endswith(f":{port:04X}"):
@@ -84,7 +86,7 @@ def kernel_drops(port: int) -> int:
 
 def test_flood(tmp_path: Path) -> None:
     with RealSites(tmp_path, "abc") as sites, Relay(parse_address(sites.addresses["a"])) as relay:
-        # Which sites there are has to be the same everywhere; how c reaches a is c's own affair.
+        # The list of sites has to be the same everywhere; the address at which c reaches a may be c's own.
         sites.write("c", {"sites": {**sites.addresses, "a": relay.address}})
         sites.start()
         sites.wait_for()

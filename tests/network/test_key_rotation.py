@@ -10,7 +10,7 @@ from reconvene.runtime.access.key_files import write_cluster_key
 
 
 def list_keys(sites: RealSites, name: str, keys: list[Path]) -> None:
-    """In its file, as an operator would; it has read them when this returns."""
+    """Writes the keys into the site's file, as an operator would. Returns once the site has read them."""
     told = len(sites.lines(name, " keys "))
     sites.write(name, {"seal": {"keys": [str(key) for key in keys]}})
     sites.signal(signal.SIGHUP, name)
@@ -49,5 +49,5 @@ def test_rotation(tmp_path: Path) -> None:
         until(lambda: sites.lines("a", " dropped_unknown_key ", sites.addresses["c"]), lambda: sites.log("a"))
         statuses = sites.wait_for("ab", "c")
         assert statuses["a"]["counters"]["dropped_unknown_key"] > 0
-        list_keys(sites, "c", [new])  # who was forgotten catches up
+        list_keys(sites, "c", [new])  # the site that was forgotten catches up
         sites.judge()

@@ -1,4 +1,4 @@
-"""The list of sites changes on real sites, one restart after the other, and the network breaks in the middle."""
+"""The list of sites changes on real sites, one restart after another, with a partition in the middle."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ FIVE, THREE = "abcde", "abc"
 
 
 def give(sites: RealSites, name: str, listed: str, version: int, **more: object) -> None:
-    """The site's file, with this list."""
+    """Writes the site's file with this list."""
     addresses = {other: sites.addresses[other] for other in listed}
     sites.write(name, {"sites": addresses, "sites_version": version, **more}, instead=False)
     text = sites.file(name).read_text()
@@ -31,7 +31,7 @@ def restart(sites: RealSites, name: str, listed: str, version: int, **more: obje
 
 
 def cut(sites: RealSites, names: str, others: str) -> None:
-    """These exchange nothing with the others, and go on exchanging with all that are not named."""
+    """Disconnects these sites from the others. Sites that are not named stay connected to all."""
     for name in names:
         with reconvene.blocking.connect(f"unix:{sites.socket(name)}") as site:
             site.block(list(others), list(others))
@@ -50,7 +50,7 @@ def health(sites: RealSites, names: str, wanted: str) -> None:
 
 
 def says_safe(sites: RealSites, name: str, data: bytes) -> bool:
-    """Whether a group with the filter delivers a safe message there."""
+    """Whether a group with the filter delivers a safe message at this site."""
     with reconvene.blocking.connect(f"unix:{sites.socket(name)}") as site:
         group = site.join("bank", primary=True)
         try:
@@ -66,7 +66,7 @@ def says_safe(sites: RealSites, name: str, data: bytes) -> bool:
 
 
 def test_five_become_three_through_a_partition(tmp_path: Path) -> None:
-    """a and b have the new list, and are a majority of it; c, d and e have the old one, and a majority of that."""
+    """a and b have the new list and are a majority of it. c, d and e have the old list and are a majority of that."""
     with RealSites(tmp_path, FIVE, {"faults": {"allowed": True}}) as sites:
         sites.start()
         sites.wait_for()
@@ -130,8 +130,8 @@ def test_a_list_that_changed_under_its_version_ends_the_start(tmp_path: Path) ->
 
 
 def test_a_disk_that_is_lost_after_the_list_has_changed(tmp_path: Path) -> None:
-    """Without a, the other sites' numbers are not their places in the file; and what the site knew of the list is
-    lost with its disk."""
+    """Once a is removed, the numbers of the other sites are no longer their places in the file, and what the site
+    knew of the list is lost with its disk."""
     with RealSites(tmp_path, "abcd", {"faults": {"allowed": True}}) as sites:
         sites.start()
         sites.wait_for()

@@ -1,4 +1,4 @@
-"""Sites are restarted one after the other into another minor version of the wire, and back, and nothing is lost."""
+"""Sites are restarted one by one into another minor version of the wire, and back. Nothing is lost."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def run(program: str) -> str:
 
 
 def test_the_next_minor_version() -> None:
-    """What the program that is restarted into says, and what it understands."""
+    """The version that the other program sends, and the versions that it understands."""
     tell = f"import variant; variant.speak_next_minor(); {NACK}; print(encode(Nack(1, 2, [3])).hex())"
     said = run(tell)
     assert bytes.fromhex(said) == b"\x95" + encode(Nack(1, 2, [3]))[1:] + b"\xb2of a later version"
@@ -35,13 +35,13 @@ def test_the_next_minor_version() -> None:
 
 
 def restart(sites: RealSites, load: Load, name: str, program: tuple[str, ...]) -> None:
-    """One site, while the clients of the others go on: all that was accepted meanwhile reaches these."""
+    """Restarts one site while the clients of the others continue: they receive everything accepted meanwhile."""
     others = [other for other in sites.names if other != name]
     load.until_moved(messages=10)
     before = {client.name: len(client.accepted) for client in load.clients.values()}
     rejoins = {client.name: len(client.rejoined) for client in load.clients.values()}
     sites.leave(name)
-    # What its site took before it left counts; what it takes when it is back, and alone, is another matter.
+    # Counts what its site accepted before it left; not what it accepts when it is back and still alone.
     load[name].sending = False
     accepted = load[name].accepted[before[name] :]
     sites.start(name, program=program)

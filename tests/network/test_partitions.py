@@ -1,4 +1,4 @@
-"""Sites on a network that is really cut: packets are dropped between them, in one direction or both."""
+"""Sites on a network with real cuts: packets between them are dropped, in one direction or both."""
 
 import time
 from pathlib import Path
@@ -15,13 +15,14 @@ pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
 MULTICAST = {"transport": {"kind": "multicast", "group": "239.192.7.7:7007"}}
 MOST_CONFIGURATIONS = 3
-"""For one change of the network, at each site. One is the rule; a machine in a hurry may cost another."""
+"""Configurations for one change of the network, at each site. One is normal; on a busy machine there may be
+another."""
 STILL_S = 2.0
-"""Longer than any back-off of membership's, after which it would try again what had failed."""
+"""Longer than any back-off of the membership, after which it would retry what had failed."""
 
 
 class Cut:
-    """A cluster in a network, and its load, through one change after the other."""
+    """A cluster in a network, with a load, through a series of changes."""
 
     def __init__(self, sites: RealSites, load: Load) -> None:
         self.sites = sites
@@ -29,7 +30,7 @@ class Cut:
         self._before = sites.configurations()
 
     def leads_to(self, *components: str) -> None:
-        """What was just done to the network: it ends in these configurations, without detours, and all go on."""
+        """The last change of the network leads to these configurations directly, and all clients continue."""
         self.sites.changed()
         statuses = self.sites.wait_for(*components)
         for name, status in statuses.items():
@@ -39,7 +40,7 @@ class Cut:
         self.load.until_moved(*statuses, messages=10)
 
     def stands(self) -> None:
-        """Nobody leaves the present configurations: neither to try whether another one would do."""
+        """No site leaves its present configuration, not even to try another one."""
         while True:
             before = self.sites.configurations()
             time.sleep(STILL_S)
@@ -60,7 +61,7 @@ def test_partition_one_way_cut_and_chain(tmp_path: Path) -> None:
             cut.leads_to("ab", "cde")
             network.heal()
             cut.leads_to("abcde")
-            network.cut_one_way(0, 1)  # b hears of a through the others, and c, d and e hear both
+            network.cut_one_way(0, 1)  # b learns of a through the others, and c, d and e hear both
             cut.leads_to("acde", "b")
             cut.stands()
             network.heal()
@@ -113,10 +114,10 @@ def test_multicast(tmp_path: Path) -> None:
             sites.start("b")
             sites.wait_for()
             load.until_moved()
-            network.chain([2, 0, 3, 1])  # of its pairs a, c comes first by name, and d, b is what it leaves
+            network.chain([2, 0, 3, 1])  # of the possible pairs, a and c come first by name; d and b remain
             sites.changed()
             sites.wait_for("ac", "bd")
             load.until_moved()
             load.hold()
         assert not load.trouble
-        sites.judge("ac", "bd")  # it stays cut: each pair is judged for what it promised among itself
+        sites.judge("ac", "bd")  # the network stays partitioned: each pair is judged by what it promised to itself

@@ -1,4 +1,4 @@
-"""Datagrams of a running cluster, recorded off its wires and thrown at it again."""
+"""Datagrams of a running cluster, recorded on its network and sent to it again."""
 
 import time
 from contextlib import closing
@@ -16,13 +16,14 @@ WHY_NOT = available()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
 STRANGER = 3
-"""The place from which they are thrown; no site's."""
+"""The place in the network from which they are sent; it is no site's."""
 MOST = 400
-"""Recorded datagrams that are used: the first ones, greetings and answers among them, and the last ones."""
+"""How many recorded datagrams are replayed: the first ones, which include greetings and answers, and the last
+ones."""
 
 
 class Recording:
-    """Each datagram that a cluster has sent, once."""
+    """The datagrams that a cluster has sent, each once."""
 
     def __init__(self, network: Namespaces, recorders: list[Recorder]) -> None:
         heard = [packet for recorder in recorders for packet in recorder.take()]
@@ -33,7 +34,7 @@ class Recording:
         assert len(self.senders) > 200
 
     def packets(self) -> list[Wired]:
-        """At every site, in the name of the sender and in the stranger's."""
+        """Sends them to every site, with the sender's address and with the attacker's."""
         used = list(self.senders)
         used = used if len(used) <= MOST else used[: MOST // 2] + used[-MOST // 2 :]
         return [
@@ -41,12 +42,12 @@ class Recording:
             for data in used
             for source in (self.senders[data], (self.network.addresses[STRANGER], 7000))
             for address in self.sites
-            if address != source[0]  # no system takes what comes from outside under its own address
+            if address != source[0]  # a kernel drops what comes from outside with its own address
         ]
 
 
 def throw(thrower: Thrower, packets: list[Wired]) -> None:
-    """At a pace at which no receive buffer runs over: all of them have to be counted."""
+    """Sends slowly enough that no receive buffer overflows: each datagram has to be counted."""
     for at, packet in enumerate(packets):
         thrower.throw(packet)
         if at % 20 == 19:
@@ -58,7 +59,7 @@ def is_challenge(packet: bytes) -> bool:
 
 
 class Drops:
-    """What each site has dropped since this was made."""
+    """What each site has dropped since this object was made."""
 
     def __init__(self, sites: RealSites) -> None:
         self._sites = sites
@@ -92,8 +93,8 @@ def test_recordings_are_refused(tmp_path: Path) -> None:
 
             sites.crash("b")
             sites.start("b")
-            # While it is about to be known again. Some were for one site alone: to the others these are not replayed
-            # but late, and are taken, once.
+            # During its greeting. Some datagrams were for one site alone: for the others they are not replayed
+            # but late, and are accepted once.
             throw(thrower, packets)
             sites.wait_for()
             load.until_moved()
@@ -105,8 +106,8 @@ def test_recordings_are_refused(tmp_path: Path) -> None:
             load.until_moved()
             for place, name in enumerate("abc"):
                 thrown = [packet.data for packet in packets if packet.destination[0] == network.addresses[place]]
-                # A challenge of a session that is not known may be one of a site that starts: it is answered, to the
-                # site's own address, whoever sent it, and nothing else follows from it.
+                # A challenge of an unknown session may come from a site that starts: it is answered, to the site's
+                # configured address, whatever its source, and it has no other effect.
                 answered = sum(recording.senders[data] == b_address and is_challenge(data) for data in thrown)
                 drops.until_all(name, len(thrown) - (0 if name == "b" else answered))
                 now = sites.status(name)
@@ -114,7 +115,7 @@ def test_recordings_are_refused(tmp_path: Path) -> None:
                 assert now["counters"]["sessions"] == before[name]["counters"]["sessions"]
             for name in "ac":
                 assert set(drops.of(name)) == {"dropped_own", "dropped_replay", "dropped_unverified"}
-            # Neither a nor c has restarted; its own datagrams are of an earlier life.
+            # Neither a nor c has restarted; b's own datagrams are of its earlier incarnation.
             assert set(drops.of("b")) == {"dropped_replay", "dropped_same_name"}
             load.hold()
             load.until_delivered(load["a"].accepted[-20:] + load["c"].accepted[-20:], *"abc")

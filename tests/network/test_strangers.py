@@ -1,4 +1,5 @@
-"""A site that does not belong to the cluster never gets in, and both sides' logs say why, in one line each."""
+"""A site that does not belong to the cluster is never admitted, and the logs of both sides say why, in one line
+each."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,14 +17,14 @@ NEXT_MAJOR = (variant.__file__, "major")
 
 @dataclass(frozen=True)
 class Stranger:
-    """The third site, wrong in one thing."""
+    """The third site, with one wrong setting."""
 
     settings: Callable[[RealSites], Mapping[str, object]] = lambda sites: {}
     program: tuple[str, ...] = NODE
     refused: tuple[str, str] = ("", "")
-    """By the cluster: the event, and why."""
+    """The event that the cluster logs, and the reason."""
     refuses: tuple[str, str] = ("", "")
-    """What it says of the cluster, the same."""
+    """The event that the site logs about the cluster, and the reason."""
 
 
 def other_key(sites: RealSites) -> Mapping[str, object]:
@@ -63,7 +64,7 @@ STRANGERS = {
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSites]:
-    """Two sites of three, together."""
+    """Two sites of three, in one configuration."""
     with RealSites(tmp_path_factory.mktemp("pair"), "abc") as sites:
         sites.start("a", "b")
         sites.wait_for("ab")
@@ -82,7 +83,7 @@ def test_a_stranger_stays_outside(pair: RealSites, tmp_path: Path, kind: str) ->
         pair.wait_for("ab", "c")
         event, why = stranger.refused
         until(lambda: all(pair.lines(name, event, why) for name in "ab"), lambda: pair.log("a"))
-        time.sleep(0.5)  # some beacons more, and what they might lead to
+        time.sleep(0.5)  # time for more beacons and their consequences
         for name in "ab":
             assert len(pair.lines(name, f" {event} ", f"source={pair.addresses['c']} ", why)) == 1, pair.log(name)
             status = pair.status(name)

@@ -1,10 +1,10 @@
-"""`reconvene` as a program of another version would be; a test runs this file in its place.
+"""`reconvene` as if it had another version; a test runs this file instead of the program.
 
-    python variant.py major node --config …    its datagrams say that they are of the next major version
-    python variant.py minor node --config …    … of the next minor version, and each struct has one more field
+    python variant.py major node --config …    its datagrams have the next major version
+    python variant.py minor node --config …    the next minor version, with one more field in each struct
 
-A minor version adds fields at the end. So the structs are made here from the same source, with one more in each:
-what this program sends always has it, and what others send it never has.
+A minor version adds fields at the end. So this file makes the structs from the same source, with one more field in
+each: what this program sends always has the field, and what it receives from others never has.
 """
 
 import ast
@@ -16,9 +16,9 @@ MESSAGES = (
     *("reconvene.wire.messages", "reconvene.wire.client_log", "reconvene.wire.clients"),
     "reconvene.core.groups.payloads",
 )
-"""Whatever sites, and sites and clients, say to each other."""
+"""The modules with the messages between sites, and between sites and clients."""
 FIELD = "news"
-"""Of the structs, in the next minor version."""
+"""The field that the next minor version adds to each struct."""
 
 
 def speak_next_major() -> None:
@@ -37,7 +37,7 @@ def speak_next_minor() -> None:
 
 
 def _with_field(name: str) -> ModuleType:
-    """The module, imported as it is, but for a field more in each of its structs."""
+    """Imports the module with one more field in each of its structs."""
     spec = importlib.util.find_spec(name)
     assert spec is not None
     assert spec.origin is not None

@@ -1,4 +1,5 @@
-"""A cluster that sends without pause while its network breaks and mends, and what happened in the paper's terms."""
+"""A cluster that sends without pause while its network breaks and heals, and its history in the terms of the
+paper."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,7 @@ Item = Message | Configuration
 
 @dataclass(frozen=True)
 class Happened:
-    """A row of the trace; what a kind does not have is empty."""
+    """A row of the trace. Fields that its kind does not have are empty."""
 
     kind: str
     t: int
@@ -39,7 +40,7 @@ class Happened:
 
 
 class Story:
-    """Its history, by node and life."""
+    """The history of the cluster, by node and life."""
 
     def __init__(self, cluster: SimCluster) -> None:
         self.cluster = cluster
@@ -50,10 +51,10 @@ class Story:
             for row in rows
             if row.kind == "send"
         }
-        """Of each message: sender, configuration, service."""
+        """Sender, configuration and service of each message."""
 
     def lives(self, node: str) -> list[list[Item]]:
-        """What a node was told, cut at its failures: each life begins with its singleton."""
+        """The events of a node, split at its failures. Each life begins with a configuration of the node alone."""
         lives: list[list[Item]] = []
         starts = [
             place
@@ -78,7 +79,7 @@ class Story:
         return firsts
 
     def sections(self, node: str) -> list[list[tuple[Configuration, list[str]]]]:
-        """By life: each configuration with the ids delivered in it."""
+        """By life: each configuration with the ids of the messages delivered in it."""
         out: list[list[tuple[Configuration, list[str]]]] = []
         for life in self.lives(node):
             found: list[tuple[Configuration, list[str]]] = []

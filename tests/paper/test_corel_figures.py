@@ -1,7 +1,7 @@
-"""COReL, section 5.2.1: figure 3.3, and what the text says comes of it, figure 3.4.
+"""COReL, section 5.2.1: figure 3.3, and what follows from it, figure 3.4.
 
 P and Q are a majority, R is cut off. 1 and 2 are green everywhere; 3 and 4 are green at P, and green or yellow at Q;
-5 and 6 are yellow at P, which does not know whether Q has them; x is red at R. Every such state is made.
+5 and 6 are yellow at P, which does not know whether Q has them; x is red at R. The tests make every such state.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from reconvene.corel.events import Adopted, Established
 from reconvene.corel.messages import Ack
 
 STATES = [(green, more) for green in (0, 1, 2) for more in (0, 1, 2)]
-"""How many of 3 and 4 are green at Q; how many of 5 and 6 it has."""
+"""How many of 3 and 4 are green at Q, and how many of 5 and 6 Q has."""
 
 
 def figure_3_3(green: int, more: int) -> Replicas:
@@ -20,7 +20,7 @@ def figure_3_3(green: int, more: int) -> Replicas:
     world.run()
     world.append("p", "1", "2")
     world.run()
-    world.view("r")  # first: what it sends has the lower timestamp
+    world.view("r")  # first, so that its message has the lower timestamp
     world.view("p", "q")
     world.run()
     world.append("r", "x")
@@ -67,7 +67,8 @@ def test_figure_3_3(green: int, more: int) -> None:
 
 @pytest.mark.parametrize(("green", "more"), STATES)
 def test_figure_3_4(green: int, more: int) -> None:
-    """5.2.1: P is alone, Q meets R. Q and R order what Q had yellow before x, all of it green. P learns nothing."""
+    """5.2.1: P is alone, and Q merges with R. Q and R order Q's yellow messages before x, and all become green. P
+    learns nothing of it."""
     world = figure_3_3(green, more)
     world.slow.clear()
     world.held.clear()
@@ -83,7 +84,8 @@ def test_figure_3_4(green: int, more: int) -> None:
 
 @pytest.mark.parametrize(("green", "more"), STATES)
 def test_and_when_p_comes_back(green: int, more: int) -> None:
-    """5.5: what was yellow at P alone is red again, follows x, and is green: nothing is lost."""
+    """5.5: a message that was yellow at P alone becomes red, is ordered after x, and becomes green: nothing is
+    lost."""
     world = figure_3_3(green, more)
     world.slow.clear()
     world.held.clear()

@@ -1,7 +1,7 @@
-"""COReL, sections 4 and 5.4: the invariants, looked at after every turn of random walks, in the words of the paper.
+"""COReL, sections 4 and 5.4: the invariants, checked after every step of random walks, in the words of the paper.
 
-The walks are by hand: messages are delivered, writes are synced, sites part, meet, crash and come back in any order
-that the group communication's properties allow. At their end everyone meets, for property 3.8.
+A walk delivers messages, syncs writes, partitions and merges sites, crashes and restarts them, in any order that the
+properties of the group communication allow. At its end all sites merge, for property 3.8.
 """
 
 from random import Random
@@ -17,7 +17,7 @@ STEPS = 150
 
 
 class Walk:
-    """A run, and what the paper says must hold of it."""
+    """A run, and what must hold of it according to the paper."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -26,11 +26,11 @@ class Walk:
         self.world.held.update(self.world.names)
         self.world.on_step = self.look
         self.order: list[BatchId] = []
-        """The longest green prefix that there was: the one global order."""
+        """The longest green prefix so far: the one global order."""
         self.made_green: dict[int, int] = {}
-        """By primary component: how far its members have marked messages as green in it."""
+        """By primary component: up to where its members have marked messages as green in it."""
         self.before: dict[BatchId, set[BatchId]] = {}
-        """Of each message: what its author had, or had sent, when it accepted it."""
+        """For each message: what its author had received or sent when it accepted the message."""
         self.count = 0
 
     # -- the walk
@@ -77,7 +77,7 @@ class Walk:
     def crash(self, name: str) -> None:
         for waiting in self.world.log(name).queue.accepted:
             if not waiting.durable:
-                del self.before[waiting.heading.id]  # never accepted: the next one gets its counter
+                del self.before[waiting.heading.id]  # never accepted: the next message gets its counter
         self.world.crash(name)
 
     def append(self, name: str) -> None:
@@ -85,7 +85,7 @@ class Walk:
         self.world.append(name, str(self.count))
 
     def part(self, name: str) -> None:
-        """It goes on with some others; those it leaves go on without it."""
+        """The site continues with some of the others; the rest continue without it."""
         world, random = self.world, self.random
         up = sorted(world.lives)
         together = {other for other in up if other == name or random.random() < 0.6}
@@ -115,7 +115,7 @@ class Walk:
         # 3.2
         whole = green + [entry.heading.id for entry in queue.pending()]
         assert len(set(whole)) == len(whole), f"{name} has a message twice"
-        # Causal; of green ones property 3.7.
+        # Causal; for green messages property 3.7.
         there: set[BatchId] = set()
         for message in whole:
             assert message in self.before, f"{name} has {message}, which nobody sent"  # 3.1
@@ -153,7 +153,8 @@ def test_invariants_of_5_4(seed: int) -> None:
 
 
 def test_walks_reach_what_they_are_for() -> None:
-    """They have greens, reds, yellows that went back, primaries that were never established, and crashes."""
+    """The walks have green and red messages, yellow ones that became red, primary components that were never
+    established, and crashes."""
     seen = {"green": 0, "logged": 0, "crashes": 0, "attempts": 0}
     for seed in list(WALKS)[:8]:
         walk = Walk(seed)

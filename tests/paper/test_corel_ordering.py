@@ -1,4 +1,4 @@
-"""COReL, sections 5.1 and 5.2: reliable multicast, Order Rule 1 and the colours, sentence by sentence."""
+"""COReL, sections 5.1 and 5.2: reliable multicast, Order Rule 1 and the colours, one test for each sentence."""
 
 from itertools import combinations
 
@@ -22,13 +22,13 @@ def together(names: str = "pqr") -> Replicas:
 
 
 def by_hand(world: Replicas, *names: str) -> None:
-    """From now on these deliver and sync when they are told to."""
+    """From now on these deliver and sync only on command."""
     world.slow |= set(names)
     world.held |= set(names)
 
 
 def say(world: Replicas, author: str, *texts: str) -> None:
-    """Appended, durable and sent."""
+    """Appends the message, syncs it and sends it."""
     for text in texts:
         world.append(author, text)
         world.sync(author)
@@ -84,7 +84,7 @@ def test_a_crash_before_the_sending_loses_nothing() -> None:
     world = together()
     by_hand(world, "p")
     world.append("p", "1")
-    world.lives["p"].conf = None  # it falls silent: what it says now reaches nobody
+    world.lives["p"].conf = None  # its messages reach no other site from now on
     world.sync("p")
     world.crash("p")
     world.view("q", "r")
@@ -98,7 +98,7 @@ def test_a_crash_before_the_sending_loses_nothing() -> None:
 
 
 def test_a_message_acknowledged_below_only_may_be_lost() -> None:
-    """5.1: what was received and not yet logged is gone after a crash, so it was not acknowledged."""
+    """5.1: a message that was received but not yet logged is lost in a crash, so it was not acknowledged."""
     world = together()
     by_hand(world, "q")
     world.append("p", "1")
@@ -111,7 +111,7 @@ def test_a_message_acknowledged_below_only_may_be_lost() -> None:
 
 
 def _durable(world: Replicas, said: Said) -> None:
-    """What a message says of its sender is on its sender's stable storage."""
+    """What a message says about its sender is on stable storage at the sender."""
     name, content = said.sender, said.content
     record = load_record(world.tables[name])
     if isinstance(content, Data):
@@ -133,7 +133,8 @@ def _durable(world: Replicas, said: Said) -> None:
 
 @pytest.mark.parametrize("seed", range(300, 325))
 def test_nothing_is_said_before_it_is_durable(seed: int) -> None:
-    """5.1, figure 3.6: of all that replicas say, in random walks: state, attempt, commit, messages of their own."""
+    """5.1, figure 3.6: holds in random walks for all messages of replicas: state, attempt, commit and regular
+    ones."""
     walk = Walk(seed)
     walk.world.on_said = lambda said: _durable(walk.world, said)
     walk.run()
@@ -204,7 +205,8 @@ def test_the_majority_comes_first() -> None:
 
 @pytest.mark.parametrize("silent", "pqr")
 def test_order_rule_1(silent: str) -> None:
-    """5.2, Order Rule 1: acknowledged by all members but one it is not green at anyone; by all it is."""
+    """5.2, Order Rule 1: a message acknowledged by all members but one is green nowhere; acknowledged by all, it
+    is."""
     world = together()
     by_hand(world, silent)
     world.append("p", "1")
@@ -223,7 +225,7 @@ def test_order_rule_1(silent: str) -> None:
 
 
 def test_two_communication_rounds() -> None:
-    """1, 6: in a stable primary component a message is green after it and its acknowledgements were sent once."""
+    """1, 6: in a stable primary component a message is green once it and its acknowledgements were each sent once."""
     world = together()
     world.slow.clear()
     world.held |= set("pqr")
@@ -242,14 +244,15 @@ def test_two_communication_rounds() -> None:
 
 
 def test_an_acknowledgement_of_an_earlier_configuration_counts_for_nothing() -> None:
-    """5.2: rule 1 speaks of the members of the current primary component: what comes once it ended is too late."""
+    """5.2: rule 1 is about the members of the current primary component: an acknowledgement after its end is too
+    late."""
     world = together()
     by_hand(world, *"pqr")
     say(world, "p", "1")
     for name in "pqr":
         world.deliver(name, 1)
         world.sync(name)
-    world.view("p")  # its own acknowledgement comes in the transitional configuration
+    world.view("p")  # its own acknowledgement arrives in the transitional configuration
     assert world.queue("p") == " | 1 | "
     world.view("q", "r")
     for name in "qr":
@@ -260,7 +263,8 @@ def test_an_acknowledgement_of_an_earlier_configuration_counts_for_nothing() -> 
 
 
 def test_yellow_is_what_was_acknowledged_in_a_primary_component() -> None:
-    """5.2.1: received and acknowledged in the context of a primary component: yellow; otherwise red."""
+    """5.2.1: a message received and acknowledged in the context of a primary component is yellow; any other is
+    red."""
     world = together()
     world.view("p", "q")
     world.view("r")
@@ -274,7 +278,7 @@ def test_yellow_is_what_was_acknowledged_in_a_primary_component() -> None:
 
 
 def test_yellow_precedes_red() -> None:
-    """5.2.1: a green prefix, a yellow zone, a red suffix: what comes after the primary component is behind."""
+    """5.2.1: a green prefix, a yellow zone, a red suffix: messages after the primary component are in the suffix."""
     world = together()
     world.append("p", "1")
     world.run()
@@ -304,7 +308,7 @@ def test_everything_is_green_after_recovery() -> None:
 
 
 def test_green_is_told_once_and_in_place() -> None:
-    """5.2.1, 5.4: positions grow by one; what is green is told of no more."""
+    """5.2.1, 5.4: positions grow by one; a message is reported green once."""
     world = together()
     world.append("p", "1", "2")
     world.append("q", "3")
@@ -317,7 +321,8 @@ def test_green_is_told_once_and_in_place() -> None:
 
 
 def test_messages_are_identified_by_author_and_counter() -> None:
-    """5.2: a pair of sender and counter is the id: counters go on after a crash, and nothing is had twice."""
+    """5.2: sender and counter are the id of a message: counters continue after a crash, and no message occurs
+    twice."""
     world = together()
     world.append("p", "1", "2")
     world.run()
@@ -348,7 +353,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("spec", [MAJORITY, WEIGHTED, GRID], ids=lambda spec: str(spec["kind"]))
 def test_only_quorums_order(spec: Spec) -> None:
-    """6: the concept of majority can be generalized to quorums. Each set orders exactly if it is one."""
+    """6: the concept of majority can be generalized to quorums. A set of sites orders exactly if it is a quorum."""
     right = RIGHT[str(spec["kind"])]
     ordered = set()
     for some in SETS:
@@ -364,7 +369,7 @@ def test_only_quorums_order(spec: Spec) -> None:
 
 
 def test_priority_and_red_messages_are_only_said_in_recovery() -> None:
-    """5.5: nothing is sent again where nobody lacks anything."""
+    """5.5: nothing is sent again where no member lacks a message."""
     world = together()
     world.append("p", "1")
     world.run()

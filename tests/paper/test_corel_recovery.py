@@ -1,6 +1,6 @@
 """COReL, section 5.5.2: the recovery procedure, step by step, and the retransmission rule (figure 3.7).
 
-Most worlds have five sites, of which two or three meet: where they are no majority, what recovery did can be seen.
+Most tests have five sites, of which two or three merge: without a majority, the result of recovery can be seen.
 """
 
 from tests.corel.by_hand import Conf, Replicas
@@ -17,7 +17,7 @@ def state_of(world: Replicas, conf: Conf, name: str) -> State:
 
 
 def apart(world: Replicas, *names: str) -> None:
-    """Each alone, and at rest."""
+    """Five sites, each alone and at rest."""
     for name in names or world.names:
         world.view(name)
     world.run()
@@ -29,9 +29,10 @@ def recolored(world: Replicas, name: str, color: Color) -> list[str]:
 
 
 def uneven(*delivered: int, acknowledged: bool = False) -> Replicas:
-    """p, q and r were a primary component of five; p sent 1 2 3, of which they have, yellow, so many; all alone now.
+    """p, q and r were a primary component of five. p sent 1 2 3, of which each has so many, yellow. All are alone
+    now.
 
-    `acknowledged`: p has heard of what the others have."""
+    `acknowledged`: p knows what the others have."""
     world = together("pqrst")
     world.view("s", "t")
     world.view("p", "q", "r")
@@ -55,7 +56,7 @@ def uneven(*delivered: int, acknowledged: bool = False) -> Replicas:
 
 
 def test_step_1_what_a_state_message_says() -> None:
-    """1: both numbers, the last message had of each process, the green line, the yellow line."""
+    """1: both numbers, the last message received from each process, the green line, the yellow line."""
     world = uneven(3, 2, 1)
     conf = world.view("q", "s")
     world.run()
@@ -68,7 +69,8 @@ def test_step_1_what_a_state_message_says() -> None:
 
 
 def test_step_1_what_was_accepted_and_not_logged_is_not_had() -> None:
-    """1, note 4: *has* is on stable storage with a timestamp: its own message that did not come back is not had."""
+    """1, note 4: *has* means on stable storage with a timestamp: a process does not have its own message before it is
+    delivered to it."""
     world = together()
     by_hand(world, *"pqr")
     world.append("p", "1")
@@ -89,7 +91,7 @@ def test_step_2_waits_for_all_state_messages() -> None:
     world.slow.add("r")
     world.append("p", "1")
     world.run()
-    world.deliver("r")  # it is being written, so that its state is not known yet
+    world.deliver("r")  # its state is still being written, so no other site knows it yet
     conf = world.view("p", "q", "r")
     world.run()
     assert [sender for sender, _ in world.said(conf, State)] == ["p", "q"]
@@ -104,7 +106,7 @@ def test_step_2_waits_for_all_state_messages() -> None:
 
 
 def test_step_3_green_is_the_highest_line() -> None:
-    """3: the representatives make green what any member has green."""
+    """3: the representatives mark as green what any member has green."""
     world = uneven(3, 3, 3, acknowledged=True)
     assert (world.queue("p"), world.queue("q")) == ("1 2 3 |  | ", " | 1 2 3 | ")
     world.view("q", "p")
@@ -115,7 +117,7 @@ def test_step_3_green_is_the_highest_line() -> None:
 
 
 def test_step_3_yellow_is_the_lowest_line() -> None:
-    """3: yellow lines retreat to what all representatives have yellow; the rest is red again."""
+    """3: yellow lines retreat to what all representatives have yellow; the rest becomes red."""
     world = uneven(3, 2, 1)
     assert [world.queue(name) for name in "pqr"] == [" | 1 2 3 | ", " | 1 2 | ", " | 1 | "]
     world.view("p", "q")
@@ -134,7 +136,7 @@ def test_step_3_red_along_with_all_that_follows() -> None:
 
 
 def test_step_3_who_does_not_know_the_last_primary_component_has_no_say() -> None:
-    """3: lines are the representatives' own: s has nothing of the component, and nobody retreats for it."""
+    """3: only representatives count: s has nothing of the component, and no line retreats because of it."""
     world = uneven(3, 2, 1)
     world.view("p", "s", "t")
     world.deliver("p", 3)
@@ -145,7 +147,7 @@ def test_step_3_who_does_not_know_the_last_primary_component_has_no_say() -> Non
 
 
 def test_step_3_a_retreat_survives_a_crash() -> None:
-    """3, 5.4 Yellow: a line that retreated is durable before anything is built on it."""
+    """3, 5.4 Yellow: a line that retreated is durable before anything depends on it."""
     world = uneven(3, 2, 1)
     world.view("p", "r")
     world.run()
@@ -158,7 +160,7 @@ def test_step_3_a_retreat_survives_a_crash() -> None:
 
 
 def test_step_4_all_representatives_go_to_step_7() -> None:
-    """4: if all have the same last committed primary component, nothing has priority."""
+    """4: if all have the same last committed primary component, no messages have priority."""
     world = uneven(3, 2, 1)
     conf = world.view("p", "q")
     world.run()
@@ -179,7 +181,8 @@ def test_step_4_one_representative() -> None:
 
 
 def test_step_5_sends_what_follows_the_common_green_prefix() -> None:
-    """5: the representative sends its green and yellow messages after what is green for all; reds it does not."""
+    """5: the representative sends its green and yellow messages after what is green at all; it does not send red
+    ones."""
     world = together("pqrst")
     world.append("p", "1", "2")
     world.run()
@@ -200,7 +203,7 @@ def test_step_5_sends_what_follows_the_common_green_prefix() -> None:
 
 
 def test_step_5_header_only_of_what_all_have() -> None:
-    """5: of component_stable messages only the header is sent; the others with their data."""
+    """5: component_stable messages are sent as a header only, the others with their data."""
     world = together("pqrst")
     world.view("r", "s")
     world.run()
@@ -220,7 +223,7 @@ def test_step_5_header_only_of_what_all_have() -> None:
 
 
 def test_step_5_the_representatives_order_is_adopted() -> None:
-    """5, note 5: who has these messages in another order takes that of the representative."""
+    """5, note 5: a member that has these messages in another order takes the order of the representative."""
     world = together("pqrst")
     apart(world)
     world.append("s", "a")
@@ -263,7 +266,7 @@ def test_step_5_priority_messages_lie_ahead_of_all_others() -> None:
 
 
 def test_step_5_the_order_of_the_yellow_zone_is_adopted() -> None:
-    """5: what a commit put behind older yellow messages stays there, though its timestamp is lower."""
+    """5: a message that a commit put after older yellow messages stays there, though its timestamp is lower."""
     world = together("pqrst")
     world.view("t")
     world.append("t", "x")
@@ -318,7 +321,7 @@ def behind() -> Replicas:
 
 
 def test_step_6_yellow_that_was_not_sent_again_is_red() -> None:
-    """6: such messages change to red, and lie in the red part in the order of timestamps."""
+    """6: such messages become red, and stand in the red part in the order of timestamps."""
     world = behind()
     world.view("p", "s")
     world.run()
@@ -346,7 +349,7 @@ def test_step_6_sets_the_lines_by_the_representative() -> None:
 
 
 def test_step_6_is_one_atomic_step() -> None:
-    """6: a crash finds all of it on stable storage, or nothing."""
+    """6: after a crash all of it is on stable storage, or nothing."""
     seen = set()
     for synced in range(6):
         world = behind()
@@ -385,7 +388,7 @@ def test_step_7_each_message_is_sent_again_by_one() -> None:
 
 
 def test_step_7_concurrent_messages_are_interleaved_by_timestamp() -> None:
-    """7: retransmitted messages of different processes lie in the order of their original timestamps."""
+    """7: retransmitted messages of different processes stand in the order of their original timestamps."""
     world = together("pqrst")
     for text in ("1", "2"):
         for name in "ts":
@@ -399,7 +402,8 @@ def test_step_7_concurrent_messages_are_interleaved_by_timestamp() -> None:
 
 
 def chained() -> tuple[Replicas, Conf]:
-    """q and r have m; r alone has n, which follows it. With p, which has neither, they meet; nobody has spoken."""
+    """q and r have m; r alone has n, which follows it. They merge with p, which has neither; none has sent anything
+    yet."""
     world = together("pqrst")
     world.view("q", "r")
     world.run()
@@ -415,7 +419,7 @@ def chained() -> tuple[Replicas, Conf]:
 
 
 def test_retransmission_rule_waits_for_what_another_has_to_send() -> None:
-    """3.7: r, which is to send n, does not before it has received m, which q is to send."""
+    """3.7: r has to send n, and does not before it has received m, which q has to send."""
     world, conf = chained()
     world.deliver("r")
     world.sync("r")
@@ -431,7 +435,7 @@ def test_retransmission_rule_waits_for_what_another_has_to_send() -> None:
 
 
 def test_retransmission_rule_keeps_a_senders_order() -> None:
-    """3.7: if p has to retransmit m and, after it, m', it retransmits m first, whoever wrote them."""
+    """3.7: if p has to retransmit m and m', which follows it, p retransmits m first, whatever their authors."""
     world = together("pqrst")
     world.view("s", "t")
     world.run()
@@ -446,7 +450,7 @@ def test_retransmission_rule_keeps_a_senders_order() -> None:
 
 
 def test_causal_though_recovery_was_cut_short() -> None:
-    """3.7, 5.4 Causal: whoever received only some of it has with each message all that precedes it."""
+    """3.7, 5.4 Causal: a process that received only some of them has, with each message, all that precede it."""
     for reached in range(10):
         world, conf = chained()
         world.slow -= {"p", "q", "r"}
@@ -463,7 +467,7 @@ def test_causal_though_recovery_was_cut_short() -> None:
 
 
 def test_a_run_that_was_cut_short_is_not_undone() -> None:
-    """5.5.2, Note: the procedure starts again for the new view; what it has brought stays."""
+    """5.5.2, Note: the procedure starts again for the new view; what was received so far is kept."""
     world, conf = chained()
     world.deliver("q")
     world.sync("q")

@@ -19,7 +19,7 @@ def numbers(world: Replicas, name: str, kind: type[Attempted | Committed | Estab
 
 
 def at_attempt(world: Replicas, *members: str) -> None:
-    """They have recovered, and have said that they attempt; none has heard of it."""
+    """Sites that have recovered and sent their attempt messages; none has been delivered."""
     world.view(*members)
     by_hand(world, *members)
     for name in members:
@@ -39,7 +39,7 @@ def open_hands(world: Replicas) -> None:
 
 
 def test_the_primary_component_bit_is_false_from_the_change_on() -> None:
-    """3.5: set to FALSE when a view change is delivered, and TRUE again only when one is established."""
+    """3.5: set to FALSE when a view change is delivered, and to TRUE only when a primary component is established."""
     world = together()
     by_hand(world, *"pqr")
     world.view("p", "q")
@@ -166,7 +166,7 @@ def test_phase_2_is_one_write_before_it_is_said() -> None:
 
 
 def at_attempt_with_reds(world: Replicas) -> None:
-    """All have said that they attempt, and have exchanged their red messages."""
+    """Sites that have all sent attempt messages and exchanged their red messages."""
     world.view("p", "q", "r")
     by_hand(world, *"pqr")
     for _ in range(20):
@@ -177,7 +177,8 @@ def at_attempt_with_reds(world: Replicas) -> None:
 
 
 def test_phase_3_waits_for_all() -> None:
-    """3.6, phase 3: establish once commit messages from all members arrive: then all of the queue is green."""
+    """3.6, phase 3: a site establishes once commit messages from all members have arrived: the whole queue is
+    green."""
     world = Replicas("pqr")
     for name in "pqr":
         world.view(name)
@@ -199,7 +200,7 @@ def test_phase_3_waits_for_all() -> None:
 
 
 def test_an_aborted_establishing_is_not_undone() -> None:
-    """3.6: a view change aborts it; what was attempted, committed and yellow stays, also through a crash."""
+    """3.6: a view change aborts it. What was attempted, committed and yellow stays, through a crash too."""
     world = Replicas("pqr")
     for name in "pqr":
         world.view(name)
@@ -254,7 +255,7 @@ def test_an_attempt_survives_a_crash(crashed: str) -> None:
 
 
 def test_state_messages_come_first() -> None:
-    """3.5, 5.5.2: in each view, before anything else of the log."""
+    """3.5, 5.5.2: state messages come in each view before any other message of the log."""
     world = together()
     conf = world.view("p", "r")
     world.run()

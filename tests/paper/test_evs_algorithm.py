@@ -1,4 +1,4 @@
-"""Extended Virtual Synchrony, section 3: the steps of the algorithm, each seen in what sites do and say.
+"""Extended Virtual Synchrony, section 3: the steps of the algorithm, observed from outside the sites.
 
 Step 6.a is changed: only frames outside the causally closed union are discarded (docs/deviations.md).
 """
@@ -33,7 +33,7 @@ Told = tuple[bytes, str] | tuple[ConfKind, tuple[int, ...]]
 
 
 def tail(hand: Hand, name: str, conf: str) -> list[Told]:
-    """What a site was told since this configuration began: payloads with their configurations, and changes."""
+    """The events of a site since this configuration began: payloads with their configurations, and changes."""
     items: list[Told] = []
     for event in hand.events[name]:
         if isinstance(event, Delivered):
@@ -49,7 +49,8 @@ def conf_of(hand: Hand, name: str) -> str:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_step_1_safe_after_all_acknowledgments(order: str) -> None:
-    """1: delivered once all members have acknowledged it and all before it is delivered; until then buffered."""
+    """1: a message is delivered once all members have acknowledged it and all before it are delivered; until then it
+    is buffered."""
     hand = started("abc", order)
     hand.hold += [carries("frame", source="c"), carries("alive", source="c")]
     hand.submit("a", SAFE, b"x")
@@ -71,7 +72,7 @@ def test_step_1_no_obligations_in_a_regular_configuration() -> None:
 
 
 def test_step_2_new_messages_wait_for_the_next_configuration() -> None:
-    """2: what the application submits while the configuration changes is sent in the next regular one."""
+    """2: what the application submits during a change is sent in the next regular configuration."""
     hand = started("abc")
     old = conf_of(hand, "a")
     hand.partition("ab", "c")
@@ -85,7 +86,7 @@ def test_step_2_new_messages_wait_for_the_next_configuration() -> None:
 
 
 def test_step_2_messages_of_the_proposed_configuration_are_buffered() -> None:
-    """2: they arrive before the site has installed it, and are delivered after it has."""
+    """2: messages that arrive before the site has installed their configuration are delivered after it has."""
     hand = Hand("abc", start="ab")
     hand.wait_together("ab")
     hand.start("c")
@@ -139,7 +140,7 @@ def test_step_3_the_number_is_synced_before_the_answer() -> None:
 
 
 def test_step_4a_the_transitional_configuration() -> None:
-    """4.a: of the new one's members those who come from the same regular one."""
+    """4.a: those members of the new configuration that come from the same regular one."""
     hand = started("abcd")
     hand.partition("ab", "cd")
     hand.wait_together("ab")
@@ -153,7 +154,7 @@ def test_step_4a_the_transitional_configuration() -> None:
 
 
 def lost_at_b(order: str) -> tuple[Hand, list[Packet]]:
-    """d's message has reached a and c, not b; then d is gone."""
+    """d's message has reached a and c, but not b; then d is gone."""
     hand = started("abcd", order)
     hand.lose += [carries("frame", source="d", to="b"), carries("nack")]
     hand.submit("d", AGREED, b"x")
@@ -166,7 +167,7 @@ def lost_at_b(order: str) -> tuple[Hand, list[Packet]]:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_steps_4b_and_5a_what_some_lack_is_rebroadcast_to_them(order: str) -> None:
-    """4.b, 5.a: by one who has it, to those who have not."""
+    """4.b, 5.a: a member that has the message sends it to those that lack it."""
     hand, resent = lost_at_b(order)
     hand.wait_together("abc")
     found = [packet.datagram for packet in resent]
@@ -176,7 +177,7 @@ def test_steps_4b_and_5a_what_some_lack_is_rebroadcast_to_them(order: str) -> No
 
 
 def test_step_5b_until_all_have_acknowledged() -> None:
-    """5.b: rebroadcast again while it is lost; nobody installs before the last one has it all."""
+    """5.b: a lost message is rebroadcast again; no member installs before the last one has everything."""
     hand, _ = lost_at_b("atop")
     losses = carries("rebroadcast")
     hand.lose.append(losses)
@@ -192,8 +193,8 @@ def test_step_5b_until_all_have_acknowledged() -> None:
 
 
 def test_step_5c_who_acknowledges_takes_on_obligations() -> None:
-    """5.c: the members of the proposed transitional configuration, and what they are obligated to, kept when the
-    round fails and told in the next one."""
+    """5.c: the members of the proposed transitional configuration and their obligations are kept when the round
+    fails, and reported in the next one."""
     hand = started("abcd")
     told: list[State] = []
     hand.on_send = lambda packet: told.append(packet.datagram) if isinstance(packet.datagram, State) else None
@@ -249,8 +250,8 @@ def test_step_6a_what_depends_on_an_unavailable_message_is_discarded() -> None:
 
 
 def test_step_6a_changed_a_causally_complete_frame_is_never_discarded() -> None:
-    """6.a as changed: a's slot in the total order is empty for those who remain, c's message comes after it and is
-    delivered all the same; c is gone too, and nobody is obligated to it."""
+    """6.a as changed: a's slot in the total order is empty for the remaining members. c's message comes after it and
+    is delivered nevertheless, though c is gone too and no member is obligated to it."""
     hand = started("abcd")
     hand.lose += [carries("frame", source="a"), carries("alive", source="a"), carries("nack")]
     hand.submit("a", AGREED, b"nobody has it")
@@ -295,7 +296,7 @@ def test_step_6b_the_regular_configuration_ends_at_the_first_message_that_is_not
 
 
 def test_step_6_is_one_local_action() -> None:
-    """6: from the first change to the second nothing comes in between, whatever else arrives."""
+    """6: nothing is delivered out of place between the first change and the second, whatever arrives."""
     hand = started("abc")
     turns: list[list[Event]] = []
     for name in "abc":
@@ -317,7 +318,7 @@ def test_step_6_is_one_local_action() -> None:
 
 @pytest.mark.parametrize("step", ["forming: states", "recovering: exchange", "recovering: wait"])
 def test_a_failure_during_recovery_restarts_at_step_2(step: str) -> None:
-    """Section 3, end: nothing done so far is undone, and the next round has a higher number."""
+    """Section 3, end: nothing is undone, and the next round has a higher number."""
     hand, _ = lost_at_b("atop")
     hand.lose += {
         "forming: states": [carries("state", to="b")],
@@ -335,7 +336,7 @@ def test_a_failure_during_recovery_restarts_at_step_2(step: str) -> None:
 
 
 def test_termination_a_round_that_fails_is_followed_by_a_smaller_one() -> None:
-    """Section 3.2: c passes beacons and nothing else, so it never answers; membership shrinks until it works."""
+    """Section 3.2: c's network passes only beacons, so c never answers; the membership shrinks until it succeeds."""
     hand = Hand("abc")
     hand.lose.append(lambda packet: packet.kind != "beacon" and "c" in (packet.source, packet.to))
     hand.wait_together("ab", ms=5_000)

@@ -1,4 +1,4 @@
-"""Extended Virtual Synchrony, section 3.1 and figure 6: p is cut off from q and r, who merge with s and t.
+"""Extended Virtual Synchrony, section 3.1 and figure 6: p is cut off from q and r, which merge with s and t.
 
 Here p, q, r, s, t are a, b, c, d, e.
 """
@@ -23,13 +23,13 @@ def figure(request: pytest.FixtureRequest) -> Hand:
         lambda packet: packet.kind == "nack",
         lambda packet: packet.kind == "alive" and packet.source == P,
     ]
-    # p sends l and m; l reaches nobody, m reaches q and r.
+    # p sends l and m; l reaches no site, m reaches q and r.
     hand.lose.append(lambda packet: packet.kind == "frame" and packet.source == P)
     hand.submit(P, Service.AGREED, b"l")
     hand.lose.pop()
     hand.submit(P, Service.AGREED, b"m")
     hand.run(3)
-    # r sends n as safe; q acknowledges it, p never hears of it.
+    # r sends n as safe; q acknowledges it, p never receives it.
     hand.lose.append(lambda packet: packet.kind in ("frame", "alive") and P in (packet.source, packet.to))
     hand.submit(R, Service.SAFE, b"n")
     hand.run(10)

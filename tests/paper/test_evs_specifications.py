@@ -1,7 +1,7 @@
-"""Extended Virtual Synchrony, section 2.1: one test for each specification, on what happened and not by the verifier.
+"""Extended Virtual Synchrony, section 2.1: one test for each specification, without the verifier.
 
-They look at stories in which the network breaks and mends and processes fail and recover while all services are in
-use; the first test makes sure that the stories have in them what the others speak of.
+They use histories in which the network breaks and heals and processes fail and recover while all services are in use.
+The first test makes sure that the histories have everything that the others are about.
 """
 
 from collections.abc import Callable
@@ -34,8 +34,8 @@ def test_the_story_has_all_that_it_should(story: Story) -> None:
 
 
 def test_1_1_precedes_is_a_partial_order(story: Story) -> None:
-    """1.1: no cycle. Numbers that grow along it prove so: each event after those before it at its process, and
-    each delivery after its sending, by the simulator's clock."""
+    """1.1: there is no cycle. Growing numbers prove it: by the simulator's clock, each event comes after the earlier
+    events of its process, and each delivery after its sending."""
     sent_at = {row.msg: row.t for rows in story.rows.values() for row in rows if row.kind == "send"}
     for rows in story.rows.values():
         assert all(before.t <= after.t for before, after in pairwise(rows))
@@ -49,7 +49,7 @@ def test_1_2_the_events_of_a_process_are_totally_ordered(story: Story) -> None:
 
 
 def test_1_3_what_is_delivered_was_sent_in_that_configuration(story: Story) -> None:
-    """1.3: sent before, in the regular configuration that it is delivered in or that precedes it."""
+    """1.3: a delivered message was sent before, in the same regular configuration or the one that precedes it."""
     for node in story.cluster.nodes:
         for message in story.cluster.deliveries(node):
             _, conf, _ = story.sends[message.id]
@@ -57,7 +57,7 @@ def test_1_3_what_is_delivered_was_sent_in_that_configuration(story: Story) -> N
 
 
 def test_1_4_sent_once_in_a_regular_configuration_and_delivered_once(story: Story) -> None:
-    """1.4: sent by one process, in one configuration, a regular one; delivered at most once by each."""
+    """1.4: a message is sent by one process, in one regular configuration, and delivered at most once by each."""
     sends = [row for rows in story.rows.values() for row in rows if row.kind == "send"]
     assert len({row.msg for row in sends}) == len(sends)
     assert all("+" not in row.conf for row in sends)
@@ -67,7 +67,7 @@ def test_1_4_sent_once_in_a_regular_configuration_and_delivered_once(story: Stor
 
 
 def test_2_1_members_of_a_last_configuration_stay_in_it(story: Story) -> None:
-    """2.1: whoever ends in a configuration ends in it with all its members, none of which failed there."""
+    """2.1: a process that ends in a configuration ends in it with all members, none of which failed there."""
     for node in story.cluster.nodes:
         last = story.cluster.configuration(node)
         assert last.kind == "regular"
@@ -77,7 +77,7 @@ def test_2_1_members_of_a_last_configuration_stay_in_it(story: Story) -> None:
 
 
 def test_2_2_every_event_lies_in_the_configuration_it_names(story: Story) -> None:
-    """2.2: between that configuration's change and the next change or failure of the same process."""
+    """2.2: events lie between the change to their configuration and the next change or failure of the process."""
     for rows in story.rows.values():
         inside: str | None = None
         for row in rows:
@@ -98,7 +98,7 @@ def test_2_3_and_2_4_changes_are_in_one_order_everywhere(story: Story) -> None:
 
 
 def test_3_a_process_delivers_its_own_messages(story: Story) -> None:
-    """3: each that it sent, unless it failed in that configuration."""
+    """3: a process delivers each message that it sent, unless it failed in that configuration."""
     for node, rows in story.rows.items():
         failed = {regular(row.conf) for row in rows if row.kind == "fail"}
         own = {row.msg for row in rows if row.kind == "send" and row.conf not in failed}
@@ -106,7 +106,7 @@ def test_3_a_process_delivers_its_own_messages(story: Story) -> None:
 
 
 def test_4_those_who_go_on_together_deliver_the_same(story: Story) -> None:
-    """4: the same set in a configuration, regular or transitional, if they leave it for the same next one."""
+    """4: processes that go from one configuration to the same next one deliver the same set of messages in it."""
     compared = 0
     steps: dict[tuple[str, str], set[frozenset[str]]] = {}
     for node in story.cluster.nodes:
@@ -119,9 +119,9 @@ def test_4_those_who_go_on_together_deliver_the_same(story: Story) -> None:
 
 
 def test_5_causal_predecessors_come_first(story: Story) -> None:
-    """5: if m was sent before m' in a configuration, whoever delivers m' delivers m before. `Before` is recomputed
-    from the rows: what its sender had sent or delivered there. fifo messages promise no more than their sender's
-    order."""
+    """5: if m was sent before m' in a configuration, a process that delivers m' delivers m first. `Before` is
+    recomputed from the rows: what its sender had sent or delivered there. fifo messages promise no more than their
+    sender's order."""
     before: dict[str, set[str]] = {}
     for rows in story.rows.values():
         past: set[str] = set()
@@ -176,7 +176,7 @@ def test_6_1_and_6_2_one_logical_time(story: Story) -> None:
 
 
 def test_6_3_no_gaps_but_of_those_who_parted(story: Story) -> None:
-    """6.3: if p delivers m before m', then q, who delivers m' in c', delivers m too if m's sender is in c'."""
+    """6.3: if p delivers m before m', then q, which delivers m' in c', delivers m too if m's sender is in c'."""
     checked = 0
     found: dict[str, dict[str, list[tuple[str, Configuration]]]] = {}
     for node in story.cluster.nodes:

@@ -39,7 +39,7 @@ def test_nothing_is_sent_again_unless_it_is_asked_for(sent: list[Packet]) -> Non
 
 
 def test_acknowledgments_ride_on_frames(sent: list[Packet]) -> None:
-    """While both talk there is no datagram that is only an acknowledgment."""
+    """While both send, no datagram is only an acknowledgment."""
     hand = started("ab", sent)
     for turn in range(20):
         hand.submit("ab"[turn % 2], Service.FIFO, b"x")
@@ -62,7 +62,7 @@ def test_an_idle_machine_acknowledges_after_a_time(sent: list[Packet]) -> None:
 
 
 def test_a_loss_is_found_by_reference(sent: list[Packet]) -> None:
-    """d misses a's frame, and finds out as soon as b's next frame names it: a itself says nothing more."""
+    """d misses a's frame, and notices as soon as b's next frame names it: a itself sends nothing more."""
     hand = started("abcd", sent)
     hand.lose.append(lambda packet: packet.kind == "frame" and packet.source == "a" and packet.to == "d")
     hand.submit("a", Service.FIFO, b"x")
@@ -96,7 +96,7 @@ def test_a_frame_after_a_causal_hole_is_neither_delivered_nor_acknowledged(sent:
 
 
 def unstable_bytes(sent: list[Packet]) -> list[list[int]]:
-    """Of three members that send all they can: what each has under way, looked at after each event."""
+    """Three members that send as much as they can: what each has in flight, after each event."""
     hand = started("abc", sent, buffer_bytes=20_000, frame_bytes=1_000)
     for name in "abc":
         for _ in range(60):

@@ -35,7 +35,7 @@ def test_same_order(story: Story) -> None:
 
 
 def views(story: Story, node: str) -> list[list[tuple[str, list[Message]]]]:
-    """As Transis has it: a view lasts to the next regular one, what comes in transition belongs to it."""
+    """As in Transis: a view lasts until the next regular one, and includes the transition."""
     out: list[list[tuple[str, list[Message]]]] = []
     for life in story.lives(node):
         found: list[tuple[str, list[Message]]] = []
@@ -49,7 +49,7 @@ def views(story: Story, node: str) -> list[list[tuple[str, list[Message]]]]:
 
 
 def test_virtual_synchrony(story: Story) -> None:
-    """Between consecutive view changes the same set of messages is delivered by all who have both."""
+    """Between consecutive view changes the same set of messages is delivered by all machines that have both."""
     between: dict[tuple[str, str], set[frozenset[str]]] = {}
     shared = 0
     for node in story.cluster.nodes:
@@ -128,7 +128,7 @@ def test_uniformity_what_is_hidden_here_may_have_been_installed_nowhere() -> Non
 
 
 def test_liveness_a_machine_that_does_not_respond_is_removed(sim_cluster: Make) -> None:
-    """Within a time that follows from the options: silence, a gathering, a round."""
+    """Within a time that follows from the options: suspicion, a gathering, a round."""
     three = sim_cluster(3)
     three.wait_together()
     three.crash("c")
@@ -144,7 +144,7 @@ def test_liveness_one_that_hears_and_does_not_answer_is_removed(sim_cluster: Mak
 
 
 def test_liveness_connected_machines_form_a_common_view(sim_cluster: Make) -> None:
-    """Every connected set, reported to all of its members, wherever they came from."""
+    """Every connected set of machines is reported to all its members, whatever views they come from."""
     five = sim_cluster(5, seed=3)
     five.partition("ab", "cd", "e")
     for group in ("ab", "cd", "e"):
@@ -157,7 +157,7 @@ def test_liveness_connected_machines_form_a_common_view(sim_cluster: Make) -> No
 
 
 def test_liveness_without_transitive_connection_views_are_stable(sim_cluster: Make) -> None:
-    """a–b–c, a and c apart: no common view is possible; one of two comes, and stays."""
+    """a–b–c, with a and c disconnected: no common view is possible; one of two possible views forms and stays."""
     three = sim_cluster(3)
     three.wait_together()
     three.cut("a", "c")
@@ -171,7 +171,7 @@ def test_liveness_without_transitive_connection_views_are_stable(sim_cluster: Ma
 
 
 def test_safety_nobody_is_removed_who_responds(sim_cluster: Make) -> None:
-    """Machines are removed only by Liveness: without faults the view that all have stays."""
+    """Machines are removed only because of Liveness: without faults the common view stays."""
     four = sim_cluster(4, loss=0.05)
     four.wait_together()
     before = [len(four.configurations(node)) for node in four.nodes]
@@ -184,8 +184,8 @@ def test_safety_nobody_is_removed_who_responds(sim_cluster: Make) -> None:
 
 
 def test_figure_3_symmetry_is_broken() -> None:
-    """A and C meet after B has crashed. C knows from B, by what B's application could tell, that {A B} may have
-    been; A's history alone would not show who is ahead."""
+    """A and C merge after B has crashed. C knows from B, through B's application, that {A B} may have existed; A's
+    history alone would not show which of them is ahead."""
     hand = Hand("abc")
     hand.wait_together()
     hand.partition("ab", "c")

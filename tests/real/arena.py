@@ -1,4 +1,5 @@
-"""A cluster of real sites under load, for one test: what was broken, what the clients saw, what the trace says."""
+"""A cluster of real sites under load, for one test: the faults, what the clients saw, and the verdict on the
+trace."""
 
 import shutil
 import tempfile
@@ -19,17 +20,17 @@ from reconvene.trace.reader import read_run
 __all__ = ["Arena", "End", "arena"]
 
 QUIET_S = 1.5
-"""Without an event, to be at rest: more than twice the time to suspicion."""
+"""A cluster without an event for so long is at rest: more than twice the time to suspicion."""
 BUSY_S = 20.0
-"""What comes about in a fraction of a second may take so long on a machine that others keep busy."""
+"""Longest wait. What takes a fraction of a second on a quiet machine may take this long on a busy one."""
 
 NEED_CHANGES = ("evs.3", "evs.4", "evs.primary.continuity")
-"""Checks that look only at who goes on from one configuration to the next."""
+"""Checks that look only at sites that go together from one configuration to the next."""
 
 
 @dataclass(slots=True)
 class End:
-    """How a run ended: all that there is to look at afterwards."""
+    """How a run ended: everything that a test can look at afterwards."""
 
     run: Run
     counts: Counts
@@ -45,7 +46,7 @@ class Arena:
         self.seed = seed
 
     def campaign(self, steps: int, kinds: Sequence[str], gap_s: float = 0.6) -> RandomFaults:
-        """So many faults and mends of these kinds at random; then all that is broken is mended."""
+        """Injects so many random faults and repairs of these kinds, then repairs everything."""
         faults = RandomFaults(self.cluster, self.seed, kinds=kinds, notify=print)
         for _ in range(steps):
             self.load.check()
@@ -56,7 +57,7 @@ class Arena:
         return faults
 
     def pass_by(self, seconds: float) -> None:
-        """Time in which the clients work."""
+        """Lets the clients work for this time."""
         self.load.check()
         time.sleep(seconds)
 
@@ -64,9 +65,10 @@ class Arena:
         self.cluster.wait_for(components, timeout_s=BUSY_S)
 
     def finish(self, *, changes: bool = True) -> End:
-        """Everything was mended. Lets it come to rest, ends it, and has it judged: no violation is borne here.
+        """Call it once all faults are repaired. Waits until the cluster is at rest, stops it, and verifies the trace:
+        no violation is accepted.
 
-        `changes`: sites have parted or met under load, so that every check has something to look at.
+        `changes`: there were partitions or merges under load, so every check must have cases.
         """
         self.together([self.cluster.names])
         self.load.quiet()
@@ -87,7 +89,7 @@ class Arena:
             assert not empty, f"looked at nothing: {empty}"
         assert end.verdict.cases("live.membership") == {"live.membership": len(self.cluster.names)}
         assert set(end.counts.by_service) == {"fifo", "causal", "agreed", "safe"}
-        # Joins and tables of groups are messages too, so there are more than the clients know of.
+        # Joins and tables of groups are messages too, so the trace has more messages than the clients sent.
         assert end.counts.messages >= end.clients.totals.accepted - sum(
             max(0, stream.missing) for written in end.clients.written for stream in written.streams
         )
@@ -105,9 +107,11 @@ def arena(
     processes: int = 1,
     settings: Mapping[str, object] | None = None,
 ) -> Iterator[Arena]:
-    """Sites in one configuration, a client of each at work. The directory stays where the test fails, and is named.
+    """Starts sites in one configuration, with a client working at each. If the test fails, the directory is kept and
+    printed.
 
-    Every other client goes on at the next site when it loses its own; the others wait. `processes`: of clients.
+    When a client loses its site, every second client moves to the next site; the others wait. `processes`: how many
+    processes the clients run in.
     """
     directory = Path(tempfile.mkdtemp(prefix="rv-real-", dir="/tmp"))
     print(f"seed {seed}, in {directory}")

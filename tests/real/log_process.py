@@ -1,10 +1,10 @@
-"""A site in a process of its own that appends to its log without pause, and writes down what it was promised.
+"""A site in its own process that appends to its log without pause and prints each receipt.
 
     python -m tests.real.log_process DIR NAMES NAME PORTS
 
-Lines on stdout: `ready`; `durable FIRST COUNT` and `ordered FIRST COUNT POSITION` for each receipt, as they come. A
-line on stdin has it append no more: it answers `quiet GREEN` once nothing of its own waits, and again as the green
-line moves.
+Lines on stdout: `ready`; then `durable FIRST COUNT` and `ordered FIRST COUNT POSITION` for each receipt. A line on
+stdin stops the appends: the process prints `quiet GREEN` once none of its own messages waits, and again whenever the
+green line moves.
 """
 
 import asyncio

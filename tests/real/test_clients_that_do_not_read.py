@@ -1,4 +1,5 @@
-"""Clients that never read, while others work: they are cut off, cost no more than their limit, and hold up nobody."""
+"""Clients that never read, while others work: they are disconnected, use no more memory than their limit, and delay
+no other client."""
 
 import os
 import secrets
@@ -22,11 +23,11 @@ from reconvene.wire.records import frame
 INBOX_BYTES = 1 << 20
 NARROW = {"limits": {"inbox_bytes": INBOX_BYTES, "message_bytes": INBOX_BYTES // 2}}
 SPARE_BYTES = 24 << 20
-"""What a site's memory may vary by under such a load anyway."""
+"""A site's memory varies by this much under such a load anyway."""
 STRANGER = head(0xFFFF, 0, False, 0)
-"""A message of none of the load's clients."""
+"""A message that no client of the load has sent."""
 HEAVY = 0.03
-"""Large messages, so that limits are reached within seconds."""
+"""Messages are large, so that limits are reached within seconds."""
 
 
 def test_a_client_that_never_reads() -> None:
@@ -57,7 +58,7 @@ def test_a_client_that_never_reads() -> None:
 
 
 def _never_takes(it: Arena) -> None:
-    """The client reads, and the program takes nothing from it."""
+    """The client reads from its socket, but the program never receives from the client."""
     with (
         blocking.connect(it.cluster.addresses["b"], limits=Limits(inbox_bytes=INBOX_BYTES)) as site,
         blocking.connect(it.cluster.addresses["a"]) as other,

@@ -1,4 +1,4 @@
-"""Real sites on loopback, broken under load; every trace is verified, and the clients check what they read."""
+"""Faults in real sites on loopback, under load. Every trace is verified, and the clients check what they read."""
 
 import time
 from itertools import islice
@@ -16,9 +16,9 @@ from reconvene.trace.events import Row
 from reconvene.trace.reader import read_rows
 
 FLOOD = 20_000
-"""More messages than may be under way at once."""
+"""More messages than may be in flight at once."""
 SUSPECTED_S = 0.63
-"""A member of three that is silent for so long is suspected."""
+"""In a configuration of three, a member that is silent for so long is suspected."""
 
 
 @pytest.mark.long("a real cluster for ten seconds and more")
@@ -66,7 +66,7 @@ def test_partitions_and_heals() -> None:
         it.together()
         assert {status["health"] for status in cluster.statuses().values()} == {"minority"}
         it.pass_by(1)
-        # From one partition into another, without a heal: pieces of both sides meet.
+        # From one partition directly into another: parts of both sides merge.
         cluster.partition([["a", "b", "c"], ["d", "e"]])
         it.together()
         it.pass_by(0.5)
@@ -81,12 +81,12 @@ def test_partitions_and_heals() -> None:
 def test_one_way_cuts() -> None:
     with arena(41) as it:
         cluster = it.cluster
-        cut(cluster, "a", incoming=["b", "c"])  # a is heard, and hears nobody
+        cut(cluster, "a", incoming=["b", "c"])  # the others hear a, and a hears nothing
         it.together([["a"], ["b", "c"]])
         it.pass_by(1)
         cluster.heal()
         it.together([cluster.names])
-        cut(cluster, "b", outgoing=["a"])  # a and b can't talk; c can talk with both
+        cut(cluster, "b", outgoing=["a"])  # a and b are disconnected; c is connected to both
         _wait_until_apart(it, "a", "b")
         it.pass_by(1)
         cluster.heal()
@@ -119,7 +119,7 @@ def _leave_while_a_configuration_changes(cluster: LocalCluster) -> None:
         blocking.connect(cluster.addresses["c"]) as writing,
     ):
         reader, writer = reading.join("flood"), writing.join("flood")
-        # Nobody knows yet that b is gone: most of this waits for the next configuration.
+        # No site knows yet that b has left: most of these messages wait for the next configuration.
         cluster.crash("b")
         count = writer.send_many(b"%-500d" % number for number in range(FLOOD))
         leave(cluster, "c")
@@ -139,11 +139,11 @@ def test_everything() -> None:
         assert end.counts.configurations >= 5
 
 
-# -- what was looked for
+# -- checks
 
 
 def _wait_until_apart(it: Arena, one: str, other: str) -> None:
-    """All three are in configurations without both of these, and agree on them."""
+    """All three sites agree on configurations that do not have both of these."""
     deadline = time.monotonic() + BUSY_S
     while True:
         statuses = it.cluster.statuses()
@@ -158,7 +158,7 @@ def _wait_until_apart(it: Arena, one: str, other: str) -> None:
 
 
 def _check_left_at_once(trace: Path) -> None:
-    """The others have a configuration without the one that left long before its silence would have told them."""
+    """The others have a configuration without the site that left, long before they would have suspected it."""
     (stop,) = [row for row in read_rows(trace, "c") if (row.layer, row.kind) == ("evs", "stop")]
     for name in ("a", "b"):
         first = next(row for row in read_rows(trace, name) if _is_without_c(row))
@@ -172,7 +172,7 @@ def _is_without_c(row: Row) -> bool:
 
 
 def _check_accepted_was_heard(end: End, client: int, stream: int, readers: tuple[str, ...]) -> int:
-    """Whatever of the stream the client's site took, the readers had; gives how much that was."""
+    """The readers received everything of the stream that the client's site accepted. Returns how much that was."""
     checked = 0
     for written in end.clients.written:
         if written.client == client:

@@ -1,4 +1,4 @@
-"""Appends to the log of five real sites that are broken meanwhile: every receipt is kept, all logs are the same."""
+"""Appends to the log of five real sites while faults happen: every receipt holds, and all logs are the same."""
 
 import shutil
 import tempfile
@@ -37,16 +37,16 @@ class LogArena:
         self.load = load
 
     def pass_by(self, seconds: float) -> None:
-        """Time in which the clients work."""
+        """Lets the clients work for this time."""
         self.load.check()
         time.sleep(seconds)
 
     def logs(self) -> dict[str, dict[str, Any]]:
-        """What each site says of its log."""
+        """The status of the log at each site."""
         return {name: status["log"] for name, status in self.cluster.statuses().items()}
 
     def orders_on(self, *names: str) -> None:
-        """Waits until the green line has moved at these."""
+        """Waits until the green line has moved at these sites."""
         before = {name: self.logs()[name]["green"] for name in names}
         deadline = time.monotonic() + BUSY_S
         while not all(log["green"] > before[name] for name, log in self.logs().items() if name in before):
@@ -54,7 +54,8 @@ class LogArena:
             time.sleep(0.05)
 
     def finish(self) -> End:
-        """Everything was mended. Lets it come to rest, reads every log, and has receipts and trace judged."""
+        """Call it once all faults are repaired. Waits until the cluster is at rest, reads every log, and checks the
+        receipts and the trace."""
         self.cluster.wait_for([self.cluster.names], LONG_S)
         self.load.quiet()
         green = wait_ordered(self.cluster, LONG_S)
@@ -76,7 +77,7 @@ class LogArena:
 
 @contextmanager
 def log_arena(seed: int) -> Iterator[LogArena]:
-    """Five sites in one configuration, with clients at work. The directory stays where the test fails."""
+    """Five sites in one configuration, with clients working. If the test fails, the directory is kept."""
     directory = Path(tempfile.mkdtemp(prefix="rv-log-", dir="/tmp"))
     print(f"seed {seed}, in {directory}")
     try:
@@ -104,7 +105,7 @@ def test_killed_while_they_append() -> None:
         it.pass_by(0.5)
         leave(cluster, "c")
         it.orders_on("a", "b", "d", "e")
-        cluster.crash("a", "b", "d", "e")  # nobody is left
+        cluster.crash("a", "b", "d", "e")  # no site is up
         cluster.restart(*cluster.names, timeout_s=LONG_S)
         it.orders_on(*cluster.names)
         it.pass_by(0.5)
@@ -128,7 +129,7 @@ def test_both_halves_of_a_partition_append() -> None:
         for name in "ab":
             assert after[name]["green"] == before[name]["green"], "a minority orders nothing"
             assert after[name]["own"]["messages"] > before[name]["own"]["messages"], "and goes on accepting"
-        # The majority becomes a minority, and an author of the old minority carries what it accepted to the new one.
+        # The majority becomes a minority. An author of the old minority brings what it accepted to the new majority.
         cluster.partition([["a", "c"], ["b"], ["d", "e"]])
         cluster.wait_for(timeout_s=BUSY_S)
         it.pass_by(0.5)
@@ -149,7 +150,7 @@ def test_both_halves_of_a_partition_append() -> None:
 @pytest.mark.long("a real cluster for ten seconds and more")
 @pytest.mark.skipif(not can_trace(), reason="strace is not here, or may not trace")
 def test_disks_that_fail_while_they_append() -> None:
-    """Each kind of error, once and for good, at sites that go on or end themselves: every receipt is kept."""
+    """Each kind of disk error, once and for good. The site continues or stops itself; every receipt holds."""
     plans = [
         DiskPlan(call, error, number, lasting)
         for call, number in (("fdatasync", 3), ("pwrite64", 2))

@@ -1,4 +1,4 @@
-"""Sites that append without pause and are killed without warning: their logs, their receipts and their trace."""
+"""Sites append without pause and are killed without warning: their logs, receipts and trace are checked."""
 
 import random
 import subprocess
@@ -27,7 +27,7 @@ PATIENCE_S = 60.0
 
 
 class Process:
-    """One incarnation after the other of one site."""
+    """One site, through its incarnations."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
@@ -46,7 +46,7 @@ class Process:
         assert process.stdout is not None
         for line in process.stdout:
             if not line.endswith("\n"):
-                break  # it was killed in the middle of it
+                break  # it was killed while it printed the line
             match line.split():
                 case ["durable", first, count]:
                     self.durable.append((int(first), int(count)))
@@ -96,7 +96,7 @@ def sites(directory: Path) -> Iterator[dict[str, Process]]:
 
 
 def logs(directory: Path) -> dict[str, list[tuple[int, int, bytes]]]:
-    """By site: (author, counter, message) of each place, as its storage has it."""
+    """By site: (author, counter, message) of each place, read from its storage."""
     ports = [int(port) for port in (directory / "ports").read_text().split(",")]
     found = {}
     for name in NAMES:
@@ -132,7 +132,7 @@ def test_kills_at_random(seed: int) -> None:
             process.quiet()
         until(lambda: all(process.says("quiet") for process in processes.values()), "quiet")
         until(lambda: _same_line(processes), "one green line")
-        time.sleep(0.6)  # nothing more comes, and the line is durable a little later
+        time.sleep(0.6)  # nothing more is ordered, and the green line is durable a little later
         assert _same_line(processes)
         for process in processes.values():
             process.kill()

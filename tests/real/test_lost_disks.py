@@ -1,4 +1,4 @@
-"""Disks that are lost, and directories that are put back: real sites, kill -9, and files moved under them."""
+"""Lost disks, and old copies of directories put back: real sites, kill -9, and files that are moved meanwhile."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Members of one configuration, driven by hand: what is sent stays on its way until a command moves it."""
+"""Members of one configuration, driven by commands: a sent datagram stays in flight until a command delivers it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -34,7 +34,7 @@ class Member:
 
 
 class Group:
-    """Commands, one method each; what they return is what the transcript shows."""
+    """The commands, one method each. The transcript shows what they return."""
 
     def __init__(self, arguments: list[str]) -> None:
         """members a b c [order=…] [frame=BYTES] [buffer=BYTES]"""
@@ -47,7 +47,7 @@ class Group:
         self.members = {name: Member(rank, len(self.names), options) for rank, name in enumerate(self.names)}
         self.now = 0
         self.wire: list[tuple[str, str, bytes]] = []
-        """(label, to, bytes): the same label twice is two copies."""
+        """(label, to, bytes) of each datagram in flight. The same label twice means two copies."""
         self.commands: dict[str, Callable[[list[str]], list[str]]] = {
             "send": self.send, "deliver": self.deliver, "copy": partial(self.deliver, keep=True), "lose": self.lose,
             "wait": self.wait, "status": self.status, "wire": self.on_the_way,
@@ -56,7 +56,7 @@ class Group:
     # -- commands
 
     def send(self, arguments: list[str]) -> list[str]:
-        """send NAME SERVICE TEXT…: one turn with all of them; TEXT*N repeats a letter N times."""
+        """send NAME SERVICE TEXT…: sends all of them in one turn; TEXT*N repeats a letter N times."""
         name, service, *texts = arguments
         for text in texts:
             letter, _, times = text.partition("*")
@@ -64,7 +64,8 @@ class Group:
         return self.turn(name)
 
     def deliver(self, arguments: list[str], keep: bool = False) -> list[str]:
-        """deliver LABEL… [to NAME…]: to those, or to all it is on its way to. `all`: everything, until silence."""
+        """deliver LABEL… [to NAME…]: to these, or to all its receivers. `all`: everything, until nothing is in
+        flight."""
         labels, receivers = self._addressed(arguments)
         lines: list[str] = []
         if labels == ["all"]:
@@ -89,7 +90,7 @@ class Group:
         return []
 
     def wait(self, arguments: list[str]) -> list[str]:
-        """wait MS: every member whose deadline comes has a turn then."""
+        """wait MS: every member whose deadline passes takes a turn at it."""
         until = self.now + int(arguments[0].removesuffix("ms")) * MS
         lines: list[str] = []
         while True:

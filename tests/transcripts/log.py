@@ -1,4 +1,4 @@
-"""Replicas of the log above a group communication by hand: what they say, write and order."""
+"""Replicas of the log above a group communication driven by commands: what they send, write and order."""
 
 from collections.abc import Callable
 
@@ -57,7 +57,7 @@ class Log:
         self.world.append(name, *texts)
 
     def run(self, arguments: list[str]) -> None:
-        """run [NAME…]: all there is to deliver and to sync."""
+        """run [NAME…]: delivers and syncs everything."""
         self.world.run(*arguments)
 
     def deliver(self, arguments: list[str]) -> None:
@@ -77,7 +77,7 @@ class Log:
             self.world.slow |= set(names)
 
     def hold(self, arguments: list[str]) -> None:
-        """hold NAME…: who delivers by `deliver` alone; nobody, if none is named."""
+        """hold NAME…: these deliver by the command `deliver` only. Without names: none."""
         self.world.held = set(arguments)
 
     def crash(self, arguments: list[str]) -> None:
@@ -87,18 +87,18 @@ class Log:
         self.world.start(arguments[0])
 
     def hush(self, arguments: list[str]) -> None:
-        """quiet on | quiet off: whether what happens is left out."""
+        """quiet on | quiet off: hides events, or shows them."""
         self.quiet = arguments == ["on"]
 
     def queues(self, arguments: list[str]) -> None:
-        """Green | yellow | red, and + what is accepted and not logged."""
+        """Green | yellow | red messages, and after + those accepted but not logged."""
         for name in arguments or sorted(self.world.lives):
             waiting = self.world.accepted(name)
             more = f" + {' '.join(waiting)}" if waiting else ""
             self.lines.append(f"{name}: {self.world.queue(name)}{more}".rstrip())
 
     def stored(self, arguments: list[str]) -> None:
-        """The numbers, as they are known here; and the writes under way."""
+        """The numbers of primary components that the replica knows, and the writes in flight."""
         for name in arguments:
             record = self.world.log(name).record
             self.lines.append(
@@ -106,7 +106,7 @@ class Log:
                 f" writes under way {len(self.world.lives[name].writes)}"
             )
 
-    # -- what happens
+    # -- events
 
     def _event(self, name: str, event: LogEvent) -> None:
         match event:

@@ -1,4 +1,4 @@
-"""Whole sites on a network of a test's own: configurations are found, lost and found again."""
+"""Whole sites on a network that the transcript controls: configurations form, break and form again."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ __all__ = ["Sites"]
 
 
 class Sites:
-    """Commands, one method each. Everything arrives after 1 ms unless a rule loses or holds it.
+    """The commands, one method each. A datagram arrives after 1 ms unless a rule drops or holds it.
 
     Numbers of configurations are shown by counter and proposer: 3a is the third counter, proposed by a.
     """
@@ -89,7 +89,7 @@ class Sites:
             self.hand.sync(name)
 
     def show(self, arguments: list[str]) -> None:
-        """show KIND…: these datagrams from now on, and at what time (ms)."""
+        """show KIND…: shows these datagrams from now on, and their times (ms)."""
         self.shown = set(arguments)
 
     def status(self, arguments: list[str]) -> None:
@@ -98,7 +98,7 @@ class Sites:
             members = " ".join(self.hand.members(name))
             self.lines.append(f"{name}: {site.step} in {show_conf(site.configuration)} {{{members}}}")
 
-    # -- what happens
+    # -- events
 
     def _event(self, name: str, event: Event) -> None:
         match event:

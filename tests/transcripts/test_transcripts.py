@@ -1,4 +1,5 @@
-"""Runs every transcript: commands, a line of dashes, what they printed. REWRITE=1 records what they print now."""
+"""Runs every transcript: commands, a line of dashes, and their output. REWRITE=1 records the output that they have
+now."""
 
 import os
 from pathlib import Path
@@ -14,7 +15,7 @@ TRANSCRIPTS = sorted(HERE.rglob("*.txt"))
 
 
 def replay(text: str) -> str:
-    """The transcript with what its commands print now."""
+    """The transcript with the output that its commands have now."""
     world: Group | Sites | Log | None = None
     out: list[str] = []
     for block in text.strip().split("\n\n"):
