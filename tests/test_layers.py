@@ -48,7 +48,14 @@ LAYERS = (
     ),
     Layer("groups", ("core.groups.*",), uses=("words", "wire", "interface", "site"), pure=True),
     Layer("tables", ("storage.tables", "storage.memory"), uses=("words",), pure=True),
-    Layer("corel", ("corel.*",), uses=("words", "wire", "interface", "site", "groups", "tables"), pure=True),
+    Layer("corel", ("corel.*",), uses=("words", "interface", "tables"), pure=True),
+    # One object for all of the core: what a shell drives.
+    Layer(
+        "stack",
+        ("stack.*",),
+        uses=("words", "interface", "site", "groups", "tables", "corel"),
+        pure=True,
+    ),
     # Entries and batches of the log: one struct in a site, between a site and its clients, and in Spark.
     Layer("entries", ("entries",), uses=("words", "corel"), pure=True),
     Layer("protocol", ("wire.clients", "wire.client_log"), uses=("words", "entries"), pure=True),
@@ -65,14 +72,14 @@ LAYERS = (
     Layer(
         "sim",
         ("sim.*",),
-        uses=("words", "wire", "interface", "site", "groups", "tables", "corel", "trace", "recorder"),
+        uses=("words", "wire", "interface", "site", "groups", "tables", "corel", "stack", "trace", "recorder"),
     ),
     # One site as a process: the shell around the core that has sockets, files and a clock.
     Layer("config", ("runtime", "runtime.config.*"), uses=("words", "interface", "corel")),
     Layer("diagnostics", ("runtime.diagnostics.*",), uses=("config",)),
     Layer("access", ("runtime.access.*",), uses=("words", "protocol", "seal", "world", "config", "diagnostics")),
-    Layer("outside", ("runtime.outside",), uses=("words", "interface", "tables")),
-    Layer("disk", ("runtime.disk.*",), uses=("words", "interface", "tables", "storage", "outside")),
+    Layer("outside", ("runtime.outside",), uses=("words", "stack", "tables")),
+    Layer("disk", ("runtime.disk.*",), uses=("words", "stack", "tables", "storage", "outside")),
     Layer(
         "net",
         ("runtime.net.*",),
@@ -93,7 +100,7 @@ LAYERS = (
         "engine",
         ("runtime.site.*",),
         uses=(
-            *("words", "world", "interface", "site", "groups", "tables", "corel", "trace", "recorder"),
+            *("words", "world", "interface", "site", "groups", "tables", "corel", "stack", "trace", "recorder"),
             *("config", "diagnostics", "outside", "disk", "net", "log", "running"),
         ),
     ),
@@ -139,7 +146,7 @@ LAYERS = (
         "testing",
         ("testing.*",),
         uses=(
-            *("words", "interface", "tables", "trace", "verify", "sim", "client", "local"),
+            *("words", "interface", "stack", "tables", "trace", "verify", "sim", "client", "local"),
             *("config", "diagnostics", "access", "net", "engine", "clients"),
         ),
     ),

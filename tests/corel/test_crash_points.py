@@ -11,10 +11,12 @@ from itertools import combinations, product
 import pytest
 from tests.corel.sites import MS, SECOND, Sites
 
+from reconvene.core.site import KEY
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.disk import Disk, _Write
 from reconvene.sim.node import Node
+from reconvene.storage.tables import Put
 
 NAMES = "abc"
 STEPS = ["log: states", "log: priority", "log: claims", "log: reds", "log: attempt", "log: commit"]
@@ -31,13 +33,18 @@ class When(Enum):
     TOLD = "when what waited for it was told and sent"
 
 
+def _of_the_log(write: _Write) -> bool:
+    ops = [op for each in write.writes for op in each.ops]
+    return any(not isinstance(op, Put) or op.key != KEY.encode() for op in ops)
+
+
 class CrashDisk(Disk):
     """Ends its site at the k-th write of the log after `arm`."""
 
     __slots__ = ("_cluster", "_left", "_node", "_when", "crashed_at", "writes")
 
     def __init__(self, cluster: Cluster, node: Node) -> None:
-        super().__init__(cluster.loop, cluster.stream(f"disk of {node.name}"), node._synced, node._logged)
+        super().__init__(cluster.loop, cluster.stream(f"disk of {node.name}"), node._synced)
         self._cluster = cluster
         self._node = node
         self._left = 0
@@ -51,7 +58,7 @@ class CrashDisk(Disk):
 
     def _report(self, writes: list[_Write]) -> None:
         self.writes += 1
-        if self._left and any(write.log_token for write in writes):
+        if self._left and any(map(_of_the_log, writes)):
             self._left -= 1
             if self._left == 0:
                 self._end(writes)
@@ -64,9 +71,8 @@ class CrashDisk(Disk):
             super()._report(writes)
         elif self._when is When.AFTER:
             for write in writes:
-                for persist in write.batch:
-                    self.durable[persist.key] = persist.value
-                self.put_log(write.ops)
+                for each in write.writes:
+                    self.put(each.ops)
         if self._node.up:
             self._cluster.crash(self._node.name)
         self._cluster.loop.at(self._cluster.now + DOWN_NS, lambda _: self._cluster.restart(self._node.name))
@@ -80,7 +86,6 @@ class Meeting(Sites):
         cluster = self.cluster
         self.disks = {name: CrashDisk(cluster, cluster.node(name)) for name in NAMES}
         for name, disk in self.disks.items():
-            disk.durable.update(cluster.node(name).disk.durable)
             disk._tables = cluster.node(name).disk._tables
             cluster.node(name).disk = disk
         self.run(SECOND)

@@ -7,9 +7,12 @@ from tests.corel.world import MS, SECOND, World
 
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.paper.phases import Phase
-from reconvene.corel.stack import Stack, Turn
 from reconvene.corel.turn import BATCH_BYTES, MESSAGE_BYTES
 from reconvene.sim.disk import Disk
+from reconvene.sim.log_site import LogSite
+from reconvene.stack.log import LogMember
+from reconvene.stack.stack import Stack
+from reconvene.stack.turn import Turn
 
 ONE_A_BATCH = LogLimits(batch_bytes=8)
 SHARE = ONE_A_BATCH.turn_bytes
@@ -30,13 +33,14 @@ class Watched:
             return found
 
         def counted_flush(stack: Stack, now: int, time: int) -> Turn:
+            assert isinstance(stack, LogSite)
             before, self._reads = stack.replica.green, 0
             turn = flush(stack, now, time)
             self.green = max(self.green, stack.replica.green - before)
-            self.events = max(self.events, len(turn.log.events))
-            self.reported = max(self.reported, sum(getattr(event, "batch", _NONE).count for event in turn.log.events))
+            self.events = max(self.events, len(turn.log))
+            self.reported = max(self.reported, sum(getattr(event, "batch", _NONE).count for event in turn.log))
             self.read = max(self.read, self._reads)
-            self.sent = max(self.sent, sum(len(data) for _, data in turn.site.datagrams))
+            self.sent = max(self.sent, sum(len(data) for _, data in turn.datagrams))
             return turn
 
         monkeypatch.setattr(Stack, "flush", counted_flush)
@@ -116,6 +120,7 @@ def test_a_site_alone_sends_itself_what_waits_in_many_turns(monkeypatch: pytest.
     flush = Stack.flush
 
     def counted(stack: Stack, now: int, time: int) -> Turn:
+        assert isinstance(stack, LogSite)
         before = stack.replica.queue.red_messages
         turn = flush(stack, now, time)
         logged.append(stack.replica.queue.red_messages - before)
@@ -133,11 +138,11 @@ class Held:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
-        self._hand_over = Stack._hand_over
-        monkeypatch.setattr(Stack, "_hand_over", lambda stack, now: False)
+        self._speak = LogMember.speak
+        monkeypatch.setattr(LogMember, "speak", lambda member, outlet: False)
 
     def end(self) -> None:
-        self._monkeypatch.setattr(Stack, "_hand_over", self._hand_over)
+        self._monkeypatch.setattr(LogMember, "speak", self._speak)
 
 
 def in_commit(world: World) -> bool:

@@ -83,7 +83,7 @@ class World:
         """Of the log; the site keeps its own, as if they were two disks."""
         if self.up(name):
             self.cluster.crash(name)
-        self.cluster.node(name).disk.put_log([Clear(b"\x00", b"\xff")])
+        self.cluster.node(name).disk.put([Clear(b"\x00", b" ")])
 
     # -- what the replicas hold
 

@@ -18,7 +18,8 @@ from reconvene.core.effects import Delivered, Effects, Event, Sent
 from reconvene.core.options import Options
 from reconvene.core.site import Site
 from reconvene.ids import Service
-from reconvene.sim.node import Node, SiteLike
+from reconvene.sim.core import EvsSite, SiteLike
+from reconvene.sim.node import Node
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
 from reconvene.sim.scenario import Scenario
@@ -128,7 +129,7 @@ class _Watch:
         return core_site.boot(stored, ordinal, token)
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
-        return _WatchedSite(self, options, ordinal, sites, record, now)
+        return EvsSite(_WatchedSite(self, options, ordinal, sites, record, now))
 
     def events(self, node: Node, events: list[Event]) -> None:
         assert node.site is not None
@@ -165,8 +166,8 @@ class _WatchedSite(Site):
             del self._watch_.submitted[self.ordinal, self.incarnation][-withdrawn:]
         return withdrawn
 
-    def flush(self, now: int) -> Effects:
-        effects = super().flush(now)
+    def flush(self, now: int, effects: Effects | None = None) -> Effects:
+        effects = super().flush(now, effects)
         watch = self._watch_
         watch.turns += 1
         watch.copies += sum(len(to) for to, _ in effects.datagrams)

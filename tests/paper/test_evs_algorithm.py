@@ -304,8 +304,8 @@ def test_step_6_is_one_local_action() -> None:
     site = hand.sites["a"]
     flush = site.flush
 
-    def recorded(now: int) -> Effects:
-        effects = flush(now)
+    def recorded(now: int, effects: Effects | None = None) -> Effects:
+        effects = flush(now, effects)
         turns.append(effects.events)
         return effects
 

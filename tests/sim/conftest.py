@@ -2,10 +2,12 @@
 
 import pytest
 
-from reconvene.core.effects import Changed, ConfKind, Delivered, Effects, Event, Persist, Sent
+from reconvene.core.effects import Changed, ConfKind, Delivered, Event, Sent
 from reconvene.core.options import Options
 from reconvene.ids import Service
-from reconvene.sim.node import Core
+from reconvene.sim.core import Core
+from reconvene.stack.turn import Turn, Write
+from reconvene.storage.tables import Put
 
 MS = 1_000_000
 
@@ -28,7 +30,7 @@ class FakeSite:
         self._queued = 0
         self._counter = 0
         self._now = now
-        self._effects = Effects(events=[Changed(ConfKind.REGULAR, self.configuration, self.members)])
+        self._turn = Turn(events=[Changed(ConfKind.REGULAR, self.configuration, self.members)])
         self._beacon_at = now + 100 * MS
 
     def _at(self, now: int) -> None:
@@ -48,9 +50,9 @@ class FakeSite:
             Sent(self.configuration, service, self._counter, 1),
             Delivered(self.configuration, self.ordinal, self.incarnation, service, self._counter, [payload], None),
         ]
-        self._effects.events += events
-        self._effects.datagrams.append((self.others, payload))
-        self._effects.persist.append(Persist(self._counter, "last", payload))
+        self._turn.events += events
+        self._turn.datagrams.append((self.others, payload))
+        self._turn.writes.append(Write(self._counter, [Put(b"last", payload)]))
 
     def room(self) -> int:
         return self.capacity - self._queued
@@ -62,14 +64,14 @@ class FakeSite:
     def tick(self, now: int) -> None:
         self._at(now)
         self.ticks.append(now)
-        self._effects.datagrams.append((self.others, b"beacon %d" % self.ordinal))
+        self._turn.datagrams.append((self.others, b"beacon %d" % self.ordinal))
         self._beacon_at = now + 100 * MS
 
-    def flush(self, now: int) -> Effects:
+    def flush(self, now: int, time: int) -> Turn:
         self._at(now)
         self._queued = 0
-        effects, self._effects = self._effects, Effects()
-        return effects
+        turn, self._turn = self._turn, Turn()
+        return turn
 
     def deadline(self) -> int:
         return self._beacon_at

@@ -10,18 +10,20 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from reconvene.core.effects import Changed, ConfKind, Effects, Event
+from reconvene.core.effects import Changed, ConfKind, Event
 from reconvene.core.groups.events import Arrived, Blocked, GroupEvent, Left, Process, ViewChanged
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
-from reconvene.sim.node import Node, SiteLike
+from reconvene.sim.core import SiteLike
+from reconvene.sim.node import Node
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Result, Runner
+from reconvene.stack.stack import Stack
+from reconvene.stack.turn import Turn
 from reconvene.trace.events import Row
-from reconvene.trace.group_recorder import GroupRecorder
 from reconvene.trace.recorder import Recorder
 
 __all__ = ["Accepted", "GroupSite", "Life", "Told", "World", "run_world"]
@@ -88,7 +90,7 @@ class Watcher(Protocol):
     def react(self, site: "GroupSite", events: list[GroupEvent]) -> None: ...
 
 
-class GroupSite:
+class GroupSite(Stack):
     """Groups as the simulator sees a site; what processes are told is kept."""
 
     def __init__(
@@ -101,34 +103,11 @@ class GroupSite:
         now: int,
         peers: Collection[int] | None = None,
     ) -> None:
-        self.site = Site(options, ordinal, sites, record, now, peers)
-        self.groups = Groups(self.site, sites)
-        self.life = Life(ordinal, self.site.incarnation, self.groups)
+        site = Site(options, ordinal, sites, record, now, peers)
+        super().__init__(site, Groups(site, sites))
+        self.life = Life(ordinal, site.incarnation, self.groups)
         self._world = world
         world.begin(self.life)
-
-    @property
-    def incarnation(self) -> int:
-        return self.site.incarnation
-
-    @property
-    def phase(self) -> str:
-        return self.site.phase
-
-    @property
-    def step(self) -> str:
-        return self.site.step
-
-    @property
-    def configuration(self) -> str:
-        return self.site.configuration
-
-    @property
-    def members(self) -> tuple[int, ...]:
-        return self.site.members
-
-    def receive(self, datagram: bytes, now: int) -> None:
-        self.groups.receive(datagram, now)
 
     def submit(self, service: Service, payload: bytes, now: int) -> None:
         raise AssertionError("everything goes through groups")
@@ -139,50 +118,28 @@ class GroupSite:
     def withdraw(self) -> int:
         return 0
 
-    def synced(self, token: int, now: int) -> None:
-        self.groups.synced(token, now)
-
-    def tick(self, now: int) -> None:
-        self.groups.tick(now)
-
-    def deadline(self) -> int:
-        return self.groups.deadline()
-
-    def invariants(self) -> None:
-        self.groups.invariants()
-
-    def flush(self, now: int) -> Effects:
-        effects, told = self.groups.flush(now)
-        members = self.site.members
-        installed = any(isinstance(e, Changed) and e.kind is ConfKind.REGULAR for e in effects.events)
-        for process, events in told:
+    def flush(self, now: int, time: int) -> Turn:
+        turn = super().flush(now, time)
+        installed = any(isinstance(e, Changed) and e.kind is ConfKind.REGULAR for e in turn.events)
+        for process, events in turn.processes:
             for event in events:
-                self.life.told.append(Told(process, event, members, installed))
+                self.life.told.append(Told(process, event, self.members, installed))
                 if not isinstance(event, Arrived):
                     self.life.last[event.membership] = event
                 if isinstance(event, ViewChanged):
                     self.life.views[event.membership] = event
-        if told:
-            self._world.react(self, [event for _, events in told for event in events])
-        return effects
+        if turn.processes:
+            self._world.react(self, [event for _, events in turn.processes for event in events])
+        return turn
 
 
 class _NodeRecorder(Recorder):
-    """Where the simulator hands it a turn's events, it asks the groups layer for what belongs between them."""
-
-    through: GroupRecorder | None = None
     silent = False
     """Nobody wants the rows: they cost a fifth of a run."""
 
     def events(self, t: int, events: Sequence[Event]) -> None:
-        if self.silent:
-            return
-        through, self.through = self.through, None
-        if through is None:
+        if not self.silent:
             super().events(t, events)
-        else:
-            through.turn(t, events)
-            self.through = through
 
 
 class World:
@@ -221,9 +178,8 @@ class World:
 
     def begin(self, life: Life) -> None:
         self.lives.append(life)
-        recorder = self._recorders[life.site]
-        if not recorder.silent:
-            recorder.through = GroupRecorder(recorder, life.groups)
+        if not self._recorders[life.site].silent:
+            life.groups.record()
 
     def run(self) -> Result:
         result = self.runner.run()

@@ -10,11 +10,11 @@ from random import Random
 
 from tests.sim.groups_world import MS, GroupSite, World
 
-from reconvene.core.effects import Effects
 from reconvene.core.options import Options
 from reconvene.core.site import boot, stored_list
-from reconvene.sim.node import SiteLike
+from reconvene.sim.core import SiteLike
 from reconvene.site_list import SiteList, read_list
+from reconvene.stack.turn import Turn
 
 __all__ = ["ListWorld", "Used"]
 
@@ -125,11 +125,11 @@ class ListWorld(World):
 
 
 class _ListSite(GroupSite):
-    def flush(self, now: int) -> Effects:
-        effects = super().flush(now)
+    def flush(self, now: int, time: int) -> Turn:
+        turn = super().flush(now, time)
         filter_ = self.groups._filter
         if filter_.active:
             world = self._world
             assert isinstance(world, ListWorld)
             world.note_used(Used(filter_._number, self.groups._roster._members, filter_.sites.newest))
-        return effects
+        return turn

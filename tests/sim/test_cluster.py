@@ -10,7 +10,8 @@ from reconvene.errors import Rejected
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions
-from reconvene.sim.node import Core, Node
+from reconvene.sim.core import Core
+from reconvene.sim.node import Node
 
 MS = 1_000_000
 
@@ -51,7 +52,7 @@ def test_a_crash_loses_everything_but_what_was_synced(fake_core: Core) -> None:
     cluster.run_for(5 * MS)
     node.hand_over(Service.SAFE, [b"two"])
     cluster.crash("a")
-    assert node.disk.durable["last"] == b"one"
+    assert node.disk.get(b"last") == b"one"
     assert not node.up
     cluster.run_for(500 * MS)
     cluster.restart("a")

@@ -10,7 +10,8 @@ from reconvene.core.options import Options
 from reconvene.core.site import boot
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
-from reconvene.sim.node import Node, SiteLike
+from reconvene.sim.core import SiteLike
+from reconvene.sim.node import Node
 
 GROUPS = 5_000
 SECOND = 1_000_000_000

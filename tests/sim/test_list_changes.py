@@ -18,7 +18,8 @@ from reconvene.core.groups.filter import Filter
 from reconvene.core.options import Options
 from reconvene.core.site import Site, boot, stored_list
 from reconvene.sim.cluster import Cluster
-from reconvene.sim.node import Node, SiteLike
+from reconvene.sim.core import SiteLike
+from reconvene.sim.node import Node
 from reconvene.site_list import SiteList, read_list
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconvene.core.site import Site
-from reconvene.sim.node import Core
+from reconvene.sim.core import Core, EvsSite
 from reconvene.sim.parse import parse_scenario
 from reconvene.sim.runner import Result, Runner, run_scenario
 from reconvene.sim.scenario import FAULTS
@@ -154,5 +153,5 @@ def test_the_simulator_fits_the_real_site() -> None:
     result = runner.run()
     assert result.messages == 40
     for node in runner.cluster.nodes:
-        assert isinstance(node.site, Site)
+        assert isinstance(node.site, EvsSite)
         assert node.site.members == (0, 1, 2)

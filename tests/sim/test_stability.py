@@ -10,10 +10,10 @@ from random import Random
 import pytest
 
 from reconvene.core.membership.cliques import partition, two_way
-from reconvene.core.site import Site
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Changes, Conditions
+from reconvene.sim.core import EvsSite
 
 SECOND = 1_000_000_000
 MOST_AFTER_A_CHANGE = 2
@@ -100,7 +100,7 @@ def test_a_slow_lossy_link_keeps_its_configuration_and_sees_no_storm(every_ms: i
             cluster.send(name, Service.AGREED, bytes(size))
     cluster.run_for(20 * SECOND)
     assert all(row.t < 4 * SECOND for rows in cluster.rows.values() for row in rows if row.kind == "conf")
-    sites = [node.site for node in cluster.nodes if isinstance(node.site, Site)]
+    sites = [node.site.site for node in cluster.nodes if isinstance(node.site, EvsSite)]
     frames = sum(site.current.multicast.received[site.current.rank] for site in sites)
     resent = sum(site.counters.resent for site in sites)
     # Each frame takes the slow link twice, and one copy in twenty is lost.

@@ -15,6 +15,7 @@ from tests.storage.places import fill, mounted, remounted
 from reconvene.errors import Malformed, Unavailable
 from reconvene.runtime.disk import keeper as keeping
 from reconvene.runtime.disk.keeper import Keeper
+from reconvene.stack.turn import Write
 from reconvene.storage.check import check
 from reconvene.storage.data_file import walk
 from reconvene.storage.lmdb_store import LmdbStore
@@ -103,9 +104,9 @@ def test_on_a_full_disk_nothing_comes_back_until_it_is_durable(
         store = LmdbStore(disk / "store")
         filler = fill(disk)
         told, failures = list[int](), list[str]()
-        keeper = Keeper(store, lambda tokens: None, failures.append, told.extend)
+        keeper = Keeper(store, told.extend, failures.append)
         for token in range(5):
-            keeper.write(token, [Put(b"\x01%d" % token, bytes(50_000))])
+            keeper.write([Write(token, [Put(b"\x01%d" % token, bytes(50_000))])])
         await asyncio.sleep(0.2)
         assert told == []
         assert len(failures) == 1

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reconvene.sim.disk import Disk
 from reconvene.sim.loop import Loop
+from reconvene.stack.turn import Write
 from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import MOST_KEY_BYTES, Clear, Inspectable, Op, Put, Tables
@@ -28,10 +29,10 @@ class Simulated:
 
     def __init__(self) -> None:
         self._loop = Loop()
-        self.disk = Disk(self._loop, Random("disk"), lambda tokens: None)
+        self.disk = Disk(self._loop, Random("disk"), lambda token: None)
 
     def write(self, ops: list[Op]) -> None:
-        self.disk.write([], ops)
+        self.disk.write([Write(1, ops)])
         self._loop.run(self._loop.now + 10_000_000)
 
 

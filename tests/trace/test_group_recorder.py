@@ -2,6 +2,7 @@
 
 from tests.core.groups.hand_groups import HandGroups
 
+from reconvene.core.effects import Effects
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
@@ -20,15 +21,17 @@ class Recorded:
         self.groups = Groups(Site(Options(return_unsent=True), 0, 1, boot(None, 0), 0), 1)
         recorder = Recorder("a", ["a"], self.rows)
         recorder.begin(1)
-        self.recorder = GroupRecorder(recorder, self.groups)
+        self.groups.record()
+        self.recorder = GroupRecorder(recorder)
         self.now = 0
         self.turn()
 
     def turn(self) -> list[Row]:
         self.now += 1
         before = len(self.rows)
-        effects, _ = self.groups.flush(self.now)
-        self.recorder.turn(self.now, effects.events)
+        effects = Effects()
+        self.groups.flush(self.now, effects)
+        self.recorder.turn(self.now, effects.events, self.groups.take_notes())
         return self.rows[before:]
 
 
@@ -70,7 +73,8 @@ def test_who_is_blocked_stops_and_is_someone_else_afterwards() -> None:
     rows: list[Row] = []
     recorder = Recorder("c", ["a", "b", "c"], rows)
     recorder.begin(1)
-    recording = GroupRecorder(recorder, hand.groups["c"])
+    hand.groups["c"].record()
+    recording = GroupRecorder(recorder)
     process = hand.open("c")
     hand.join(process, "bank", True)
     hand.run(50)

@@ -1,8 +1,7 @@
-"""What a site wants done: the one bundle that a turn ends with, and the events in it.
+"""What a turn of a site brings, and the events in it.
 
-A shell performs an `Effects` in this order: `persist` is handed to stable storage, whose sync comes back as
-`Site.synced(token)`; `events` are recorded and shown to the application, in their order; `datagrams` are sent.
-Nothing in a bundle depends on the sync of a `Persist` in the same bundle.
+The layers of a site add to one `Effects` until the turn ends. `stack.turn.Turn` is what a shell is handed, and says
+in which order it is performed. Nothing in it depends on the sync of a `Persist` of the same turn.
 """
 
 from dataclasses import dataclass, field
@@ -55,6 +54,9 @@ class Delivered(Struct, frozen=True):
     payloads: list[bytes]
     timestamp: tuple[int, ...] | None
     """Of agreed and safe messages, without the index in the frame, which completes it."""
+    indices: tuple[int, ...] | None = None
+    """Of a part of a frame, as a layer is handed its own messages: where each of them is in the frame. Message i is
+    `first + indices[i]` then. None: this is the whole frame."""
 
 
 Event = Changed | Sent | Delivered
@@ -71,8 +73,11 @@ class Persist(Struct, frozen=True):
 @dataclass(slots=True)
 class Effects:
     persist: list[Persist] = field(default_factory=list)
+    """Written and synced together; then each token is reported back. Nothing else in the bundle waits for that."""
     events: list[Event] = field(default_factory=list)
+    """Recorded, in this order, before `datagrams` are sent."""
     datagrams: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
-    """(destinations by ordinal, bytes); never to the site itself."""
+    """(destinations by ordinal, bytes); never to the site itself. Sent after `events` are recorded."""
     unsent: list[tuple[Service, bytes]] = field(default_factory=list)
-    """Submitted before a configuration that this turn installed, and sent in none (`Options.return_unsent`)."""
+    """Submitted before a configuration that this turn installed, and sent in none (`Options.return_unsent`): for the
+    layer that submitted it."""

@@ -26,11 +26,14 @@ class Outgoing:
         self._persist.append(Persist(self._token, key, value))
         return self._token
 
-    def take(self) -> Effects:
-        """Everything so far. `events` stays the same list, since others append to it; what it held is given away."""
-        effects = Effects(self._persist, self.events.copy(), self._datagrams, self.unsent)
+    def move_to(self, effects: Effects) -> None:
+        """Adds everything so far to the turn's effects, and forgets it. `events` stays the same list, since layers
+        append to it."""
+        effects.persist += self._persist
+        effects.events += self.events
+        effects.datagrams += self._datagrams
+        effects.unsent += self.unsent
         self.events.clear()
-        self.unsent = []
-        self._persist = []
-        self._datagrams = []
-        return effects
+        self.unsent.clear()
+        self._persist.clear()
+        self._datagrams.clear()

@@ -260,8 +260,9 @@ class Site:
                 changes.receive_rebroadcast(datagram, now)
         self._check_installed(now)
 
-    def flush(self, now: int) -> Effects:
-        """Ends the turn."""
+    def flush(self, now: int, effects: Effects | None = None) -> Effects:
+        """Ends the turn: adds what it has brought to `effects`, and returns them."""
+        effects = Effects() if effects is None else effects
         self._wake(now)
         self.changes.turn(now)
         self._check_installed(now)
@@ -271,7 +272,8 @@ class Site:
             for rank, datagram in sends:
                 self._out.send(self._peers if rank is None else (current.members[rank],), datagram)
         self._speak(now)
-        return self._out.take()
+        self._out.move_to(effects)
+        return effects
 
     def _wake(self, now: int) -> None:
         """Suspects itself first: after a long sleep the silence of the others was its own."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from reconvene.core.effects import Persist
 from reconvene.site_list import Dispute
-from reconvene.storage.tables import Op, Tables
+from reconvene.stack.turn import Write
+from reconvene.storage.tables import Tables
 
 __all__ = ["Disk", "Keeping", "Store", "Transport"]
 
@@ -59,10 +59,8 @@ class Keeping(Protocol):
     trouble: str | None
     """Why the last write failed, until one succeeds."""
 
-    def persist(self, writes: list[Persist]) -> None: ...
-
-    def write(self, token: int, ops: Sequence[Op], writes: Sequence[Persist] = ()) -> None:
-        """The log's operations, and with them, in the same transaction, what the site wants persisted."""
+    def write(self, writes: Sequence[Write]) -> None:
+        """A turn's, in one transaction. Their tokens come back once it is synced."""
 
     async def close(self) -> None:
         """What was handed over is still written; nothing is called any more."""
@@ -74,11 +72,5 @@ class Disk(Protocol):
     def open(self, path: Path, max_bytes: int) -> Store:
         """Raises Unavailable where it can't be used, Malformed where it is damaged."""
 
-    def keeper(
-        self,
-        store: Store,
-        synced: Callable[[list[int]], None],
-        failed: Callable[[str], None],
-        logged: Callable[[list[int]], None],
-    ) -> Keeping:
+    def keeper(self, store: Store, synced: Callable[[list[int]], None], failed: Callable[[str], None]) -> Keeping:
         """Made on the loop, and calls back on it: see runtime.disk.keeper."""

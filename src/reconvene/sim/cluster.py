@@ -10,18 +10,18 @@ from random import Random
 
 from reconvene.core.effects import Event
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
 from reconvene.corel.events import LogEvent
 from reconvene.ids import MAX_SITES, Service
 from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
+from reconvene.sim.core import Core, LogCore, real_core
 from reconvene.sim.loop import Loop
 from reconvene.sim.network import Network
-from reconvene.sim.node import Core, LogCore, Node, SiteLike
+from reconvene.sim.node import Node
 from reconvene.trace.events import CHANGED, Row
 from reconvene.trace.recorder import Recorder
 
-__all__ = ["Cluster", "OnAppend", "OnEvents", "OnLog", "OnStep", "real_core"]
+__all__ = ["Cluster", "OnAppend", "OnEvents", "OnLog", "OnStep"]
 
 OnStep = Callable[[Node, str, str], None]
 """A node, the step it was in, and the one it is in now."""
@@ -29,17 +29,6 @@ OnEvents = Callable[[Node, list[Event]], None]
 OnLog = Callable[[Node, list[LogEvent]], None]
 OnAppend = Callable[[Node, int, list[bytes]], None]
 """A node, and messages that its log has taken, with the counter of the first."""
-
-
-class _RealCore:
-    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
-        return boot(stored, ordinal, token)
-
-    def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
-        return Site(options, ordinal, sites, record, now)
-
-
-real_core: Core = _RealCore()
 
 
 class Cluster:

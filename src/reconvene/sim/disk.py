@@ -1,16 +1,16 @@
 """Stable storage that takes its time, and forgets at a crash what it had not synced.
 
-Given: batches of writes, each to be synced as one: a site's values, and the log's operations with them.
-Promised: batches become durable whole and in their order, and only then are reported; a crash keeps those that
-were durable and nothing else. What is read is what is durable.
+Given: the writes of turns, each to be synced as one.
+Promised: they become durable whole and in their order, and only then are reported; a crash keeps those that were
+durable and nothing else. What is read is what is durable.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-from reconvene.core.effects import Persist
 from reconvene.sim.loop import Loop
+from reconvene.stack.turn import Write
 from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Op, Put
 
@@ -23,40 +23,29 @@ MOST_NS = 2_000_000
 class _Write(NamedTuple):
     crashes: int
     """How many there had been when it began: after another one it is forgotten."""
-    batch: list[Persist]
-    ops: Sequence[Op]
-    log_token: int | None
+    writes: Sequence[Write]
 
 
 class Disk:
-    """`durable` has the site's values; `get`, `scan`, `last` and `keys` read the log's (storage.tables.Reader)."""
+    """What is durable is read as from any tables (storage.tables.Reader)."""
 
     __slots__ = (
-        "_busy_until", "_crashes", "_logged", "_loop", "_random", "_refused", "_refuses_until", "_synced", "_tables",
-        "durable", "sync_ns",
+        "_busy_until", "_crashes", "_loop", "_random", "_refused", "_refuses_until", "_synced", "_tables", "sync_ns",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        loop: Loop,
-        random: Random,
-        synced: Callable[[list[int]], None],
-        logged: Callable[[list[int]], None] | None = None,
-    ) -> None:
-        self.durable: dict[str, bytes] = {}
+    def __init__(self, loop: Loop, random: Random, synced: Callable[[int], None]) -> None:
         self.sync_ns = (LEAST_NS, MOST_NS)
         """What a sync takes: anything between these."""
         self._tables = MemoryTables()
         self._loop = loop
         self._random = random
         self._synced = synced
-        self._logged = logged
         self._busy_until = 0
         self._crashes = 0
         self._refuses_until = 0
         self._refused: list[_Write] = []
 
-    # -- reading the log's
+    # -- reading
 
     def get(self, key: bytes) -> bytes | None:
         return self._tables.get(key)
@@ -72,19 +61,15 @@ class Disk:
 
     # -- writing
 
-    def put(self, key: str, value: bytes) -> None:
+    def put(self, ops: Sequence[Op]) -> None:
         """Written and synced at once: how a process boots, before it does anything else."""
-        self.durable[key] = value
-
-    def put_log(self, ops: Sequence[Op]) -> None:
-        """The same for the log's."""
         self._tables.write(ops)
 
-    def write(self, batch: list[Persist], ops: Sequence[Op] = (), log_token: int | None = None) -> None:
-        """One transaction. Its tokens come back by `synced`, and `log_token` by `logged`, in this order."""
+    def write(self, writes: Sequence[Write]) -> None:
+        """One transaction. The tokens come back by `synced`, one after the other."""
         start = max(self._loop.now, self._busy_until)
         self._busy_until = start + self._random.randint(*self.sync_ns)
-        self._loop.at(self._busy_until, self._complete, _Write(self._crashes, batch, ops, log_token))
+        self._loop.at(self._busy_until, self._complete, _Write(self._crashes, writes))
 
     # -- faults
 
@@ -102,19 +87,17 @@ class Disk:
         return "No space left on device" if self._refused else None
 
     def corrupt(self, key: bytes) -> None:
-        """The log's value under this key raises Malformed from now on, until another is written there."""
+        """The value under this key raises Malformed from now on, until another is written there."""
         self._tables.corrupt(key)
 
-    def copy(self) -> tuple[dict[str, bytes], list[Op]]:
+    def copy(self) -> list[Op]:
         """All that is durable, as a snapshot of the machine would have it."""
-        return dict(self.durable), [Put(key, value) for key, value in self._tables.scan(b"", b"\xff" * 64)]
+        return [Put(key, value) for key, value in self._tables.scan(b"", b"\xff" * 64)]
 
-    def put_back(self, copy: tuple[dict[str, bytes], list[Op]]) -> None:
+    def put_back(self, copy: Sequence[Op]) -> None:
         """The disk is again what it was when it was copied. Its process must be down."""
-        durable, ops = copy
-        self.durable = dict(durable)
         self._tables = MemoryTables()
-        self._tables.write(ops)
+        self._tables.write(copy)
 
     def crash(self) -> None:
         self._crashes += 1
@@ -142,13 +125,11 @@ class Disk:
         self._report(refused)
 
     def _report(self, writes: list[_Write]) -> None:
-        for write in writes:
-            for persist in write.batch:
-                self.durable[persist.key] = persist.value
-            self._tables.write(write.ops)
-        # All of them are durable before the first is told of: to be told may end in a crash.
-        for crashes, batch, _, log_token in writes:
-            if batch and crashes == self._crashes:
-                self._synced([persist.token for persist in batch])
-            if log_token is not None and self._logged is not None and crashes == self._crashes:
-                self._logged([log_token])
+        for each in writes:
+            for write in each.writes:
+                self._tables.write(write.ops)
+        # All of them are durable before the first is reported: the report may end in a crash.
+        for each in writes:
+            for write in each.writes:
+                if each.crashes == self._crashes:
+                    self._synced(write.token)

@@ -1,4 +1,7 @@
-"""A site that keeps the log, as the simulator runs it: the same stack as in a real process."""
+"""The stack `corel` of the simulator: a site with groups, the log, and plain messages beside it.
+
+It is the same stack as in a real process, with one member more.
+"""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,80 +10,93 @@ from hashlib import sha256
 
 from msgspec import msgpack
 
-from reconvene.core.effects import Effects
+from reconvene.core.effects import Changed, Delivered
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
 from reconvene.core.site import Site, boot
 from reconvene.corel.keeping.load import create, exists, start
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.messages import FOREIGN
-from reconvene.corel.replica import LogEffects, Replica
+from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import MAJORITY, ReplicaSet
-from reconvene.corel.stack import Stack
 from reconvene.errors import Unavailable
 from reconvene.ids import Service
 from reconvene.quorum import Spec
+from reconvene.stack.log import LogMember
+from reconvene.stack.member import Outlet
+from reconvene.stack.stack import Stack
+from reconvene.stack.turn import Turn, Write
 from reconvene.storage.tables import Op, Reader
 
 __all__ = ["LogSite", "RealLogCore"]
 
-_FOREIGN = bytes((FOREIGN,))
+_PLAIN = bytes((FOREIGN,))
 _LIMITS = LogLimits(turn_bytes=64 << 10, turn_messages=24)
 """A simulated replica does a few batches in a turn, so that faults meet long work at every place where it is cut."""
-_EPOCH_NS = 1_700_000_000_000_000_000
-"""The simulated clocks' midnight, as ns since 1970."""
 
 
-class LogSite:
-    def __init__(self, stack: Stack, names: Sequence[str]) -> None:
-        self.stack = stack
-        self._names = tuple(names)
-        self._log = LogEffects(0, [], [])
-        self._site = stack.groups.site
-        self._plain: deque[tuple[Service, bytes]] = deque()
-        """Messages beside the log that a change of configuration gave back: as many as the site's own queue holds."""
+class PlainMessages:
+    """A member that only sends: the application's messages beside the log. What a change of configuration gives back
+    goes out again, before anything that is submitted after it."""
 
-    @property
-    def replica(self) -> Replica:
-        return self.stack.replica
+    kinds = frozenset((FOREIGN,))
+    damage: str | None = None
+    settled = True
 
-    @property
-    def incarnation(self) -> int:
-        return self._site.incarnation
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[Service, bytes]] = deque()
+        """Given back: as many as the site's own queue holds."""
 
-    @property
-    def phase(self) -> str:
-        return self._site.phase
+    def begin(self, outlet: Outlet, time: int) -> None:
+        while self.waiting and outlet.submit(*self.waiting[0]):
+            self.waiting.popleft()
+
+    def take(self, events: Sequence[Changed | Delivered]) -> None:
+        """The simulator records the site's own events."""
+
+    def take_back(self, unsent: Sequence[tuple[Service, bytes]]) -> None:
+        self.waiting += unsent
+
+    def speak(self, outlet: Outlet) -> bool:
+        return False
+
+    def flush(self, now: int, turn: Turn) -> Write | None:
+        return None
+
+    def synced(self, token: int) -> None:
+        raise AssertionError("it writes nothing")
+
+    def deadline(self) -> int | None:
+        return None
+
+    def invariants(self) -> None:
+        pass
+
+
+class LogSite(Stack):
+    def __init__(self, site: Site, groups: Groups, replica: Replica) -> None:
+        self.replica = replica
+        self._plain = PlainMessages()
+        super().__init__(site, groups, (self._plain, LogMember(replica)))
 
     @property
     def step(self) -> str:
         """The site's own while it changes its configuration, then the log's."""
-        step = self._site.step
+        step = self.site.step
         return self.replica.step if step == "operational" else step
-
-    @property
-    def configuration(self) -> str:
-        return self._site.configuration
-
-    @property
-    def members(self) -> tuple[int, ...]:
-        return self._site.members
-
-    def receive(self, datagram: bytes, now: int) -> None:
-        self.stack.groups.receive(datagram, now)
 
     def submit(self, service: Service, payload: bytes, now: int) -> None:
         """A plain message beside the log."""
-        if not self.stack.groups.submit_other(service, (_FOREIGN + payload,), now):
+        if not self.groups.submit_other(service, (_PLAIN + payload,), now):
             raise Unavailable("a configuration is being installed")
 
     def room(self) -> int:
-        return 0 if self._plain else self._site.room()
+        return 0 if self._plain.waiting else self.site.room()
 
     def withdraw(self) -> int:
         """Messages beside the log alone: what the log has accepted goes on."""
-        count = len(self._plain)
-        self._plain.clear()
+        count = len(self._plain.waiting)
+        self._plain.waiting.clear()
         return count
 
     def append(self, messages: Sequence[bytes], now: int) -> tuple[int, int]:
@@ -97,41 +113,8 @@ class LogSite:
             taken.append(message)
         return (replica.append(taken), len(taken)) if taken else (0, 0)
 
-    def synced(self, token: int, now: int) -> None:
-        self.stack.groups.synced(token, now)
-
-    def logged(self, token: int, now: int) -> None:
-        self.stack.logged(token)
-
-    def tick(self, now: int) -> None:
-        self.stack.groups.tick(now)
-
-    def flush(self, now: int) -> Effects:
-        groups = self.stack.groups
-        while self._plain and groups.submit_other(*self._again(), now):
-            self._plain.popleft()
-        turn = self.stack.flush(now, _EPOCH_NS + now)
-        self._log = turn.log
-        self._plain += [(service, payload) for service, payload in turn.site.unsent if payload[:1] == _FOREIGN]
-        return turn.site
-
-    def _again(self) -> tuple[Service, tuple[bytes]]:
-        service, payload = self._plain[0]
-        return service, (payload,)
-
-    def take_log(self) -> LogEffects:
-        """What the last flush brought of the log."""
-        return self._log
-
     def author(self, number: int) -> str:
         return self.replica.name_of(number)
-
-    def deadline(self) -> int:
-        return self.stack.deadline()
-
-    def invariants(self) -> None:
-        self.stack.groups.invariants()
-        self.replica.invariants()
 
 
 class RealLogCore:
@@ -172,4 +155,4 @@ class RealLogCore:
     ) -> LogSite:
         site = Site(replace(options, return_unsent=True), ordinal, len(names), record, now)
         replica = self._replica(names[ordinal], names, site.incarnation, tables, self._limits)
-        return LogSite(Stack(Groups(site, len(names)), replica), names)
+        return LogSite(site, Groups(site, len(names)), replica)

@@ -9,24 +9,26 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappush
 from random import Random
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
-from reconvene.core.effects import Effects, Event
+from reconvene.core.effects import Event
 from reconvene.core.options import Options
+from reconvene.core.site import KEY
 from reconvene.corel.events import LogEvent
-from reconvene.corel.replica import LogEffects, Replica
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import MAX_SITES, Service
+from reconvene.sim.core import Core, LogCore, LogLike, SiteLike
 from reconvene.sim.disk import Disk
 from reconvene.sim.loop import NEVER, Loop
 from reconvene.sim.network import Network
-from reconvene.storage.tables import Op, Reader
+from reconvene.storage.tables import Put
 from reconvene.trace.events import Row
+from reconvene.trace.group_recorder import GroupRecorder
 from reconvene.trace.log_past import log_past
 from reconvene.trace.log_recorder import LogRecorder
 from reconvene.trace.recorder import Recorder
 
-__all__ = ["Core", "LogCore", "LogLike", "Node", "SiteLike"]
+__all__ = ["Node"]
 
 _TURN_AROUND_NS = 10_000
 """Between what an application hears and what it says to it, so that time moves on where it always answers."""
@@ -34,66 +36,10 @@ _TURN_AROUND_NS = 10_000
 _MOST_TICKS = 1_000
 """At one instant: a site that never gets beyond its deadline would otherwise stop time."""
 
+_EPOCH_NS = 1_700_000_000_000_000_000
+"""The simulated clocks' midnight, as ns since 1970."""
 
-class SiteLike(Protocol):
-    """What the simulator needs of reconvene.core.site.Site."""
-
-    @property
-    def incarnation(self) -> int: ...
-    @property
-    def phase(self) -> str: ...
-    @property
-    def step(self) -> str: ...
-    @property
-    def configuration(self) -> str: ...
-    @property
-    def members(self) -> tuple[int, ...]: ...
-    def receive(self, datagram: bytes, now: int) -> None: ...
-    def submit(self, service: Service, payload: bytes, now: int) -> None: ...
-    def room(self) -> int: ...
-    def withdraw(self) -> int: ...
-    def synced(self, token: int, now: int) -> None: ...
-    def tick(self, now: int) -> None: ...
-    def flush(self, now: int) -> Effects: ...
-    def deadline(self) -> int: ...
-    def invariants(self) -> None: ...
-
-
-class LogLike(SiteLike, Protocol):
-    """A site that keeps the log (sim.log_site.LogSite)."""
-
-    @property
-    def replica(self) -> Replica: ...
-    def append(self, messages: Sequence[bytes], now: int) -> tuple[int, int]:
-        """Takes as many as there is room for, from the first on; gives its counter, and how many."""
-
-    def logged(self, token: int, now: int) -> None: ...
-    def take_log(self) -> LogEffects: ...
-    def author(self, number: int) -> str: ...
-
-
-class Core(Protocol):
-    """How sites are made: the real ones, or a stand-in in tests of the simulator itself."""
-
-    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
-        """`token`: another one for each start."""
-
-    def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike: ...
-
-
-@runtime_checkable
-class LogCore(Protocol):
-    """How sites that keep the log are made."""
-
-    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
-        """`token`: another one for each start."""
-
-    def create(self, ordinal: int, names: Sequence[str], tables: Reader) -> list[Op]:
-        """What is to be synced before the log's first start at a node; nothing at a later one."""
-
-    def site(
-        self, options: Options, ordinal: int, names: Sequence[str], record: bytes, tables: Reader, now: int
-    ) -> LogLike: ...
+_RECORD = KEY.encode()
 
 
 class _SyncDoom(NamedTuple):
@@ -117,7 +63,7 @@ class Node:
         self.name = name
         self.ordinal = ordinal
         self.loop = loop
-        self.disk = Disk(loop, random, self._synced, self._logged)
+        self.disk = Disk(loop, random, self._synced)
         self.site: SiteLike | None = None
         self.log: LogLike | None = None
         """The same site, where it keeps the log."""
@@ -138,6 +84,7 @@ class Node:
         self._random = random
         self._network: Network
         self._recorder: Recorder
+        self._group_recorder: GroupRecorder
         self._rows: Sequence[Row]
         self._log_recorder: LogRecorder | None = None
         self._observe_log: Callable[[Node, list[LogEvent]], None] | None = None
@@ -149,7 +96,6 @@ class Node:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._held_tokens: list[int] = []
-        self._held_log_tokens: list[int] = []
         self._timer_at = NEVER
         self._ticked = -1
         self._ticks = 0
@@ -170,6 +116,7 @@ class Node:
     ) -> None:
         """Completes the making of a cluster, whose parts refer to each other. `rows`: what was recorded."""
         self._network, self._recorder, self._rows = network, recorder, rows
+        self._group_recorder = GroupRecorder(recorder)
         self._observe, self._after_turn = observe, after_turn
         self._observe_log, self._observe_append = observe_log, observe_append
 
@@ -200,11 +147,11 @@ class Node:
         assert self.site is None, f"{self.name} is up"
         self._starts += 1
         token = self._starts * MAX_SITES + self.ordinal
-        record = self._core.boot(self.disk.durable.get("site"), self.ordinal, token)
-        self.disk.put("site", record)
+        record = self._core.boot(self.disk.get(_RECORD), self.ordinal, token)
+        self.disk.put([Put(_RECORD, record)])
         core = self._core
         if isinstance(core, LogCore):
-            self.disk.put_log(core.create(self.ordinal, self._names, self.disk))
+            self.disk.put(core.create(self.ordinal, self._names, self.disk))
             self.log = core.site(self._options, self.ordinal, self._names, record, self.disk, self.now)
             self.site = self.log
             self._log_recorder = LogRecorder(self._recorder, self.log.author)
@@ -227,7 +174,6 @@ class Node:
         self._held.clear()
         self._held_bytes = 0
         self._held_tokens.clear()
-        self._held_log_tokens.clear()
         self._timer_at = NEVER
         self._doom = self._doom_sync = None
 
@@ -269,15 +215,11 @@ class Node:
             site.tick(now)
         for token in self._held_tokens:
             site.synced(token, now)
-        for token in self._held_log_tokens:
-            if self.log is not None:
-                self.log.logged(token, now)
         for data in self._held:
             site.receive(data, now)
         if late and not timers_first:
             site.tick(now)
         self._held_tokens.clear()
-        self._held_log_tokens.clear()
         self._held.clear()
         self._held_bytes = 0
         self._turn()
@@ -346,29 +288,15 @@ class Node:
         self._appends.clear()
         return dropped + (self.site.withdraw() if self.site is not None else 0)
 
-    def _synced(self, tokens: list[int]) -> None:
+    def _synced(self, token: int) -> None:
         site = self.site
         assert site is not None, "a crash forgets the syncs under way"
         if self.paused:
-            self._held_tokens += tokens
+            self._held_tokens.append(token)
             return
         if self._fall(completes=True):
             return
-        now = self.loop.now + self.offset
-        for token in tokens:
-            site.synced(token, now)
-        self._turn()
-
-    def _logged(self, tokens: list[int]) -> None:
-        assert self.log is not None, "a crash forgets the syncs under way"
-        if self.paused:
-            self._held_log_tokens += tokens
-            return
-        if self._fall(completes=True):
-            return
-        now = self.loop.now + self.offset
-        for token in tokens:
-            self.log.logged(token, now)
+        site.synced(token, self.loop.now + self.offset)
         self._turn()
 
     def _timer(self, at: int) -> None:
@@ -411,33 +339,29 @@ class Node:
             messages = [self._appends.popleft() for _ in range(taken)]
             if messages and self._observe_append is not None:
                 self._observe_append(self, first, messages)
-        effects = site.flush(now)
-        log = None if self.log is None else self.log.take_log()
-        written = bool(effects.persist) or (log is not None and log.token > 0)
-        if log is not None and log.token:
-            self.disk.write(effects.persist, log.ops, log.token)
-        elif effects.persist:
-            self.disk.write(effects.persist)
-        if effects.events:
-            self._recorder.events(now, effects.events)
+        turn = site.flush(now, _EPOCH_NS + now)
+        if turn.writes:
+            self.disk.write(turn.writes)  # durable later than anything that follows here
+        if turn.events:
+            self._group_recorder.turn(now, turn.events, turn.notes)
             if self._observe is not None:
-                self._observe(self, effects.events)
+                self._observe(self, turn.events)
                 if self.site is not site:
                     return  # an observer crashed it: after its deliveries, before its datagrams
-        if log is not None and log.events:
+        if turn.log:
             assert self._log_recorder is not None
-            self._log_recorder.events(now, log.events)
+            self._log_recorder.events(now, turn.log)
             self._note_change()
             if self._observe_log is not None:
-                self._observe_log(self, log.events)
+                self._observe_log(self, turn.log)
                 if self.site is not site:
                     return
-        if effects.datagrams:
+        if turn.datagrams:
             if self._doom is not None:
-                self._die_sending(effects.datagrams)
+                self._die_sending(turn.datagrams)
                 return
-            self._network.transmit(self.ordinal, effects.datagrams)
-        if written and self._fall(completes=False):
+            self._network.transmit(self.ordinal, turn.datagrams)
+        if turn.writes and self._fall(completes=False):
             return
         if self._outbox and site.room() > 0:
             self._turn_soon(_TURN_AROUND_NS)

@@ -7,11 +7,12 @@ from typing import assert_never
 
 from reconvene.core.options import Options
 from reconvene.sim.chaos import Chaos
-from reconvene.sim.cluster import Cluster, real_core
+from reconvene.sim.cluster import Cluster
+from reconvene.sim.core import Core, LogCore, real_core
 from reconvene.sim.load import Application, LoadRun
 from reconvene.sim.log_site import RealLogCore
 from reconvene.sim.network import Traffic
-from reconvene.sim.node import Core, LogCore, Node
+from reconvene.sim.node import Node
 from reconvene.sim.scenario import (
     Append,
     Crash,

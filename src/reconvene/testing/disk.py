@@ -15,9 +15,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from reconvene.core.effects import Persist
 from reconvene.sim.disk import LEAST_NS, MOST_NS
 from reconvene.sim.loop import Loop
+from reconvene.stack.turn import Write
 from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Clear, Op, Put
 
@@ -29,7 +29,6 @@ _RETRY_NS = 1_000_000_000
 class _Job(NamedTuple):
     ops: list[Op]
     tokens: list[int]
-    log_tokens: list[int]
 
 
 class SimDisk:
@@ -49,14 +48,10 @@ class SimDisk:
         return self.store
 
     def keeper(
-        self,
-        store: object,
-        synced: Callable[[list[int]], None],
-        failed: Callable[[str], None],
-        logged: Callable[[list[int]], None],
+        self, store: object, synced: Callable[[list[int]], None], failed: Callable[[str], None]
     ) -> "SimKeeper":
         assert store is self.store
-        self._keeper = SimKeeper(self, synced, failed, logged)
+        self._keeper = SimKeeper(self, synced, failed)
         return self._keeper
 
     # -- faults
@@ -124,18 +119,11 @@ class SimStore(MemoryTables):
 class SimKeeper:
     """A runtime.outside.Keeping, of one life of the site."""
 
-    def __init__(
-        self,
-        disk: SimDisk,
-        synced: Callable[[list[int]], None],
-        failed: Callable[[str], None],
-        logged: Callable[[list[int]], None],
-    ) -> None:
+    def __init__(self, disk: SimDisk, synced: Callable[[list[int]], None], failed: Callable[[str], None]) -> None:
         self.trouble: str | None = None
         self._disk = disk
         self._synced = synced
         self._failed = failed
-        self._logged = logged
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._jobs: list[_Job] = []
@@ -143,13 +131,10 @@ class SimKeeper:
         self._closing: asyncio.Future[None] | None = None
         self._over = False
 
-    def persist(self, writes: list[Persist]) -> None:
-        ops: list[Op] = [Put(write.key.encode(), write.value) for write in writes]
-        self._hand_over(_Job(ops, [write.token for write in writes], []))
-
-    def write(self, token: int, ops: Sequence[Op], writes: Sequence[Persist] = ()) -> None:
-        puts: list[Op] = [Put(write.key.encode(), write.value) for write in writes]
-        self._hand_over(_Job([*puts, *ops], [write.token for write in writes], [token]))
+    def write(self, writes: Sequence[Write]) -> None:
+        self._jobs.append(_Job([op for write in writes for op in write.ops], [write.token for write in writes]))
+        if self._writing is None:
+            self._begin()
 
     async def close(self) -> None:
         if self._writing is not None:
@@ -164,18 +149,9 @@ class SimKeeper:
 
     # -- the disk at work
 
-    def _hand_over(self, job: _Job) -> None:
-        self._jobs.append(job)
-        if self._writing is None:
-            self._begin()
-
     def _begin(self) -> None:
         jobs, self._jobs = self._jobs, []
-        self._writing = _Job(
-            [op for job in jobs for op in job.ops],
-            [token for job in jobs for token in job.tokens],
-            [token for job in jobs for token in job.log_tokens],
-        )
+        self._writing = _Job([op for job in jobs for op in job.ops], [token for job in jobs for token in job.tokens])
         self._try()
 
     def _try(self, _: object = None) -> None:
@@ -217,10 +193,7 @@ class SimKeeper:
     def _done(self, job: _Job) -> None:
         if self._closing is None:
             self.trouble = None
-            if job.tokens:
-                self._synced(job.tokens)
-            if job.log_tokens:
-                self._logged(job.log_tokens)
+            self._synced(job.tokens)
 
     def _refused(self, why: str) -> None:
         first = self.trouble is None

@@ -18,7 +18,6 @@ from msgspec import UNSET
 
 from reconvene.core.effects import Event
 from reconvene.core.groups.events import Arrived, Process, ViewChanged, ViewId
-from reconvene.core.groups.groups import Groups
 from reconvene.core.groups.notes import Cast, Note
 from reconvene.ids import message_id
 from reconvene.trace.events import Row
@@ -35,23 +34,21 @@ def view_number(view: ViewId) -> int:
 
 
 class GroupRecorder:
-    """Writes through the node's recorder. The groups layer keeps notes from now on."""
+    """Writes through the node's recorder. `Groups.record` makes the groups layer keep notes."""
 
-    def __init__(self, recorder: Recorder, groups: Groups) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._groups = groups
-        groups.record()
 
-    def turn(self, t: int, events: Sequence[Event]) -> None:
+    def turn(self, t: int, events: Sequence[Event], notes: Sequence[Note]) -> None:
         """Records what one turn brought, at clock `t`."""
         recorder = self._recorder
         done = 0
-        for note in self._groups.take_notes():
+        for note in notes:
             if note.after > done:
                 recorder.events(t, events[done : note.after])
                 done = note.after
             self._note(t, note)
-        recorder.events(t, events[done:])
+        recorder.events(t, events[done:] if done else events)
 
     def _note(self, t: int, note: Note) -> None:
         event = note.event

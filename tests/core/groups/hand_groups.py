@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from tests.core.hand import Hand
 
-from reconvene.core.effects import ConfKind
+from reconvene.core.effects import ConfKind, Effects
 from reconvene.core.groups.events import Arrived, GroupEvent, Process, ViewChanged
 from reconvene.core.groups.groups import GroupLimits, Groups
 from reconvene.core.options import Options
@@ -29,9 +29,10 @@ class _Driven:
     def __getattr__(self, name: str) -> object:
         return getattr(self._site, name)
 
-    def flush(self, now: int) -> object:
-        effects, told = self._groups.flush(now)
-        for process, events in told:
+    def flush(self, now: int) -> Effects:
+        effects = Effects()
+        self._groups.flush(now, effects)
+        for process, events in self._groups.take():
             self._told[process] += events
         self._groups.invariants()
         return effects

@@ -2,7 +2,7 @@
 
 from msgspec import msgpack
 
-from reconvene.core.effects import Changed, ConfKind, Delivered
+from reconvene.core.effects import Changed, ConfKind, Delivered, Effects
 from reconvene.core.groups.events import Arrived, Process, ViewChanged
 from reconvene.core.groups.groups import Groups
 from reconvene.core.groups.payloads import (
@@ -35,11 +35,11 @@ class Fed:
 
     def __init__(self, sites: int = 3) -> None:
         self.groups = Groups(Site(Options(return_unsent=True), ME, sites, boot(None, ME), 0), sites)
-        self.groups.flush(0)
+        self.groups.flush(0, Effects())
         self.roster = self.groups._roster
         self.process = self.groups.open()
         self.membership = self.groups.join(self.process, "fleet", False, 0)
-        self.groups.flush(0)
+        self.groups.flush(0, Effects())
         self.roster.changed(Changed(ConfKind.TRANSITIONAL, "65536+7", (ME,), "65536"))
         self.roster.changed(Changed(ConfKind.REGULAR, "7", (ME, OTHER), sites=LIST))
         assert self.roster.due is not None
@@ -207,24 +207,33 @@ def test_a_member_can_t_fill_others_memory() -> None:
     assert fed.groups.counters.early_dropped > 250
 
 
+def of_whom(event: Changed | Delivered) -> tuple[tuple[int, ...] | None, int, list[bytes]]:
+    assert isinstance(event, Delivered)
+    return event.indices, event.first, event.payloads
+
+
 def test_other_layers_messages_are_handed_up() -> None:
     fed = Fed()
     fed.settle(Entry(5, "fleet", 1))
     fed.told()
-    fed.deliver(OTHER, data(5, b"1"), b"\x10log", b"\xffmore", data(5, b"2"))
-    ((index, delivered),) = fed.groups.others
-    assert (index, delivered.first, delivered.payloads) == (1, fed.count - 3, [b"\x10log", b"\xffmore"])
+    log, more = fed.groups.share([16, 17]), fed.groups.share([255])
+    fed.deliver(OTHER, data(5, b"1"), b"\x10log", b"\xffmore", b"\x11log", b"\xeeunknown", data(5, b"2"))
+    assert [of_whom(event) for event in log] == [((1, 3), fed.count - 6, [b"\x10log", b"\x11log"])]
+    assert [of_whom(event) for event in more] == [((2,), fed.count - 6, [b"\xffmore"])]
     assert [event.payloads for event in fed.told() if isinstance(event, Arrived)] == [[b"1"], [b"2"]]
     assert fed.malformed == 0
 
 
 def test_other_layers_send_through_the_same_site() -> None:
     groups = Groups(Site(Options(return_unsent=True), ME, 1, boot(None, ME), 0), 1)
+    share = groups.share([16, 17])
     assert groups.submit_other(Service.AGREED, [b"\x10early"], 0) == 0, "its configuration is not known yet"
-    groups.flush(0)
+    groups.flush(0, Effects())
     assert groups.submit_other(Service.AGREED, [b"\x10one", b"\x11two"], 0) == 2
-    groups.flush(0)
-    assert [delivered.payloads for _, delivered in groups.others] == [[b"\x10one", b"\x11two"]]
+    groups.flush(0, Effects())
+    changed, delivered = share
+    assert isinstance(changed, Changed)
+    assert of_whom(delivered)[2] == [b"\x10one", b"\x11two"]
     try:
         groups.submit_other(Service.AGREED, [b"\x01"], 0)
     except Rejected:

@@ -6,6 +6,7 @@ from reconvene.core.membership.past import contradicts
 from reconvene.core.site import Site
 from reconvene.ids import configuration_number
 from reconvene.sim.cluster import Cluster
+from reconvene.sim.core import EvsSite
 from reconvene.wire.messages import Report
 
 SECOND = 1_000_000_000
@@ -32,8 +33,8 @@ def test_what_contradicts_what_is_known(now: Report, known: Report, why: str | N
 
 def site(cluster: Cluster, name: str) -> Site:
     found = cluster.node(name).site
-    assert isinstance(found, Site)
-    return found
+    assert isinstance(found, EvsSite)
+    return found.site
 
 
 def put_back(starts: int) -> Cluster:

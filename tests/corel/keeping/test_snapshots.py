@@ -238,7 +238,7 @@ def test_a_wrong_checksum_is_never_kept() -> None:
     world = lagging()
     save(world, "a", state(3 * PIECE_BYTES))
     truncate(world, "ab")
-    world.cluster.node("a").disk.put_log([Put(piece_key(UNNAMED, 12, 1), state(PIECE_BYTES, 2))])
+    world.cluster.node("a").disk.put([Put(piece_key(UNNAMED, 12, 1), state(PIECE_BYTES, 2))])
     world.cluster.heal()
     world.run(3 * SECOND)
     assert not world.log("c").snapshots.newest
@@ -253,7 +253,7 @@ def test_a_newer_version_is_refused() -> None:
     newest = world.log("a").snapshots.newest[UNNAMED]
     world.cluster.crash("a")
     newer = msgpack.encode(replace(newest, version=VERSION + 1))
-    world.cluster.node("a").disk.put_log([Put(snapshot_key(UNNAMED, newest.position), newer)])
+    world.cluster.node("a").disk.put([Put(snapshot_key(UNNAMED, newest.position), newer)])
     with pytest.raises(Unavailable, match="newer program: version 3"):
         world.cluster.restart("a")
 

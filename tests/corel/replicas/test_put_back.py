@@ -5,7 +5,7 @@ from tests.corel.world import SECOND, World
 
 from reconvene.errors import Rejected
 from reconvene.sim.log_site import LogSite
-from reconvene.storage.tables import Op
+from reconvene.storage.tables import Op, Put
 
 
 def world_with(*messages: bytes) -> World:
@@ -17,7 +17,7 @@ def world_with(*messages: bytes) -> World:
     return world
 
 
-def put_back(world: World, name: str, copy: tuple[dict[str, bytes], list[Op]]) -> None:
+def put_back(world: World, name: str, copy: list[Op]) -> None:
     if world.up(name):
         world.cluster.crash(name)
     node = world.cluster.node(name)
@@ -33,7 +33,7 @@ def refused(world: World, name: str) -> str:
         if other != name:
             site = world.cluster.node(other).site
             assert isinstance(site, LogSite)
-            heard = site.stack.groups.site.changes.hearing
+            heard = site.site.changes.hearing
             assert "abc".index(name) in heard.behind or name in world.log(other).behind, other
             assert name not in world.log(other).participants
     with pytest.raises(Rejected, match=f"site {name}: its storage is older than what others know of it") as error:
@@ -69,7 +69,7 @@ def test_a_start_that_others_have_seen() -> None:
         world.run()
     put_back(world, "c", copy)
     # The site's own record is not the log's: here the others hear it nevertheless.
-    world.cluster.node("c").disk.put("site", b"\x92\x01\x01")
+    world.cluster.node("c").disk.put([Put(b"site", b"\x92\x01\x01")])
     for name in "ab":
         world.cluster.crash(name)
         world.cluster.restart(name)

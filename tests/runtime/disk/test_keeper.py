@@ -7,9 +7,9 @@ from threading import Event
 
 import pytest
 
-from reconvene.core.effects import Persist
 from reconvene.runtime.disk import keeper as keeping
 from reconvene.runtime.disk.keeper import Keeper
+from reconvene.stack.turn import Write
 from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.storage.tables import Clear, Op, Put
 
@@ -35,19 +35,18 @@ class Told:
     """What a keeper called, in order."""
 
     def __init__(self) -> None:
-        self.tokens: list[tuple[str, list[int]]] = []
+        self.tokens: list[list[int]] = []
         self.failures: list[str] = []
 
     def keeper(self, store: Slow | LmdbStore) -> Keeper:
-        return Keeper(
-            store,
-            lambda tokens: self.tokens.append(("site", tokens)),
-            self.failures.append,
-            lambda tokens: self.tokens.append(("log", tokens)),
-        )
+        return Keeper(store, self.tokens.append, self.failures.append)
 
-    def all(self, kind: str) -> list[int]:
-        return [token for name, tokens in self.tokens if name == kind for token in tokens]
+    def all(self) -> list[int]:
+        return [token for tokens in self.tokens for token in tokens]
+
+
+def site(token: int, value: bytes) -> Write:
+    return Write(token, [Put(b"site", value)])
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -65,17 +64,17 @@ def test_what_arrives_during_a_write_goes_into_the_next_together() -> None:
     async def story() -> None:
         store, told = Slow(), Told()
         keeper = told.keeper(store)
-        keeper.persist([Persist(1, "site", b"1")])
+        keeper.write([site(1, b"1")])
         await until(store.begun.is_set)
-        keeper.persist([Persist(2, "site", b"2")])
-        keeper.write(7, [Put(b"\x01", b"one"), Clear(b"\x02", b"\x03")])
-        keeper.persist([Persist(3, "site", b"3")])
-        keeper.write(8, [Put(b"\x01", None)], [Persist(4, "site", b"4")])
+        keeper.write([site(2, b"2")])
+        keeper.write([Write(3, [Put(b"\x01", b"one"), Clear(b"\x02", b"\x03")])])
+        keeper.write([site(4, b"3")])
+        keeper.write([site(5, b"4"), Write(6, [Put(b"\x01", None)])])
         await asyncio.sleep(0.01)
         assert told.tokens == []
         store.go.set()
-        await until(lambda: len(told.tokens) == 3)
-        assert told.tokens == [("site", [1]), ("site", [2, 3, 4]), ("log", [7, 8])]
+        await until(lambda: len(told.tokens) == 2)
+        assert told.tokens == [[1], [2, 3, 4, 5, 6]]
         assert store.writes == [
             [Put(b"site", b"1")],
             [
@@ -94,12 +93,12 @@ def test_a_refusal_is_told_once_and_tried_again(refusal: Exception) -> None:
         store, told = Slow(refusal, refusal), Told()
         store.go.set()
         keeper = told.keeper(store)
-        keeper.persist([Persist(1, "site", b"1")])
+        keeper.write([site(1, b"1")])
         await until(lambda: keeper.trouble is not None)
-        keeper.write(2, [Put(b"\x01", b"")])
+        keeper.write([Write(2, [Put(b"\x01", b"")])])
         assert told.tokens == []
         await until(lambda: len(told.tokens) == 2)
-        assert told.tokens == [("site", [1]), ("log", [2])]
+        assert told.tokens == [[1], [2]]
         assert told.failures == [str(refusal)]
         assert keeper.trouble is None
         await keeper.close()
@@ -112,7 +111,7 @@ def test_what_the_disk_refuses_is_given_up_at_the_end() -> None:
         store, told = Slow(*[OSError(5, "Input/output error")] * 1000), Told()
         store.go.set()
         keeper = told.keeper(store)
-        keeper.write(1, [Put(b"\x01", b"")])
+        keeper.write([Write(1, [Put(b"\x01", b"")])])
         await until(lambda: keeper.trouble is not None)
         await asyncio.wait_for(keeper.close(), 5)
         assert (told.tokens, store.writes) == ([], [])
@@ -125,7 +124,7 @@ def test_what_was_handed_over_is_written_before_the_end() -> None:
         store, told = Slow(), Told()
         keeper = told.keeper(store)
         for token in range(10):
-            keeper.write(token, [Put(b"\x01", b"%d" % token)])
+            keeper.write([Write(token, [Put(b"\x01", b"%d" % token)])])
         closing = asyncio.ensure_future(keeper.close())
         await asyncio.sleep(0.01)
         store.go.set()
@@ -140,7 +139,7 @@ def test_a_loop_that_ended_first_is_no_trouble() -> None:
     store = Slow()
 
     async def story() -> None:
-        Told().keeper(store).write(1, [Put(b"\x01", b"")])
+        Told().keeper(store).write([Write(1, [Put(b"\x01", b"")])])
 
     asyncio.run(story())
     store.go.set()
@@ -151,14 +150,13 @@ def test_a_thousand_of_each_are_durable_in_order(tmp_path: Path) -> None:
         store, told = LmdbStore(tmp_path), Told()
         keeper = told.keeper(store)
         for token in range(1000):
-            keeper.persist([Persist(token, "site", b"%d" % token)])
-            keeper.write(token, [Put(b"\x01%04d" % token, b"%d" % token)])
+            keeper.write([site(token, b"%d" % token), Write(token, [Put(b"\x01%04d" % token, b"%d" % token)])])
             if token % 50 == 0:
                 await asyncio.sleep(0)
-                for number in told.all("log"):
+                for number in told.all():
                     assert store.get(b"\x01%04d" % number) == b"%d" % number
-        await until(lambda: len(told.all("log")) == 1000)
-        assert told.all("site") == told.all("log") == list(range(1000))
+        await until(lambda: len(told.all()) == 2000)
+        assert told.all() == [token for token in range(1000) for _ in "ab"]
         await keeper.close()
         store.close()
         store = LmdbStore(tmp_path)

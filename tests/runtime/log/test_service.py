@@ -44,7 +44,7 @@ def of(engine: SiteEngine) -> LogService:
 
 
 def in_primary(engine: SiteEngine, sites: int) -> Callable[[], bool]:
-    return lambda: of(engine).status()["primary"] != 0 and len(engine._replica.participants) == sites
+    return lambda: of(engine).status()["primary"] != 0 and len(of(engine)._replica.participants) == sites
 
 
 @asynccontextmanager
@@ -229,7 +229,7 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
                 void = await of(c).ordered(again)
             assert void == 2
             assert of(c).counted(void, 1) == [1]
-            c._replica.sessions.forget_positions()
+            of(c)._replica.sessions.forget_positions()
             assert of(c).counted(void, 1) == [None]
             assert await of(c).origin(void) == 1
             assert await Places(of(c)).find("c", again, 1, 0, retried=True) == [(1, 1)]

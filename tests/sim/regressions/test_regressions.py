@@ -8,6 +8,7 @@ from reconvene.core.site import Site
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions
+from reconvene.sim.core import EvsSite
 from reconvene.sim.parse import load_scenario
 from reconvene.sim.runner import run_scenario
 from reconvene.verify.engine import verify
@@ -27,7 +28,7 @@ def test_scenario(path: Path) -> None:
 
 
 def sites(cluster: Cluster) -> list[Site]:
-    return [node.site for node in cluster.nodes if isinstance(node.site, Site)]
+    return [node.site.site for node in cluster.nodes if isinstance(node.site, EvsSite)]
 
 
 @pytest.mark.parametrize("size", [5, 10, 20])

@@ -8,7 +8,7 @@ A turn is any number of requests and inputs, then one `flush`, as with the site 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -61,11 +61,6 @@ class Groups:
         return self._roster.counters
 
     @property
-    def others(self) -> list[tuple[int, Delivered]]:
-        """Messages of other layers that the last flush brought; each with its first one's index in its frame."""
-        return self._roster.others
-
-    @property
     def drained(self) -> bool:
         """All that was taken is sent."""
         return not self._waiting and not len(self.site.outbox)
@@ -73,9 +68,6 @@ class Groups:
     def room(self) -> int:
         """How many messages `send` would take now: none while tables are exchanged."""
         return self.site.room() if self._open() and not self._waiting else 0
-
-    def deadline(self) -> int:
-        return self.site.deadline()
 
     def groups(self) -> list[GroupStatus]:
         """By name; while tables are exchanged, as before."""
@@ -179,36 +171,23 @@ class Groups:
             return 0
         return self._waiting.submit_many(service, payloads, 0, now)
 
-    # -- inputs
+    # -- other layers
 
-    def receive(self, data: bytes, now: int) -> None:
-        self.site.receive(data, now)
+    def share(self, kinds: Iterable[int]) -> list[Changed | Delivered]:
+        """Makes these kinds of messages another layer's. From now on its messages and every change of configuration
+        are appended to the list that this returns, in their order. The layer empties it."""
+        return self._roster.share(kinds)
 
-    def synced(self, token: int, now: int) -> None:
-        self.site.synced(token, now)
-
-    def tick(self, now: int) -> None:
-        self.site.tick(now)
-
-    def leave_cluster(self, now: int) -> None:
-        self.site.leave(now)
-
-    def flush(self, now: int, after: int = 0) -> tuple[Effects, list[tuple[Process, list[GroupEvent]]]]:
-        """Ends the turn: what is to be done, and what happened to each local process, in order.
-
-        `after`: how many events of the site came before in the same turn, where it is flushed more than once."""
-        self._roster.others = []
-        self._processes.position = after
-        effects = self.site.flush(now)
-        self._handle(effects, now)
+    def flush(self, now: int, effects: Effects) -> None:
+        """Ends the site's turn, and adds what it brought to `effects`. Where other layers speak after that, it is
+        called again, with the same effects."""
+        self._flush_site(now, effects)
         while self._speak(now):
-            more = self.site.flush(now)
-            self._handle(more, now)
-            effects.persist += more.persist
-            effects.events += more.events
-            effects.datagrams += more.datagrams
-            effects.unsent += more.unsent
-        return effects, self._processes.take()
+            self._flush_site(now, effects)
+
+    def take(self) -> list[tuple[Process, list[GroupEvent]]]:
+        """What has happened to each process of this site since it was last asked, in order."""
+        return self._processes.take()
 
     def _speak(self, now: int) -> bool:
         """Hands the site what this layer has to say; tells whether that was anything."""
@@ -230,12 +209,15 @@ class Groups:
 
     # -- the site's events
 
-    def _handle(self, effects: Effects, now: int) -> None:
+    def _flush_site(self, now: int, effects: Effects) -> None:
+        handled, returned = len(effects.events), len(effects.unsent)
+        self.site.flush(now, effects)
         self._current = self.site.current
-        if effects.unsent:
-            effects.unsent = self._waiting.come_back(effects.unsent)
+        if len(effects.unsent) > returned:
+            effects.unsent[returned:] = self._waiting.come_back(effects.unsent[returned:])
         processes, roster = self._processes, self._roster
-        for event in effects.events:
+        processes.position = handled
+        for event in effects.events[handled:]:
             processes.position += 1
             if type(event) is Delivered:
                 roster.delivered(event)

@@ -4,7 +4,9 @@ Given: every event of the site, in order. Promised: at sites that go on together
 and messages in the same order; `due` is what the site has to say before anything else in its configuration.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+
+from msgspec.structs import replace
 
 from reconvene.core.effects import Changed, ConfKind, Delivered
 from reconvene.core.groups.early import Early, Run
@@ -59,8 +61,10 @@ class Roster:
         """Everyone's table is known in this configuration."""
         self.due: bytes | None = None
         """A safe message that this site has to send."""
-        self.others: list[tuple[int, Delivered]] = []
-        """Messages of other layers; each with its first one's index in its frame."""
+        self._shares: list[list[Changed | Delivered]] = []
+        """What other layers are handed …"""
+        self._share_of: dict[int, list[Changed | Delivered]] = {}
+        """… and, by kind, whose messages those are."""
         self._me = site
         self._sites = sites
         self._table_bytes = table_bytes
@@ -84,9 +88,22 @@ class Roster:
     def groups(self) -> dict[str, Group]:
         return self._table.groups
 
+    # -- other layers
+
+    def share(self, kinds: Iterable[int]) -> list[Changed | Delivered]:
+        share: list[Changed | Delivered] = []
+        for kind in kinds:
+            assert FIRST_OTHER <= kind < 256, f"kind {kind}: not for other layers"
+            assert kind not in self._share_of, f"kind {kind} has an owner"
+            self._share_of[kind] = share
+        self._shares.append(share)
+        return share
+
     # -- configurations
 
     def changed(self, event: Changed) -> None:
+        for share in self._shares:
+            share.append(event)
         match event.kind:
             case ConfKind.HIDDEN:
                 if self.settled:
@@ -207,6 +224,8 @@ class Roster:
     def _take_apart(self, event: Delivered) -> None:
         """A frame of several kinds or memberships, or of one that is not known (yet)."""
         payloads = event.payloads
+        parts: list[tuple[list[Changed | Delivered], range]] = []
+        """Of other layers."""
         index = 0
         while index < len(payloads):
             end = index + 1
@@ -224,9 +243,11 @@ class Roster:
                     to, content = decode_subset(payloads[index])
                     self._take_run(self._run(event, number, [content], index, to))
                 elif kind >= FIRST_OTHER:
-                    while end < len(payloads) and payloads[end] and payloads[end][0] >= FIRST_OTHER:
+                    share = self._share_of.get(kind)
+                    while end < len(payloads) and payloads[end] and self._is_of(payloads[end][0], share):
                         end += 1
-                    self.others.append((index, _part(event, index, end)))
+                    if share is not None:  # else it is of a layer that this site does not have
+                        parts.append((share, range(index, end)))
                 elif event.service >= Service.AGREED:
                     self._take_request(kind, event.sender, event.incarnation, payloads[index])
                 else:
@@ -234,6 +255,21 @@ class Roster:
             except Malformed:
                 self.counters.group_malformed += 1
             index = end
+        if parts:
+            self._share_out(event, parts)
+
+    def _share_out(self, event: Delivered, parts: list[tuple[list[Changed | Delivered], range]]) -> None:
+        """Hands each layer all that a frame has for it, at once."""
+        for share in self._shares:
+            indices = tuple([index for owner, part in parts if owner is share for index in part])
+            if len(indices) == len(event.payloads):
+                share.append(event)
+            elif indices:
+                payloads = [event.payloads[index] for index in indices]
+                share.append(replace(event, payloads=payloads, indices=indices))
+
+    def _is_of(self, kind: int, share: list[Changed | Delivered] | None) -> bool:
+        return kind >= FIRST_OTHER and self._share_of.get(kind) is share
 
     def _run(
         self, event: Delivered, number: int, data: list[bytes], index: int, to: Collection[Process] | None
@@ -357,12 +393,3 @@ class Roster:
         for number, membership in self._processes.memberships.items():
             assert membership.joined == (number in mine), f"membership {number} and the table differ"
             assert not membership.joined or mine[number].identity == membership.identity
-
-
-def _part(event: Delivered, start: int, end: int) -> Delivered:
-    if start == 0 and end == len(event.payloads):
-        return event
-    return Delivered(
-        event.conf, event.sender, event.incarnation, event.service, event.first + start, event.payloads[start:end],
-        event.timestamp,
-    )  # fmt: skip

@@ -196,7 +196,7 @@ class Configuration:
 
     def deliver(self, event: Delivered) -> None:
         sender = self._sites[event.sender]
-        for index, payload in enumerate(event.payloads):
+        for index, payload in zip(event.indices or range(len(event.payloads)), event.payloads, strict=True):
             kind = payload[0] if payload else 0
             try:
                 if kind == DATA and event.timestamp is not None:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from reconvene.core.options import Options, Timing
-from reconvene.core.site import Site
 from reconvene.lab.bench.plotting import new, save
 from reconvene.lab.bench.sheet import Settings, Sheet, Table, number
 from reconvene.lab.load.simulated import MS, SECOND
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions
+from reconvene.sim.core import EvsSite
 
 __all__ = ["FAULTS", "SIZES", "Change", "limit_ns", "measure", "run"]
 
@@ -55,7 +55,10 @@ class _Trial:
         wanted = tuple(self.names.index(name) for name in names)
         sites = [self.cluster.node(name).site for name in names]
         return (
-            all(isinstance(site, Site) and site.members == wanted and not site.current.frozen for site in sites)
+            all(
+                isinstance(core, EvsSite) and core.members == wanted and not core.site.current.frozen
+                for core in sites
+            )
             and len({site.configuration for site in sites if site is not None}) == 1
         )
 

@@ -17,6 +17,7 @@ from reconvene.core.site import Site
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Conditions
+from reconvene.sim.core import EvsSite
 from reconvene.sim.node import Node
 
 __all__ = ["MS", "SECOND", "Arrivals", "Rate", "System", "Traffic", "measure"]
@@ -163,8 +164,8 @@ class _Run:
 
     @staticmethod
     def _site(node: Node) -> Site:
-        assert isinstance(node.site, Site)
-        return node.site
+        assert isinstance(node.site, EvsSite)
+        return node.site.site
 
     def _stop(self, name: str) -> None:
         self.cluster.pause(name)

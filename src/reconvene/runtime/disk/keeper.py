@@ -1,8 +1,8 @@
 """Writes beside the loop: a slow disk delays what depends on it, and nothing else.
 
-Given: what a turn wants persisted, and what the log wants written. Promised: tokens come back in order, on the loop,
-once what they stand for is synced; all that waits when a write begins goes into one transaction with one sync. Where
-the disk refuses, nothing comes back, the reason is kept for everyone to see, and the write is tried again.
+Given: the writes of turns, each with its token. Promised: tokens come back in order, on the loop, once what they
+stand for is synced; all that waits when a write begins goes into one transaction with one sync. Where the disk
+refuses, nothing comes back, the reason is kept for everyone to see, and the write is tried again.
 
 One thread takes from a plain queue and calls back; a task and a future for each write would cost more than the sync
 of a good disk. It looks for more work before the loop has heard of the last, so the disk does not wait for the loop.
@@ -15,8 +15,8 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import NamedTuple, Protocol
 
-from reconvene.core.effects import Persist
-from reconvene.storage.tables import Op, Put
+from reconvene.stack.turn import Write
+from reconvene.storage.tables import Op
 
 __all__ = ["Keeper", "Writable"]
 
@@ -32,41 +32,35 @@ class Writable(Protocol):
 class _Job(NamedTuple):
     ops: Sequence[Op]
     tokens: list[int]
-    """The site's."""
-    log_tokens: list[int]
 
 
 class Keeper:
-    """Made on its loop. `synced` and `logged` are called on it with the site's tokens and the log's, `failed` with
-    the reason once for each time that the disk begins to refuse."""
+    """Made on its loop. `synced` is called on it with tokens, `failed` with the reason once for each time that the
+    disk begins to refuse."""
 
     def __init__(
         self,
         store: Writable,
         synced: Callable[[list[int]], None],
         failed: Callable[[str], None],
-        logged: Callable[[list[int]], None] | None = None,
     ) -> None:
         self.trouble: str | None = None
         """Why the last write failed, until one succeeds."""
         self._store = store
         self._synced = synced
         self._failed = failed
-        self._logged = logged
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._closing = Event()
         self._thread: Thread | None = None
 
-    def persist(self, writes: list[Persist]) -> None:
-        ops = [Put(write.key.encode(), write.value) for write in writes]
-        self._hand_over(_Job(ops, [write.token for write in writes], []))
-
-    def write(self, token: int, ops: Sequence[Op], writes: Sequence[Persist] = ()) -> None:
-        """The log's operations, and with them, surely in the same transaction, what the site wants persisted."""
-        if writes:
-            ops = [*(Put(write.key.encode(), write.value) for write in writes), *ops]
-        self._hand_over(_Job(ops, [write.token for write in writes], [token]))
+    def write(self, writes: Sequence[Write]) -> None:
+        """A turn's: surely in one transaction."""
+        self._jobs.put(_Job([op for write in writes for op in write.ops], [write.token for write in writes]))
+        if self._thread is None:
+            # A process that ends without closing is a crash like others, which the store survives.
+            self._thread = Thread(target=self._run, name="keeper", daemon=True)
+            self._thread.start()
 
     async def close(self) -> None:
         """Ends the thread; what was handed over is still written, but what the disk refuses is given up.
@@ -79,21 +73,11 @@ class Keeper:
 
     # -- on the loop
 
-    def _hand_over(self, job: _Job) -> None:
-        self._jobs.put(job)
-        if self._thread is None:
-            # A process that ends without closing is a crash like others, which the store survives.
-            self._thread = Thread(target=self._run, name="keeper", daemon=True)
-            self._thread.start()
-
     def _done(self, job: _Job) -> None:
         if self._closing.is_set():
             return
         self.trouble = None
-        if job.tokens:
-            self._synced(job.tokens)
-        if job.log_tokens and self._logged is not None:
-            self._logged(job.log_tokens)
+        self._synced(job.tokens)
 
     def _refused(self, why: str) -> None:
         if self._closing.is_set():
@@ -128,11 +112,8 @@ class Keeper:
         found = [job for job in jobs if job is not None]
         if len(found) <= 1:
             return (found[0] if found else None), closing
-        return _Job(
-            [op for job in found for op in job.ops],
-            [token for job in found for token in job.tokens],
-            [token for job in found for token in job.log_tokens],
-        ), closing
+        ops = [op for job in found for op in job.ops]
+        return _Job(ops, [token for job in found for token in job.tokens]), closing
 
     def _kept(self, job: _Job) -> bool:
         """Tries until it is; False where it is given up."""

@@ -18,13 +18,7 @@ class LmdbDisk:
     def open(self, path: Path, max_bytes: int) -> LmdbStore:
         return LmdbStore(path, max_bytes, self._check_s)
 
-    def keeper(
-        self,
-        store: Store,
-        synced: Callable[[list[int]], None],
-        failed: Callable[[str], None],
-        logged: Callable[[list[int]], None],
-    ) -> Keeper:
+    def keeper(self, store: Store, synced: Callable[[list[int]], None], failed: Callable[[str], None]) -> Keeper:
         assert isinstance(store, LmdbStore), "the one that `open` returned"
         store.trust()  # the site has started: from now on reading has to be quick
-        return Keeper(store, synced, failed, logged)
+        return Keeper(store, synced, failed)

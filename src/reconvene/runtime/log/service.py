@@ -32,7 +32,7 @@ from reconvene.runtime.log.interface import Appended, AppendedPart
 from reconvene.runtime.log.receipts import Receipts
 from reconvene.runtime.log.status import losses, status
 
-__all__ = ["LogService"]
+__all__ = ["NO_LOG_COUNTERS", "LogService"]
 
 _BARRIERS = 100_000
 """That may wait at once."""
@@ -46,6 +46,12 @@ _BATCHES_AT_ONCE = 256
 """Looked through before others have their turn."""
 _REMEMBERED = 20_000
 """Messages before the green line among which own batches are looked for at the start, for who asks again."""
+
+
+NO_LOG_COUNTERS = dict.fromkeys(
+    ("log_accepted_messages", "log_ordered_messages", "log_primaries", "log_malformed"), 0
+)
+"""What `LogService.counters` returns where a site takes no part in the log."""
 
 
 class LogService:
@@ -96,6 +102,23 @@ class LogService:
         for position, batch in self._replica.stored_green_ids(max(self.green - _REMEMBERED, self.base)):
             if batch.author == own:
                 yield batch.first, position
+
+    def note(self) -> str | None:
+        """Why the log takes nothing here, where that is neither the disk's fault nor what was configured."""
+        replica = self._replica
+        if self.name not in replica.record.names.values():
+            return None
+        return replica.waits or replica.left_out
+
+    @property
+    def behind(self) -> dict[str, str]:
+        """By name: replicas of this configuration whose storage is older than what others know of it, and why."""
+        return self._replica.behind
+
+    @property
+    def own_behind(self) -> str:
+        """The same of this site's own replica; empty where it is not."""
+        return self._replica.record.behind
 
     # -- the engine's turns
 

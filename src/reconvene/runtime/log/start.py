@@ -8,12 +8,11 @@ from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Unavailable
 from reconvene.runtime.config.settings import Config
-from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Op, Reader, Tables
 from reconvene.wire.client_log import log_message_bytes
 from reconvene.world import world
 
-__all__ = ["IDENTITY_BYTES", "first_ops", "limits_of", "load_replica", "tables_for"]
+__all__ = ["IDENTITY_BYTES", "first_ops", "limits_of", "load_replica"]
 
 IDENTITY_BYTES = 8
 _FRAME_SPARE = 512
@@ -34,11 +33,6 @@ def limits_of(config: Config, frame_bytes: int) -> LogLimits:
         retain_age_ns=log.retain_age_ns or None,
         staged_age_ns=log.staged_age_ns,
     )
-
-
-def tables_for(config: Config, store: Tables) -> Tables:
-    """Where the site takes no part in the log, tables in memory: others still ask it what it has."""
-    return store if config.log.enabled else MemoryTables()
 
 
 def first_ops(config: Config, tables: Reader, incarnation: int, token: int) -> list[Op]:
@@ -71,4 +65,4 @@ def load_replica(
         raise Malformed(f"{problems[0]}{more}")
     limits = limits_of(config, frame_bytes)
     log = config.log
-    return Replica(config.name, names, incarnation, tables, limits, keeps=log.enabled, begin=log.begin)
+    return Replica(config.name, names, incarnation, tables, limits, begin=log.begin)

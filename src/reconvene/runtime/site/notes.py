@@ -33,8 +33,10 @@ class SiteNotes:
         if took_ns > self.longest_turn_ns:
             self.longest_turn_ns = took_ns
 
-    def events(self, events: Sequence[Event]) -> None:
+    def events(self, events: Sequence[Event]) -> bool:
+        """Returns whether a configuration is among them."""
         counts = self.counts
+        configurations = False
         for happened in events:
             if type(happened) is Delivered:
                 counts["delivered_messages"] += len(happened.payloads)
@@ -42,7 +44,9 @@ class SiteNotes:
             elif type(happened) is Sent:
                 counts["sent_messages"] += happened.count
             elif type(happened) is Changed:
+                configurations = True
                 self._change(happened)
+        return configurations
 
     def _change(self, changed: Changed) -> None:
         if changed.kind is ConfKind.REGULAR:

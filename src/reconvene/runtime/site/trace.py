@@ -4,15 +4,14 @@ Promised: what an earlier incarnation left is completed first, with what storage
 and with its `fail`; then each turn's rows are with the operating system when `turn` returns.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from reconvene.core.effects import Event
-from reconvene.core.groups.groups import Groups
-from reconvene.corel.events import LogEvent
 from reconvene.corel.replica import Replica
 from reconvene.errors import Unavailable
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.site.journal import Journal, run_quorum, tell_changed, write_run
+from reconvene.stack.stack import Stack
+from reconvene.stack.turn import Turn
 from reconvene.trace.group_recorder import GroupRecorder
 from reconvene.trace.log_past import LogPast, read_log_past
 from reconvene.trace.log_recorder import LogRecorder
@@ -28,15 +27,15 @@ class SiteTrace:
         self,
         config: Config,
         names: tuple[str, ...],
-        groups: Groups,
-        replica: Replica,
-        author: Callable[[int], str],
+        stack: Stack,
+        log: tuple[Replica, Callable[[int], str]] | None,
         t: int,
         stopped: Callable[[str], None],
     ) -> None:
+        """`log`: the site's replica, and the names of authors by their numbers; None where it takes no part."""
         directory = config.trace.dir
         assert directory is not None
-        incarnation = groups.site.incarnation
+        incarnation = stack.incarnation
         try:
             write_run(
                 directory,
@@ -57,19 +56,14 @@ class SiteTrace:
                     f" {past.incarnation}: the directory is not the one that this site last used"
                 )
             recorder = Recorder(config.name, names, self.journal.append, past.next_n)
-            self._log = LogRecorder(recorder, author)
-            begun = LogPast() if past.incarnation == 0 else read_log_past(self.journal.path)
-            if past.incarnation == 0 and replica.begun:
-                # Rows come before writes: a log that has begun, without a trace, had one that was taken away.
-                self.journal.stop("the log had begun before it: without its start it can't be judged")
             if not past.ended:
                 recorder.resume(past.incarnation, past.conf)
-                self._log.catch_up(t, begun, replica)
-                recorder.fail(t)
-                recorder.begin(incarnation)
             else:
                 recorder.begin(incarnation)
-                self._log.catch_up(t, begun, replica)
+            self._log = None if log is None else self._complete_log(recorder, t, *log)
+            if not past.ended:
+                recorder.fail(t)
+                recorder.begin(incarnation)
             self.journal.flush()
         except OSError as error:
             self.journal.close()
@@ -78,22 +72,35 @@ class SiteTrace:
             self.journal.close()
             raise
         self._directory = directory
-        self._replica = replica
+        self._replica = None if log is None else log[0]
         self._changed = False
         self._note_change()
         self._recorder = recorder
-        self._groups = GroupRecorder(recorder, groups)
+        self._groups = GroupRecorder(recorder)
+        stack.groups.record()
 
-    def turn(self, t: int, events: Sequence[Event], log: Sequence[LogEvent]) -> None:
-        self._groups.turn(t, events)
-        if log:
-            self._log.events(t, log)
+    def _complete_log(
+        self, recorder: Recorder, t: int, replica: Replica, author: Callable[[int], str]
+    ) -> LogRecorder:
+        """Records what storage holds of the log and the file lacks."""
+        first = self.journal.past.incarnation == 0
+        if first and replica.begun:
+            # Rows come before writes: a log that has begun, without a trace, had one that was taken away.
+            self.journal.stop("the log had begun before it: without its start it can't be judged")
+        log = LogRecorder(recorder, author)
+        log.catch_up(t, LogPast() if first else read_log_past(self.journal.path), replica)
+        return log
+
+    def turn(self, t: int, turn: Turn) -> None:
+        self._groups.turn(t, turn.events, turn.notes)
+        if turn.log and self._log is not None:
+            self._log.events(t, turn.log)
             self._note_change()
         self.journal.flush()
 
     def _note_change(self) -> None:
         """run.json has the quorum that the log began with. It says so once that is no longer the one that counts."""
-        if not self._changed and self._replica.replicas.age > (0, 0):
+        if self._replica is not None and not self._changed and self._replica.replicas.age > (0, 0):
             self._changed = True
             self._tell_changed()
 

@@ -1,0 +1,112 @@
+"""The processes of a running site: their requests, what each of them receives, and which of them wait for room."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from reconvene.core.groups.events import GroupEvent, Process
+from reconvene.errors import Unavailable
+from reconvene.ids import Service
+from reconvene.runtime.site.interface import Receiver
+from reconvene.stack.stack import Stack
+
+__all__ = ["LocalProcesses", "ProcessAccess"]
+
+
+class LocalProcesses:
+    """`wake` asks for a turn; `now` is the site's clock."""
+
+    def __init__(self, site: str, stack: Stack, now: Callable[[], int], wake: Callable[[], None]) -> None:
+        self.groups = stack.groups
+        self.now = now
+        self.wake = wake
+        self.stopping = False
+        """The site stops: every request is refused."""
+        self._site = site
+        self._receivers: dict[Process, Receiver] = {}
+        self._waiters: list[asyncio.Future[None]] = []
+        """For room in the site's queue."""
+
+    def __len__(self) -> int:
+        return len(self._receivers)
+
+    def open(self, receiver: Receiver) -> "ProcessAccess":
+        self.refuse_if_stopping()
+        access = ProcessAccess(self, self.groups.open())
+        self._receivers[access.process] = receiver
+        return access
+
+    def close(self, process: Process) -> None:
+        if self._receivers.pop(process, None) is not None:
+            self.groups.close(process, self.now())
+            self.wake()
+
+    def stop(self) -> None:
+        self.stopping = True
+        self.wake_waiters()
+
+    def refuse_if_stopping(self) -> None:
+        if self.stopping:
+            raise Unavailable(f"site {self._site} is stopping")
+
+    def deliver(self, processes: Sequence[tuple[Process, list[GroupEvent]]]) -> None:
+        """Hands each process what a turn brought for it."""
+        for process, events in processes:
+            receiver = self._receivers.get(process)
+            if receiver is not None:
+                receiver.events(events)
+        if self._waiters:
+            self.wake_waiters()
+
+    async def room(self) -> None:
+        """Waits until the site takes messages of processes."""
+        while self.groups.room() <= 0:
+            self.refuse_if_stopping()
+            future = asyncio.get_running_loop().create_future()
+            self._waiters.append(future)
+            await future
+        self.refuse_if_stopping()
+
+    def wake_waiters(self) -> None:
+        if self.groups.room() > 0 or self.stopping:
+            waiting, self._waiters = self._waiters, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
+
+class ProcessAccess:
+    """One process's requests to its site (site.interface.Access)."""
+
+    __slots__ = ("_processes", "process")
+
+    def __init__(self, processes: LocalProcesses, process: Process) -> None:
+        self._processes = processes
+        self.process = process
+
+    def join(self, group: str, primary: bool) -> int:
+        processes = self._processes
+        processes.refuse_if_stopping()
+        membership = processes.groups.join(self.process, group, primary, processes.now())
+        processes.wake()
+        return membership
+
+    def leave(self, membership: int) -> None:
+        self._processes.groups.leave(membership, self._processes.now())
+        self._processes.wake()
+
+    def send(
+        self, membership: int, service: Service, payloads: Sequence[bytes], to: tuple[Process, ...] | None = None
+    ) -> int:
+        processes = self._processes
+        if processes.stopping:
+            processes.refuse_if_stopping()
+        taken = processes.groups.send(membership, service, payloads, to, processes.now())
+        if taken:
+            processes.wake()
+        return taken
+
+    async def room(self) -> None:
+        await self._processes.room()
+
+    def close(self) -> None:
+        self._processes.close(self.process)

@@ -1,0 +1,73 @@
+"""From a site's configuration and storage to its core: how a site boots."""
+
+from typing import NamedTuple
+
+from msgspec import msgpack
+
+from reconvene.core.groups.groups import GroupLimits, Groups
+from reconvene.core.site import KEY, Site, boot, incarnation_of, stored_list
+from reconvene.corel.replica import Replica
+from reconvene.corel.replicas.sets import ReplicaSet
+from reconvene.errors import Malformed, Unavailable
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.log.start import first_ops, load_replica
+from reconvene.runtime.net.site_numbers import ADDRESSES, Numbers, kept_addresses
+from reconvene.runtime.outside import Store, Transport
+from reconvene.site_list import read_list
+from reconvene.stack.log import LogMember
+from reconvene.stack.no_log import NoLog
+from reconvene.stack.stack import Stack
+from reconvene.storage.tables import Put
+from reconvene.world import world
+
+__all__ = ["Started", "start_stack"]
+
+_TOKEN_BYTES = 4
+"""Of the random token of each start, by which others notice a storage that was put back."""
+
+
+class Started(NamedTuple):
+    stack: Stack
+    replica: Replica | None
+    """For requests of the log. None: the site takes no part in it …"""
+    no_log: NoLog | None
+    """… and says so."""
+
+
+def start_stack(config: Config, numbers: Numbers, store: Store, transport: Transport, now: int) -> Started:
+    """Syncs a new incarnation, and makes the core that is to run under it.
+
+    Raises Unavailable where it can't be written, Malformed where the log can't be read.
+    """
+    names = numbers.names
+    token = int.from_bytes(world().random_bytes(_TOKEN_BYTES), "big") or 1
+    record = _write_incarnation(config, numbers, store, token)
+    frame_bytes = transport.frame_bytes
+    site = Site(
+        config.options(frame_bytes, transport.buffer_bytes), numbers.ordinal, len(names), record, now, numbers.peers
+    )
+    site.disputes.outside = transport.disputes
+    limits = config.limits
+    group_limits = GroupLimits(limits.processes, limits.groups_per_process, limits.group_name_bytes)
+    groups = Groups(site, len(names), group_limits)
+    if not config.log.enabled:
+        no_log = NoLog(names, ReplicaSet.first(config.replicas, config.log.quorum))
+        return Started(Stack(site, groups, (no_log,)), None, no_log)
+    try:
+        replica = load_replica(config, names, store, site.incarnation, frame_bytes)
+    except Malformed as error:
+        raise Malformed(f"{config.dir}: the log can't be read: {error}") from None
+    return Started(Stack(site, groups, (LogMember(replica),)), replica, None)
+
+
+def _write_incarnation(config: Config, numbers: Numbers, store: Store, token: int) -> bytes:
+    stored = store.get(KEY)
+    sites = read_list(stored_list(stored), config.sites_version, config.sites, numbers.names)
+    record = boot(stored, numbers.ordinal, token, sites)
+    addresses = msgpack.encode({**kept_addresses(store), **config.sites})
+    log = first_ops(config, store, incarnation_of(record), token) if config.log.enabled else []
+    try:
+        store.write([Put(KEY.encode(), record), Put(ADDRESSES.encode(), addresses), *log])
+    except OSError as error:
+        raise Unavailable(f"{config.dir}: a new incarnation can't be kept there: {error}") from None
+    return record

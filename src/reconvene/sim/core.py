@@ -1,0 +1,106 @@
+"""What the simulator needs of a site's core, and how the cores of a cluster are made.
+
+Tests of the simulator itself, and of single layers, put others in their place.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from reconvene.core.options import Options
+from reconvene.core.site import Site, boot
+from reconvene.corel.replica import Replica
+from reconvene.ids import Service
+from reconvene.stack.stack import Stack
+from reconvene.stack.turn import Turn
+from reconvene.storage.tables import Op, Reader
+
+__all__ = ["Core", "EvsSite", "LogCore", "LogLike", "SiteLike", "real_core"]
+
+
+class SiteLike(Protocol):
+    """A stack (reconvene.stack.stack.Stack), and its application's messages."""
+
+    @property
+    def incarnation(self) -> int: ...
+    @property
+    def phase(self) -> str: ...
+    @property
+    def step(self) -> str: ...
+    @property
+    def configuration(self) -> str: ...
+    @property
+    def members(self) -> tuple[int, ...]: ...
+    def receive(self, datagram: bytes, now: int) -> None: ...
+    def synced(self, token: int, now: int) -> None: ...
+    def tick(self, now: int) -> None: ...
+    def flush(self, now: int, time: int) -> Turn: ...
+    def deadline(self) -> int: ...
+    def invariants(self) -> None: ...
+
+    def submit(self, service: Service, payload: bytes, now: int) -> None:
+        """Takes a message of the application. Raises Unavailable where there is no room for it."""
+
+    def room(self) -> int:
+        """How many messages `submit` would take now."""
+
+    def withdraw(self) -> int:
+        """Takes back messages that were submitted and are not sent; returns how many."""
+
+
+class LogLike(SiteLike, Protocol):
+    """A site that keeps the log (sim.log_site.LogSite)."""
+
+    @property
+    def replica(self) -> Replica: ...
+    def append(self, messages: Sequence[bytes], now: int) -> tuple[int, int]:
+        """Takes as many as there is room for, from the first on; returns its counter, and how many."""
+
+    def author(self, number: int) -> str: ...
+
+
+class Core(Protocol):
+    """How sites are made."""
+
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        """`token`: another one for each start."""
+
+    def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike: ...
+
+
+@runtime_checkable
+class LogCore(Protocol):
+    """How sites that keep the log are made."""
+
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        """`token`: another one for each start."""
+
+    def create(self, ordinal: int, names: Sequence[str], tables: Reader) -> list[Op]:
+        """What is to be synced before the log's first start at a node; nothing at a later one."""
+
+    def site(
+        self, options: Options, ordinal: int, names: Sequence[str], record: bytes, tables: Reader, now: int
+    ) -> LogLike: ...
+
+
+class EvsSite(Stack):
+    """The stack `evs`: a bare site. Its application submits to the site itself."""
+
+    def submit(self, service: Service, payload: bytes, now: int) -> None:
+        self.site.submit(service, payload, now)
+
+    def room(self) -> int:
+        return self.site.room()
+
+    def withdraw(self) -> int:
+        return self.site.withdraw()
+
+
+class _RealCore:
+    def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
+        return boot(stored, ordinal, token)
+
+    def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> EvsSite:
+        return EvsSite(Site(options, ordinal, sites, record, now))
+
+
+real_core: Core = _RealCore()

@@ -1,0 +1,209 @@
+"""A site's core as its shell sees it: every input goes into this object, and `flush` ends the turn.
+
+    inputs      receive, synced, tick, leave; requests of processes through `groups`; requests of the log and of other
+                layers through the members, which whoever made the stack has at hand
+    output      one `Turn` (stack.turn)
+    deadline    call me again no later than this
+
+The layers, bottom up: the site (configurations, delivery), groups (processes), then members beside each other
+(`stack.member`). A stack without groups is a bare site: what the simulator runs as `evs`.
+
+No input, no output, no clock: the shell is the engine of a real site, or a node of the simulator.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from reconvene.core.effects import Effects
+from reconvene.core.groups.groups import Groups
+from reconvene.core.site import Site
+from reconvene.ids import Service
+from reconvene.stack.member import Member, Outlet
+from reconvene.stack.turn import Turn, Write
+from reconvene.storage.tables import Op, Put
+
+__all__ = ["Stack"]
+
+
+class _Sync(NamedTuple):
+    """What a token of the stack's stands for."""
+
+    member: Member | None
+    """None: the site."""
+    tokens: list[int]
+    """The layer's own."""
+
+
+class Stack:
+    def __init__(self, site: Site, groups: Groups | None = None, members: Sequence[Member] = ()) -> None:
+        assert groups is not None or not members, "members speak beside groups"
+        assert groups is None or groups.site is site, "of the same site"
+        self.site = site
+        """For questions. Its inputs come through the stack."""
+        self._groups = groups
+        self._members = tuple(members)
+        self._shares = [] if groups is None else [groups.share(member.kinds) for member in members]
+        self._outlet = None if groups is None else Outlet(groups)
+        self._owners = {kind: member for member in members for kind in member.kinds}
+        self._token = 0
+        self._syncs: dict[int, _Sync] = {}
+        """Writes under way, by token."""
+
+    # -- what a shell asks
+
+    @property
+    def groups(self) -> Groups:
+        """Requests of the site's processes, and questions about groups."""
+        assert self._groups is not None, "a bare site has no groups"
+        return self._groups
+
+    @property
+    def incarnation(self) -> int:
+        return self.site.incarnation
+
+    @property
+    def phase(self) -> str:
+        return self.site.phase
+
+    @property
+    def step(self) -> str:
+        """Where in its phase it is, for the tables of what was tested."""
+        return self.site.step
+
+    @property
+    def configuration(self) -> str:
+        return self.site.configuration
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Of the configuration, by ordinal."""
+        return self.site.members
+
+    @property
+    def damage(self) -> str | None:
+        """Why a layer cannot go on; the site is silent then."""
+        for member in self._members:
+            if member.damage is not None:
+                return member.damage
+        return None
+
+    @property
+    def settled(self) -> bool:
+        """All that the layers have decided is on stable storage."""
+        return all(member.settled for member in self._members)
+
+    @property
+    def drained(self) -> bool:
+        """All that was accepted is on stable storage, and every member of the configuration has all that was sent."""
+        return (self._groups is None or self._groups.drained) and self.site.drained and self.settled
+
+    def deadline(self) -> int:
+        """When it wants a turn though nothing happens."""
+        at = self.site.deadline()
+        for member in self._members:
+            own = member.deadline()
+            if own is not None and own < at:
+                at = own
+        return at
+
+    # -- inputs
+
+    def receive(self, datagram: bytes, now: int) -> None:
+        """One that is malformed or stale is counted and dropped."""
+        self.site.receive(datagram, now)
+
+    def synced(self, token: int, now: int) -> None:
+        """The write with this token, and all before it, are on stable storage."""
+        sync = self._syncs.pop(token)
+        for own in sync.tokens:
+            if sync.member is None:
+                self.site.synced(own, now)
+            else:
+                sync.member.synced(own)
+
+    def tick(self, now: int) -> None:
+        """The deadline has come."""
+        self.site.tick(now)
+
+    def leave(self, now: int) -> None:
+        """The site stops: from now on it reports to hear nobody, so that the others go on without it at once."""
+        self.site.leave(now)
+
+    # -- the end of a turn
+
+    def flush(self, now: int, time: int) -> Turn:
+        """Ends the turn. `now`: the site's clock in ns, which never goes back; `time`: ns since 1970."""
+        effects = Effects()
+        if self._outlet is None:
+            self.site.flush(now, effects)
+            return self._bundle(effects, now)
+        self._outlet.now = now
+        for member in self._members:
+            member.begin(self._outlet, time)
+        self._flush_groups(now, effects)
+        while self._speak(self._outlet):
+            self._flush_groups(now, effects)
+        return self._bundle(effects, now)
+
+    def finish(self) -> Turn:
+        """What is still to be written when the site stops: values that wait for another write to go with."""
+        turn = Turn()
+        for member in self._members:
+            at = member.deadline()
+            if at is not None and member.settled:
+                self._flush_member(member, at, turn)
+        return turn
+
+    def _flush_groups(self, now: int, effects: Effects) -> None:
+        self.groups.flush(now, effects)
+        if effects.unsent:
+            self._return_unsent(effects.unsent)
+            effects.unsent.clear()
+        for member, share in zip(self._members, self._shares, strict=True):
+            member.take(share)
+            share.clear()
+
+    def _return_unsent(self, unsent: list[tuple[Service, bytes]]) -> None:
+        for member in self._members:
+            own = [message for message in unsent if self._owners.get(message[1][0]) is member]
+            if own:
+                member.take_back(own)
+
+    def _speak(self, outlet: Outlet) -> bool:
+        spoken = False
+        for member in self._members:
+            if member.speak(outlet):
+                spoken = True
+        return spoken
+
+    def _bundle(self, effects: Effects, now: int) -> Turn:
+        turn = Turn(events=effects.events, datagrams=effects.datagrams)
+        if effects.persist:
+            ops: list[Op] = [Put(persist.key.encode(), persist.value) for persist in effects.persist]
+            self._write(turn, ops, _Sync(None, [persist.token for persist in effects.persist]))
+        for member in self._members:
+            self._flush_member(member, now, turn)
+        if self._groups is not None:
+            turn.notes, turn.processes = self._groups.take_notes(), self._groups.take()
+        if self.damage is not None:
+            turn.datagrams = []
+        return turn
+
+    def _flush_member(self, member: Member, now: int, turn: Turn) -> None:
+        write = member.flush(now, turn)
+        if write is not None:
+            self._write(turn, write.ops, _Sync(member, [write.token]))
+
+    def _write(self, turn: Turn, ops: Sequence[Op], sync: _Sync) -> None:
+        """Under a token of the stack's own, so that each sync is one input, whatever layer waits for it."""
+        self._token += 1
+        self._syncs[self._token] = sync
+        turn.writes.append(Write(self._token, ops))
+
+    def invariants(self) -> None:
+        if self._groups is None:
+            self.site.invariants()
+        else:
+            self._groups.invariants()
+        for member in self._members:
+            member.invariants()

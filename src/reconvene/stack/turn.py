@@ -1,0 +1,42 @@
+"""What a turn ends with: one bundle for the site, its groups and every layer beside them.
+
+A shell performs it in the order of the fields. What waits for a sync is not in the bundle: it comes out of a later
+turn, once `Stack.synced` has reported the token.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from reconvene.core.effects import Event
+from reconvene.core.groups.events import GroupEvent, Process
+from reconvene.core.groups.notes import Note
+from reconvene.corel.events import LogEvent
+from reconvene.storage.tables import Op
+
+__all__ = ["Turn", "Write"]
+
+
+class Write(Struct, frozen=True):
+    """What one layer wants on stable storage."""
+
+    token: int
+    ops: Sequence[Op]
+
+
+class Turn(Struct):
+    events: list[Event] = field(default_factory=list)
+    """Record first, in this order: before `writes` are handed to storage, and before anything leaves the site."""
+    notes: list[Note] = field(default_factory=list)
+    """Record among `events`: each says how many of them come before it. Empty unless `Groups.record` was called."""
+    log: list[LogEvent] = field(default_factory=list)
+    """Record after `events` and `notes`. They depend on syncs that were reported in earlier turns, and on none of
+    this one: show them to clients as soon as they are recorded."""
+    writes: list[Write] = field(default_factory=list)
+    """Write all of them in one transaction, after the rows above are recorded: so storage never has more than the
+    trace. When it is synced, report each token by `Stack.synced`. Nothing else in this bundle waits for that."""
+    datagrams: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
+    """(destinations by ordinal, bytes): send after the rows above are recorded. They never depend on this turn's
+    `writes`. Empty where a layer is damaged: a site that cannot trust its own storage is silent."""
+    processes: list[tuple[Process, list[GroupEvent]]] = field(default_factory=list)
+    """For each process of the site, what it sees, in order: hand over after the rows above are recorded."""
