@@ -1,4 +1,4 @@
-"""Runs that break Specifications 1.1-4. What else must break with it is named, and nothing more may."""
+"""Runs that break Specifications 1.1-4. Each names what else it must break; it may break nothing more."""
 
 from tests.golden.broken import broken
 from tests.golden.dsl import Story
@@ -293,7 +293,7 @@ def _() -> Story:
 
 @broken("evs.2.4", "crossed-in-two-steps", also=["evs.2.2", "evs.2.3"])
 def _() -> Story:
-    # q delivers p's message of 20 while still in 10, then sends in 10 what r delivers before it enters 20.
+    # q delivers p's message of 20 while still in 10, then sends in 10 a message that r delivers before it enters 20.
     s = Story("third", "pqr")
     for node, conf in zip("pqr", ("1", "2", "3"), strict=True):
         s.start(node, conf)

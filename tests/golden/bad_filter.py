@@ -1,4 +1,4 @@
-"""Runs of groups with the filter that break virtual synchrony, or whose primary components are none."""
+"""Runs of groups with the filter that break virtual synchrony, or whose primary components are invalid."""
 
 from msgspec import UNSET
 from tests.golden.broken import broken
@@ -6,7 +6,7 @@ from tests.golden.processes import Processes, cut_short, groups, joins, merges, 
 
 
 def _talk() -> Processes:
-    """A trio that has exchanged a message of each service, and goes on."""
+    """Three sites that have exchanged a message of each service."""
     s = trio("talk")
     s.cast("p1", "f", "fifo")
     s.cast("p1", "g", "fifo")
@@ -296,7 +296,7 @@ def _() -> Processes:
 
 @broken("vs.L3", "back-under-its-old-identity")
 def _() -> Processes:
-    # r1 was left out of 20, does not know it, and comes directly to 30.
+    # r1 was left out of 20, does not know it, and goes directly to 30.
     s = trio("unaware")
     s.join("20", "pq")
     s.view("p1 q1")
@@ -427,7 +427,7 @@ def _() -> Processes:
 
 @broken("evs.primary.uniqueness", "views-of-two-components")
 def _() -> Processes:
-    # r was cut off, and went on as a primary component of the same number as the others'.
+    # r was cut off, and continued as a primary component with the same number as the others'.
     s = trio("two-primaries")
     s.join("20", "pq")
     s.join("21", "r")

@@ -42,7 +42,7 @@ def _() -> Story:
 
 @broken("corel.causal", "a-snapshot-that-does-not-cover-it", also=["corel.green", "corel.yellow"])
 def _() -> Story:
-    """r's e follows c, which r has by its snapshot; who never had c logs e."""
+    """r's e follows c, which r has from its snapshot; a site that never had c logs e."""
     s = snapshots()
     s.drop("p", "log", "d")
     return s

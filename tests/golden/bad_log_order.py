@@ -135,7 +135,7 @@ def _() -> Story:
 
 
 def _swap_green(s: LogStory, node: str, one: str, other: str) -> LogStory:
-    """The node gives each the other's position; its own positions still go up."""
+    """The node swaps the positions of two messages; its own positions still grow."""
     first, second = s.find(node, "green", one), s.find(node, "green", other)
     first.msg, second.msg = second.msg, first.msg
     return s
@@ -200,7 +200,7 @@ def _() -> Story:
 
 @broken("corel.agreed", "yellow-forgotten-in-a-restart", also=["corel.3.6", "corel.3.7", "corel.3.8"])
 def _() -> Story:
-    """q comes back without b, which p had green; with r it orders c in its place."""
+    """q restarts without b, which was green at p; with r it orders c in its place."""
     s = LogStory("forgotten", "pqr")
     s.begin("pqr", "10")
     s.primary(1, "pqr")

@@ -1,4 +1,4 @@
-"""Runs that break the phases of the log's primary components, or its timestamps; rows recorded late or elsewhere."""
+"""Runs that break the phases of the log's primary components or its timestamps, or record rows late or elsewhere."""
 
 from tests.golden.broken import broken
 from tests.golden.dsl import Story

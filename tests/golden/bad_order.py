@@ -94,7 +94,7 @@ def _() -> Story:
 
 @broken("evs.6.3", "hole-in-the-transitional-configuration", also=["evs.3"])
 def _() -> Story:
-    # p and q leave r; p delivers x then y in its transitional configuration, q, alone in its own, only its y.
+    # p and q leave r. p delivers x, then y, in its transitional configuration; q, alone in its own, only its y.
     s = Story("transitional-hole", "pqr")
     for node, conf in zip("pqr", ("1", "2", "3"), strict=True):
         s.start(node, conf)
@@ -360,7 +360,7 @@ def _() -> Story:
 
 @broken("to.causal", "not-above-what-its-sender-s-last-incarnation-sent")
 def _() -> Story:
-    # p fails before it delivers x, and q never sees y: their order shows nowhere but in the timestamps.
+    # p fails before it delivers x, and q never receives y: only the timestamps show their order.
     s = Story("causal-timestamps", "pq")
     s.start("p", "1")
     s.start("q", "2")

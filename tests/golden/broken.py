@@ -1,4 +1,4 @@
-"""Where broken stories register, each under the check that must catch it."""
+"""The register of broken stories, each under the check that must catch it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

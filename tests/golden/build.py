@@ -1,8 +1,8 @@
 """Writes the golden traces: python -m tests.golden.build [DIRECTORY]
 
 good/NAME must pass, bad/CHECK--WHAT must violate CHECK (expected.json names all that it violates), refused/NAME
-can't be judged (expected.json names what the one line about it says). The tests write them anew and compare, byte for
-byte.
+cannot be judged (expected.json has the words that the error line must contain). A test writes them again and compares
+them byte for byte.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A small language for traces that are written by hand: say what happens, then, to break it, edit what was said."""
+"""A small language for traces written by hand: describe what happens; to break it, edit the rows."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ from reconvene.trace.writer import write_trace
 
 
 class Story:
-    """One run. Nodes are named by single letters, so "pqr" is three of them; messages by labels of the story's own,
-    which become SENDER:INCARNATION:COUNTER in the trace."""
+    """One run. Nodes have single letters as names, so "pqr" is three nodes. Messages have labels, which become
+    SENDER:INCARNATION:COUNTER in the trace."""
 
     def __init__(self, name: str, nodes: str) -> None:
         self.name = name
@@ -25,9 +25,9 @@ class Story:
         self.components: list[list[str]] = [list(nodes)]
         self.down: list[str] = []
         self.keep_n = False
-        """Leave `n` as the edits made it; otherwise rows are numbered as they stand."""
+        """Keep `n` as the edits made it; otherwise rows are numbered in their order."""
 
-    # -- saying what happens
+    # -- describing what happens
 
     def row(self, node: str, kind: str, conf: str, layer: str = "evs", **fields: Any) -> Row:
         row = Row(node=node, inc=self.inc[node], n=0, t=0, layer=layer, kind=kind, conf=conf, **fields)
@@ -35,7 +35,7 @@ class Story:
         return row
 
     def start(self, node: str, conf: str) -> None:
-        """A new incarnation, alone."""
+        """The node starts as a new incarnation, alone."""
         self.inc[node] += 1
         self.enter(node, conf, node)
 
@@ -53,7 +53,7 @@ class Story:
         self.row(node, "conf", conf, conf_kind="hidden", members=sorted(members))
 
     def join(self, conf: str, members: str) -> None:
-        """All of them go on to a new regular configuration; nothing is delivered on the way."""
+        """All of them go to a new regular configuration; nothing is delivered in between."""
         came = {node: self.at[node] for node in members}
         for node in members:
             self.leave(node, conf, "".join(other for other in members if came[other] == came[node]))
@@ -91,7 +91,7 @@ class Story:
         for kind in ("attempt", "commit", "establish"):
             self.row(node, kind, self.at[node], layer="corel", primary=primary, members=sorted(members))
 
-    # -- editing what was said
+    # -- editing the rows
 
     def find(self, node: str, kind: str, what: str) -> Row:
         """The node's first event of this kind, of this message (by label) or configuration."""

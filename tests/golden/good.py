@@ -1,4 +1,4 @@
-"""Runs that keep every promise. Each is a function from its name, so that a broken one can start from it."""
+"""Runs that keep every promise. Each is a function, so that a broken run can start from it."""
 
 from collections.abc import Callable
 
@@ -19,8 +19,8 @@ def pair() -> Story:
 
 
 def split() -> Story:
-    """r is cut off: what it may not have got as safe is delivered in the others' transitional configuration, and
-    what only it had sent, in its own."""
+    """r is cut off. The others deliver in their transitional configuration the safe messages that r may lack; r
+    delivers in its own what only it had sent."""
     s = Story("split", "pqr")
     for node, conf in zip("pqr", ("1", "2", "3"), strict=True):
         s.start(node, conf)
@@ -43,7 +43,7 @@ def split() -> Story:
 
 
 def crash() -> Story:
-    """q fails, comes back as another incarnation, and r leaves for good."""
+    """q fails and restarts as another incarnation, and r leaves for good."""
     s = Story("crash", "pqr")
     for node, conf in zip("pqr", ("1", "2", "3"), strict=True):
         s.start(node, conf)
@@ -66,7 +66,7 @@ def crash() -> Story:
 
 
 def hidden() -> Story:
-    """p installs 20 with q; q answered for it, fell out, reports it as hidden and goes on alone."""
+    """p installs 20 with q. q had agreed to it but was cut off: it reports 20 as hidden and continues alone."""
     s = Story("hidden", "pq")
     s.start("p", "1")
     s.start("q", "2")
@@ -83,7 +83,7 @@ def hidden() -> Story:
 
 
 def services() -> Story:
-    """Each service as weak as it may be: fifo overtakes everything, causal overtakes what is concurrent."""
+    """Each service is as weak as allowed: fifo overtakes everything, causal overtakes concurrent messages."""
     s = Story("services", "pqr")
     for node, conf in zip("pqr", ("1", "2", "3"), strict=True):
         s.start(node, conf)
@@ -119,7 +119,7 @@ def chain() -> Story:
 
 
 def cut_short() -> Story:
-    """Recorded until someone looked: q's file ends before it delivered y, r's before it came to 20."""
+    """A trace of a run that is not over: q's file ends before it delivered y, r's before it entered 20."""
     s = Story("cut-short", "pqr")
     for node, conf in zip("pqr", ("1", "2", "3"), strict=True):
         s.start(node, conf)
@@ -155,7 +155,7 @@ def primaries() -> Story:
 
 
 def foreign_ids() -> Story:
-    """Configurations whose ids hold no number. q misses `red`: it had failed before."""
+    """Configurations whose ids have no number. q does not enter `red`: it had failed before."""
     s = Story("foreign-ids", "pqr")
     for node, conf in zip("pqr", ("ash", "birch", "cedar"), strict=True):
         s.start(node, conf)

@@ -9,7 +9,7 @@ from reconvene.trace.events import Row, Run
 
 
 class LogStory(Story):
-    """It keeps count of positions, so that `green` goes on at each node's next one."""
+    """Counts positions, so that `green` continues at each node's next position."""
 
     def __init__(self, name: str, nodes: str) -> None:
         super().__init__(name, nodes)
@@ -26,7 +26,7 @@ class LogStory(Story):
         return row
 
     def begin(self, nodes: str, conf: str) -> None:
-        """Everyone starts, and they meet in this configuration."""
+        """All nodes start, and merge into this configuration."""
         for number, node in enumerate(nodes, 1):
             self.start(node, str(number))
         self.join(conf, nodes)
@@ -40,7 +40,7 @@ class LogStory(Story):
             self.tell(node, "accept", msg=self.ids[label])
 
     def log(self, nodes: str, *labels: str, again: bool = False) -> None:
-        """Under the timestamp of its first logging; `again`: under a new one, as it was sent again."""
+        """Logs it with the timestamp of its first logging; `again`: with a new one, as if it was sent again."""
         for label in labels:
             if again or label not in self.stamps:
                 self.stamps[label] = [int(self.at[nodes[0]].split("+")[0]), 0, len(self.stamps) + 10 * again, 0]

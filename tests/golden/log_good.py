@@ -7,7 +7,7 @@ from tests.golden.log_dsl import LogStory
 
 
 def stable() -> LogStory:
-    """One primary component of everyone; what was accepted before it is ordered when it is established."""
+    """One primary component of all; what was accepted before it is ordered when it is established."""
     s = LogStory("log-stable", "pqr")
     s.begin("pqr", "10")
     s.accept("p", "a")
@@ -20,7 +20,7 @@ def stable() -> LogStory:
 
 
 def restarts() -> LogStory:
-    """q crashes with yellow messages, comes back with them, and goes on at its next position; r stays down."""
+    """q crashes with yellow messages, restarts with them, and continues at its next position; r stays down."""
     s = LogStory("log-restarts", "pqr")
     s.begin("pqr", "10")
     s.primary(1, "pqr")
@@ -81,7 +81,7 @@ def figures() -> LogStory:
 
 
 def travels() -> LogStory:
-    """t is never in a majority. What it accepts goes with s, who meets it, to p, q and r."""
+    """t is never in a majority. s merges with it and takes what t accepted to p, q and r."""
     s = LogStory("log-travels", "pqrst")
     s.begin("pqrst", "10")
     s.join("20", "pqr")
@@ -134,7 +134,8 @@ def sent_again() -> LogStory:
 
 
 def snapshots() -> LogStory:
-    """r was away for long: it takes a snapshot, which covers its red copy of a and its own b, and goes on there."""
+    """r was away for long. It takes a snapshot, which covers its red copy of a and its own b, and continues after
+    it."""
     s = LogStory("log-snapshots", "pqr")
     s.begin("pqr", "10")
     s.accept("p", "a")
@@ -252,7 +253,7 @@ def grid() -> LogStory:
 
 
 def dynamic() -> LogStory:
-    """Of five, three were the primary component; of these, two go on. The other three are more, and may not."""
+    """Of five, three were the primary component; two of these may continue. The other three are more, and may not."""
     s = LogStory("log-dynamic", "pqrst")
     s.quorum = {"kind": "dynamic"}
     s.begin("pqrst", "10")
@@ -270,7 +271,7 @@ def dynamic() -> LogStory:
 
 
 def unsettled() -> LogStory:
-    """The run ends amid everything: q has acknowledged what p has green, and nobody else knows yet."""
+    """The run ends in the middle: q has acknowledged what is green at p, and no other site knows yet."""
     s = LogStory("log-unsettled", "pqr")
     s.begin("pqr", "10")
     s.primary(1, "pqr")
@@ -322,7 +323,8 @@ def recorded_late() -> LogStory:
 
 
 def number_given_again() -> LogStory:
-    """p alone attempts a primary component, and crashes: the others, who did not, attempt one of the same number."""
+    """p alone attempts a primary component and crashes. The others, which did not, attempt one with the same
+    number."""
     s = LogStory("log-number-given-again", "pqr")
     s.begin("pqr", "10")
     s.phase("p", "attempt", 1, "pqr")
@@ -340,7 +342,7 @@ def number_given_again() -> LogStory:
 
 
 def replicas_changed() -> LogStory:
-    """Two replicas of five were taken out; so two of the others are enough, which run.json could not tell."""
+    """Two replicas of five were removed, so two of the others are enough, which run.json could not show."""
     s = LogStory("log-replicas-changed", "pqrst")
     s.quorum = {"kind": "majority", "changed": True}
     s.begin("pqrst", "10")

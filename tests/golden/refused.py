@@ -1,4 +1,5 @@
-"""Directories that can't be judged, and what the one line about each has to name; and torn ones that can."""
+"""Directories that cannot be judged, and the words that the error line must contain; and torn files that can be
+judged."""
 
 import json
 from collections.abc import Callable
@@ -190,7 +191,7 @@ def _(directory: Path) -> None:
 
 
 def tear(directory: Path) -> None:
-    """A crash in the middle of a line: the line is dropped, and what is before it holds."""
+    """A crash in the middle of a line: the line is dropped, and everything before it counts."""
     with (directory / "q.jsonl").open("a") as file:
         file.write('{"node":"q","inc":1,"n":6,"t":60')
 

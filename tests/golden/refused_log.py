@@ -1,4 +1,4 @@
-"""Rows of the durable log that can't be judged, and quorums that can't be judged by."""
+"""Rows of the durable log, and quorums, that cannot be judged."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.golden.refused import edit_row, refused
 
 
 def _story() -> LogStory:
-    """One that has every kind of event at q."""
+    """A trace with every kind of event at q."""
     s = yellow_goes_back()
     s.red("q", "y")
     s.adopt("q", 3)
