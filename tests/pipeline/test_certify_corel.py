@@ -11,14 +11,17 @@ from tests.verify.test_corel_against_oracles import broken_log
 from reconvene.lab.ideal.corel import random_log
 from reconvene.pipeline.verify import corel
 from reconvene.pipeline.verify.coded import code_events, code_name
+from reconvene.pipeline.verify.found import Tables
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import run_scenario
-from reconvene.verify.corel import IDS, check
+from reconvene.verify.checks import CHECKS
+from reconvene.verify.engine import verify
 from reconvene.verify.history import History
-from reconvene.verify.precedes import Precedes
-from reconvene.verify.report import Tallies
 
 pytestmark = pytest.mark.slow
+
+LOG_CHECKS = [check for check in CHECKS if check.layer == "corel"]
+IDS = [check.id for check in LOG_CHECKS]
 
 Counts = dict[tuple[str, str], tuple[int, int]]
 """By run and check: cases, and suspects or violations."""
@@ -53,14 +56,17 @@ class Compared:
         traces = tell(spark, [*right, *broken])
         coded = code_events(traces)
         # What evs tells of configurations in other tables is not asked for.
-        tables = (coded, coded, coded, traces.runs)
+        tables = Tables(coded, coded, coded, traces.runs)
         names = {
             row.rid: row.run for row in traces.runs.select(code_name(traces.runs.run).alias("rid"), "run").collect()
         }
-        found = [(names[row.rid], row.check, row.cases, row.suspects) for row in corel.certify(*tables).collect()]
+        found = [
+            (names[row.rid], row.check, row.cases, row.suspects)
+            for row in corel.certify(tables, LOG_CHECKS).collect()
+        ]
         self.found: Counts = {(run, check_id): (cases, suspects) for run, check_id, cases, suspects in found}
         assert len(self.found) == len(found), "one row of a run and check"
-        self.named = _named(corel.concerned(*tables), names)
+        self.named = _named(corel.concerned(tables, LOG_CHECKS), names)
 
 
 def _judge(told: Told) -> Counts:
@@ -68,9 +74,8 @@ def _judge(told: Told) -> Counts:
     history = History.of(run, rows)
     if not history.log.rows:
         return {}
-    tallies = Tallies(IDS)
-    check(history, Precedes(history), tallies)
-    return {(run.run, check_id): (tallies[check_id].cases, tallies[check_id].violations) for check_id in IDS}
+    checks = verify([history], LOG_CHECKS).checks
+    return {(run.run, check.id): (check.cases, check.violations) for check in checks}
 
 
 def _named(concerned: DataFrame, names: dict[int, str]) -> set[tuple[str, str]]:

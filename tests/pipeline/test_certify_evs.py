@@ -22,18 +22,23 @@ from reconvene.lab.ideal.evs import random_run
 from reconvene.pipeline.traces import Traces
 from reconvene.pipeline.verify.coded import code_events, code_name
 from reconvene.pipeline.verify.evs import certify, concerned
-from reconvene.pipeline.verify.evs.clocks import can_be_set
-from reconvene.pipeline.verify.evs.conclude import CHECKS
+from reconvene.pipeline.verify.found import Tables
 from reconvene.pipeline.verify.skeleton import confs_of, ends_of, found_of, skeletons
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
+from reconvene.verify.checks import CHECKS
 from reconvene.verify.engine import verify
+from reconvene.verify.evs.clocks import can_be_set
 from reconvene.verify.history import History
 from reconvene.verify.report import Report
 
 pytestmark = pytest.mark.slow
 
 BROKEN, IDEAL = 60, 30
+EVS_CHECKS = [check for check in CHECKS if check.layer == "evs"]
+IDS = {check.id for check in EVS_CHECKS}
+PROVEN = {check.id for check in EVS_CHECKS if check.prove}
+"""Checks of which more is proven than what configurations show."""
 CLOCKS = {"evs.1.1", "evs.2.3", "evs.2.4", "evs.5", "to.causal"}
 """Proven by clocks, where messages do not tell enough; the last two since they rest on the first."""
 
@@ -50,7 +55,7 @@ class Compared:
     def differences(self) -> list[str]:
         found = []
         for run, report in self.local.items():
-            for check in (check for check in report.checks if check.id in CHECKS):
+            for check in (check for check in report.checks if check.id in IDS):
                 cases, suspects = self.cases[run, check.id], self.suspects[run, check.id]
                 if check.violations and not suspects:
                     found.append(f"{run}: {check.id} is violated, without a suspect")
@@ -61,7 +66,7 @@ class Compared:
     def wrongly_suspect(self) -> dict[str, list[str]]:
         """Of each run in which nothing is wrong, the checks that have suspects."""
         found = {
-            run: [check for check in CHECKS if self.suspects[run, check]]
+            run: [check for check in IDS if self.suspects[run, check]]
             for run, report in self.local.items()
             if report.ok
         }
@@ -84,17 +89,17 @@ def simulated() -> Iterator[Told]:
 def compared(spark: SparkSession) -> Compared:
     told = {told[0].run: told for told in (*golden(), *broken(range(BROKEN)), *ideal(), *simulated())}
     traces = tell(spark, told.values())
-    shapes = skeletons(traces).persist()
-    coded, confs, ends = code_events(traces), confs_of(shapes), ends_of(shapes)
+    shapes = skeletons(traces, EVS_CHECKS).persist()
+    tables = Tables(code_events(traces), confs_of(shapes), ends_of(shapes), traces.runs)
     cases: Counter[tuple[str, str]] = Counter()
     suspects: Counter[tuple[str, str]] = Counter()
-    found = certify(coded, confs, ends, traces.runs).union(found_of(shapes))
+    found = certify(tables, EVS_CHECKS).union(found_of(shapes))
     names = traces.runs.select("run", code_name(F.col("run")).alias("rid"))
     for row in found.join(names, "rid").collect():
         cases[row.run, row.check] += row.cases
         suspects[row.run, row.check] += row.suspects
     local = {run: verify([History.of(*of)]) for run, of in told.items()}
-    excerpts = _excerpts(told, traces, concerned(coded, confs, ends, traces.runs).join(names, "rid"))
+    excerpts = _excerpts(told, traces, concerned(tables, EVS_CHECKS).join(names, "rid"))
     shapes.unpersist()
     return Compared(told, local, cases, suspects, excerpts)
 
@@ -145,7 +150,7 @@ def test_an_excerpt_shows_what_is_wrong(compared: Compared) -> None:
     unseen = [
         (run, check)
         for run, told in compared.excerpts.items()
-        if (check := run.removeprefix("bad/").split("--")[0]) in CHECKS
+        if (check := run.removeprefix("bad/").split("--")[0]) in PROVEN
         and not verify([History.of(*told)]).check(check).violations
     ]
     assert unseen == []

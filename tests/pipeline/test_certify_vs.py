@@ -15,13 +15,16 @@ from reconvene.lab.generate import MUTATIONS
 from reconvene.lab.ideal.vs import random_filtered_run
 from reconvene.pipeline.verify import vs
 from reconvene.pipeline.verify.coded import code_events, code_name
+from reconvene.pipeline.verify.found import Tables
+from reconvene.verify.checks import CHECKS
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 from reconvene.verify.report import CheckResult
-from reconvene.verify.vs import IDS
 
 pytestmark = pytest.mark.slow
 
+VIEW_CHECKS = [check for check in CHECKS if check.layer == "isis"]
+IDS = [check.id for check in VIEW_CHECKS]
 BROKEN, IDEAL, WORLDS = 160, 20, (0, 2, 3)
 CLOCKS = ("vs.L1", "vs.L2", "vs.C1")
 """Proven by clocks, among other things: those of ideal runs and of traces made by hand prove nothing."""
@@ -64,7 +67,9 @@ def local(told: list[Told]) -> dict[str, dict[str, CheckResult]]:
 def found(spark: SparkSession, told: list[Told]) -> Found:
     traces = tell(spark, told)
     names = traces.runs.select(code_name(F.col("run")).alias("rid"), "run")
-    rows = vs.certify(code_events(traces), names, names, traces.runs).join(names, "rid").collect()
+    rows = (
+        vs.certify(Tables(code_events(traces), names, names, traces.runs), VIEW_CHECKS).join(names, "rid").collect()
+    )
     found: Found = {}
     for row in rows:
         assert row.check not in found.setdefault(row.run, {})
@@ -110,7 +115,8 @@ def test_what_is_concerned_shows_what_is_wrong(
     wrong = [(run, rows) for run, rows in told if run.run.startswith("made") and run.run != "made filter right"]
     traces = tell(spark, wrong)
     names = traces.runs.select(code_name(F.col("run")).alias("rid"), "run")
-    rows = vs.concerned(code_events(traces), names, names, traces.runs).join(names, "rid").collect()
+    tables = Tables(code_events(traces), names, names, traces.runs)
+    rows = vs.concerned(tables, VIEW_CHECKS).join(names, "rid").collect()
     named: dict[tuple[str, str], int] = {}
     for row in rows:
         assert row.msg is not None

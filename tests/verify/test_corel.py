@@ -7,9 +7,11 @@ from tests.golden.log_dsl import LogStory
 from tests.golden.log_good import LOGGED, figures, snapshots, stable, weighted
 
 from reconvene.lab.ideal.corel import busy_log, random_log
-from reconvene.verify.corel import IDS
+from reconvene.verify.checks import ids_of
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
+
+IDS = ids_of("corel")
 
 
 def test_a_run_without_a_log_is_no_case() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconvene.errors import Malformed
-from reconvene.verify.engine import CHECKS, verify
+from reconvene.verify.engine import IDS, verify
 from reconvene.verify.history import History
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -49,7 +49,7 @@ def test_what_cannot_be_judged_is_refused_in_one_line(directory: Path) -> None:
 
 
 def test_every_check_is_shown_to_fail() -> None:
-    assert {directory.name.split("--")[0] for directory in BAD} == set(CHECKS)
+    assert {directory.name.split("--")[0] for directory in BAD} == set(IDS)
 
 
 def test_every_check_looks_at_something_in_a_good_trace() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from reconvene.cli.verify import verify_command
 from reconvene.lab.ideal.evs import busy_run, random_run
 from reconvene.trace.writer import write_trace
-from reconvene.verify.engine import CHECKS, verify
+from reconvene.verify.engine import IDS, verify
 from reconvene.verify.history import History
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -43,7 +43,7 @@ def test_json_is_one_document() -> None:
     document = json.loads(out)
     assert (code, err) == (1, "")
     assert (document["ok"], document["schema"], document["engine"], document["runs"]) == (False, 1, "local", 2)
-    assert [check["id"] for check in document["checks"]] == list(CHECKS)
+    assert [check["id"] for check in document["checks"]] == list(IDS)
     order = next(check for check in document["checks"] if check["id"] == "to.order")
     assert order["violations"] == 1
     assert set(order["witnesses"][0]) == {"run", "node", "n", "detail"}

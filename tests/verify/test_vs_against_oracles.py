@@ -14,14 +14,15 @@ from msgspec import UNSET, structs
 
 from reconvene.lab.ideal.vs import random_filtered_run
 from reconvene.trace.events import Row, Run
+from reconvene.verify.checks import ids_of
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
-from reconvene.verify.vs import IDS
 
 Rows = dict[str, list[Row]]
 Count = tuple[int, int]
 """(cases, violations)"""
 ORDERED = ("agreed", "safe")
+IDS = ids_of("isis")
 
 
 # -- breaking -----------------------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from reconvene.ids import Service
 
-__all__ = ["AGREED", "CAUSAL", "CONF", "DELIVER", "FAIL", "FIFO", "HIDDEN", "NONE", "SAFE", "SEND", "SERVICES"]
+__all__ = [
+    "AGREED", "CAUSAL", "CONF", "DELIVER", "FAIL", "FIFO", "HIDDEN", "KINDS", "NONE", "SAFE", "SEND", "SERVICES",
+]  # fmt: skip
 
 NONE = -1
 
@@ -12,3 +14,14 @@ CONF, HIDDEN, SEND, DELIVER, FAIL = range(5)
 FIFO, CAUSAL, AGREED, SAFE = (int(service) for service in Service)
 
 SERVICES = {service.label: int(service) for service in Service}
+
+KINDS = {
+    ("evs", "conf"): CONF, ("evs", "hidden"): HIDDEN, ("evs", "send"): SEND, ("evs", "deliver"): DELIVER,
+    ("evs", "fail"): FAIL, ("evs", "stop"): 5,
+    ("corel", "accept"): 10, ("corel", "log"): 11, ("corel", "yellow"): 12, ("corel", "red"): 13,
+    ("corel", "green"): 14, ("corel", "attempt"): 15, ("corel", "commit"): 16, ("corel", "establish"): 17,
+    ("corel", "adopt"): 18, ("corel", "snapshot"): 19,
+    ("isis", "view"): 20, ("isis", "cast"): 21, ("isis", "deliver"): 22, ("isis", "stop"): 23,
+    ("isis", "establish"): 24,
+}  # fmt: skip
+"""Kinds of event in the tables of the Spark engine, by layer and kind."""

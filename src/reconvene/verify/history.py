@@ -8,10 +8,10 @@ A *stay* is what lies between a node's entering a configuration and its leaving 
 event itself says of its configuration is kept apart (`conf`): whether the two agree is one of the checks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from msgspec import UNSET
 
@@ -57,6 +57,8 @@ __all__ = [
 ]
 
 _LABELS = [service.label for service in Service]
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
@@ -149,8 +151,6 @@ class History:
         self._ts_index: dict[tuple[int, ...], int] = {}
         self.confs: list[Configuration] = []
         self._conf_index: dict[str, int] = {}
-        self.conf_numbers: list[int] | None = None
-        """Kept here by `numbering`, which works them out when a check first asks."""
         self.declared: dict[int, Declared] = {}
         self.messages: list[str] = []
         self._msg_index: dict[str, int] = {}
@@ -171,6 +171,7 @@ class History:
         """Of each node, by regular configuration: the messages that it delivered there or in what follows it."""
         self.delivered_conf: list[dict[int, set[int]]] = []
         """Of each node, by configuration: the messages that it delivered there."""
+        self._worked_out: dict[Callable[[History], Any], Any] = {}
 
     # -- building ---------------------------------------------------------------------------------------------
 
@@ -390,6 +391,19 @@ class History:
             self.delivered_root.append(by_root)
 
     # -- asking -----------------------------------------------------------------------------------------------
+
+    def has(self, layer: str) -> bool:
+        """Is there anything to check in this layer? In `evs` there always is."""
+        if layer == "corel":
+            return self.log.rows > 0
+        return layer != "isis" or bool(self.processes.kind)
+
+    def once(self, work: "Callable[[History], T]") -> T:
+        """What `work` makes of this history: worked out when a check first asks, and kept for the others."""
+        if work not in self._worked_out:
+            self._worked_out[work] = work(self)
+        result: T = self._worked_out[work]
+        return result
 
     def messages_of(self, node: int, regular: int) -> set[int]:
         """What the node delivered in this regular configuration or in the transitional one that follows it."""

@@ -1,22 +1,15 @@
 """Liveness, where a run ended with a settle time: each component ends in one configuration, and all is delivered."""
 
+from reconvene.verify.check import Proof
+from reconvene.verify.evs.patterns import EvsCheck, EvsPatterns, where_clear
 from reconvene.verify.history import History, Stay
-from reconvene.verify.precedes import Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "check", "components", "final_configurations"]
-
-IDS = ("live.membership", "live.delivery")
-
-
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    if history.run.settled:
-        _common_configuration(history, tallies["live.membership"])
-        _all_delivered(history, tallies["live.delivery"])
+__all__ = ["CHECKS", "components", "final_configurations"]
 
 
 def components(h: History) -> list[list[int]]:
-    """Who is up and connected at the end. A node that `components` leaves out is alone."""
+    """The nodes that are up and connected at the end. A node that `components` leaves out is alone."""
     named = {name for component in h.run.components for name in component}
     alone = [[name] for name in sorted(h.run.nodes) if name not in named]
     up = [
@@ -33,9 +26,7 @@ def _ends_in(h: History, node: int) -> Stay | None:
 
 
 def _common_configuration(h: History, tally: Tally) -> None:
-    """Case: a node that is up at the end. Violation: it does not end in a regular configuration of exactly its
-    component's nodes that are up, the same as the component's first node."""
-    for component in components(h):
+    for component in components(h) if h.run.settled else ():
         first = _ends_in(h, component[0])
         for node in component:
             tally.cases += 1
@@ -61,14 +52,14 @@ def _names(h: History, members: tuple[int, ...] | list[int]) -> str:
 
 
 def final_configurations(h: History) -> set[int]:
-    """The regular configurations that someone who is up ends in."""
+    """Where the run is settled: the regular configurations that a node that is up ends in."""
+    if not h.run.settled:
+        return set()
     ends = {stay.conf for component in components(h) for node in component if (stay := _ends_in(h, node))}
     return {conf for conf in ends if h.confs[conf].kind == "regular"}
 
 
 def _all_delivered(h: History, tally: Tally) -> None:
-    """Case: a message sent in a regular configuration that some node ends in, and a member of that. Violation: the
-    member did not deliver it in that configuration."""
     final = final_configurations(h)
     sent: dict[int, dict[int, int]] = {}
     for event in h.sends:
@@ -81,3 +72,37 @@ def _all_delivered(h: History, tally: Tally) -> None:
                 event = messages[message]
                 detail = f"{h.describe(event)}: member {h.names[member]} did not deliver it there"
                 tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+@where_clear
+def _prove_all_delivered(run: EvsPatterns, proof: Proof) -> None:
+    for pattern in run.patterns:
+        conf = run.confs[pattern.root]
+        if pattern.sends and conf["final"]:
+            proof.cases += pattern.sent * len(conf["members"])
+            lacking = sum(member not in pattern.regular for member in conf["members"])
+            proof.suspect(pattern.sent * lacking, pattern.row)
+
+
+CHECKS = (
+    EvsCheck(
+        id="live.membership",
+        layer="evs",
+        source="Transis, figure 2, liveness",
+        case="a node that is up at the end",
+        violated="it does not end in a regular configuration of exactly those of its component that are up, the same"
+        " as the component's first node",
+        check=_common_configuration,
+        skeleton=True,
+    ),
+    EvsCheck(
+        id="live.delivery",
+        layer="evs",
+        source="Transis, figure 2, liveness",
+        case="a message that was sent in a regular configuration that a node that is up ends in, and a member of"
+        " that",
+        violated="the member did not deliver it in that very configuration",
+        check=_all_delivered,
+        prove=_prove_all_delivered,
+    ),
+)

@@ -32,7 +32,7 @@ __all__ = [
     "YELLOW",
     "Component",
     "LogHistory",
-    "Replica",
+    "NodeLog",
 ]
 
 NEVER = 1 << 62
@@ -66,7 +66,7 @@ class Component(NamedTuple):
 
 
 @dataclass(slots=True)
-class Replica:
+class NodeLog:
     """One node's events, and what follows from them."""
 
     name: str
@@ -112,7 +112,7 @@ class LogHistory:
     """One run's log. `nodes` are the names of those that have a file, sorted."""
 
     def __init__(self, nodes: list[str]) -> None:
-        self.replicas = [Replica(name) for name in nodes]
+        self.node_logs = [NodeLog(name) for name in nodes]
         self.rows = 0
         """How many rows of the layer there are."""
         self.messages: list[str] = []
@@ -135,12 +135,12 @@ class LogHistory:
     # -- building ---------------------------------------------------------------------------------------------
 
     def add(self, node: int, row: Row) -> None:
-        replica = self.replicas[node]
+        node_log = self.node_logs[node]
         self.rows += 1
-        if row.inc != replica.inc:
-            self._leave(replica, row, failed=True)
+        if row.inc != node_log.inc:
+            self._leave(node_log, row, failed=True)
         kind = _KINDS[row.kind]
-        place = len(replica.kind)
+        place = len(node_log.kind)
         message = number = NONE
         if row.msg is not UNSET and kind <= GREEN:
             message = self._message(row.msg)
@@ -158,15 +158,15 @@ class LogHistory:
             number = cast(int, row.primary)
             if kind != ADOPT:
                 component = Component(cast(str, row.conf), frozenset(cast("list[str]", row.members)))
-                replica.named[place] = component
-                if replica.conf is not None and row.conf != replica.conf:
-                    replica.stale.add(place)
+                node_log.named[place] = component
+                if node_log.conf is not None and row.conf != node_log.conf:
+                    node_log.stale.add(place)
                 if kind == ESTABLISH:
                     self.members.setdefault(number, component.members)
-        replica.kind.append(kind)
-        replica.msg.append(message)
-        replica.number.append(number)
-        replica.n.append(row.n)
+        node_log.kind.append(kind)
+        node_log.msg.append(message)
+        node_log.number.append(number)
+        node_log.n.append(row.n)
 
     def _stamp(self, node: int, place: int, message: int, ts: list[int]) -> None:
         first = self.stamp[message]
@@ -177,21 +177,21 @@ class LogHistory:
 
     def move(self, node: int, row: Row, conf: str) -> None:
         """The layer `evs` tells that the node leaves its configuration, for this one or, empty, by failing."""
-        replica = self.replicas[node]
-        self._leave(replica, row, failed=not conf or row.inc != replica.inc)
-        replica.conf = conf
+        node_log = self.node_logs[node]
+        self._leave(node_log, row, failed=not conf or row.inc != node_log.inc)
+        node_log.conf = conf
         if row.conf_kind == "regular":
-            replica.arrived.append(len(replica.kind))
+            node_log.arrived.append(len(node_log.kind))
 
-    def _leave(self, replica: Replica, row: Row, failed: bool) -> None:
-        replica.inc = row.inc
+    def _leave(self, node_log: NodeLog, row: Row, failed: bool) -> None:
+        node_log.inc = row.inc
         if failed:
-            replica.failed.append(len(replica.kind))
-        if replica.kind and replica.kind[-1] != LEAVE:
-            replica.kind.append(LEAVE)
-            replica.msg.append(NONE)
-            replica.number.append(int(failed))
-            replica.n.append(row.n)
+            node_log.failed.append(len(node_log.kind))
+        if node_log.kind and node_log.kind[-1] != LEAVE:
+            node_log.kind.append(LEAVE)
+            node_log.msg.append(NONE)
+            node_log.number.append(int(failed))
+            node_log.n.append(row.n)
 
     def _message(self, msg: str) -> int:
         index = self._msg_index.get(msg)
@@ -213,19 +213,19 @@ class LogHistory:
             (message for message, position in enumerate(self.position) if position != NEVER),
             key=lambda message: (self.position[message], message),
         )
-        for node, replica in enumerate(self.replicas):
-            self._follow(node, replica, ordered)
+        for node, node_log in enumerate(self.node_logs):
+            self._follow(node, node_log, ordered)
 
-    def _follow(self, node: int, replica: Replica, ordered: list[int]) -> None:
+    def _follow(self, node: int, node_log: NodeLog, ordered: list[int]) -> None:
         """Goes through a node's events once. `ordered` are the messages that are green anywhere, by position."""
         count = len(self.messages)
-        had = replica.had = [NEVER] * count
-        green = replica.green = [NEVER] * count
-        steady = replica.steady = [NEVER] * count
-        order, entered = replica.order, replica.entered
+        had = node_log.had = [NEVER] * count
+        green = node_log.green = [NEVER] * count
+        steady = node_log.steady = [NEVER] * count
+        order, entered = node_log.order, node_log.entered
         known = bytearray(count)
         covered = 0
-        for place, (kind, message) in enumerate(zip(replica.kind, replica.msg, strict=True)):
+        for place, (kind, message) in enumerate(zip(node_log.kind, node_log.msg, strict=True)):
             if kind == ACCEPT:
                 if self.author[message] == node and self.accepted[message] == place:
                     self.past[message] = len(order)
@@ -233,7 +233,7 @@ class LogHistory:
                 if had[message] == NEVER:
                     had[message] = place
             elif kind == SNAPSHOT:
-                line = replica.number[place]
+                line = node_log.number[place]
                 while covered < len(ordered) and self.position[ordered[covered]] < line:
                     below = ordered[covered]
                     covered += 1
@@ -265,4 +265,4 @@ class LogHistory:
 
     def describe(self, node: int, place: int) -> str:
         """An event in a witness: where it is, and what it is."""
-        return self.replicas[node].describe(place, self.messages)
+        return self.node_logs[node].describe(place, self.messages)

@@ -18,12 +18,14 @@ _INTEGER = re.compile(r"[0-9]+")
 
 def configuration_numbers(h: History) -> list[int]:
     """By configuration. Only those of regular (and hidden) ones mean anything."""
-    if h.conf_numbers is None:
-        numbers = _by_id(h)
-        if numbers is None or not all(_grow(regulars, numbers) for regulars in _regular_stays(h)):
-            numbers = _by_entering(h)
-        h.conf_numbers = numbers
-    return h.conf_numbers
+    return h.once(_number)
+
+
+def _number(h: History) -> list[int]:
+    numbers = _by_id(h)
+    if numbers is None or not all(_grow(regulars, numbers) for regulars in _regular_stays(h)):
+        return _by_entering(h)
+    return numbers
 
 
 def _regular_stays(h: History) -> list[list[Stay]]:

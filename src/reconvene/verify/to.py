@@ -1,24 +1,16 @@
 """Timestamps of agreed and safe messages (ATOP, section 1.1): unique, the same everywhere, in order, causal."""
 
+from reconvene.verify.check import Proof
+from reconvene.verify.evs.patterns import EvsCheck, EvsPatterns, where_clear
 from reconvene.verify.history import AGREED, DELIVER, FIFO, NONE, SEND, History
 from reconvene.verify.precedes import Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "check"]
-
-IDS = ("to.unique", "to.same", "to.order", "to.causal")
-
-
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    stamp = _stamps(history)
-    _unique(history, tallies["to.unique"])
-    _same(history, stamp, tallies["to.same"])
-    _in_order(history, tallies["to.order"])
-    _causal(history, precedes.schedule(), stamp, tallies["to.causal"])
+__all__ = ["CHECKS"]
 
 
 def _stamps(h: History) -> list[int]:
-    """Of each message, the event that first gives it a timestamp, or NONE."""
+    """Of each message, the first event that has a timestamp of it, or NONE."""
     stamp = [NONE] * len(h.messages)
     for event, ts in enumerate(h.ts):
         if ts != NONE and stamp[h.msg[event]] == NONE:
@@ -31,8 +23,6 @@ def _show(h: History, event: int) -> str:
 
 
 def _unique(h: History, tally: Tally) -> None:
-    """Case: an agreed or safe message that was delivered, with each timestamp (or the lack of one) that it was
-    delivered with. Violation: it has none, or another message, with a lower event, has the same one."""
     owner: dict[int, int] = {}
     seen: set[tuple[int, int]] = set()
     for event, kind in enumerate(h.kind):
@@ -50,46 +40,49 @@ def _unique(h: History, tally: Tally) -> None:
         tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
 
 
-def _same(h: History, stamp: list[int], tally: Tally) -> None:
-    """Case: a delivery with a timestamp. Violation: the message's lowest delivery with one has another."""
-    tss = h.ts
+def _prove_unique(run: EvsPatterns, proof: Proof) -> None:
+    proof.cases += run.sums["stamping"]
+    proof.suspect(run.sums["unstamped"] + run.sums["unlike"] + run.shared_stamps)
+
+
+def _same(h: History, tally: Tally) -> None:
+    stamp, tss = h.once(_stamps), h.ts
     for event, ts in enumerate(tss):
         if ts == NONE:
             continue
-        tally.cases += 1
         first = stamp[h.msg[event]]
         if tss[first] != ts:
             detail = f"{h.describe(event)}: with {_show(h, event)}, but {h.describe(first)} with {_show(h, first)}"
             tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
 
 
+def _prove_same(run: EvsPatterns, proof: Proof) -> None:
+    proof.suspect(run.sums["unlike"])
+
+
 def _in_order(h: History, tally: Tally) -> None:
-    """Case: a delivery with a timestamp, after another one at the same node. Violation: its timestamp is not above
-    that of the one before it."""
     for node in range(h.nodes):
         before = NONE
         for event in range(h.first[node], h.first[node + 1]):
             if h.ts[event] == NONE:
                 continue
-            if before != NONE:
-                tally.cases += 1
-                if h.ts[event] <= h.ts[before]:
-                    detail = f"{h.describe(event)}: with {_show(h, event)} after {_show(h, before)}"
-                    tally.violate(h.run.run, h.names[node], h.n[event], detail)
+            if before != NONE and h.ts[event] <= h.ts[before]:
+                detail = f"{h.describe(event)}: with {_show(h, event)} after {_show(h, before)}"
+                tally.violate(h.run.run, h.names[node], h.n[event], detail)
             before = event
 
 
-def _causal(h: History, schedule: list[int], stamp: list[int], tally: Tally) -> None:
-    """Case: a message that was sent and has a timestamp. Violation: a message that its sender had sent or delivered
-    before it, or that led to one of these in the same way, through causal, agreed or safe messages, has a timestamp
-    that is not below it. Unlike Specification 5 this goes on across configurations.
+def _prove_in_order(run: EvsPatterns, proof: Proof) -> None:
+    proof.suspect(run.sums["disordered"])
 
-    The highest timestamp in a message's past decides, so that alone is carried along.
-    """
+
+def _causal(h: History, tally: Tally) -> None:
+    """Unlike Specification 5 this goes on across configurations. The highest timestamp in a message's past decides,
+    so that alone is carried along."""
     known = [NONE] * h.nodes
     past = [NONE] * len(h.messages)
-    ts_of = [NONE if event == NONE else h.ts[event] for event in stamp]
-    for event in schedule:
+    ts_of = [NONE if event == NONE else h.ts[event] for event in h.once(_stamps)]
+    for event in h.once(Precedes).schedule():
         kind = h.kind[event]
         if kind not in (SEND, DELIVER):
             continue
@@ -101,12 +94,70 @@ def _causal(h: History, schedule: list[int], stamp: list[int], tally: Tally) -> 
             if h.sent[message] != event:
                 continue  # sent again: 1.4 speaks of it
             past[message] = known[node]
-            if ts != NONE:
-                tally.cases += 1
-                if known[node] >= ts:
-                    detail = (
-                        f"{h.describe(event)}: with {list(h.timestamps[ts])},"
-                        f" after a message with {list(h.timestamps[known[node]])}"
-                    )
-                    tally.violate(h.run.run, h.names[node], h.n[event], detail)
+            if ts != NONE and known[node] >= ts:
+                detail = (
+                    f"{h.describe(event)}: with {list(h.timestamps[ts])},"
+                    f" after a message with {list(h.timestamps[known[node]])}"
+                )
+                tally.violate(h.run.run, h.names[node], h.n[event], detail)
         known[node] = max(known[node], past[message], ts)
+
+
+@where_clear
+def _prove_causal(run: EvsPatterns, proof: Proof) -> None:
+    if not run.has_causal_stamps or not run.is_acyclic:
+        proof.doubt()
+    if run.is_orderly:
+        proof.stamps += run.disordered_roots
+
+
+CHECKS = (
+    EvsCheck(
+        id="to.unique",
+        layer="evs",
+        source="ATOP, section 1.1",
+        case="a message that was delivered, with each timestamp it was delivered with",
+        violated="it was delivered without one; or the lowest delivery with that timestamp is of another message",
+        check=_unique,
+        prove=_prove_unique,
+        facts=("unlike", "unstamped", "alike"),
+        kinds=frozenset({"deliver"}),
+    ),
+    EvsCheck(
+        id="to.same",
+        layer="evs",
+        source="ATOP, section 1.1",
+        case="a delivery with a timestamp",
+        violated="the message's lowest delivery with one has another",
+        cases=lambda n: n.stamped,
+        check=_same,
+        prove=_prove_same,
+        facts=("unlike",),
+        kinds=frozenset({"deliver"}),
+    ),
+    EvsCheck(
+        id="to.order",
+        layer="evs",
+        source="ATOP, section 1.1",
+        case="a delivery with a timestamp that is not the node's first such",
+        violated="it is not above that of the one before it, in whichever configuration or incarnation that was",
+        cases=lambda n: n.successors,
+        check=_in_order,
+        prove=_prove_in_order,
+        facts=("disordered",),
+        kinds=frozenset({"deliver"}),
+    ),
+    EvsCheck(
+        id="to.causal",
+        layer="evs",
+        source="ATOP, section 1.1",
+        case="a message that was sent and has a timestamp",
+        violated="a message that precedes it, through causal, agreed or safe messages and across configurations, has"
+        " a timestamp that is not below",
+        cases=lambda n: n.marked,
+        check=_causal,
+        prove=_prove_causal,
+        facts=("strange", "resent", "again", "uncausal", "unlike", "unstamped", "long", "lacking", "disordered"),
+        kinds=frozenset({"send"}),
+    ),
+)

@@ -6,24 +6,15 @@ Its virtual synchrony is Specification 4, its multicast requisites are Specifica
 from dataclasses import dataclass
 from itertools import pairwise
 
+from reconvene.verify.evs.patterns import EvsCheck
 from reconvene.verify.history import CONF, HIDDEN, History
 from reconvene.verify.numbering import configuration_numbers
-from reconvene.verify.precedes import Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "check"]
-
-IDS = ("transis.self-inclusion", "transis.same-order", "transis.uniformity")
-
-
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    _self_inclusion(history, tallies["transis.self-inclusion"])
-    _same_order(history, tallies["transis.same-order"])
-    _uniformity(history, tallies["transis.uniformity"])
+__all__ = ["CHECKS"]
 
 
 def _self_inclusion(h: History, tally: Tally) -> None:
-    """Case: a conf event, hidden ones included. Violation: the node is not among its members."""
     for event, declared in h.declared.items():
         tally.cases += 1
         if h.node[event] not in declared.members:
@@ -32,8 +23,6 @@ def _self_inclusion(h: History, tally: Tally) -> None:
 
 
 def _same_order(h: History, tally: Tally) -> None:
-    """Case: two nodes and a configuration (not hidden) that both entered. Violation: of the configurations that both
-    entered, in the first node's order, this one comes at the second node before the one that it follows."""
     places: list[dict[int, int]] = []
     for stays in h.stays:
         first: dict[int, int] = {}
@@ -47,8 +36,8 @@ def _same_order(h: History, tally: Tally) -> None:
 
 
 def _numbers_grow(h: History, tally: Tally) -> None:
-    """Case: a regular configuration that a node entered after another one, crashes between them or not, where all
-    ids are numbers. Violation: its number is not the higher one."""
+    """Of a regular configuration that a node entered after another one, where all ids are numbers: its number is not
+    the higher one."""
     if not all(conf.id.isdecimal() for conf in h.confs if conf.kind == "regular"):
         return
     for stays in h.stays:
@@ -83,10 +72,6 @@ class _Incarnation:
 
 
 def _uniformity(h: History, tally: Tally) -> None:
-    """Case: a regular configuration that someone entered, and a member of it. Violation: the member reports it
-    neither as regular nor as hidden, or as both, or with other members than the lowest entering; unless the
-    incarnation that it concerns failed before that number, or, where the run is not settled, its file ends before
-    that number."""
     _same_members(h, tally)
     numbers = configuration_numbers(h)
     incarnations = [_incarnations(h, node, numbers) for node in range(h.nodes)]
@@ -113,8 +98,8 @@ def _uniformity(h: History, tally: Tally) -> None:
 
 
 def _same_members(h: History, tally: Tally) -> None:
-    """Case: a hidden report of a configuration that its reporter is no member of, or that nobody entered.
-    Violation: it names other members than the entering, or than the first such report."""
+    """Of a hidden report of a configuration that its reporter is no member of, or that no node entered: it names
+    other members than the entering, or than the first such report."""
     for conf in h.confs:
         for event in conf.hidden:
             if conf.kind == "regular" and h.node[event] in conf.members:
@@ -144,3 +129,38 @@ def _is_excused(h: History, member: int, number: int, incarnations: list[list[_I
     if concerned.highest >= number:
         return False
     return concerned.failed or not h.run.settled
+
+
+CHECKS = (
+    EvsCheck(
+        id="transis.self-inclusion",
+        layer="evs",
+        source="Transis, figure 2",
+        case="a `conf` event, hidden ones too",
+        violated="the node is not among the members",
+        check=_self_inclusion,
+        skeleton=True,
+    ),
+    EvsCheck(
+        id="transis.same-order",
+        layer="evs",
+        source="Transis, figure 2",
+        case="two nodes, and a configuration that both entered; and, where all regular ids are plain numbers, a"
+        " regular configuration that a node entered after another one, crashes between them or not",
+        violated="among those that both entered, in the order of the node whose name is lower, it comes at the other"
+        " node before its predecessor; or its number is not above that of the one before it",
+        check=_same_order,
+        skeleton=True,
+    ),
+    EvsCheck(
+        id="transis.uniformity",
+        layer="evs",
+        source="Transis, figure 2",
+        case="a regular configuration that some node entered, and a member of it; and a hidden report by one that is"
+        " no member of it, or of one that no node entered",
+        violated="the member reports it neither as regular nor as hidden; or as both; or with other members than the"
+        " lowest entering (or, where no node entered it, than the first report)",
+        check=_uniformity,
+        skeleton=True,
+    ),
+)

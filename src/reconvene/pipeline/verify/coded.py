@@ -9,28 +9,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from reconvene.verify.codes import KINDS, SERVICES
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from reconvene.pipeline.traces import Traces
 
-__all__ = ["KINDS", "NOBODY", "SERVICES", "code_events", "code_name"]
+__all__ = ["NOBODY", "code_events", "code_name"]
 
 NOBODY = -1
 """The code of a node that is not in the run's `nodes`."""
-
-KINDS = {
-    ("evs", "conf"): 0, ("evs", "hidden"): 1, ("evs", "send"): 2, ("evs", "deliver"): 3,
-    ("evs", "fail"): 4, ("evs", "stop"): 5,
-    ("corel", "accept"): 10, ("corel", "log"): 11, ("corel", "yellow"): 12, ("corel", "red"): 13,
-    ("corel", "green"): 14, ("corel", "attempt"): 15, ("corel", "commit"): 16, ("corel", "establish"): 17,
-    ("corel", "adopt"): 18, ("corel", "snapshot"): 19,
-    ("isis", "view"): 20, ("isis", "cast"): 21, ("isis", "deliver"): 22, ("isis", "stop"): 23,
-    ("isis", "establish"): 24,
-}  # fmt: skip
-"""By layer and kind. A configuration that is hidden is a kind of its own."""
-
-SERVICES = {"fifo": 0, "causal": 1, "agreed": 2, "safe": 3}
 
 
 def code_name(column: "Column") -> "Column":

@@ -1,4 +1,4 @@
-"""Runs every check over traces on Spark. Small runs are judged at once, one a task; large ones are certified, in
+"""Runs every check over traces on Spark. Small runs are judged at once, one a task; large ones are proven, in
 parallel inside a run too, and judged where that proves nothing.
 
 Given: traces as `read_traces` reads them. Promised: the local engine's report, to the letter, of all runs in which
@@ -6,11 +6,11 @@ nothing is wrong, and of all others but those that are too large to be judged wh
 with the number of events or runs.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -23,11 +23,12 @@ from reconvene.pipeline.traces import APART
 from reconvene.pipeline.verify import corel, evs, vs
 from reconvene.pipeline.verify.coded import code_events, code_name
 from reconvene.pipeline.verify.excerpts import excerpts, lowest_of
-from reconvene.pipeline.verify.found import CONCERNED, FOUND
+from reconvene.pipeline.verify.found import CONCERNED, FOUND, Tables
 from reconvene.pipeline.verify.judge import JUDGED_ROWS, judge_excerpts, judge_runs, violations_of
 from reconvene.pipeline.verify.skeleton import confs_of, ends_of, found_of, skeletons
 from reconvene.trace.events import SCHEMA
-from reconvene.verify.engine import CHECKS
+from reconvene.verify.check import Check
+from reconvene.verify.checks import CHECKS
 from reconvene.verify.report import WITNESSES, CheckResult, Report, Witness
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["WHOLE_ROWS", "Verification", "certify_traces", "verify_traces"]
 
-_FAMILIES = {"evs": evs, "corel": corel, "isis": vs}
-"""By the layer whose events they are about. The first has something to say of any row."""
+_TABLES = {"evs": evs, "corel": corel, "isis": vs}
+"""By the layer whose events they are about. The first is about every run."""
 WHOLE_ROWS = 100_000
 """A run of up to so many rows is judged whole: about a second, and 50 MB."""
 _EVERY_ROW = "evs.1.2"
@@ -46,12 +47,13 @@ _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _ANY_BYTES = 2**31 - 1
 
 Tell = Callable[[str], None]
+Checks = Sequence[Check[Any, Any]]
 
 
-def certify_traces(traces: "Traces") -> DataFrame:
-    """FOUND, by every certificate, one row of a run and check: what is proven right of each, and what is not."""
-    shapes = skeletons(traces)
-    return _sum_up(shapes, _certify(traces, shapes, list(_FAMILIES)))
+def certify_traces(traces: "Traces", checks: Checks = CHECKS) -> DataFrame:
+    """FOUND, one row of a run and check: what is proven right of each, and what is not."""
+    shapes = skeletons(traces, checks)
+    return _sum_up(shapes, _certify(traces, shapes, list(_TABLES), checks))
 
 
 def verify_traces(
@@ -61,11 +63,12 @@ def verify_traces(
     whole_rows: int = WHOLE_ROWS,
     judged_rows: int = JUDGED_ROWS,
     tell: Tell = lambda text: None,
+    checks: Checks = CHECKS,
 ) -> Report:
     """Checks every run and adds up what was found. May raise Unavailable.
 
     A run of up to `whole_rows` rows is judged whole at once, one of more than `judged_rows` by an excerpt, and one
-    between only where no certificate proves it right. `tell` hears what is being done.
+    between only where it is not proven right. `tell` is called with what is being done.
     """
     with plain_errors(), _interrupted(spark), _batches_by_rows(spark):
         tell("counting")
@@ -73,14 +76,14 @@ def verify_traces(
         reports = []
         if small is not None:
             tell("judging")
-            reports.append(_report_judged(judge_runs(small.events, small.runs)))
+            reports.append(_report_judged(judge_runs(small.events, small.runs, checks), checks))
         if large is not None:
-            reports.append(Verification(large, tell).report(judged_rows))
-        return reduce(_add, reports) if reports else _report(0, {}, {})
+            reports.append(Verification(large, tell, checks).report(judged_rows))
+        return reduce(_add, reports) if reports else _report(0, {}, {}, checks)
 
 
 def _by_size(traces: "Traces", whole_rows: int) -> "tuple[Traces | None, Traces | None]":
-    """The runs that one task judges in a second or two, for which proofs would only be dearer; and the others."""
+    """The runs that one task judges in a second or two, for which a proof would take longer; and the others."""
     sizes = traces.events.groupBy("run").agg(F.count("*").alias("rows"))
     runs = traces.runs.join(sizes, "run", "left")
     is_small = F.coalesce("rows", F.lit(0)) <= whole_rows
@@ -99,14 +102,14 @@ def _events_of(traces: "Traces", runs: DataFrame) -> DataFrame:
     return traces.events.join(runs.select("run"), "run", "left_semi")
 
 
-def _report_judged(judged: DataFrame) -> Report:
-    """Of runs of which every check is judged. The verdicts are used twice, and dear to make."""
+def _report_judged(judged: DataFrame, checks: Checks) -> Report:
+    """Of runs of which every check is judged. The verdicts are used twice, and take long to make."""
     kept = judged.persist()
     try:
         totals = _totals(kept)
         (row,) = kept.where(F.col("check") == _EVERY_ROW).agg(F.count("*").alias("runs")).collect()
         violated = any(violations for _, violations in totals.values())
-        return _report(row["runs"], totals, _lowest(violations_of(kept)) if violated else {})
+        return _report(row["runs"], totals, _lowest(violations_of(kept)) if violated else {}, checks)
     finally:
         kept.unpersist()
 
@@ -133,7 +136,7 @@ def _add(one: Report, other: Report) -> Report:
 
 @contextmanager
 def _interrupted(spark: SparkSession) -> Iterator[None]:
-    """Who gives up waiting for an answer, by an interrupt, does not leave a cluster at work on it."""
+    """If the caller is interrupted, the cluster stops working on the answer too."""
     tag = f"reconvene-verify-{uuid4()}"
     spark.addTag(tag)
     try:
@@ -160,10 +163,14 @@ def _batches_by_rows(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(_BATCH_BYTES, before)
 
 
-def _certify(traces: "Traces", shapes: DataFrame, layers: Iterable[str]) -> Iterator[DataFrame]:
-    """FOUND, by the certificates of each of these layers."""
-    coded, confs, ends = code_events(traces), confs_of(shapes), ends_of(shapes)
-    return (_FAMILIES[layer].certify(coded, confs, ends, traces.runs) for layer in layers)
+def _certify(traces: "Traces", shapes: DataFrame, layers: Iterable[str], checks: Checks) -> Iterator[DataFrame]:
+    """FOUND, of the checks of each of these layers."""
+    tables = Tables(code_events(traces), confs_of(shapes), ends_of(shapes), traces.runs)
+    return (_TABLES[layer].certify(tables, _of_layer(checks, layer)) for layer in layers)
+
+
+def _of_layer(checks: Checks, layer: str) -> Checks:
+    return [check for check in checks if check.layer == layer]
 
 
 def _sum_up(shapes: DataFrame, found: Iterable[DataFrame]) -> DataFrame:
@@ -186,25 +193,26 @@ class Verification:
     tree, whose branches would double with every use.
     """
 
-    def __init__(self, traces: "Traces", tell: Tell = lambda text: None) -> None:
+    def __init__(self, traces: "Traces", tell: Tell = lambda text: None, checks: Checks = CHECKS) -> None:
         self.traces = traces
         self._tell = tell
+        self._checks = checks
 
     @cached_property
     def shapes(self) -> DataFrame:
         """SKELETON of every run."""
-        return skeletons(self.traces).localCheckpoint()
+        return skeletons(self.traces, self._checks).localCheckpoint()
 
     @cached_property
     def layers(self) -> list[str]:
         """Those that have to be looked at. Most traces have no log or no groups with the filter."""
         there = {row["layer"] for row in self.traces.events.select("layer").distinct().collect()}
-        return [layer for layer in _FAMILIES if layer == "evs" or layer in there]
+        return [layer for layer in _TABLES if layer == "evs" or layer in there]
 
     @cached_property
     def found(self) -> DataFrame:
         """FOUND, one row of a run and check."""
-        found = (table.localCheckpoint() for table in _certify(self.traces, self.shapes, self.layers))
+        found = (table.localCheckpoint() for table in _certify(self.traces, self.shapes, self.layers, self._checks))
         return _sum_up(self.shapes, found).localCheckpoint()
 
     def report(self, judged_rows: int = JUDGED_ROWS) -> Report:
@@ -213,9 +221,9 @@ class Verification:
         self._tell("proving")
         totals = _totals(self.found.withColumn("violations", F.col("suspects")))
         if not any(suspects for _, suspects in totals.values()):
-            return _report(runs, totals, {})
+            return _report(runs, totals, {}, self._checks)
         judged = self.judge(judged_rows).localCheckpoint()
-        return _report(runs, _totals(_instead(self.found, judged)), _lowest(violations_of(judged)))
+        return _report(runs, _totals(_instead(self.found, judged)), _lowest(violations_of(judged)), self._checks)
 
     def judge(self, judged_rows: int = JUDGED_ROWS) -> DataFrame:
         """JUDGED, of every run that has a suspect: all checks, or, of one with more rows, the suspect ones."""
@@ -233,22 +241,23 @@ class Verification:
         (row,) = runs.agg(F.count("*").alias("all"), F.count(F.when(is_large, 1)).alias("large")).collect()
         self._tell(f"judging {row['all']} runs")
         small, large = runs.where(~is_large), runs.where(is_large)
-        judged = judge_runs(_events_of(self.traces, small), small.select(*RUNS.names))
+        judged = judge_runs(_events_of(self.traces, small), small.select(*RUNS.names), self._checks)
         if row["large"]:
             rows = excerpts(_events_of(self.traces, large), large, self._concerned(large))
-            judged = judged.union(judge_excerpts(rows, large))
+            judged = judged.union(judge_excerpts(rows, large, self._checks))
         return judged
 
     def _concerned(self, runs: DataFrame) -> DataFrame:
         rids = runs.select("rid")
         tables = (code_events(self.traces), confs_of(self.shapes), ends_of(self.shapes))
         coded, confs, ends = (table.join(F.broadcast(rids), "rid", "left_semi") for table in tables)
-        named = (_FAMILIES[layer].concerned(coded, confs, ends, runs.select(*RUNS.names)) for layer in self.layers)
+        of_runs = Tables(coded, confs, ends, runs.select(*RUNS.names))
+        named = (_TABLES[layer].concerned(of_runs, _of_layer(self._checks, layer)) for layer in self.layers)
         return _union((lowest_of(table).localCheckpoint() for table in named), CONCERNED)
 
 
 def _instead(found: DataFrame, judged: DataFrame) -> DataFrame:
-    """What is judged of a run and check takes the place of what a certificate found."""
+    """What is judged of a run and check takes the place of what was proven of it."""
     verdicts = judged.select(code_name(F.col("run")).alias("rid"), "check", "cases", "violations")
     proven = found.join(verdicts.select("rid", "check"), ["rid", "check"], "left_anti")
     return proven.select("rid", "check", "cases", F.lit(0).alias("violations")).unionByName(verdicts)
@@ -271,11 +280,13 @@ def _lowest(violations: DataFrame) -> dict[str, list[Witness]]:
     return {check: sorted(witnesses) for check, witnesses in found.items()}
 
 
-def _report(runs: int, totals: dict[str, tuple[int, int]], witnesses: dict[str, list[Witness]]) -> Report:
+def _report(
+    runs: int, totals: dict[str, tuple[int, int]], witnesses: dict[str, list[Witness]], checks: Checks
+) -> Report:
     results = [
-        CheckResult(id=check, cases=cases, violations=violations, witnesses=witnesses.get(check, []))
-        for check in CHECKS
-        for cases, violations in (totals.get(check, (0, 0)),)
+        CheckResult(id=check.id, cases=cases, violations=violations, witnesses=witnesses.get(check.id, []))
+        for check in checks
+        for cases, violations in (totals.get(check.id, (0, 0)),)
     ]
     events, _ = totals.get(_EVERY_ROW, (0, 0))
     ok = not any(result.violations for result in results)

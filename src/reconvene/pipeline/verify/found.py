@@ -1,8 +1,18 @@
-"""The tables that checks give, whatever they check."""
+"""The tables that all layers have in common."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-__all__ = ["CONCERNED", "CONFS", "ENDS", "FOUND", "VIOLATIONS"]
+from reconvene.verify.check import Check
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["CONCERNED", "CONFS", "ENDS", "FOUND", "VIOLATIONS", "Tables", "checks_with"]
 
 FOUND = T.StructType([
     T.StructField("rid", T.LongType(), False),
@@ -61,3 +71,20 @@ ENDS = T.StructType([
     T.StructField("root", T.LongType(), False),
 ])  # fmt: skip
 """Of each incarnation of a node, its last entering of a configuration: where in the file, and that one's root."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the tables of a layer are made from."""
+
+    coded: "DataFrame"
+    """Coded events of every layer."""
+    confs: "DataFrame"
+    ends: "DataFrame"
+    runs: "DataFrame"
+
+
+def checks_with(fact: str, checks: Iterable[Check[Any, Any]]) -> "Column":
+    """The ids of the checks that this fact makes a message or row a suspect of: an array."""
+    named = [F.lit(check.id) for check in checks if fact in check.facts]
+    return F.array(*named) if named else F.array().cast("array<string>")

@@ -1,10 +1,11 @@
-"""Judges exactly what no certificate proves right: by the local engine's own code, one run in one task.
+"""Judges exactly what is not proven right: by the local engine's own code, one run in one task.
 
 A run is judged whole, so that both engines say the same to the letter. One that is too large for that is judged by an
-*excerpt*: all rows that are not about messages, and of the others those that the certificates name. Then only the
-checks that are suspect are looked at, and a certificate's count stands: the excerpt gives the witnesses.
+*excerpt*: all rows that are not about messages, and of the others those that are named as suspects. Then only the
+checks that are suspect are looked at, and the proof's count stands: the witnesses come from the excerpt.
 """
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from reconvene.pipeline.verify.found import VIOLATIONS
 from reconvene.pipeline.verify.histories import node_tables, read_rows, read_run
 from reconvene.trace.events import Run
+from reconvene.verify.check import Check
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 from reconvene.verify.report import WITNESSES, CheckResult, Witness
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["JUDGED", "JUDGED_ROWS", "judge_excerpts", "judge_runs", "violations_of"]
+
+Checks = Sequence[Check[Any, Any]]
 
 JUDGED_ROWS = 1_000_000
 """A run of more rows is judged by an excerpt. The local engine needs 500 to 1,000 bytes a row."""
@@ -42,45 +46,19 @@ JUDGED = T.StructType([
 
 _ARROW_JUDGED = to_arrow_schema(JUDGED)
 
-_OF_THE_WHOLE = frozenset({"corel.3.1", "corel.3.6", "corel.green"})
-"""Checks that count all rows before one: in an excerpt they would find what is not there."""
 
-_LAYERS = {"corel": "corel", "vs": "isis"}
-"""Whose events a check's violations are, by the first word of its id; of all others, those of `evs`."""
-_KINDS = {
-    "corel.3.1": {"log", "green", "snapshot"},
-    "corel.3.2": {"accept", "log", "green"},
-    "corel.3.6": {"green"},
-    "corel.3.7": {"green"},
-    "corel.agreed": {"green"},
-    "corel.causal": {"log"},
-    "corel.green": {"green", "yellow", "red", "snapshot"},
-    "corel.phases": {"attempt", "commit", "establish", "green"},
-    "corel.ts": {"log"},
-    "evs.1.3": {"deliver"},
-    "evs.1.4": {"send", "deliver"},
-    "evs.5": {"deliver"},
-    "to.causal": {"send"},
-    "to.order": {"deliver"},
-    "to.same": {"deliver"},
-    "to.unique": {"deliver"},
-    "vs.C1": {"deliver"},
-}
-"""And of which kinds they can be, where only some can."""
-
-
-def judge_runs(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
+def judge_runs(events: "DataFrame", runs: "DataFrame", checks: Checks) -> "DataFrame":
     """JUDGED, every check of each of these runs. Given: all their events."""
-    return events.groupBy("run").cogroup(runs.groupBy("run")).applyInArrow(_judge_run, JUDGED)
+    return events.groupBy("run").cogroup(runs.groupBy("run")).applyInArrow(_judge_run(checks), JUDGED)
 
 
-def judge_excerpts(events: "DataFrame", runs: "DataFrame") -> "DataFrame":
+def judge_excerpts(events: "DataFrame", runs: "DataFrame", checks: Checks) -> "DataFrame":
     """JUDGED, the suspect checks of each of these runs.
 
     Given: of each event of an excerpt, `checks`, those that name it, if any; of each run, `rows`, how many it has,
-    and `found`, what certificates say of its suspect checks: structs of check, cases and suspects.
+    and `found`, what is proven of its suspect checks: structs of check, cases and suspects.
     """
-    return events.groupBy("run").cogroup(runs.groupBy("run")).applyInArrow(_judge_excerpt, JUDGED)
+    return events.groupBy("run").cogroup(runs.groupBy("run")).applyInArrow(_judge_excerpt(checks), JUDGED)
 
 
 def violations_of(judged: "DataFrame") -> "DataFrame":
@@ -92,48 +70,60 @@ def violations_of(judged: "DataFrame") -> "DataFrame":
 # -- in a task ----------------------------------------------------------------------------------------------------
 
 
-def _judge_run(events: pa.Table, runs: pa.Table) -> pa.Table:
-    run = read_run(runs)
-    return _table(run, _verdicts(run, node_tables(run, events)))
+_Judge = Callable[[pa.Table, pa.Table], pa.Table]
 
 
-def _judge_excerpt(events: pa.Table, runs: pa.Table) -> pa.Table:
-    run = read_run(runs)
-    rows: int = runs["rows"][0].as_py()
-    tables = node_tables(run, events)
-    verdicts = {verdict.id: verdict for verdict in _verdicts(run, tables)}
-    found = [
-        _of_an_excerpt(of, verdicts[of["check"]], _named(run, of["check"], tables, rows))
-        for of in runs["found"][0].as_py()
-    ]
-    return _table(run, found)
+def _judge_run(checks: Checks) -> _Judge:
+    def of_run(events: pa.Table, runs: pa.Table) -> pa.Table:
+        run = read_run(runs)
+        return _table(run, _verdicts(run, node_tables(run, events), checks))
+
+    return of_run
 
 
-def _verdicts(run: Run, tables: dict[str, pa.Table]) -> list[CheckResult]:
-    return verify([History.of(run, {node: read_rows(table) for node, table in tables.items()})]).checks
+def _judge_excerpt(checks: Checks) -> _Judge:
+    by_id = {check.id: check for check in checks}
+
+    def of_run(events: pa.Table, runs: pa.Table) -> pa.Table:
+        run = read_run(runs)
+        rows: int = runs["rows"][0].as_py()
+        tables = node_tables(run, events)
+        verdicts = {verdict.id: verdict for verdict in _verdicts(run, tables, checks)}
+        found = []
+        for proof in runs["found"][0].as_py():
+            check = by_id[proof["check"]]
+            found.append(_of_an_excerpt(proof, check, verdicts[check.id], _named(run, check, tables, rows)))
+        return _table(run, found)
+
+    return of_run
 
 
-def _of_an_excerpt(found: dict[str, Any], verdict: CheckResult, named: list[Witness]) -> CheckResult:
-    """As the certificate counted, or the excerpt if that is more; with the excerpt's witnesses, or else the named."""
-    shows = verdict.violations > 0 and verdict.id not in _OF_THE_WHOLE
+def _verdicts(run: Run, tables: dict[str, pa.Table], checks: Checks) -> list[CheckResult]:
+    return verify([History.of(run, {node: read_rows(table) for node, table in tables.items()})], checks).checks
+
+
+def _of_an_excerpt(
+    proof: dict[str, Any], check: Check[Any, Any], verdict: CheckResult, named: list[Witness]
+) -> CheckResult:
+    """As the proof counted, or the excerpt if that is more; with the excerpt's witnesses, or else the named."""
+    shows = verdict.violations > 0 and not check.whole
     return CheckResult(
         id=verdict.id,
-        cases=found["cases"],
-        violations=max(found["suspects"], verdict.violations if shows else 0),
+        cases=proof["cases"],
+        violations=max(proof["suspects"], verdict.violations if shows else 0),
         witnesses=verdict.witnesses if shows else named,
     )
 
 
-def _named(run: Run, check: str, tables: dict[str, pa.Table], rows: int) -> list[Witness]:
-    """The lowest events that certificates name for a check and that can violate it, where the excerpt does not show
-    what is wrong."""
-    of_layer, kinds = _LAYERS.get(check.partition(".")[0], "evs"), _KINDS.get(check)
+def _named(run: Run, check: Check[Any, Any], tables: dict[str, pa.Table], rows: int) -> list[Witness]:
+    """The lowest events that are named for a check and that can violate it, where the excerpt does not show what is
+    wrong."""
     why = f"not proven right, and too large to be judged whole here, with {rows} rows: --engine local decides"
     found: list[Witness] = []
     for node, table in tables.items():
         columns = (table[name].to_pylist() for name in ("n", "layer", "kind", "msg", "checks"))
         for n, layer, kind, msg, checks in zip(*columns, strict=True):
-            if check in checks and layer == of_layer and (kinds is None or kind in kinds):
+            if check.id in checks and layer == check.layer and (not check.kinds or kind in check.kinds):
                 what = f"{kind} {msg}" if msg is not None else kind
                 found.append(Witness(run.run, node, n, f"{node}#{n} {layer} {what}: {why}"))
     found.sort()

@@ -1,15 +1,12 @@
-"""What a run's configurations tell, apart from its messages.
+"""A run without its messages: the rows about configurations and primary components.
 
-The rows that tell of configurations and primary components are few, however many messages a run has. So one task
-takes all of one run's, and the local engine's own code judges them: exactly, since what depends on configurations
-alone is the same whether or not the messages are there. Given besides: the tables CONFS and ENDS, with which the
-certificates of messages are joined.
-
-A cycle among configurations alone is a suspect of every check that needs a rank of configurations.
+They are few, however many messages a run has. So one task takes all of one run's, and each check that declares a
+skeleton judges them: exactly, since what depends on configurations alone is the same whether or not the messages are
+there. Made besides: the tables CONFS and ENDS, with which the tables of messages are joined.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -19,11 +16,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from reconvene.pipeline.verify.coded import NOBODY, code_name
 from reconvene.pipeline.verify.found import CONFS, ENDS, FOUND
 from reconvene.pipeline.verify.histories import node_tables, read_rows, read_run
-from reconvene.verify import live, transis
-from reconvene.verify.engine import CHECKS
-from reconvene.verify.evs import changes, primary, safe, total
+from reconvene.verify.check import Check
+from reconvene.verify.engine import judge
+from reconvene.verify.evs.safe import accountable
 from reconvene.verify.history import NONE, History
-from reconvene.verify.precedes import Graph, Precedes
+from reconvene.verify.live import final_configurations
 from reconvene.verify.report import Tallies
 
 if TYPE_CHECKING:
@@ -31,22 +28,7 @@ if TYPE_CHECKING:
 
     from reconvene.pipeline.traces import Traces
 
-__all__ = ["EXACT", "SKELETON", "confs_of", "ends_of", "found_of", "is_bone", "skeletons"]
-
-_FAMILIES = (changes, primary, transis, live, total)
-
-EXACT = (
-    "evs.2.1",
-    "evs.2.3",
-    "evs.2.4",
-    "evs.primary.uniqueness",
-    "evs.primary.continuity",
-    "transis.self-inclusion",
-    "transis.same-order",
-    "transis.uniformity",
-    "live.membership",
-)
-"""The checks of which all cases are found here; of 2.3 and 2.4 all violations but the knots that messages tie."""
+__all__ = ["SKELETON", "confs_of", "ends_of", "found_of", "is_bone", "skeletons"]
 
 _STRING, _INT, _LONG = T.StringType(), T.IntegerType(), T.LongType()
 _INTS = T.ArrayType(_INT)
@@ -81,7 +63,7 @@ _ARROW_SKELETON = to_arrow_schema(SKELETON)
 
 
 def is_bone() -> "Column":
-    """Does a row of the table `events` tell of a configuration or a primary component?"""
+    """Is a row of the table `events` about a configuration or a primary component?"""
     layer, kind = F.col("layer"), F.col("kind")
     return (
         ((layer == "evs") & kind.isin("conf", "fail", "stop"))
@@ -90,10 +72,12 @@ def is_bone() -> "Column":
     )
 
 
-def skeletons(traces: "Traces") -> "DataFrame":
+def skeletons(traces: "Traces", checks: Sequence[Check[Any, Any]]) -> "DataFrame":
     """SKELETON of every run, one run a task's step."""
     bones = traces.events.where(is_bone())
-    return bones.groupBy("run").cogroup(traces.runs.groupBy("run")).applyInArrow(_skeleton, SKELETON)
+    # The skeleton of groups is judged with the patterns of their messages.
+    judged = [check for check in checks if check.skeleton and check.layer == "evs"]
+    return bones.groupBy("run").cogroup(traces.runs.groupBy("run")).applyInArrow(_skeleton_of(judged), SKELETON)
 
 
 def found_of(skeletons: "DataFrame") -> "DataFrame":
@@ -118,38 +102,32 @@ def _rid() -> "Column":
 # -- in a task ----------------------------------------------------------------------------------------------------
 
 
-def _skeleton(bones: pa.Table, runs: pa.Table) -> pa.Table:
-    run = read_run(runs)
-    tables = node_tables(run, bones)
-    history = History.of(run, {node: read_rows(table) for node, table in tables.items()})
-    row = {
-        "run": run.run,
-        "found": list(_found(history)),
-        "confs": list(_confs(history)),
-        "ends": list(_ends(history, _places(tables))),
-    }
-    return pa.Table.from_pylist([row], schema=_ARROW_SKELETON)
+def _skeleton_of(checks: Sequence[Check[Any, Any]]) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    def of_run(bones: pa.Table, runs: pa.Table) -> pa.Table:
+        run = read_run(runs)
+        tables = node_tables(run, bones)
+        history = History.of(run, {node: read_rows(table) for node, table in tables.items()})
+        row = {
+            "run": run.run,
+            "found": list(_found(history, checks)),
+            "confs": list(_confs(history)),
+            "ends": list(_ends(history, _places(tables))),
+        }
+        return pa.Table.from_pylist([row], schema=_ARROW_SKELETON)
+
+    return of_run
 
 
-def _found(h: History) -> Iterator[dict[str, object]]:
-    tallies = Tallies(CHECKS)
-    precedes = Precedes(h)
-    for family in _FAMILIES:
-        family.check(h, precedes, tallies)
-    for check in EXACT:
-        tally = tallies[check]
-        yield {"check": check, "cases": tally.cases, "suspects": tally.violations}
-    # The configurations' part; the messages' part, and all cases of 6.1, are counted where messages are.
-    same = tallies["evs.6.2"]
-    yield {"check": "evs.6.2", "cases": same.cases, "suspects": same.violations}
-    yield {"check": "evs.6.1", "cases": 0, "suspects": tallies["evs.6.1"].violations}
-    # That no event precedes itself is proven by a rank of configurations, which a cycle of them does not have.
-    yield {"check": "evs.1.1", "cases": 0, "suspects": len(precedes.knots(Graph.CONFS))}
+def _found(h: History, checks: Sequence[Check[Any, Any]]) -> Iterator[dict[str, object]]:
+    tallies = Tallies(check.id for check in checks)
+    judge(h, checks, tallies)
+    for result in tallies.results():
+        yield {"check": result.id, "cases": result.cases, "suspects": result.violations}
 
 
 def _confs(h: History) -> Iterator[dict[str, object]]:
     together = _together(h)
-    final = live.final_configurations(h) if h.run.settled else set()
+    final = final_configurations(h)
     for index, conf in enumerate(h.confs):
         if conf.kind == "unknown":
             continue
@@ -160,7 +138,7 @@ def _confs(h: History) -> Iterator[dict[str, object]]:
             "kind": conf.kind,
             "members": _codes(h, conf.members),
             "groups": together.get(index, []),
-            "accountable": _codes(h, safe.accountable(h, index)),
+            "accountable": _codes(h, accountable(h, index)),
             "final": index in final,
             "absent": _codes(h, tuple(member for member in conf.members if member not in entered)),
         }
@@ -171,7 +149,7 @@ def _codes(h: History, members: tuple[int, ...]) -> list[int]:
 
 
 def _together(h: History) -> dict[int, list[list[int]]]:
-    """By configuration, who went on from it to the same next one, where these are two nodes or more."""
+    """By configuration, the nodes that went on from it to the same next one, where these are two or more."""
     groups: dict[tuple[int, int], list[int]] = {}
     for stays in h.stays:
         for stay in stays:

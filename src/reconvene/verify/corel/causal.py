@@ -11,58 +11,82 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from reconvene.verify.codes import NONE
+from reconvene.verify.corel.sums import LogCheck, prove_by_facts
 from reconvene.verify.history import History
-from reconvene.verify.log_history import GREEN, LOG, NEVER, Replica
+from reconvene.verify.log_history import GREEN, LOG, NEVER, NodeLog
 from reconvene.verify.report import Tally
 
-__all__ = ["green_in_order", "had_in_order"]
+__all__ = ["CHECKS"]
 
 
-def had_in_order(h: History, tally: Tally) -> None:
-    """Case: a log event whose message someone accepted. Violation: the node did not have, before, something that the
-    author accepted or had before it accepted this message."""
+def _had_in_order(h: History, tally: Tally) -> None:
     _compare(h, LOG, _had, "has", tally)
 
 
-def green_in_order(h: History, tally: Tally) -> None:
-    """Case: a green event whose message someone accepted. Violation: something that the author accepted or had
-    before it accepted this message was not green here before."""
+def _green_in_order(h: History, tally: Tally) -> None:
     _compare(h, GREEN, _green, "has green", tally)
 
 
-def _had(replica: Replica) -> list[int]:
-    return replica.had
+def _had(node_log: NodeLog) -> list[int]:
+    return node_log.had
 
 
-def _green(replica: Replica) -> list[int]:
-    return replica.green
+def _green(node_log: NodeLog) -> list[int]:
+    return node_log.green
 
 
-def _compare(h: History, wanted: int, when: Callable[[Replica], list[int]], verb: str, tally: Tally) -> None:
+def _compare(h: History, wanted: int, when: Callable[[NodeLog], list[int]], verb: str, tally: Tally) -> None:
     log = h.log
-    for node, replica in enumerate(log.replicas):
-        if wanted not in replica.kind:
+    for node, node_log in enumerate(log.node_logs):
+        if wanted not in node_log.kind:
             continue
-        times = when(replica)
-        latest = [list(accumulate(map(times.__getitem__, author.order), max)) for author in log.replicas]
-        for place, kind in enumerate(replica.kind):
+        times = when(node_log)
+        latest = [list(accumulate(map(times.__getitem__, author.order), max)) for author in log.node_logs]
+        for place, kind in enumerate(node_log.kind):
             if kind != wanted:
                 continue
-            message = replica.msg[place]
+            message = node_log.msg[place]
             author, past = log.author[message], log.past[message]
-            if author == NONE:
-                continue
-            tally.cases += 1
-            if past == 0 or latest[author][past - 1] < place:
+            if author == NONE or past == 0 or latest[author][past - 1] < place:
                 continue
             last = latest[author][past - 1]
             if last == NEVER:
-                first = log.replicas[author].order[bisect_left(latest[author], NEVER)]
+                first = log.node_logs[author].order[bisect_left(latest[author], NEVER)]
                 what, since = f"{log.messages[first]}, which", "never"
             else:
                 what, since = "something that", f"only from {log.describe(node, last)} on"
             detail = (
-                f"{log.describe(node, place)}: {what} {log.replicas[author].name} accepted or had before it,"
-                f" {replica.name} {verb} {since}"
+                f"{log.describe(node, place)}: {what} {log.node_logs[author].name} accepted or had before it,"
+                f" {node_log.name} {verb} {since}"
             )
-            tally.violate(h.run.run, replica.name, replica.n[place], detail)
+            tally.violate(h.run.run, node_log.name, node_log.n[place], detail)
+
+
+CHECKS = (
+    LogCheck(
+        id="corel.3.7",
+        layer="corel",
+        source="COReL, property 3.7",
+        case="a `green` of a message that was accepted",
+        violated="a message that it directly follows was not green before at the same node",
+        cases=lambda n: n.greens - n.unaccepted_greens,
+        check=_green_in_order,
+        prove=prove_by_facts,
+        facts=(
+            "misplaced", "taking_back", "ordered_before_itself", "misordered", "moved", "shared", "torn",
+        ),
+        kinds=frozenset({"green"}),
+    ),
+    LogCheck(
+        id="corel.causal",
+        layer="corel",
+        source="COReL, section 5.4, Causal",
+        case="a `log` of a message that was accepted",
+        violated="the same node did not have, before, a message that it directly follows",
+        cases=lambda n: n.logs - n.unaccepted_logs,
+        check=_had_in_order,
+        prove=prove_by_facts,
+        facts=("before_itself", "misordered", "had_later", "torn"),
+        kinds=frozenset({"log"}),
+    ),
+)  # fmt: skip

@@ -1,22 +1,22 @@
 """Message integrity and no duplication (properties 3.1 and 3.2), which the log keeps of what it stands on."""
 
 from reconvene.verify.codes import NONE
+from reconvene.verify.corel.sums import LogCheck, prove_by_facts
+from reconvene.verify.counts import green_positions
 from reconvene.verify.history import History
 from reconvene.verify.log_history import ACCEPT, GREEN, LOG, SNAPSHOT
 from reconvene.verify.report import Tally
 
-__all__ = ["accepted", "once"]
+__all__ = ["CHECKS"]
 
 
-def accepted(h: History, tally: Tally) -> None:
-    """Case: a log or green event, a snapshot. Violation: nobody accepted the message; or the same node did, and only
-    later. Of a snapshot: a position below it is nobody's."""
+def _accepted(h: History, tally: Tally) -> None:
     log = h.log
     line = _ordered_line(h)
-    for node, replica in enumerate(log.replicas):
-        for place, kind in enumerate(replica.kind):
+    for node, node_log in enumerate(log.node_logs):
+        for place, kind in enumerate(node_log.kind):
             if kind in (LOG, GREEN):
-                message = replica.msg[place]
+                message = node_log.msg[place]
                 author = log.author[message]
                 if author == NONE:
                     problem = "nobody accepted it"
@@ -25,37 +25,29 @@ def accepted(h: History, tally: Tally) -> None:
                 else:
                     problem = None
             elif kind == SNAPSHOT:
-                problem = f"nothing is green anywhere at {line}" if replica.number[place] > line else None
+                problem = f"nothing is green anywhere at {line}" if node_log.number[place] > line else None
             else:
                 continue
-            tally.cases += 1
             if problem:
                 detail = f"{log.describe(node, place)}: {problem}"
-                tally.violate(h.run.run, replica.name, replica.n[place], detail)
+                tally.violate(h.run.run, node_log.name, node_log.n[place], detail)
 
 
 def _ordered_line(h: History) -> int:
     """The lowest position that no green event of any node has."""
-    positions = {
-        number
-        for replica in h.log.replicas
-        for kind, number in zip(replica.kind, replica.number, strict=True)
-        if kind == GREEN
-    }
+    positions = h.once(green_positions)
     line = 0
     while line in positions:
         line += 1
     return line
 
 
-def once(h: History, tally: Tally) -> None:
-    """Case: an accept, log or green event. Violation: a lower event accepts the same message, at whichever node; the
-    node logged it before; it was green before at the node, by an event or a snapshot."""
+def _once(h: History, tally: Tally) -> None:
     log = h.log
-    for node, replica in enumerate(log.replicas):
+    for node, node_log in enumerate(log.node_logs):
         logged: set[int] = set()
-        for place, kind in enumerate(replica.kind):
-            message = replica.msg[place]
+        for place, kind in enumerate(node_log.kind):
+            message = node_log.msg[place]
             problem = None
             if kind == ACCEPT:
                 if (log.author[message], log.accepted[message]) != (node, place):
@@ -64,12 +56,39 @@ def once(h: History, tally: Tally) -> None:
                 if message in logged:
                     problem = "the node had logged it"
                 logged.add(message)
-            elif kind == GREEN:
-                if replica.green[message] < place:
-                    problem = f"it was green here since {log.describe(node, replica.green[message])}"
-            else:
-                continue
-            tally.cases += 1
+            elif kind == GREEN and node_log.green[message] < place:
+                problem = f"it was green here since {log.describe(node, node_log.green[message])}"
             if problem:
                 detail = f"{log.describe(node, place)}: {problem}"
-                tally.violate(h.run.run, replica.name, replica.n[place], detail)
+                tally.violate(h.run.run, node_log.name, node_log.n[place], detail)
+
+
+CHECKS = (
+    LogCheck(
+        id="corel.3.1",
+        layer="corel",
+        source="COReL, property 3.1",
+        case="a `log`, a `green`; a `snapshot`",
+        violated="nobody accepted the message; or the same node did, but only later; of a snapshot: a position below"
+        " it is that of no `green` at any node",
+        cases=lambda n: n.logs + n.greens + n.snapshots,
+        check=_accepted,
+        prove=prove_by_facts,
+        facts=("unaccepted", "too_soon", "gap", "torn"),
+        kinds=frozenset({"log", "green", "snapshot"}),
+        whole=True,
+    ),
+    LogCheck(
+        id="corel.3.2",
+        layer="corel",
+        source="COReL, property 3.2",
+        case="an `accept`, a `log`, a `green`",
+        violated="the message was accepted before, by any node (the lowest `accept` counts); or logged before at the"
+        " same node, under whichever timestamp; or green before at the same node, by a `green` or a snapshot",
+        cases=lambda n: n.accepts + n.logs + n.greens,
+        check=_once,
+        prove=prove_by_facts,
+        facts=("twice", "torn"),
+        kinds=frozenset({"accept", "log", "green"}),
+    ),
+)

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from reconvene.verify.history import History
 from reconvene.verify.log_history import (
     ADOPT,
     ATTEMPT,
@@ -22,8 +23,7 @@ from reconvene.verify.log_history import (
     GREEN,
     LEAVE,
     NEVER,
-    LogHistory,
-    Replica,
+    NodeLog,
 )
 
 __all__ = ["TERM", "Made", "MadeGreen", "made_green"]
@@ -51,11 +51,11 @@ class MadeGreen:
     """Positions with a green event that was, or may have been, made in a primary component."""
 
 
-def made_green(log: LogHistory) -> MadeGreen:
+def made_green(h: History) -> MadeGreen:
     found = MadeGreen()
     late: list[tuple[int, Made]] = []
-    for node, replica in enumerate(log.replicas):
-        _follow(node, replica, found, late)
+    for node, node_log in enumerate(h.log.node_logs):
+        _follow(node, node_log, found, late)
     certain = frozenset(found.by_message)
     uncertain = [(message, made) for message, made in late if message not in certain]
     for message, made in uncertain:
@@ -68,34 +68,34 @@ def made_green(log: LogHistory) -> MadeGreen:
     return found
 
 
-def _follow(node: int, replica: Replica, found: MadeGreen, late: list[tuple[int, Made]]) -> None:
+def _follow(node: int, node_log: NodeLog, found: MadeGreen, late: list[tuple[int, Made]]) -> None:
     """Goes through a node's events. Adds what it made green in time, and to `late` what it may have made green."""
     by_message, positions = found.by_message, found.positions
     primary: int | None = None
     inside = False
     end = NEVER
-    for place, kind in enumerate(replica.kind):
+    for place, kind in enumerate(node_log.kind):
         if kind == GREEN:
             if primary is None or place >= end:
                 continue
-            positions.add(replica.number[place])
+            positions.add(node_log.number[place])
             made = Made(primary, node, place)
-            message = replica.msg[place]
+            message = node_log.msg[place]
             if not inside:
                 late.append((message, made))
             elif message not in by_message or made < by_message[message]:
                 by_message[message] = made
         elif kind == ESTABLISH:
-            primary, inside, end = replica.number[place], place not in replica.stale, _late_end(replica, place)
+            primary, inside, end = node_log.number[place], place not in node_log.stale, _late_end(node_log, place)
         elif kind in TERM:
             primary = None
         elif kind == LEAVE:
             inside = False
 
 
-def _late_end(replica: Replica, establish: int) -> int:
+def _late_end(node_log: NodeLog, establish: int) -> int:
     """From which place on nothing can have been made green in this component any more, however late it is told."""
-    arrived, failed = replica.arrived, replica.failed
+    arrived, failed = node_log.arrived, node_log.failed
     second = bisect_right(arrived, establish) + 1
     failure = bisect_right(failed, establish)
     return min(

@@ -4,40 +4,32 @@ from collections.abc import Iterator
 
 from reconvene.errors import Malformed
 from reconvene.quorum import Quorum
-from reconvene.verify.corel.made import MadeGreen
+from reconvene.verify.corel.made import made_green
+from reconvene.verify.corel.sums import LogCheck, prove_by_facts
+from reconvene.verify.counts import green_positions
 from reconvene.verify.history import History
-from reconvene.verify.log_history import ATTEMPT, COMMIT, ESTABLISH, GREEN, Component, LogHistory, Replica
+from reconvene.verify.log_history import ATTEMPT, COMMIT, ESTABLISH, GREEN, Component, LogHistory, NodeLog
 from reconvene.verify.quorums import quorum_of
 from reconvene.verify.report import Tally
 
-__all__ = ["gone_through", "wrong_phases"]
+__all__ = ["CHECKS", "wrong_phases"]
 
 _BEFORE = {COMMIT: ATTEMPT, ESTABLISH: COMMIT}
 _NAMES = {ATTEMPT: "attempt", COMMIT: "commit", ESTABLISH: "establish"}
 
 
-def gone_through(h: History, made: MadeGreen, tally: Tally) -> None:
-    """Case: an attempt, commit or establish event; a position that a green event has. Violation: of an event, see
-    `wrong_phases`; of a position, none of its green events was, or may have been, made in a primary component."""
+def _gone_through(h: History, tally: Tally) -> None:
     log = h.log
-    tally.cases += sum(len(replica.named) for replica in log.replicas)
     for node, place, problem in wrong_phases(h):
-        replica = log.replicas[node]
-        tally.violate(h.run.run, replica.name, replica.n[place], f"{log.describe(node, place)}: {problem}")
-    positions = {
-        number
-        for replica in log.replicas
-        for kind, number in zip(replica.kind, replica.number, strict=True)
-        if kind == GREEN
-    }
-    tally.cases += len(positions)
-    lacking = positions - made.positions
-    for node, replica in enumerate(log.replicas if lacking else ()):
-        for place, kind in enumerate(replica.kind):
-            if kind == GREEN and replica.number[place] in lacking:
-                lacking.discard(replica.number[place])
+        node_log = log.node_logs[node]
+        tally.violate(h.run.run, node_log.name, node_log.n[place], f"{log.describe(node, place)}: {problem}")
+    lacking = h.once(green_positions) - h.once(made_green).positions
+    for node, node_log in enumerate(log.node_logs if lacking else ()):
+        for place, kind in enumerate(node_log.kind):
+            if kind == GREEN and node_log.number[place] in lacking:
+                lacking.discard(node_log.number[place])
                 detail = f"{log.describe(node, place)}: nobody made it green in a primary component"
-                tally.violate(h.run.run, replica.name, replica.n[place], detail)
+                tally.violate(h.run.run, node_log.name, node_log.n[place], detail)
 
 
 def wrong_phases(h: History) -> Iterator[tuple[int, int, str]]:
@@ -48,11 +40,11 @@ def wrong_phases(h: History) -> Iterator[tuple[int, int, str]]:
     """
     quorum = _judged_quorum(h)
     decided, tried = _described(h.log)
-    for node, replica in enumerate(h.log.replicas):
-        commits = {replica.number[place] for place in replica.named if replica.kind[place] != ATTEMPT}
+    for node, node_log in enumerate(h.log.node_logs):
+        commits = {node_log.number[place] for place in node_log.named if node_log.kind[place] != ATTEMPT}
         gone: set[tuple[int, int]] = set()
-        for place, component in replica.named.items():
-            kind, number = replica.kind[place], replica.number[place]
+        for place, component in node_log.named.items():
+            kind, number = node_log.kind[place], node_log.number[place]
             problem = None
             if (kind, number) in gone:
                 problem = f"the node had its {_NAMES[kind]} of primary {number} before"
@@ -61,7 +53,7 @@ def wrong_phases(h: History) -> Iterator[tuple[int, int, str]]:
             else:
                 # An attempt that comes to nothing binds nobody but its node: others may give its number again.
                 binds = kind != ATTEMPT or number in commits
-                other = _other(replica, binds, component, decided.get(number), tried[number, component.conf])
+                other = _other(node_log, binds, component, decided.get(number), tried[number, component.conf])
                 if other is not None:
                     problem = f"as {component}, but primary {number} is {other}"
                 elif quorum is not None and not quorum.holds(component.members):
@@ -84,21 +76,37 @@ def _described(log: LogHistory) -> tuple[dict[int, Component], dict[tuple[int, s
     lowest event of any phase."""
     decided: dict[int, Component] = {}
     tried: dict[tuple[int, str], Component] = {}
-    for replica in log.replicas:
-        for place, component in replica.named.items():
-            number = replica.number[place]
+    for node_log in log.node_logs:
+        for place, component in node_log.named.items():
+            number = node_log.number[place]
             tried.setdefault((number, component.conf), component)
-            if replica.kind[place] != ATTEMPT:
+            if node_log.kind[place] != ATTEMPT:
                 decided.setdefault(number, component)
     return decided, tried
 
 
 def _other(
-    replica: Replica, binds: bool, component: Component, decided: Component | None, tried: Component
+    node_log: NodeLog, binds: bool, component: Component, decided: Component | None, tried: Component
 ) -> Component | None:
     """The description of the same primary component that differs from this one, if there is one."""
     if tried != component:
         return tried
     if decided is None or decided == component:
         return None
-    return decided if binds or replica.name in decided.members else None
+    return decided if binds or node_log.name in decided.members else None
+
+
+CHECKS = (
+    LogCheck(
+        id="corel.phases",
+        layer="corel",
+        source="COReL, section 5.5.1",
+        case="an `attempt`, a `commit`, an `establish`; a position that a `green` has",
+        violated="see below",
+        cases=lambda n: n.phases + n.positions,
+        check=_gone_through,
+        prove=prove_by_facts,
+        facts=("wrong_phase", "unmade", "moved", "shared", "tangled", "torn"),
+        kinds=frozenset({"attempt", "commit", "establish", "green"}),
+    ),
+)

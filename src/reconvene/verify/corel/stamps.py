@@ -3,30 +3,26 @@
 from bisect import bisect_right
 
 from reconvene.verify.codes import NONE
+from reconvene.verify.corel.sums import LogCheck, prove_by_facts
 from reconvene.verify.history import History
 from reconvene.verify.log_history import LOG, NEVER
 from reconvene.verify.report import Tally
 
-__all__ = ["one_timestamp"]
+__all__ = ["CHECKS"]
 
 
-def one_timestamp(h: History, tally: Tally) -> None:
-    """Case: a log event. Violation: the message's lowest log event has another timestamp, and its author did not fail
-    between accepting and logging it, after which it sends the message again."""
+def _one_timestamp(h: History, tally: Tally) -> None:
     log = h.log
-    tally.cases += sum(replica.kind.count(LOG) for replica in log.replicas)
-    if not log.restamped:
-        return
     excused: dict[int, bool] = {}
     for node, place in log.restamped:
-        replica = log.replicas[node]
-        message = replica.msg[place]
+        node_log = log.node_logs[node]
+        message = node_log.msg[place]
         if message not in excused:
             excused[message] = _sent_again(h, message)
         if not excused[message]:
             first = log.stamp[message]
             detail = f"{log.describe(node, place)}: under another timestamp than its lowest log event, {first}"
-            tally.violate(h.run.run, replica.name, replica.n[place], detail)
+            tally.violate(h.run.run, node_log.name, node_log.n[place], detail)
 
 
 def _sent_again(h: History, message: int) -> bool:
@@ -34,7 +30,7 @@ def _sent_again(h: History, message: int) -> bool:
     log = h.log
     if log.author[message] == NONE:
         return False
-    author = log.replicas[log.author[message]]
+    author = log.node_logs[log.author[message]]
     accepted = log.accepted[message]
     logged = next(
         (
@@ -48,3 +44,20 @@ def _sent_again(h: History, message: int) -> bool:
     if failure < len(author.failed):
         return author.failed[failure] <= logged
     return logged == NEVER and author.name in h.run.down
+
+
+CHECKS = (
+    LogCheck(
+        id="corel.ts",
+        layer="corel",
+        source="COReL, section 5.2",
+        case="a `log`",
+        violated="the message's lowest `log` has another `ts`, and the author did not fail between accepting and"
+        " logging it",
+        cases=lambda n: n.logs,
+        check=_one_timestamp,
+        prove=prove_by_facts,
+        facts=("restamped", "tangled", "torn"),
+        kinds=frozenset({"log"}),
+    ),
+)

@@ -2,35 +2,30 @@
 
 from itertools import pairwise
 
-from reconvene.verify.history import DELIVER, HIDDEN, NONE, History
+from reconvene.verify.check import Proof
+from reconvene.verify.evs.patterns import EvsCheck, EvsPatterns, where_clear
+from reconvene.verify.history import DELIVER, NONE, History
 from reconvene.verify.precedes import Graph, Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "check"]
-
-IDS = ("evs.1.1", "evs.1.2", "evs.1.3", "evs.1.4")
+__all__ = ["CHECKS"]
 
 
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    _partial_order(history, precedes, tallies["evs.1.1"])
-    _numbers_grow(history, tallies["evs.1.2"])
-    _sent_before_delivered(history, tallies["evs.1.3"])
-    _sent_and_delivered_once(history, tallies["evs.1.4"])
-
-
-def _partial_order(history: History, precedes: Precedes, tally: Tally) -> None:
-    """1.1. Case: an event. Violation: a knot of events that precede each other."""
-    tally.cases += len(history.kind) - history.kind.count(HIDDEN)
-    for knot in precedes.knots(Graph.PLAIN):
+def _partial_order(history: History, tally: Tally) -> None:
+    for knot in history.once(Precedes).knots(Graph.PLAIN):
         event = knot.events[0]
         detail = f"precedes itself: {knot.describe(event)}"
         tally.violate(history.run.run, history.names[history.node[event]], history.n[event], detail)
 
 
+@where_clear
+def _prove_partial_order(run: EvsPatterns, proof: Proof) -> None:
+    if not run.is_acyclic:
+        proof.doubt()
+
+
 def _numbers_grow(history: History, tally: Tally) -> None:
-    """1.2. Case: a row of any layer. Violation: its number is not above the one before it in the node's file."""
     for node, numbers in enumerate(history.numbers):
-        tally.cases += len(numbers)
         if all(map(int.__lt__, numbers, numbers[1:])):
             continue
         for before, n in pairwise(numbers):
@@ -39,16 +34,16 @@ def _numbers_grow(history: History, tally: Tally) -> None:
                 tally.violate(history.run.run, history.names[node], n, detail)
 
 
+def _prove_numbers_grow(run: EvsPatterns, proof: Proof) -> None:
+    proof.suspect(run.sums["unnumbered"])
+
+
 def _sent_before_delivered(history: History, tally: Tally) -> None:
-    """1.3. Case: a delivery. Violation: its message was not sent, as this service, by its sender, in the regular
-    configuration of the one it is delivered in, and, where that is the same node, before."""
     h = history
     root, sent, conf, node = h.root, h.sent, h.conf, h.node
-    cases = 0
     for event, kind in enumerate(h.kind):
         if kind != DELIVER:
             continue
-        cases += 1
         send = sent[h.msg[event]]
         if (
             send != NONE
@@ -59,7 +54,12 @@ def _sent_before_delivered(history: History, tally: Tally) -> None:
         ):
             continue
         tally.violate(h.run.run, h.names[node[event]], h.n[event], _why_unsent(h, event, send))
-    tally.cases += cases
+
+
+def _prove_sent_before_delivered(run: EvsPatterns, proof: Proof) -> None:
+    proof.suspect(run.sums["strange"])
+    if run.is_unclear:
+        proof.doubt()
 
 
 def _why_unsent(h: History, event: int, send: int) -> str:
@@ -77,10 +77,7 @@ def _why_unsent(h: History, event: int, send: int) -> str:
 
 
 def _sent_and_delivered_once(history: History, tally: Tally) -> None:
-    """1.4. Case: a sending or a delivery. Violation: a sending outside a regular configuration; a second sending
-    of a message, by anyone; a second delivery of a message by one node, in whichever configuration."""
     h = history
-    tally.cases += len(h.sends)
     for event in h.sends:
         first = h.sent[h.msg[event]]
         if first != event:
@@ -94,10 +91,15 @@ def _sent_and_delivered_once(history: History, tally: Tally) -> None:
         _delivered_once(h, node, tally)
 
 
+def _prove_sent_and_delivered_once(run: EvsPatterns, proof: Proof) -> None:
+    proof.suspect(run.sums["resent"] + run.sums["again"])
+    if run.is_unclear:
+        proof.doubt()
+
+
 def _delivered_once(h: History, node: int, tally: Tally) -> None:
     kinds = h.kind[h.first[node] : h.first[node + 1]]
     deliveries = kinds.count(DELIVER)
-    tally.cases += deliveries
     # Without a second delivery, the configurations' sets are as many messages as there are deliveries.
     distinct: set[int] = set().union(*h.delivered_conf[node].values())
     if len(distinct) == deliveries:
@@ -109,3 +111,56 @@ def _delivered_once(h: History, node: int, tally: Tally) -> None:
             if before != event:
                 detail = f"{h.describe(event)}: was delivered before, {h.describe(before)}"
                 tally.violate(h.run.run, h.names[node], h.n[event], detail)
+
+
+CHECKS = (
+    EvsCheck(
+        id="evs.1.1",
+        layer="evs",
+        source="Specification 1.1",
+        case="an event (layer `evs`, not hidden)",
+        violated="(counted by knot) it precedes itself through others",
+        cases=lambda n: n.events,
+        check=_partial_order,
+        prove=_prove_partial_order,
+        skeleton=True,
+        facts=("strange", "resent", "uncausal", "tardy", "lacking", "between", "disordered"),
+    ),
+    EvsCheck(
+        id="evs.1.2",
+        layer="evs",
+        source="Specification 1.2",
+        case="a row, of any layer",
+        violated="its `n` is not above that of the row before it in the file",
+        cases=lambda n: n.rows,
+        check=_numbers_grow,
+        prove=_prove_numbers_grow,
+        facts=("unnumbered",),
+    ),
+    EvsCheck(
+        id="evs.1.3",
+        layer="evs",
+        source="Specification 1.3",
+        case="a delivery",
+        violated="its message was not sent; or in another configuration than the regular one of where it is"
+        " delivered; or not by its `sender`; or as another service; or, at the same node, only later",
+        cases=lambda n: n.deliveries,
+        check=_sent_before_delivered,
+        prove=_prove_sent_before_delivered,
+        facts=("strange", "blurred"),
+        kinds=frozenset({"deliver"}),
+    ),
+    EvsCheck(
+        id="evs.1.4",
+        layer="evs",
+        source="Specification 1.4",
+        case="a sending, a delivery",
+        violated="it is sent in a configuration that is not regular; or was sent before, by any node, anywhere; or"
+        " was delivered before by the same node, in any configuration or incarnation",
+        cases=lambda n: n.sends + n.deliveries,
+        check=_sent_and_delivered_once,
+        prove=_prove_sent_and_delivered_once,
+        facts=("resent", "again"),
+        kinds=frozenset({"send", "deliver"}),
+    ),
+)

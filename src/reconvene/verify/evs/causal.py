@@ -7,17 +7,23 @@ delivered at least so many, without gaps, of every sender.
 
 from operator import ge
 
+from reconvene.verify.check import Proof
+from reconvene.verify.evs.patterns import EvsCheck, EvsPatterns
 from reconvene.verify.history import DELIVER, FIFO, NONE, SEND, History
 from reconvene.verify.precedes import Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "Seen", "check"]
-
-IDS = ("evs.5",)
+__all__ = ["CHECKS", "Seen"]
 
 
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    _Causality(history, tallies["evs.5"]).run(precedes.schedule())
+def _causal_delivery(history: History, tally: Tally) -> None:
+    _Causality(history, tally).run(history.once(Precedes).schedule())
+
+
+def _prove_causal_delivery(run: EvsPatterns, proof: Proof) -> None:
+    proof.suspect(run.sums["uncausal"])
+    if run.is_unclear or not run.once or not run.is_acyclic:
+        proof.doubt()
 
 
 class Seen:
@@ -58,26 +64,24 @@ class Seen:
 
 
 class _Causality:
-    """5. Case: a delivery of a message that was sent in the regular configuration of the one it is delivered in.
-    Violation: a message that precedes it there (of fifo ones: an earlier fifo one of the sender; of others: any that
-    is not fifo) was not delivered before it by the same node."""
+    """Goes through a run's events, each sending before its deliveries."""
 
     def __init__(self, history: History, tally: Tally) -> None:
         self.h = history
         self.tally = tally
         self.past: list[tuple[int, ...] | None] = [None] * len(history.messages)
         """Of each message sent, what precedes it, itself included. Of a fifo one, its place among its sender's."""
-        self.views: dict[int, Seen] = {}
-        self.fifo_views: dict[int, Seen] = {}
+        self.seen: dict[int, Seen] = {}
+        self.fifo_seen: dict[int, Seen] = {}
         self.fifo_index: dict[int, int] = {}
 
-    def _view(self, node: int, conf: int, fifo: bool) -> Seen:
-        views = self.fifo_views if fifo else self.views
+    def _seen(self, node: int, conf: int, fifo: bool) -> Seen:
+        every = self.fifo_seen if fifo else self.seen
         key = conf * self.h.nodes + node
-        view = views.get(key)
-        if view is None:
-            view = views[key] = Seen(self.h.nodes)
-        return view
+        seen = every.get(key)
+        if seen is None:
+            seen = every[key] = Seen(self.h.nodes)
+        return seen
 
     def run(self, schedule: list[int]) -> None:
         h = self.h
@@ -89,34 +93,33 @@ class _Causality:
                 send = sent[message]
                 if send == NONE or h.root[h.conf[event]] != h.conf[send]:
                     continue  # 1.3 speaks of these
-                self.tally.cases += 1
                 if services[message] == FIFO:
                     self._deliver_fifo(event, message, send)
                 else:
                     self._deliver(event, message, send)
             elif kind == SEND and sent[msgs[event]] == event:
                 node, message = nodes[event], msgs[event]
-                view = self._view(node, h.conf[event], services[message] == FIFO)
+                seen = self._seen(node, h.conf[event], services[message] == FIFO)
                 if services[message] == FIFO:
-                    view.sends.append(event)
-                    self.fifo_index[message] = len(view.sends)
+                    seen.sends.append(event)
+                    self.fifo_index[message] = len(seen.sends)
                 else:
-                    self.past[message] = view.send(node, event)
+                    self.past[message] = seen.send(node, event)
 
     def _deliver(self, event: int, message: int, send: int) -> None:
         h = self.h
         node, sender, past = h.node[event], h.node[send], self.past[message]
         if past is None:
             return  # delivered before it was sent: 1.1 and 1.3 speak of it
-        view = self._view(node, h.conf[send], False)
-        view.deliver(sender, past[sender])
-        if all(map(ge, view.counts, past)):
-            if view.known is not None:
-                view.learn(node, past)
+        seen = self._seen(node, h.conf[send], False)
+        seen.deliver(sender, past[sender])
+        if all(map(ge, seen.counts, past)):
+            if seen.known is not None:
+                seen.learn(node, past)
             return
-        view.learn(node, past)
-        culprit = next(other for other in range(h.nodes) if view.counts[other] < past[other])
-        self._violate(event, send, culprit, view.counts[culprit] + 1, False)
+        seen.learn(node, past)
+        culprit = next(other for other in range(h.nodes) if seen.counts[other] < past[other])
+        self._violate(event, send, culprit, seen.counts[culprit] + 1, False)
 
     def _deliver_fifo(self, event: int, message: int, send: int) -> None:
         index = self.fifo_index.get(message)
@@ -124,13 +127,30 @@ class _Causality:
             return
         h = self.h
         sender = h.node[send]
-        view = self._view(h.node[event], h.conf[send], True)
-        view.deliver(sender, index)
-        if view.counts[sender] < index:
-            self._violate(event, send, sender, view.counts[sender] + 1, True)
+        seen = self._seen(h.node[event], h.conf[send], True)
+        seen.deliver(sender, index)
+        if seen.counts[sender] < index:
+            self._violate(event, send, sender, seen.counts[sender] + 1, True)
 
     def _violate(self, event: int, send: int, sender: int, index: int, fifo: bool) -> None:
         h = self.h
-        missing = self._view(sender, h.conf[send], fifo).sends[index - 1]
+        missing = self._seen(sender, h.conf[send], fifo).sends[index - 1]
         detail = f"{h.describe(event)}: {h.describe(missing)} precedes it, and was not delivered before it"
         self.tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+CHECKS = (
+    EvsCheck(
+        id="evs.5",
+        layer="evs",
+        source="Specification 5",
+        case="a delivery whose message was sent in the regular configuration of where it is delivered",
+        violated="a message that causally precedes it, sent in the same configuration, was not delivered before it by"
+        " the same node there or in what followed it. Of a fifo message: an earlier fifo one of its sender",
+        cases=lambda n: n.caused,
+        check=_causal_delivery,
+        prove=_prove_causal_delivery,
+        facts=("uncausal", "lacking"),
+        kinds=frozenset({"deliver"}),
+    ),
+)

@@ -3,37 +3,22 @@
 2.3 and 2.4 both forbid a chain of events from after one node's entering of a configuration to before another's:
 seen from its end it breaks 2.3, seen from its start 2.4. So both report it, each with its own witness. What the
 paper's text asks of configurations besides is divided among the three: what one node's file shows is 2.2, that
-one id means one configuration is 2.3, and whom a transitional configuration holds is 2.4.
+one id means one configuration is 2.3, and which nodes a transitional configuration holds is 2.4.
 """
 
+from collections.abc import Iterator
+
+from reconvene.verify.check import Proof
+from reconvene.verify.evs.patterns import EvsCheck, EvsPatterns, where_clear
 from reconvene.verify.history import CONF, DELIVER, FAIL, HIDDEN, NONE, SEND, History, Stay
 from reconvene.verify.precedes import Graph, Knot, Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "check"]
-
-IDS = ("evs.2.1", "evs.2.2", "evs.2.3", "evs.2.4")
-
-
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    if history.run.settled:
-        _ends_together(history, tallies["evs.2.1"])
-    for node in range(history.nodes):
-        _within_its_configuration(history, node, tallies["evs.2.2"])
-    _within_its_incarnation(history, tallies["evs.2.2"])
-    shared = sum(len(conf.entered) for conf in history.confs if len(conf.entered) > 1)
-    tallies["evs.2.3"].cases += shared
-    tallies["evs.2.4"].cases += shared
-    for knot in precedes.knots(Graph.CONFS):
-        _crossing(history, knot, tallies["evs.2.3"], tallies["evs.2.4"])
-    _one_id_one_configuration(history, tallies["evs.2.3"])
-    _transitional_members(history, tallies["evs.2.4"])
+__all__ = ["CHECKS"]
 
 
 def _ends_together(h: History, tally: Tally) -> None:
-    """2.1, where settled. Case: a node that ends, up, in a configuration, and a member of it. Violation: that
-    member does not end, up, in the same one."""
-    for node in range(h.nodes):
+    for node in range(h.nodes if h.run.settled else 0):
         stay = h.last_stay(node)
         if stay is None or stay.left != "end":
             continue
@@ -54,15 +39,25 @@ def _end(h: History, stay: Stay | None, conf: int) -> str:
     return f"ends in {h.conf_id(stay.conf)}, {'having left' if h.enters(stay.node, conf) else 'not entering'} it"
 
 
+def _one_after_the_other(h: History, tally: Tally) -> None:
+    for node in range(h.nodes):
+        _within_its_configuration(h, node, tally)
+    for stray in h.strays:
+        tally.violate(h.run.run, h.names[stray.node], stray.n, stray.detail)
+
+
+def _prove_one_after_the_other(run: EvsPatterns, proof: Proof) -> None:
+    proof.suspect(run.ways.problems + run.sums["outside"] + run.sums["stray"])
+
+
 def _within_its_configuration(h: History, node: int, tally: Tally) -> None:
-    """2.2. Case: an event of this layer. Violation: a sending, delivery or failure outside the configuration that the
-    node is in; anything after the incarnation's failure; a configuration that does not follow as it must."""
+    """2.2, of events of this layer: a sending, delivery or failure outside the configuration that the node is in;
+    anything after the incarnation's failure; a configuration that does not follow as it must."""
     inc = NONE
     current: int = NONE
     over = True
     entered: set[int] = set()
     start, stop = h.first[node], h.first[node + 1]
-    tally.cases += stop - start
     kinds, confs, incs, outlived = h.kind, h.conf, h.inc, h.outlived
     for event in range(start, stop):
         kind = kinds[event]
@@ -98,14 +93,6 @@ def _within_its_configuration(h: History, node: int, tally: Tally) -> None:
             tally.violate(h.run.run, h.names[node], h.n[event], f"{h.describe(event)}: {problem}")
 
 
-def _within_its_incarnation(h: History, tally: Tally) -> None:
-    """2.2. Case: a row of another layer. Violation: it comes after its incarnation's failure, or is of an incarnation
-    that a row before it, of any layer, has succeeded."""
-    tally.cases += h.rows - len(h.kind)
-    for stray in h.strays:
-        tally.violate(h.run.run, h.names[stray.node], stray.n, stray.detail)
-
-
 def _follows(h: History, node: int, event: int, current: int, entered: set[int]) -> str | None:
     """Does this configuration follow the current one (NONE where the incarnation begins) as it must?"""
     declared = h.declared[event]
@@ -126,32 +113,46 @@ def _follows(h: History, node: int, event: int, current: int, entered: set[int])
     return None
 
 
-def _crossing(h: History, knot: Knot, after: Tally, before: Tally) -> None:
-    """2.3, 2.4. Case: the entering of a configuration that more than one event enters. Violation: a knot in which
-    one node's entering comes, through other events, before or after another's."""
-    shared = [group for group in knot.merged if h.kind[group[0]] == CONF]
-    if not shared:
-        return
-    lowest = shared[0][0]
-    edges = knot.cycle(lowest)
-    conf, story = h.conf_id(h.conf[lowest]), knot.describe(lowest)
-    last, first = edges[-1][0], edges[0][1]
-    after.violate(
-        h.run.run,
-        h.names[h.node[last]],
-        h.n[last],
-        f"{h.describe(last)}: follows {conf} elsewhere, but not here: {story}",
-    )
-    before.violate(
-        h.run.run,
-        h.names[h.node[first]],
-        h.n[first],
-        f"{h.describe(first)}: precedes {conf} elsewhere, but not here: {story}",
-    )
+def _shared_enterings(h: History) -> int:
+    return sum(len(conf.entered) for conf in h.confs if len(conf.entered) > 1)
+
+
+def _crossings(h: History) -> Iterator[tuple[Knot, int]]:
+    """The knots in which one node's entering of a configuration comes, through other events, before or after
+    another's; and the lowest such entering."""
+    for knot in h.once(Precedes).knots(Graph.CONFS):
+        shared = [group for group in knot.merged if h.kind[group[0]] == CONF]
+        if shared:
+            yield knot, shared[0][0]
+
+
+def _nothing_from_after_comes_before(h: History, tally: Tally) -> None:
+    tally.cases += _shared_enterings(h)
+    for knot, lowest in _crossings(h):
+        event = knot.cycle(lowest)[-1][0]
+        story = f"follows {h.conf_id(h.conf[lowest])} elsewhere, but not here: {knot.describe(lowest)}"
+        tally.violate(h.run.run, h.names[h.node[event]], h.n[event], f"{h.describe(event)}: {story}")
+    _one_id_one_configuration(h, tally)
+
+
+def _nothing_from_before_comes_after(h: History, tally: Tally) -> None:
+    tally.cases += _shared_enterings(h)
+    for knot, lowest in _crossings(h):
+        event = knot.cycle(lowest)[0][1]
+        story = f"precedes {h.conf_id(h.conf[lowest])} elsewhere, but not here: {knot.describe(lowest)}"
+        tally.violate(h.run.run, h.names[h.node[event]], h.n[event], f"{h.describe(event)}: {story}")
+    _transitional_members(h, tally)
+
+
+@where_clear
+def _prove_no_crossing(run: EvsPatterns, proof: Proof) -> None:
+    """Of both: the knots among configurations alone are found by the skeleton, those through messages are not."""
+    if not run.is_acyclic:
+        proof.doubt()
 
 
 def _one_id_one_configuration(h: History, tally: Tally) -> None:
-    """2.3. The same cases. Violation: an entering that differs in kind, members or reg from the lowest one."""
+    """2.3: an entering that differs in kind, members or reg from the lowest one."""
     for conf in h.confs:
         for event in conf.entered[1:]:
             told, first = h.declared[event], h.declared[conf.entered[0]]
@@ -168,9 +169,9 @@ def _members(h: History, event: int) -> str:
 
 
 def _transitional_members(h: History, tally: Tally) -> None:
-    """2.4. Case: the entering of a transitional configuration. Violation: it holds someone who is not in the regular
-    one before it or in the one after it, or who came to the latter another way; or it lacks someone who came there
-    from the same regular one."""
+    """2.4, of the entering of a transitional configuration: it holds a node that is not in the regular one before it
+    or in the one after it, or that came to the latter another way; or it lacks one that came there from the same
+    regular one."""
     arrived = _arrivals(h)
     for node in range(h.nodes):
         for stay in h.stays[node]:
@@ -210,3 +211,51 @@ def _misfit(h: History, stay: Stay, arrived: dict[int, dict[int, Stay]]) -> str 
         if node not in inside and came_from == declared.reg:
             return f"{h.names[node]} went from {h.conf_id(came_from)} to {h.conf_id(stay.next)} as well"
     return None
+
+
+CHECKS = (
+    EvsCheck(
+        id="evs.2.1",
+        layer="evs",
+        source="Specification 2.1",
+        case="where settled: a node that ends, up, in a configuration, and a member of that",
+        violated="the member does not end, up, in the same one",
+        check=_ends_together,
+        skeleton=True,
+    ),
+    EvsCheck(
+        id="evs.2.2",
+        layer="evs",
+        source="Specification 2.2",
+        case="a row, of any layer",
+        violated="see below",
+        cases=lambda n: n.rows,
+        check=_one_after_the_other,
+        prove=_prove_one_after_the_other,
+        facts=("outside", "stray"),
+    ),
+    EvsCheck(
+        id="evs.2.3",
+        layer="evs",
+        source="Specification 2.3",
+        case="the entering of a configuration that is entered more than once",
+        violated="it differs from the lowest entering of the same id in kind, members or `reg`; or (counted by knot)"
+        " an event before it follows another node's entering of it",
+        check=_nothing_from_after_comes_before,
+        prove=_prove_no_crossing,
+        skeleton=True,
+        facts=("strange", "resent", "uncausal", "tardy", "lacking", "between", "disordered"),
+    ),
+    EvsCheck(
+        id="evs.2.4",
+        layer="evs",
+        source="Specification 2.4",
+        case="the same; and the entering of a transitional configuration",
+        violated="(counted by knot) an event after it precedes another node's entering of it; or the transitional"
+        " configuration's members do not fit, see below",
+        check=_nothing_from_before_comes_after,
+        prove=_prove_no_crossing,
+        skeleton=True,
+        facts=("strange", "resent", "uncausal", "tardy", "lacking", "between", "disordered"),
+    ),
+)

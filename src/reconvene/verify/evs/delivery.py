@@ -1,23 +1,15 @@
 """Specifications 3 and 4, for every service: a node delivers its own messages; nodes that go on together delivered
 the same ones."""
 
+from reconvene.verify.check import Proof
+from reconvene.verify.evs.patterns import EvsCheck, EvsPatterns, where_clear
 from reconvene.verify.history import NONE, History, Stay
-from reconvene.verify.precedes import Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "check"]
-
-IDS = ("evs.3", "evs.4")
-
-
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    _self_delivery(history, tallies["evs.3"])
-    _failure_atomicity(history, tallies["evs.4"])
+__all__ = ["CHECKS"]
 
 
 def _self_delivery(h: History, tally: Tally) -> None:
-    """3. Case: a sending whose node then, in the same incarnation, left the configuration and the transitional one
-    that followed it. Violation: the node did not deliver the message in either."""
     last = _last_entered(h)
     for event in h.sends:
         node, regular = h.node[event], h.root[h.conf[event]]
@@ -30,14 +22,22 @@ def _self_delivery(h: History, tally: Tally) -> None:
             tally.violate(h.run.run, h.names[node], h.n[event], detail)
 
 
+@where_clear
+def _prove_self_delivery(run: EvsPatterns, proof: Proof) -> None:
+    for pattern in run.patterns:
+        if pattern.sends:
+            end = run.ends[pattern.sender, run.ways.inc[pattern.sender, pattern.root]]
+            if end != pattern.root:
+                proof.cases += pattern.sends
+                proof.suspect(0 if pattern.sender in pattern.by else pattern.sends, pattern.row)
+
+
 def _last_entered(h: History) -> dict[tuple[int, int], int]:
     """The last deliver_conf event of each incarnation of each node."""
     return {(stay.node, stay.inc): stay.begin for stays in h.stays for stay in stays}
 
 
 def _failure_atomicity(h: History, tally: Tally) -> None:
-    """4. Case: of two or more nodes that went from one configuration directly to the same next one, a node, and a
-    message that one of them delivered in the first. Violation: the node did not deliver it there."""
     groups: dict[tuple[int, int], list[Stay]] = {}
     for stays in h.stays:
         for stay in stays:
@@ -54,11 +54,45 @@ def _failure_atomicity(h: History, tally: Tally) -> None:
                 _report_lacking(h, stay, union - mine, group, tally)
 
 
+@where_clear
+def _prove_failure_atomicity(run: EvsPatterns, proof: Proof) -> None:
+    for pattern in run.patterns:
+        for conf, by in pattern.confs.items():
+            for group in run.confs[conf]["groups"]:
+                if not by.isdisjoint(group):
+                    proof.cases += pattern.messages * len(group)
+                    proof.suspect(pattern.messages * sum(node not in by for node in group), pattern.row)
+
+
 def _report_lacking(h: History, stay: Stay, lacking: set[int], group: list[Stay], tally: Tally) -> None:
     for message in sorted(lacking):
         other = next(s.node for s in group if message in h.messages_in(s.node, stay.conf))
         detail = (
             f"went from {h.conf_id(stay.conf)} to {h.conf_id(stay.next)} with {h.names[other]},"
-            f" who delivered {h.messages[message]} in the former, without delivering it there"
+            f" which delivered {h.messages[message]} in the former, without delivering it there"
         )
         tally.violate(h.run.run, h.names[stay.node], h.n[stay.end], detail)
+
+
+CHECKS = (
+    EvsCheck(
+        id="evs.3",
+        layer="evs",
+        source="Specification 3",
+        case="a sending whose node, in the same incarnation, went on beyond the transitional configuration that"
+        " followed",
+        violated="the node did not deliver the message there or in what followed it",
+        check=_self_delivery,
+        prove=_prove_self_delivery,
+    ),
+    EvsCheck(
+        id="evs.4",
+        layer="evs",
+        source="Specification 4",
+        case="of two or more nodes that went from one configuration directly to the same next one: a node, and a"
+        " message that any of them delivered in the first",
+        violated="the node did not deliver it in that very configuration",
+        check=_failure_atomicity,
+        prove=_prove_failure_atomicity,
+    ),
+)

@@ -3,22 +3,28 @@ filter let through. Each are numbered by themselves, and judged by themselves.""
 
 from itertools import pairwise
 
+from reconvene.verify.evs.patterns import EvsCheck
 from reconvene.verify.history import Established, History
-from reconvene.verify.precedes import Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "check"]
-
-IDS = ("evs.primary.uniqueness", "evs.primary.continuity")
+__all__ = ["CHECKS"]
 
 
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    for announced in (history.established, _of_the_filter(history)):
-        by_number: dict[int, Established] = {}
-        for established in announced:
-            by_number.setdefault(established.primary, established)
-        _unique(history, announced, by_number, tallies["evs.primary.uniqueness"])
-        _continuous(history, by_number, tallies["evs.primary.continuity"])
+def _uniqueness(h: History, tally: Tally) -> None:
+    for announced in (h.established, h.once(_of_the_filter)):
+        _unique(h, announced, _by_number(announced), tally)
+
+
+def _continuity(h: History, tally: Tally) -> None:
+    for announced in (h.established, h.once(_of_the_filter)):
+        _continuous(h, _by_number(announced), tally)
+
+
+def _by_number(announced: list[Established]) -> dict[int, Established]:
+    by_number: dict[int, Established] = {}
+    for established in announced:
+        by_number.setdefault(established.primary, established)
+    return by_number
 
 
 def _of_the_filter(h: History) -> list[Established]:
@@ -42,9 +48,6 @@ def _of_the_filter(h: History) -> list[Established]:
 
 
 def _unique(h: History, announced: list[Established], by_number: dict[int, Established], tally: Tally) -> None:
-    """Case: an establish event, or a view event. Violation: the lowest event of the same number has another
-    configuration or other members; the lowest event of the same configuration has another number; or the node
-    established a higher number before."""
     by_conf: dict[str, Established] = {}
     highest: dict[int, int] = {}
     for here in announced:
@@ -66,7 +69,6 @@ def _unique(h: History, announced: list[Established], by_number: dict[int, Estab
 
 
 def _continuous(h: History, by_number: dict[int, Established], tally: Tally) -> None:
-    """Case: two primaries of which no established one lies between. Violation: they have no member in common."""
     for lower, higher in pairwise(sorted(by_number)):
         tally.cases += 1
         before, here = by_number[lower], by_number[higher]
@@ -77,3 +79,26 @@ def _continuous(h: History, by_number: dict[int, Established], tally: Tally) -> 
 
 def _what(established: Established) -> str:
     return f"{established.conf} of {','.join(established.members)}"
+
+
+CHECKS = (
+    EvsCheck(
+        id="evs.primary.uniqueness",
+        layer="evs",
+        source="section 2.2, Uniqueness",
+        case="an `establish` event; a view event",
+        violated="the lowest one of the same number has another configuration or other members; or the lowest one of"
+        " the same configuration has another number; or an earlier one of the same node has a higher number",
+        check=_uniqueness,
+        skeleton=True,
+    ),
+    EvsCheck(
+        id="evs.primary.continuity",
+        layer="evs",
+        source="section 2.2, Continuity",
+        case="two numbers with none between them",
+        violated="they have no member in common",
+        check=_continuity,
+        skeleton=True,
+    ),
+)

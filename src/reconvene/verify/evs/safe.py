@@ -1,19 +1,12 @@
 """Specifications 7.1 and 7.2, for safe messages: what one member delivers, all do, unless they fail."""
 
+from reconvene.verify.check import Proof
+from reconvene.verify.evs.patterns import EvsCheck, EvsPatterns, Pattern, where_clear
 from reconvene.verify.history import DELIVER, SAFE, History
 from reconvene.verify.numbering import configuration_numbers
-from reconvene.verify.precedes import Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "accountable", "check"]
-
-IDS = ("evs.7.1", "evs.7.2")
-
-
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    delivered = _safe_deliveries(history)
-    _delivered_by_all(history, delivered, tallies["evs.7.1"])
-    _entered_by_all(history, delivered, tallies["evs.7.2"])
+__all__ = ["CHECKS", "accountable"]
 
 
 def _safe_deliveries(h: History) -> dict[int, dict[int, int]]:
@@ -28,11 +21,8 @@ def _safe_deliveries(h: History) -> dict[int, dict[int, int]]:
     return found
 
 
-def _delivered_by_all(h: History, delivered: dict[int, dict[int, int]], tally: Tally) -> None:
-    """7.1. Case: a safe message, a configuration in which someone delivered it, and a member of that. Violation: the
-    member neither delivered it, in the regular configuration or in what followed it there, nor failed in one of
-    them. Where the run is not settled, a member whose file ends before it left them is excused."""
-    for conf, messages in delivered.items():
+def _delivered_by_all(h: History, tally: Tally) -> None:
+    for conf, messages in h.once(_safe_deliveries).items():
         regular = h.root[conf]
         for member in h.confs[conf].members:
             tally.cases += len(messages)
@@ -46,6 +36,16 @@ def _delivered_by_all(h: History, delivered: dict[int, dict[int, int]], tally: T
                     f" in {h.conf_id(regular)} or what followed it"
                 )
                 tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+@where_clear
+def _prove_delivered_by_all(run: EvsPatterns, proof: Proof) -> None:
+    for pattern in run.patterns:
+        if pattern.service == SAFE:
+            for conf in map(run.confs.__getitem__, pattern.confs):
+                proof.cases += pattern.messages * len(conf["members"])
+                lacking = sum(member not in pattern.by for member in conf["accountable"])
+                proof.suspect(pattern.messages * lacking, pattern.row)
 
 
 def accountable(h: History, conf: int) -> tuple[int, ...]:
@@ -74,10 +74,8 @@ def _excused(h: History, member: int, regular: int) -> bool:
     return not h.enters(member, regular) and numbers[h.root[last.conf]] < numbers[regular]
 
 
-def _entered_by_all(h: History, delivered: dict[int, dict[int, int]], tally: Tally) -> None:
-    """7.2. Case: a regular configuration in which a safe message was delivered, and a member of it. Violation: the
-    member never entered it."""
-    for conf, messages in delivered.items():
+def _entered_by_all(h: History, tally: Tally) -> None:
+    for conf, messages in h.once(_safe_deliveries).items():
         if h.confs[conf].kind != "regular":
             continue
         event = min(messages.values())
@@ -86,3 +84,38 @@ def _entered_by_all(h: History, delivered: dict[int, dict[int, int]], tally: Tal
             if not h.enters(member, conf):
                 detail = f"{h.describe(event)}: member {h.names[member]} never entered {h.conf_id(conf)}"
                 tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+@where_clear
+def _prove_entered_by_all(run: EvsPatterns, proof: Proof) -> None:
+    safe: dict[int, Pattern] = {}
+    for pattern in run.patterns:
+        if pattern.service == SAFE and pattern.regular:
+            safe[pattern.root] = pattern
+    for root, pattern in safe.items():
+        conf = run.confs[root]
+        proof.cases += len(conf["members"])
+        proof.suspect(len(conf["absent"]), pattern.row)
+
+
+CHECKS = (
+    EvsCheck(
+        id="evs.7.1",
+        layer="evs",
+        source="Specification 7.1",
+        case="a safe message, a configuration that it was delivered in, and a member of that",
+        violated="the member neither delivered it there or in what followed it, nor failed there or in what followed"
+        " it",
+        check=_delivered_by_all,
+        prove=_prove_delivered_by_all,
+    ),
+    EvsCheck(
+        id="evs.7.2",
+        layer="evs",
+        source="Specification 7.2",
+        case="a regular configuration that a safe message was delivered in, and a member of it",
+        violated="the member never entered it",
+        check=_entered_by_all,
+        prove=_prove_entered_by_all,
+    ),
+)

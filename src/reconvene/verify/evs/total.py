@@ -1,41 +1,40 @@
 """Specifications 6.1-6.3, for agreed and safe messages: one logical time, and no hole in the order."""
 
-from reconvene.verify.history import AGREED, CONF, DELIVER, FIFO, HIDDEN, NONE, SEND, History
+from collections.abc import Iterator
+
+from reconvene.verify.check import Proof
+from reconvene.verify.evs.patterns import EvsCheck, EvsPatterns, Pattern, where_clear
+from reconvene.verify.evs.ways import Row
+from reconvene.verify.history import AGREED, CONF, DELIVER, NONE, History
 from reconvene.verify.precedes import Graph, Precedes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
 
-__all__ = ["IDS", "check"]
-
-IDS = ("evs.6.1", "evs.6.2", "evs.6.3")
+__all__ = ["CHECKS"]
 
 
-def check(history: History, precedes: Precedes, tallies: Tallies) -> None:
-    _logical_time(history, precedes, tallies["evs.6.1"], tallies["evs.6.2"])
-    _no_hole(history, tallies["evs.6.3"])
-
-
-def _logical_time(h: History, precedes: Precedes, before: Tally, same: Tally) -> None:
-    """6.1. Case: an event, but of fifo messages. Violation: a knot, in which no event's time can be before the next.
-    6.2. Case: a configuration that is entered, or an agreed or safe message that is delivered, by more than one
-    event. Violation: a knot that holds such events, which so can't all have one time."""
-    deliveries: dict[int, int] = {}
-    for kind, message in zip(h.kind, h.msg, strict=True):
-        if kind == HIDDEN or (kind in (SEND, DELIVER) and h.msg_service[message] == FIFO):
-            continue
-        before.cases += 1
-        if kind == DELIVER and h.msg_service[message] >= AGREED:
-            deliveries[message] = deliveries.get(message, 0) + 1
-    same.cases += sum(len(conf.entered) > 1 for conf in h.confs)
-    same.cases += sum(count > 1 for count in deliveries.values())
-    for knot in precedes.knots(Graph.TOTAL):
+def _logical_time(h: History, tally: Tally) -> None:
+    for knot in h.once(Precedes).knots(Graph.TOTAL):
         event = knot.events[0]
         detail = f"no logical time: {knot.describe(event)}"
-        before.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+        tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+def _one_logical_time(h: History, tally: Tally) -> None:
+    for knot in h.once(Precedes).knots(Graph.TOTAL):
         if knot.merged:
             event = knot.merged[0][0]
             what = "configuration" if h.kind[event] == CONF else "message"
             detail = f"the {what} is not at one logical time: {knot.describe(event)}"
-            same.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+            tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+@where_clear
+def _prove_logical_time(run: EvsPatterns, proof: Proof) -> None:
+    """Of both."""
+    if not run.has_logical_time:
+        proof.doubt()
+    if run.is_orderly:
+        proof.stamps += run.disordered_entries
 
 
 class _Sequence:
@@ -50,11 +49,7 @@ class _Sequence:
 
 
 def _no_hole(h: History, tally: Tally) -> None:
-    """6.3. Case: a delivery of an agreed or safe message. Violation: some node delivered, before the same message,
-    another one, whose sender is a member of the configuration of this delivery, and which this node delivered
-    neither in the regular configuration nor in what followed it."""
     for regular, sequences in _sequences(h).items():
-        tally.cases += sum(len(sequence.events) for sequence in sequences.values())
         union: set[int] = set().union(*(sequence.set for sequence in sequences.values()))
         distinct: dict[tuple[int, ...], int] = {}
         for node, sequence in sequences.items():
@@ -109,3 +104,76 @@ def _holes(h: History, regular: int, mine: _Sequence, orders: list[tuple[int, _S
             " whose sender is in this configuration, and which was not delivered here"
         )
         tally.violate(h.run.run, h.names[h.node[event]], h.n[event], detail)
+
+
+@where_clear
+def _prove_no_hole(run: EvsPatterns, proof: Proof) -> None:
+    if not run.placed:
+        proof.doubt()
+        return
+    by_root: dict[int, dict[int, list[tuple[Row, list[int]]]]] = {}
+    for (node, conf), stamp in run.last.items():
+        known = run.confs[conf]
+        by_root.setdefault(known["root"], {}).setdefault(node, []).append((known, stamp))
+    for pattern in run.stamped:
+        if pattern.sends:
+            for later in _later(pattern, by_root[pattern.root]):
+                assert pattern.first is not None
+                proof.suspect(1, pattern.row)
+                proof.stamps += [pattern.first, *later]
+
+
+def _later(pattern: Pattern, delivered: dict[int, list[tuple[Row, list[int]]]]) -> Iterator[list[list[int]]]:
+    """Of each node that delivered none of these messages, but a later one, in a configuration that holds the sender:
+    the timestamps of such."""
+    assert pattern.first is not None
+    for node, last in delivered.items():
+        if node not in pattern.by:
+            later = [stamp for conf, stamp in last if pattern.sender in conf["members"] and stamp > pattern.first]
+            if later:
+                yield later
+
+
+_DISORDER = (
+    "strange", "resent", "again", "uncausal", "unlike", "unstamped", "long", "lacking", "disordered",
+)  # fmt: skip
+
+CHECKS = (
+    EvsCheck(
+        id="evs.6.1",
+        layer="evs",
+        source="Specification 6.1",
+        case="an event that is not about a fifo message",
+        violated="(counted by knot) no logical time can be below that of the next",
+        cases=lambda n: n.events - n.fifo,
+        check=_logical_time,
+        prove=_prove_logical_time,
+        skeleton=True,
+        facts=_DISORDER,
+    ),
+    EvsCheck(
+        id="evs.6.2",
+        layer="evs",
+        source="Specification 6.2",
+        case="a configuration entered more than once; an agreed or safe message delivered more than once",
+        violated="(counted by knot) the events of it can't have one logical time",
+        cases=lambda n: n.shared_confs + n.several,
+        check=_one_logical_time,
+        prove=_prove_logical_time,
+        skeleton=True,
+        facts=_DISORDER,
+    ),
+    EvsCheck(
+        id="evs.6.3",
+        layer="evs",
+        source="Specification 6.3",
+        case="a delivery of an agreed or safe message",
+        violated="some node delivered another agreed or safe message before the same one, whose sender is a member of"
+        " the configuration of this delivery, and which this node delivered neither in the regular configuration nor"
+        " in what followed it",
+        cases=lambda n: n.ordered,
+        check=_no_hole,
+        prove=_prove_no_hole,
+        facts=("long", "disordered"),
+    ),
+)

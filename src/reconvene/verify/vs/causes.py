@@ -8,24 +8,36 @@ cause of a view is that each of its members came to it.
 
 from operator import ge
 
+from reconvene.verify.check import Proof
 from reconvene.verify.codes import DELIVER, FIFO, NONE, SEND
 from reconvene.verify.evs.causal import Seen
-from reconvene.verify.precedes import Precedes
+from reconvene.verify.history import History
 from reconvene.verify.processes import Processes
 from reconvene.verify.report import Tally
-from reconvene.verify.vs.extend import Extend
+from reconvene.verify.vs.extend import extend_of, order_of
+from reconvene.verify.vs.patterns import ViewCheck, ViewPatterns
 
-__all__ = ["check"]
-
-
-def check(run: str, processes: Processes, extend: Extend, order: Precedes, tally: Tally) -> None:
-    _Causes(run, processes, tally).walk(order.schedule())
-    _came(run, processes, extend, tally)
+__all__ = ["CHECKS"]
 
 
-def _came(run: str, p: Processes, extend: Extend, tally: Tally) -> None:
-    """Case: a view that someone installed, and a member of it that installed any view of the group. Violation: it
-    did not install this one, and installed one of a higher number, or ended a settled run in a lower one."""
+def _causes(h: History, tally: Tally) -> None:
+    _Causes(h.run.run, h.processes, tally).walk(h.once(order_of).schedule())
+    _came(h, tally)
+
+
+def _prove_causes(run: ViewPatterns, proof: Proof) -> None:
+    """Of deliveries. Whether the members of views came to them is decided with the skeleton."""
+    proof.suspect(run.sums["strange"] + run.sums["uncausal"])
+    for pattern in run.misnumbered:
+        proof.suspect(pattern.messages, pattern.row)
+    if run.is_unclear or not run.is_acyclic:
+        proof.doubt()
+
+
+def _came(h: History, tally: Tally) -> None:
+    """Of a view that some process installed, and a member of it that installed any view of the group: it did not
+    install this one, and installed one of a higher number, or ended a settled run in a lower one."""
+    run, p, extend = h.run.run, h.processes, h.once(extend_of)
     for index, view in enumerate(p.confs):
         came = {p.node[event] for event in view.entered}
         for member in view.members:
@@ -39,10 +51,10 @@ def _came(run: str, p: Processes, extend: Extend, tally: Tally) -> None:
 
 
 class _Causes:
-    """Case: a delivery. Violation: its message was not cast, in this group, as this service, by its sender, and,
-    where that is the same process, before; or it is delivered in its view, and of that view's messages those that
-    precede it (of a fifo message: the caster's earlier fifo ones; of others: all that is not fifo) were not all
-    delivered before it, there, by the same process."""
+    """Of a delivery: its message was not cast, in this group, as this service, by its sender, and, where that is the
+    same process, before; or it is delivered in its view, and of that view's messages those that precede it (of a fifo
+    message: the caster's earlier fifo ones; of others: all that is not fifo) were not all delivered before it, there,
+    by the same process."""
 
     def __init__(self, run: str, processes: Processes, tally: Tally) -> None:
         self.run = run
@@ -92,7 +104,6 @@ class _Causes:
 
     def _deliver(self, event: int) -> None:
         p = self.p
-        self.tally.cases += 1
         message = p.msg[event]
         cast = p.sent[message]
         problem = self._uncast(event, cast)
@@ -162,3 +173,21 @@ class _Causes:
         """The cast that is the caster's so many'th of the view."""
         caster = next(process for process, column in self.column[view].items() if column == place)
         return self._seen(view, caster, fifo).sends[index - 1]
+
+
+CHECKS = (
+    ViewCheck(
+        id="vs.C1",
+        layer="isis",
+        source="section 4, C1",
+        case="a delivery; and a view that some process installed, with a member of it that installed any view of the"
+        " group",
+        violated="see below",
+        cases=lambda n: n.deliveries,
+        check=_causes,
+        prove=_prove_causes,
+        skeleton=True,
+        facts=("strange", "blurred", "early", "uncausal", "tardy", "lacking", "between"),
+        kinds=frozenset({"deliver"}),
+    ),
+)

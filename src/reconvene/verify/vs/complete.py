@@ -1,36 +1,30 @@
 """C2 and C3: what is cast is delivered, once, by its caster, and by all that go on with one that delivered it."""
 
+from reconvene.verify.check import Proof
 from reconvene.verify.codes import DELIVER, SAFE, SEND
+from reconvene.verify.history import History
 from reconvene.verify.processes import Processes
 from reconvene.verify.report import Tally
-from reconvene.verify.vs.extend import Extend
+from reconvene.verify.vs.extend import extend_of
+from reconvene.verify.vs.patterns import ViewCheck, ViewPatterns
 
-__all__ = ["check"]
-
-
-def check(run: str, processes: Processes, extend: Extend, own: Tally, common: Tally) -> None:
-    _delivered_by_caster(run, processes, extend, own)
-    _delivered_by_all(run, processes, extend, common)
+__all__ = ["CHECKS"]
 
 
-def _delivered_by_caster(run: str, p: Processes, extend: Extend, tally: Tally) -> None:
-    """C2. Case: a cast. Violation: the message was cast before, by anyone; or the process did
-    not deliver it, in whichever view, though it outlives the primary component. Case: a delivery. Violation: the
-    process delivered the message before."""
+def _delivered_by_caster(h: History, tally: Tally) -> None:
+    run, p, extend = h.run.run, h.processes, h.once(extend_of)
     for process in range(p.nodes):
         first: dict[int, int] = {}
         casts: list[int] = []
         for event in range(p.first[process], p.first[process + 1]):
             kind = p.kind[event]
             if kind == DELIVER:
-                tally.cases += 1
                 before = first.setdefault(p.msg[event], event)
                 if before != event:
                     detail = f"{p.describe(event)}: was delivered before, {p.describe(before)}"
                     tally.violate(run, *p.where(event), detail)
             elif kind == SEND:
                 casts.append(event)
-        tally.cases += len(casts)
         for event in casts:
             if p.sent[p.msg[event]] != event:
                 detail = f"was cast before, {p.describe(p.sent[p.msg[event]])}"
@@ -41,9 +35,19 @@ def _delivered_by_caster(run: str, p: Processes, extend: Extend, tally: Tally) -
             tally.violate(run, *p.where(event), f"{p.describe(event)}: {detail}")
 
 
-def _delivered_by_all(run: str, p: Processes, extend: Extend, tally: Tally) -> None:
-    """C3. Case: a process that goes on from a view, and a message that was delivered there by it, by a process that
-    goes on with it, or, if safe, by anyone. Violation: it did not deliver it there."""
+def _prove_delivered_by_caster(run: ViewPatterns, proof: Proof) -> None:
+    proof.suspect(run.sums["resent"] + run.sums["again"])
+    if run.is_unclear:
+        proof.doubt()
+    for pattern in run.patterns:
+        if pattern.view is None or pattern.caster in pattern.by:
+            continue
+        if run.extend.outlives(pattern.caster, pattern.view):
+            proof.suspect(pattern.messages, pattern.row)
+
+
+def _delivered_by_all(h: History, tally: Tally) -> None:
+    run, p, extend = h.run.run, h.processes, h.once(extend_of)
     by_view: dict[int, list[int]] = {}
     for process, view in extend.going_on():
         by_view.setdefault(view, []).append(process)
@@ -91,3 +95,48 @@ def _tell(p: Processes, told: dict[tuple[int, int], int]) -> None:
     for event in sorted(range(len(p.kind)), key=p.rank.__getitem__):
         if p.kind[event] == DELIVER:
             told.setdefault((p.conf[event], p.msg[event]), event)
+
+
+def _prove_delivered_by_all(run: ViewPatterns, proof: Proof) -> None:
+    """Which process goes on from a view, with which others, is known from views alone."""
+    if run.is_unclear:
+        proof.doubt()
+    going_on: dict[int, list[int]] = {}
+    for process, view in run.extend.going_on():
+        going_on.setdefault(view, []).append(process)
+    for pattern in run.patterns:
+        for process in going_on.get(pattern.home, ()) if pattern.delivered else ():
+            together = run.extend.together(process, pattern.home)
+            if process in pattern.by:
+                proof.cases += pattern.messages
+            elif pattern.service == SAFE or not pattern.by.isdisjoint(together):
+                proof.cases += pattern.messages
+                proof.suspect(pattern.messages, pattern.row)
+
+
+CHECKS = (
+    ViewCheck(
+        id="vs.C2",
+        layer="isis",
+        source="section 4, C2",
+        case="a cast; a delivery",
+        violated="the message was cast before, by any process (the lowest cast counts); or its process did not"
+        " deliver it, in whichever view, and installed a view of the group in a later primary component than the"
+        " cast's view is of, or, where the run is settled, is not over at the end; of a delivery: the process"
+        " delivered the message before",
+        cases=lambda n: n.casts + n.deliveries,
+        check=_delivered_by_caster,
+        prove=_prove_delivered_by_caster,
+        facts=("resent", "again"),
+    ),
+    ViewCheck(
+        id="vs.C3",
+        layer="isis",
+        source="sections 4 and 5.1, C3",
+        case="a process that goes on from a view, and a message that was delivered in that view by itself, by one"
+        " that it goes on with, or, if safe, by any process",
+        violated="it did not deliver it in that view",
+        check=_delivered_by_all,
+        prove=_prove_delivered_by_all,
+    ),
+)

@@ -8,9 +8,20 @@ of the same primary component; only a view of the next one proves that it will n
 """
 
 from reconvene.verify.codes import NONE
+from reconvene.verify.history import History
+from reconvene.verify.precedes import Precedes
 from reconvene.verify.processes import Processes
 
-__all__ = ["Extend"]
+__all__ = ["Extend", "extend_of", "order_of"]
+
+
+def extend_of(h: History) -> "Extend":
+    return Extend(h.processes, h.run.settled)
+
+
+def order_of(h: History) -> Precedes:
+    """What precedes what among the events of processes."""
+    return Precedes(h.processes)
 
 
 class Extend:

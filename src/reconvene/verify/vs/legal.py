@@ -1,43 +1,48 @@
-"""L1, L2, L4 and L5: one logical time, deliveries in one view, and timestamps that tell the time of an abcast."""
+"""L1, L2, L4 and L5: one logical time, deliveries in one view, and timestamps that are the time of an abcast."""
 
-from reconvene.verify.codes import AGREED, CONF, DELIVER, FIFO, NONE, SEND
-from reconvene.verify.precedes import Graph, Precedes
+from reconvene.verify.check import Proof
+from reconvene.verify.codes import AGREED, CONF, DELIVER, NONE, SEND
+from reconvene.verify.history import History
+from reconvene.verify.precedes import Graph
 from reconvene.verify.processes import Processes
-from reconvene.verify.report import Tallies, Tally
+from reconvene.verify.report import Tally
+from reconvene.verify.vs.extend import order_of
+from reconvene.verify.vs.patterns import ViewCheck, ViewPatterns, where_clear
 
-__all__ = ["check"]
-
-
-def check(run: str, processes: Processes, order: Precedes, tallies: Tallies) -> None:
-    _causal_time(run, processes, order, tallies["vs.L1"])
-    _distinct_times(run, processes, order, tallies["vs.L2"])
-    _in_one_view(run, processes, tallies["vs.L4"])
-    _at_one_time(run, processes, tallies["vs.L5"])
+__all__ = ["CHECKS"]
 
 
-def _causal_time(run: str, p: Processes, order: Precedes, tally: Tally) -> None:
-    """L1. Case: an event. Violation: a knot of events that precede each other, so that no time respects it."""
-    tally.cases += len(p.kind)
-    _report_knots(run, p, order, Graph.PLAIN, tally, "precedes itself")
+def _causal_time(h: History, tally: Tally) -> None:
+    _report_knots(h, Graph.PLAIN, tally, "precedes itself")
 
 
-def _distinct_times(run: str, p: Processes, order: Precedes, tally: Tally) -> None:
-    """L2. Case: an event that is not about a fifo message. Violation: a knot, once the events of one view, and the
-    deliveries of one agreed or safe message, have one time (L3, L5): it always holds two events of one process."""
-    tally.cases += sum(message == NONE or p.msg_service[message] != FIFO for message in p.msg)
-    _report_knots(run, p, order, Graph.TOTAL, tally, "no distinct times")
+@where_clear
+def _prove_causal_time(run: ViewPatterns, proof: Proof) -> None:
+    if not run.is_acyclic:
+        proof.doubt()
 
 
-def _report_knots(run: str, p: Processes, order: Precedes, graph: Graph, tally: Tally, what: str) -> None:
-    for knot in order.knots(graph):
+def _distinct_times(h: History, tally: Tally) -> None:
+    """A knot, once the events of one view, and the deliveries of one agreed or safe message, have one time (L3, L5):
+    it always holds two events of one process."""
+    _report_knots(h, Graph.TOTAL, tally, "no distinct times")
+
+
+@where_clear
+def _prove_distinct_times(run: ViewPatterns, proof: Proof) -> None:
+    if not run.has_logical_time:
+        proof.doubt()
+
+
+def _report_knots(h: History, graph: Graph, tally: Tally, what: str) -> None:
+    p = h.processes
+    for knot in h.once(order_of).knots(graph):
         event = p.lowest(knot.events)
-        tally.violate(run, *p.where(event), f"{what}: {knot.describe(event)}")
+        tally.violate(h.run.run, *p.where(event), f"{what}: {knot.describe(event)}")
 
 
-def _in_one_view(run: str, p: Processes, tally: Tally) -> None:
-    """L4. Case: a cast or a delivery. Violation: it names another view than the last that its process installed in
-    the group, or its process is over; or, of a delivery, another than the message's lowest delivery, or one that is
-    neither the view of its cast nor a later one of the same primary component."""
+def _in_one_view(h: History, tally: Tally) -> None:
+    p = h.processes
     for process in range(p.nodes):
         current: dict[int, int] = {}
         for event in range(p.first[process], p.first[process + 1]):
@@ -47,7 +52,6 @@ def _in_one_view(run: str, p: Processes, tally: Tally) -> None:
                 continue
             if kind not in (SEND, DELIVER):
                 continue
-            tally.cases += 1
             problem = None
             if event in p.late:
                 problem = "the process was over"
@@ -56,7 +60,15 @@ def _in_one_view(run: str, p: Processes, tally: Tally) -> None:
             elif kind == DELIVER:
                 problem = _misplaced(p, event)
             if problem is not None:
-                tally.violate(run, *p.where(event), f"{p.describe(event)}: {problem}")
+                tally.violate(h.run.run, *p.where(event), f"{p.describe(event)}: {problem}")
+
+
+def _prove_in_one_view(run: ViewPatterns, proof: Proof) -> None:
+    proof.suspect(run.sums["outside"] + run.sums["spread"])
+    if run.is_unclear:
+        proof.doubt()
+    for pattern in run.misplaced:
+        proof.suspect(pattern.messages, pattern.row)
 
 
 def _misplaced(p: Processes, event: int) -> str | None:
@@ -73,17 +85,14 @@ def _misplaced(p: Processes, event: int) -> str | None:
     return f"not a view that follows {p.describe(cast)} in its primary component"
 
 
-def _at_one_time(run: str, p: Processes, tally: Tally) -> None:
-    """L5. Case: an agreed or safe delivery. Violation: it has no timestamp; or another than the message's lowest
-    delivery with one; or that of another message, whose delivery with it is lower; or one that is not above that of
-    the process's last such delivery in the group."""
+def _at_one_time(h: History, tally: Tally) -> None:
+    p = h.processes
     first, owner = _stamps(p)
     for process in range(p.nodes):
         last: dict[int, int] = {}
         for event in range(p.first[process], p.first[process + 1]):
             if p.kind[event] != DELIVER or p.service[event] < AGREED:
                 continue
-            tally.cases += 1
             ts, message, group = p.ts[event], p.msg[event], p.confs[p.conf[event]].group
             before = last.get(group, NONE)
             if ts != NONE:
@@ -98,7 +107,11 @@ def _at_one_time(run: str, p: Processes, tally: Tally) -> None:
                 problem = f"with {_show(p, event)} after {_show(p, before)}"
             else:
                 continue
-            tally.violate(run, *p.where(event), f"{p.describe(event)}: {problem}")
+            tally.violate(h.run.run, *p.where(event), f"{p.describe(event)}: {problem}")
+
+
+def _prove_at_one_time(run: ViewPatterns, proof: Proof) -> None:
+    proof.suspect(run.unstamped)
 
 
 def _stamps(p: Processes) -> tuple[list[int], list[int]]:
@@ -118,3 +131,61 @@ def _stamps(p: Processes) -> tuple[list[int], list[int]]:
 
 def _show(p: Processes, event: int) -> str:
     return str(list(p.timestamps[p.ts[event]]))
+
+
+CHECKS = (
+    ViewCheck(
+        id="vs.L1",
+        layer="isis",
+        source="section 4, L1",
+        case="an event",
+        violated="(counted by knot) it precedes itself through others",
+        cases=lambda n: n.events,
+        check=_causal_time,
+        prove=_prove_causal_time,
+        skeleton=True,
+        facts=("early", "resent", "uncausal", "tardy", "lacking", "between"),
+    ),
+    ViewCheck(
+        id="vs.L2",
+        layer="isis",
+        source="section 4, L2",
+        case="an event that is not about a fifo message",
+        violated="(counted by knot) no two events of a process can have distinct times, see below",
+        cases=lambda n: n.events - n.fifo,
+        check=_distinct_times,
+        prove=_prove_distinct_times,
+        skeleton=True,
+        facts=(
+            "strange", "blurred", "early", "resent", "again", "uncausal", "unlike", "unstamped", "lacking", "between",
+            "disordered",
+        ),
+    ),
+    ViewCheck(
+        id="vs.L4",
+        layer="isis",
+        source="section 4, L4",
+        case="a cast; a delivery",
+        violated="the process is over; or it names another view than the last one that the process installed in the"
+        " group before, or there is none; or, of a delivery, it is in another view than the message's lowest"
+        " delivery; or its view is neither that of the message's cast nor one of a higher number in the same group"
+        " and primary component",
+        cases=lambda n: n.casts + n.deliveries,
+        check=_in_one_view,
+        prove=_prove_in_one_view,
+        facts=("spread", "outside"),
+    ),
+    ViewCheck(
+        id="vs.L5",
+        layer="isis",
+        source="section 4, L5",
+        case="an agreed or safe delivery",
+        violated="it has no `ts`; or the message's lowest delivery with one has another; or the lowest delivery with"
+        " that `ts` is of another message; or it is not above that of the same process's last delivery with one in"
+        " the same group",
+        cases=lambda n: n.ordered,
+        check=_at_one_time,
+        prove=_prove_at_one_time,
+        facts=("unlike", "unstamped", "alike", "disordered"),
+    ),
+)  # fmt: skip

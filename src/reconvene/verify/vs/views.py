@@ -1,19 +1,20 @@
 """L3: the views of a group are one sequence, and each view is the same, at the same logical time, at all its members.
 
 A view's number is its time. What makes a sequence of them the filter's is judged here as well: it merges one process
-at a time (rule 3), and who left the primary component comes back under another identity (rule 4).
+at a time (rule 3), and a process that left the primary component comes back under another identity (rule 4).
 """
 
 from reconvene.verify.codes import CONF
+from reconvene.verify.history import History
 from reconvene.verify.processes import Processes
 from reconvene.verify.report import Tally
+from reconvene.verify.vs.patterns import ViewCheck
 
-__all__ = ["check"]
+__all__ = ["CHECKS"]
 
 
-def check(run: str, processes: Processes, tally: Tally) -> None:
-    """L3. Case: a view event. Violation: see docs/checks.md; one at most of each event."""
-    p = processes
+def _one_sequence(h: History, tally: Tally) -> None:
+    p = h.processes
     returned = _returned(p)
     for process in range(p.nodes):
         last: dict[int, int] = {}
@@ -24,7 +25,7 @@ def check(run: str, processes: Processes, tally: Tally) -> None:
             group = p.confs[p.conf[event]].group
             problem = _problem(p, event, last.get(group), returned)
             if problem is not None:
-                tally.violate(run, *p.where(event), f"{p.describe(event)}: {problem}")
+                tally.violate(h.run.run, *p.where(event), f"{p.describe(event)}: {problem}")
             last[group] = event
 
 
@@ -48,7 +49,7 @@ def _problem(p: Processes, event: int, before: int | None, returned: dict[int, i
             return f"adds {names} to {p.view_name(p.conf[before])}; expected one process at a time"
     if event == lowest and p.conf[event] in returned:
         name = p.names[returned[p.conf[event]]]
-        return f"{name} is back, whom an earlier view had dropped; expected a new identity"
+        return f"{name} is back, which an earlier view had dropped; expected a new identity"
     return None
 
 
@@ -72,3 +73,16 @@ def _returned(p: Processes) -> dict[int, int]:
             known |= members
             before = members
     return found
+
+
+CHECKS = (
+    ViewCheck(
+        id="vs.L3",
+        layer="isis",
+        source="section 4, L3; rules 3 and 4",
+        case="a view event",
+        violated="see below",
+        check=_one_sequence,
+        skeleton=True,
+    ),
+)

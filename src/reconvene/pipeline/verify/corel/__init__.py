@@ -1,26 +1,32 @@
-"""Certificates of the durable log: docs/checks.md, "The durable log".
+"""The tables of which the checks of the durable log are proven: docs/checks.md, "The durable log".
 
 One way through the rows: along each node's file (`files`), by message (`messages`), and back to the nodes, in the
 order in which they came to have the messages (`order`). Beside it: what needs no messages (`control`), the total
-order's positions (`positions`), and the few messages that were red again and again (`reds`).
+order's positions (`positions`), and the few messages that were red again and again (`reds`). What is summed up of
+each run, and which facts make a suspect of which check, is in `reconvene.verify.corel`.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from reconvene.pipeline.verify.coded import KINDS
 from reconvene.pipeline.verify.corel.control import tell_control
+from reconvene.pipeline.verify.corel.facts import any_of, checks_of, fact, is_suspect
 from reconvene.pipeline.verify.corel.files import follow_files
 from reconvene.pipeline.verify.corel.messages import NO_MESSAGE, gather_messages
 from reconvene.pipeline.verify.corel.order import find_misordered
 from reconvene.pipeline.verify.corel.positions import find_gaps, find_shared, find_taking_back, place_messages
 from reconvene.pipeline.verify.corel.reds import find_never_yellow
-from reconvene.pipeline.verify.corel.suspects import SHARED, any_of, checks_of, has_bit, suspect
-from reconvene.pipeline.verify.found import CONCERNED, FOUND
-from reconvene.verify.corel import IDS
+from reconvene.pipeline.verify.found import CONCERNED, FOUND, Tables, checks_with
+from reconvene.verify.check import prove_all
+from reconvene.verify.codes import KINDS
+from reconvene.verify.corel.sums import LogCheck, LogSums
+from reconvene.verify.counts import LogCounts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -28,42 +34,49 @@ if TYPE_CHECKING:
 __all__ = ["certify", "concerned"]
 
 _LOG = [code for (layer, _), code in KINDS.items() if layer == "corel"]
-_SUMMED = ("knows", "rests", "lost_logs", "lost_greens", "phases", "wrong")
+_SUMMED = ("knows", "rests", "unaccepted_logs", "unaccepted_greens", "phases")
 _COUNTED = ("accept", "log", "yellow", "red", "green", "snapshot")
+_BY_RUN = ("wrong_phase", "wrong_stay", "shared", "gap", "never_yellow")
+"""Facts that are counted by run. `wrong_stay` is one of rows too, where these are named."""
+
+_ARROW_FOUND = to_arrow_schema(FOUND)
 
 
-def certify(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFrame) -> DataFrame:
-    """FOUND of the checks `corel.*`, of every run that has a log."""
+def certify(tables: Tables, checks: Sequence[LogCheck]) -> DataFrame:
+    """FOUND of these checks, of every run that has a log."""
+    coded, runs = tables.coded, tables.runs
     placed = place_messages(coded)
     pieces = [
         _count_events(coded),
-        _count_rows(_rows(coded, runs)),
+        _count_rows(_rows(coded, runs), checks),
         _count_positions(placed),
-        _count(find_gaps(placed, coded), "corel.3.1"),
-        _count(find_never_yellow(coded), "corel.yellow"),
+        _count(find_gaps(placed, coded), "gap"),
+        _count(find_never_yellow(coded), "never_yellow"),
     ]
     every = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), pieces)
-    sums = [F.coalesce(F.sum(_quoted(name)), F.lit(0)).alias(name) for name in every.columns if name != "rid"]
-    return _found(every.groupBy("rid").agg(*sums))
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in every.columns if name != "rid"]
+    return every.groupBy("rid").agg(*sums).mapInArrow(_prove(checks), FOUND)
 
 
-def concerned(coded: DataFrame, confs: DataFrame, ends: DataFrame, runs: DataFrame) -> DataFrame:
-    """CONCERNED: the messages and events that the certificates do not prove right."""
+def concerned(tables: Tables, checks: Sequence[LogCheck]) -> DataFrame:
+    """CONCERNED: the messages and events that these checks do not prove right."""
+    coded, runs = tables.coded, tables.runs
     placed = place_messages(coded)
     phases = tell_control(coded, runs).select("rid", F.explode("wrong_phases").alias("of")).select("rid", "of.*")
-    rows = _with_wrong_stays(_rows(coded, runs)).where(F.col("suspects") != 0)
+    rows = _with_wrong_stays(_rows(coded, runs)).where(F.col("facts") != 0)
     is_message = F.col("what") != NO_MESSAGE
-    wrong = rows.select("rid", "suspects", F.when(is_message, F.col("msg")).alias("msg"), "node")
+    wrong = rows.select("rid", "facts", F.when(is_message, F.col("msg")).alias("msg"), "node")
     shared = find_shared(placed).select("rid", F.explode(F.array("msg", "other")).alias("msg"))
-    tables = [
-        _name(wrong, checks_of(F.col("suspects"))).withColumn("node", _at_one_node()),
-        _name(shared, F.array(*map(F.lit, SHARED))),
-        _name(phases, F.array(F.lit("corel.phases"))),
-        _name(find_gaps(placed, coded), F.array(F.lit("corel.3.1"))),
-        _name(find_taking_back(coded), F.array(F.lit("corel.green"), F.lit("corel.3.7"))),
-        _name(find_never_yellow(coded), F.array(F.lit("corel.yellow"))),
-    ]
-    return reduce(DataFrame.union, tables)
+    named = {
+        "shared": shared,
+        "wrong_phase": phases,
+        "gap": find_gaps(placed, coded),
+        "taking_back": find_taking_back(coded),
+        "never_yellow": find_never_yellow(coded),
+    }
+    of_facts = [_name(of, checks_with(name, checks)) for name, of in named.items()]
+    of_rows = _name(wrong, checks_of(F.col("facts"), checks)).withColumn("node", _at_one_node())
+    return reduce(DataFrame.union, of_facts, of_rows)
 
 
 def _at_one_node() -> "Column":
@@ -75,8 +88,9 @@ def _rows(coded: DataFrame, runs: DataFrame) -> DataFrame:
     return find_misordered(gather_messages(follow_files(coded), tell_control(coded, runs)))
 
 
-def _quoted(name: str) -> str:
-    return f"`{name}`"
+def _suspects(check: int) -> str:
+    """The column that counts the suspects of the check with this place among those that are proven."""
+    return f"suspects_{check}"
 
 
 def _count_events(coded: DataFrame) -> DataFrame:
@@ -86,27 +100,29 @@ def _count_events(coded: DataFrame) -> DataFrame:
     return coded.where(kind.isin(_LOG)).groupBy("rid").agg(*counts)
 
 
-def _count(rows: DataFrame, *checks: str) -> DataFrame:
-    """By run: each row is a suspect of these checks."""
-    return rows.groupBy("rid").agg(*(F.count("*").alias(check) for check in checks))
+def _count(rows: DataFrame, name: str) -> DataFrame:
+    """By run: how many rows there are."""
+    return rows.groupBy("rid").agg(F.count("*").alias(name))
 
 
 def _count_positions(placed: DataFrame) -> DataFrame:
-    """By run: its positions, and of the checks that need each to be one message's, those that several have."""
+    """By run: its positions, and those of them that several messages have."""
     shared = F.count(F.when(F.col("msg") != F.col("other"), 1))
-    return placed.groupBy("rid").agg(F.count("*").alias("positions"), *(shared.alias(check) for check in SHARED))
+    return placed.groupBy("rid").agg(F.count("*").alias("positions"), shared.alias("shared"))
 
 
-def _count_rows(rows: DataFrame) -> DataFrame:
+def _count_rows(rows: DataFrame, checks: Sequence[LogCheck]) -> DataFrame:
     """By run: suspects, and the cases that depend on messages. First by stay after a commit, which are few."""
     stays = rows.groupBy("rid", "node", "stay").agg(
-        *(F.count(F.when(has_bit(F.col("suspects"), check), 1)).alias(check) for check in IDS),
-        *(F.sum(name).alias(name) for name in _SUMMED),
+        *(
+            F.count(F.when(is_suspect(F.col("facts"), check), 1)).alias(_suspects(index))
+            for index, check in enumerate(checks)
+        ),
+        *(F.sum(name).alias(name) for name in (*_SUMMED, "wrong_phase")),
         *(value.alias(name) for name, value in _of_a_stay().items()),
     )
-    sums = {name: F.sum(_quoted(name)) for name in (*IDS, *_SUMMED)}
-    sums["corel.yellow"] += F.count(F.when(_is_wrong_stay(), 1))
-    sums["corel.phases"] += F.sum("wrong")
+    sums = {name: F.sum(name) for name in (*map(_suspects, range(len(checks))), *_SUMMED, "wrong_phase")}
+    sums["wrong_stay"] = F.count(F.when(_is_wrong_stay(), 1))
     return stays.groupBy("rid").agg(*(value.alias(name) for name, value in sums.items()))
 
 
@@ -131,11 +147,11 @@ def _is_wrong_stay() -> "Column":
 
 
 def _with_wrong_stays(rows: DataFrame) -> DataFrame:
-    """The rows, of which those in a stay that is wrong are suspects of corel.yellow."""
+    """The rows, of which those in a stay that is wrong have that fact."""
     stay = Window.partitionBy("rid", "node", "stay")
-    told = rows.withColumns({name: value.over(stay) for name, value in _of_a_stay().items()})
-    wrong = suspect(F.col("stay").isNotNull() & _is_wrong_stay(), "corel.yellow")
-    return told.withColumn("suspects", any_of(F.col("suspects"), wrong)).drop(*_of_a_stay())
+    described = rows.withColumns({name: value.over(stay) for name, value in _of_a_stay().items()})
+    wrong = fact(F.col("stay").isNotNull() & _is_wrong_stay(), "wrong_stay")
+    return described.withColumn("facts", any_of(F.col("facts"), wrong)).drop(*_of_a_stay())
 
 
 def _name(rows: DataFrame, checks: "Column") -> DataFrame:
@@ -146,26 +162,35 @@ def _name(rows: DataFrame, checks: "Column") -> DataFrame:
     return rows.select(*(value.alias(name) for name, value in named.items()))
 
 
-def _found(sums: DataFrame) -> DataFrame:
-    """FOUND, of what a run sums up to."""
-    count = {name: F.col(_quoted(name)) for name in sums.columns}
-    cases = {
-        "corel.3.1": count["logs"] + count["greens"] + count["snapshots"],
-        "corel.3.2": count["accepts"] + count["logs"] + count["greens"],
-        "corel.3.6": count["greens"],
-        "corel.3.7": count["greens"] - count["lost_greens"],
-        "corel.3.8": count["rests"],
-        "corel.causal": count["logs"] - count["lost_logs"],
-        "corel.green": count["greens"] + count["yellows"] + count["reds"] + count["snapshots"],
-        "corel.agreed": count["greens"],
-        "corel.yellow": count["greens"] + count["yellows"] + count["reds"] + count["knows"],
-        "corel.phases": count["phases"] + count["positions"],
-        "corel.ts": count["logs"],
-    }
-    rows = F.array(
-        *(
-            F.struct(F.lit(check).alias("check"), cases[check].alias("cases"), count[check].alias("suspects"))
-            for check in IDS
-        )
+# -- in a task ----------------------------------------------------------------------------------------------------
+
+
+def _prove(checks: Sequence[LogCheck]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """FOUND of these checks, of the sums of each run."""
+
+    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = []
+            for sums in batch.to_pylist():
+                run = _sums(sums, checks)
+                rows += [
+                    {"rid": sums["rid"], "check": check, "cases": proof.cases, "suspects": proof.suspects}
+                    for check, proof in prove_all(checks, run.counts, run).items()
+                ]
+            yield pa.RecordBatch.from_pylist(rows, schema=_ARROW_FOUND)
+
+    return of_batches
+
+
+def _sums(row: dict[str, int], checks: Sequence[LogCheck]) -> LogSums:
+    counted = {f"{name}s": row[f"{name}s"] for name in _COUNTED}
+    others = ("unaccepted_logs", "unaccepted_greens", "phases", "positions")
+    return LogSums(
+        counts=LogCounts(**counted, **{name: row[name] for name in others}),
+        suspects={
+            check.id: row[_suspects(index)] + sum(row[name] for name in _BY_RUN if name in check.facts)
+            for index, check in enumerate(checks)
+        },
+        knows=row["knows"],
+        rests=row["rests"],
     )
-    return sums.select("rid", F.inline(rows)).select(*FOUND.names)

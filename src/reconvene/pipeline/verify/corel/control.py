@@ -16,16 +16,17 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from reconvene.errors import Malformed
-from reconvene.pipeline.verify.coded import KINDS, code_name
+from reconvene.pipeline.verify.coded import code_name
 from reconvene.pipeline.verify.corel.files import life_of
 from reconvene.pipeline.verify.histories import read_run
 from reconvene.trace.events import Row
+from reconvene.verify.codes import KINDS
 from reconvene.verify.corel.liveness import may_order
 from reconvene.verify.corel.phases import wrong_phases
 from reconvene.verify.corel.yellow import due_of, early_events, knowledge_of
 from reconvene.verify.history import History
 from reconvene.verify.live import components
-from reconvene.verify.log_history import ATTEMPT, COMMIT, NEVER, Replica
+from reconvene.verify.log_history import ATTEMPT, COMMIT, NEVER, NodeLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -102,7 +103,7 @@ def _tell(bones: pa.Table, runs: pa.Table) -> pa.Table:
     names = sorted(run.nodes)
     told = {name: [row for row in rows if row["node"] == node] for node, name in enumerate(names)}
     history = History.of(run, {name: list(_rows(name, mine)) for name, mine in told.items()})
-    replicas = history.log.replicas
+    node_logs = history.log.node_logs
     primaries = sorted(history.log.members)
     snapshots = [[row for row in mine if _name(row) == "snapshot"] for mine in told.values()]
     row = {
@@ -111,13 +112,13 @@ def _tell(bones: pa.Table, runs: pa.Table) -> pa.Table:
         "primaries": primaries,
         "dues": _dues(history, primaries),
         "resting": _resting(history),
-        "excused": [sorted(_excused(replica)) for replica in replicas],
+        "excused": [sorted(_excused(node_log)) for node_log in node_logs],
         "snapshots_of": snapshots if any(snapshots) else None,
         "tangled": int(any(map(_is_tangled, told.values()))),
         "lives": [_last_life(mine) + (name in run.down) for name, mine in told.items()],
-        "phases": sum(len(replica.named) for replica in replicas),
+        "phases": sum(len(node_log.named) for node_log in node_logs),
         "wrong_phases": [
-            {"node": node, "place": replicas[node].n[place]} for node, place, _ in wrong_phases(history)
+            {"node": node, "place": node_logs[node].n[place]} for node, place, _ in wrong_phases(history)
         ],
     }
     return pa.Table.from_pylist([row], schema=_ARROW_CONTROL)
@@ -147,27 +148,27 @@ def _rows(node: str, told: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 def _dues(h: History, primaries: list[int]) -> list[list[int | None]]:
-    known = [(replica, knowledge_of(replica)) for replica in h.log.replicas]
+    known = [(node_log, knowledge_of(node_log)) for node_log in h.log.node_logs]
     return [
         [
-            None if due is None else _place(replica, due[1])
-            for replica, knows in known
-            for due in (due_of(replica, knows, primary, h.log.members[primary]),)
+            None if due is None else _place(node_log, due[1])
+            for node_log, knows in known
+            for due in (due_of(node_log, knows, primary, h.log.members[primary]),)
         ]
         for primary in primaries
     ]
 
 
-def _place(replica: Replica, index: int) -> int:
-    return replica.n[index] if index < len(replica.n) else NEVER
+def _place(node_log: NodeLog, index: int) -> int:
+    return node_log.n[index] if index < len(node_log.n) else NEVER
 
 
-def _excused(replica: Replica) -> Iterator[int]:
+def _excused(node_log: NodeLog) -> Iterator[int]:
     """The attempts and commits after which a green event would not be too early."""
-    early = early_events(replica)
-    for index, kind in enumerate(replica.kind):
+    early = early_events(node_log)
+    for index, kind in enumerate(node_log.kind):
         if kind in (ATTEMPT, COMMIT) and index + 1 not in early:
-            yield replica.n[index]
+            yield node_log.n[index]
 
 
 def _resting(h: History) -> list[int] | None:

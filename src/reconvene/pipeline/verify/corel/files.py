@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from reconvene.pipeline.verify.coded import KINDS, code_name
+from reconvene.pipeline.verify.coded import code_name
+from reconvene.verify.codes import KINDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec

@@ -1,8 +1,8 @@
 """What all nodes together say of each message of the log.
 
 Given: one row of a node and a message (`files`), and CONTROL. Made of it: one row of every node of the run and every
-message, whether or not the node's file names it, and one of each accept; with that of which checks it is a suspect,
-as far as the order of a node's messages has no say in it.
+message, whether or not the node's file names it, and one of each accept; with its facts (see
+`reconvene.verify.corel.sums`), but those about the order of a node's messages.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from reconvene.pipeline.verify.corel.suspects import SHARED, any_of, suspect
+from reconvene.pipeline.verify.corel.facts import any_of, fact
 from reconvene.verify.log_history import NEVER
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ _SHIFT = 44
 
 def gather_messages(told: "DataFrame", control: "DataFrame") -> "DataFrame":
     """Columns: rid, msg, pos (NEVER: nowhere green), author and accept (null: nobody accepted it), had_by (since when
-    which node accepted or has it); and of the row node, place (NEVER: the node never has it), what, suspects, knows,
-    rests (1 where it is a case of corel.yellow, corel.3.8), lost_logs, lost_greens (of a message that nobody
-    accepted), stay, turned, marked (was it made green in a primary component that the node knew when it became yellow
-    there?), phases, wrong (how many the run has, and how many are violated, in one of its rows). Commits are rows
-    too, which have a stay and turned, and nothing else."""
+    which node accepted or has it); and of the row node, place (NEVER: the node never has it), what, facts, knows,
+    rests (1 where it is a case of corel.yellow, corel.3.8), unaccepted_logs, unaccepted_greens (of a message that
+    nobody accepted), stay, turned, marked (was it made green in a primary component that the node knew when it became
+    yellow there?), phases, wrong_phase (how many the run has, and how many are violated, in one of its rows). Commits
+    are rows too, which have a stay and turned, and nothing else."""
     rows = _with_message(told).join(F.broadcast(control), "rid").withColumns(_of_the_run())
     rows = rows.withColumns({
         "cover": _cover(F.col("node")),
@@ -51,7 +51,7 @@ def gather_messages(told: "DataFrame", control: "DataFrame") -> "DataFrame":
         "rests": (F.col("rest") >= 0)
         & (F.least("accept", "had").isNotNull() | F.array_contains(F.col("touched"), F.col("rest"))),
     })  # fmt: skip
-    rows = rows.withColumn("suspects", _suspects())
+    rows = rows.withColumn("facts", _facts())
     own = F.array(_own_row())
     accept = F.when(F.col("accept").isNotNull(), F.array(_accept_row()))
     absent = F.when(F.col("is_first") & (F.size("had_by") < F.col("nodes")) & F.col("is_message"), _absent_rows())
@@ -140,7 +140,7 @@ def _touched() -> "Column":
     return F.when(F.col("resting").isNotNull(), rests)
 
 
-def _suspects() -> "Column":
+def _facts() -> "Column":
     node, green, red = F.col("node"), F.col("green_from"), F.col("red")
     is_author = node == F.col("author")
     unaccepted = F.col("author").isNull() & (F.col("logs") + F.col("greens") > 0)
@@ -153,23 +153,23 @@ def _suspects() -> "Column":
     )
     before_itself = is_author & (F.col("had") < F.col("accepted"))
     return any_of(
-        suspect(unaccepted | too_soon, "corel.3.1"),
-        suspect(twice, "corel.3.2"),
-        # 3.7 goes by positions, so it needs them to be one after the other, and the same everywhere.
-        suspect(F.col("misplaced") > 0, "corel.green", "corel.3.7"),
-        suspect((F.col("misplaced") > 0) & (F.col("greens") > 0), "corel.3.6"),
-        suspect(before_itself, "corel.causal"),
-        suspect(before_itself & F.col("ordered").isNotNull(), "corel.3.7"),
-        suspect(F.col("rests") & green.isNull(), "corel.3.8"),
-        suspect(F.col("green").isNotNull() & (_or_never("had") > F.col("green")), "corel.green"),
-        suspect((green < F.col("last_yellow")) | (green < red), "corel.green"),
-        suspect(F.col("is_first") & (F.col("first_pos") != F.col("final_pos")), *SHARED),
-        suspect(_is_wrongly_yellow(), "corel.yellow"),
-        suspect(F.col("is_first") & F.col("ordered").isNotNull() & F.col("primary").isNull(), "corel.phases"),
-        suspect(F.coalesce(is_author, F.col("is_first")) & F.col("restamped") & ~_is_sent_again(), "corel.ts"),
-        suspect(F.col("is_first") & (F.col("tangled") > 0), "corel.yellow", "corel.phases", "corel.ts"),
+        fact(unaccepted, "unaccepted"),
+        fact(too_soon, "too_soon"),
+        fact(twice, "twice"),
+        fact(F.col("misplaced") > 0, "misplaced"),
+        fact((F.col("misplaced") > 0) & (F.col("greens") > 0), "misplaced_green"),
+        fact(before_itself, "before_itself"),
+        fact(before_itself & F.col("ordered").isNotNull(), "ordered_before_itself"),
+        fact(F.col("rests") & green.isNull(), "not_green"),
+        fact(F.col("green").isNotNull() & (_or_never("had") > F.col("green")), "green_unhad"),
+        fact((green < F.col("last_yellow")) | (green < red), "recoloured"),
+        fact(F.col("is_first") & (F.col("first_pos") != F.col("final_pos")), "moved"),
+        fact(_is_wrongly_yellow(), "wrongly_yellow"),
+        fact(F.col("is_first") & F.col("ordered").isNotNull() & F.col("primary").isNull(), "unmade"),
+        fact(F.coalesce(is_author, F.col("is_first")) & F.col("restamped") & ~_is_sent_again(), "restamped"),
+        fact(F.col("is_first") & (F.col("tangled") > 0), "tangled"),
         # A node that made it green at two positions: which of them is the first one's, and covered, is not known.
-        suspect(F.col("torn")),
+        fact(F.col("torn"), "torn"),
     )
 
 
@@ -212,9 +212,9 @@ def _row(**columns: "Column") -> "Column":
     """A row of a node, of which what is not given is not there."""
     number, nothing = F.lit(0).cast("long"), F.lit(None).cast("long")
     full = {
-        "node": F.lit(0), "place": F.lit(NEVER), "what": F.lit(HAD), "suspects": F.lit(0), "knows": F.lit(0),
-        "rests": F.lit(0), "lost_logs": number, "lost_greens": number, "stay": nothing, "turned": nothing,
-        "marked": F.lit(False), "phases": number, "wrong": number,
+        "node": F.lit(0), "place": F.lit(NEVER), "what": F.lit(HAD), "facts": F.lit(0), "knows": F.lit(0),
+        "rests": F.lit(0), "unaccepted_logs": number, "unaccepted_greens": number, "stay": nothing, "turned": nothing,
+        "marked": F.lit(False), "phases": number, "wrong_phase": number,
     } | columns  # fmt: skip
     return F.struct(*(value.alias(name) for name, value in full.items()))
 
@@ -227,16 +227,16 @@ def _own_row() -> "Column":
         node=F.col("node"),
         place=_or_never("log", "cover"),
         what=F.when(logged, F.lit(LOGGED)).when(F.col("is_message"), F.lit(HAD)).otherwise(F.lit(NO_MESSAGE)),
-        suspects=F.col("suspects"),
+        facts=F.col("facts"),
         knows=F.col("knows").cast("int"),
         rests=F.coalesce(F.col("rests"), F.lit(False)).cast("int"),
-        lost_logs=F.when(lost, F.col("logs")).otherwise(F.lit(0)),
-        lost_greens=F.when(lost, F.col("greens")).otherwise(F.lit(0)),
+        unaccepted_logs=F.when(lost, F.col("logs")).otherwise(F.lit(0)),
+        unaccepted_greens=F.when(lost, F.col("greens")).otherwise(F.lit(0)),
         stay=F.col("stay"),
         turned=F.col("turned"),
         marked=F.coalesce(F.col("primary") <= F.col("stay"), F.lit(False)),
         phases=F.when(of_the_run, F.col("phases")).otherwise(F.lit(0)),
-        wrong=F.when(of_the_run, F.size("wrong_phases").cast("long")).otherwise(F.lit(0)),
+        wrong_phase=F.when(of_the_run, F.size("wrong_phases").cast("long")).otherwise(F.lit(0)),
     )
 
 
@@ -260,9 +260,9 @@ def _absent_rows() -> "Column":
         return _row(
             node=node,
             place=F.coalesce(cover, F.lit(NEVER)),
-            suspects=any_of(
-                suspect(F.coalesce(cover, F.lit(NEVER)) >= due, "corel.yellow"),
-                suspect(rests & cover.isNull(), "corel.3.8"),
+            facts=any_of(
+                fact(F.coalesce(cover, F.lit(NEVER)) >= due, "wrongly_yellow"),
+                fact(rests & cover.isNull(), "not_green"),
             ),
             knows=due.isNotNull().cast("int"),
             rests=rests.cast("int"),

@@ -9,7 +9,7 @@ What a message directly follows is what its author accepted or had before it acc
   these only what has a lower position can be. Where nodes have messages in the order of positions there is nothing
   later that has a lower one, so few messages are left: those that a node has *late*. Of these, the first place at
   which the author came to have one of them decides; a running minimum from the file's end, for each author.
-  Where 3.7 fails at the author, that is no proof: so that is a suspect of both.
+  Where 3.7 fails at the author, that is no proof: so that is a fact of both.
 """
 
 from typing import TYPE_CHECKING
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from reconvene.pipeline.verify.corel.facts import any_of, fact
 from reconvene.pipeline.verify.corel.messages import ACCEPTED, HAD, LOGGED
-from reconvene.pipeline.verify.corel.suspects import any_of, suspect
 from reconvene.verify.log_history import NEVER
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _NO_AUTHOR = -2
 
 
 def find_misordered(rows: "DataFrame") -> "DataFrame":
-    """Given the rows of `messages`, the same ones with more suspects of 3.7 and causal, without had_by."""
+    """Given the rows of `messages`, the same ones with the facts `misordered` and `had_later`, without had_by."""
     return _had_in_order(_ordered_after_what_they_follow(rows))
 
 
@@ -46,7 +46,7 @@ def _ordered_after_what_they_follow(rows: "DataFrame") -> "DataFrame":
         })
         .withColumns({
             "late": F.coalesce(what.isin(LOGGED, HAD) & (F.col("highest_logged") >= pos), F.lit(False)),
-            "suspects": any_of(F.col("suspects"), suspect(misordered, "corel.3.7", "corel.causal")),
+            "facts": any_of(F.col("facts"), fact(misordered, "misordered")),
         })
         .drop("highest", "highest_logged")
     )  # fmt: skip
@@ -72,6 +72,6 @@ def _had_in_order(rows: "DataFrame") -> "DataFrame":
         .select(*(name for name in rows.columns if name not in ("had_by", "late")), "of.*")
         .withColumn("follows", follows)
         .where(F.col("since").isNull())
-        .withColumn("suspects", any_of(F.col("suspects"), suspect(F.col("follows"), "corel.causal")))
+        .withColumn("facts", any_of(F.col("facts"), fact(F.col("follows"), "had_later")))
         .drop("by", "since", "follows")
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from reconvene.pipeline.verify.coded import KINDS
+from reconvene.verify.codes import KINDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

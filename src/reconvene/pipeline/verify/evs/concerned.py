@@ -1,10 +1,12 @@
 """Of runs with suspects that are too large to be judged whole: the messages and events that show what is wrong.
 
-Messages by what is wrong with themselves; besides, what a delivery lacked before it, the messages of suspicious
-patterns, and, of an edge that goes back by the clock, whatever happened between its two ends: the rest of a cycle
-goes forward, so it lies there.
+Messages by what is wrong with themselves (the facts that a check declares); besides, what a delivery lacked before it
+(`lacking`), messages that share a timestamp (`alike`), the messages of suspicious patterns, and, of an edge that goes
+back by the clock, whatever happened between its two ends (`between`): the rest of a cycle goes forward, so it lies
+there.
 """
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -13,91 +15,77 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from reconvene.pipeline.verify.coded import SERVICES
 from reconvene.pipeline.verify.evs.files import find_wrong_rows, heard
+from reconvene.pipeline.verify.evs.gathered import name_patterns
 from reconvene.pipeline.verify.evs.messages import sets_of
 from reconvene.pipeline.verify.evs.patterns import lead
-from reconvene.pipeline.verify.evs.told import name_patterns
-from reconvene.pipeline.verify.found import CONCERNED
+from reconvene.pipeline.verify.found import CONCERNED, checks_with
+from reconvene.verify.codes import SERVICES
+from reconvene.verify.evs.patterns import EvsCheck
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 __all__ = ["name_all"]
 
-_ORDERS = ("evs.6.1", "evs.6.2", "to.causal")
-_GRAPHS = ("evs.1.1", "evs.2.3", "evs.2.4")
-_WRONG = {
-    "strange": ("evs.1.3", *_GRAPHS, *_ORDERS),
-    "blurred": ("evs.1.3",),
-    "resent": ("evs.1.4", *_GRAPHS, *_ORDERS),
-    "again": ("evs.1.4", *_ORDERS),
-    "uncausal": ("evs.5", *_GRAPHS, *_ORDERS),
-    "tardy": _GRAPHS,
-    "unlike": ("to.same", "to.unique", *_ORDERS),
-    "unstamped": ("to.unique", *_ORDERS),
-    "long": ("evs.6.3", *_ORDERS),
-}
-"""By what is wrong with a message, the checks that it concerns."""
+_FACTS = (
+    "strange", "blurred", "early", "resent", "again", "uncausal", "crossing", "tardy", "unlike", "unstamped", "long",
+)  # fmt: skip
+"""What can be wrong with a message by itself."""
 _MOST = 200
 """Messages of a run from which others are looked for."""
 _FIFO = SERVICES["fifo"]
 
 
-def name_all(coded: DataFrame, told: DataFrame, messages: DataFrame, nodes: int) -> DataFrame:
-    """CONCERNED. Given: what `conclude` is told; and every message, as `tell_messages` tells of it."""
+def name_all(
+    coded: DataFrame, gathered: DataFrame, messages: DataFrame, nodes: int, checks: Sequence[EvsCheck]
+) -> DataFrame:
+    """CONCERNED. Given: what is gathered of each run; and every message, as `describe_messages` describes it."""
     # Several ways lead from the messages: they are kept, and freed with the answer.
     kept = (
         messages.where(F.col("msg").isNotNull()).withColumn("tardy", _is_tardy(nodes).cast("int")).localCheckpoint()
     )
-    suspects = name_patterns(told).localCheckpoint()
+    suspects = name_patterns(gathered, checks).localCheckpoint()
     tables = [
-        _wrong_rows(find_wrong_rows(coded)),
-        _name(kept, *(F.when(F.col(wrong) > 0, _checks(*checks)) for wrong, checks in _WRONG.items())),
-        _name(_alike(kept), _checks("to.unique")),
-        _name(_lacking(kept, nodes), _checks("evs.5", *_ORDERS, *_GRAPHS)),
-        _name(_between(kept, nodes), _checks(*_GRAPHS)),
+        _wrong_rows(find_wrong_rows(coded), checks),
+        _name(kept, *(F.when(F.col(fact) > 0, checks_with(fact, checks)) for fact in _FACTS)),
+        _name(_alike(kept), checks_with("alike", checks)),
+        _name(_lacking(kept, nodes), checks_with("lacking", checks)),
+        _name(_between(kept, nodes), checks_with("between", checks)),
         *(_name(of, F.array("check")) for of in _of_patterns(kept, suspects, nodes)),
     ]
     return reduce(DataFrame.union, (table.select(*CONCERNED.names) for table in tables))
 
 
-def _checks(*checks: str) -> "Column":
-    return F.array(*map(F.lit, checks))
-
-
 def _name(messages: DataFrame, *checks: "Column") -> DataFrame:
-    """These messages, for each check in these arrays. Their place is the sending's, for who takes the lowest."""
-    nothing = _checks().cast("array<string>")
+    """These messages, for each check in these arrays. Their place is the sending's: the lowest are chosen."""
+    nothing = F.array().cast("array<string>")
     named = F.array_distinct(F.concat(*(F.coalesce(of, nothing) for of in checks)))
     nobody = F.lit(None).cast("int").alias("node")
     return messages.select("rid", F.explode(named).alias("check"), "msg", nobody, F.col("sent_at").alias("place"))
 
 
-def _wrong_rows(rows: DataFrame) -> DataFrame:
+def _wrong_rows(rows: DataFrame, checks: Sequence[EvsCheck]) -> DataFrame:
     message, node, place = F.col("msg"), F.col("node"), F.col("place")
+    both = [_row(node, F.col("place_before")), _row(node, place)]
+    shown = {
+        "unnumbered": both,
+        "outside": [_row(node, place)],
+        "stray": both,
+        "disordered": [_message(F.col("msg_before"), place), _message(message, place)],
+    }
     named = F.concat(
         *(
-            F.when(
-                F.col(wrong),
-                F.array(*(F.struct(F.lit(check).alias("check"), *of) for check in checks for of in what)),
-            ).otherwise(F.array().cast(_NAMED))
-            for wrong, checks, what in (
-                ("unnumbered", ("evs.1.2",), [_row(node, F.col("place_before")), _row(node, place)]),
-                ("outside", ("evs.2.2",), [_row(node, place)]),
-                ("stray", ("evs.2.2",), [_row(node, F.col("place_before")), _row(node, place)]),
-                (
-                    "disordered",
-                    ("to.order", "evs.6.3", *_ORDERS, *_GRAPHS),
-                    [_message(F.col("msg_before"), place), _message(message, place)],
-                ),
-            )
+            F.when(F.col(fact), F.array(*(F.struct(checks_with(fact, checks).alias("checks"), *of) for of in what)))
+            .otherwise(F.array().cast(_NAMED))
+            for fact, what in shown.items()
         )
-    )
-    return rows.select("rid", F.explode(named).alias("of")).select("rid", "of.*")
+    )  # fmt: skip
+    of_rows = rows.select("rid", F.explode(named).alias("of")).select("rid", "of.*")
+    return of_rows.withColumn("check", F.explode("checks"))
 
 
-_NAMED = "array<struct<check: string, msg: bigint, node: int, place: bigint>>"
+_NAMED = "array<struct<checks: array<string>, msg: bigint, node: int, place: bigint>>"
 
 
 def _row(node: "Column", place: "Column") -> "tuple[Column, ...]":

@@ -15,33 +15,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from reconvene.pipeline.verify.coded import KINDS, SERVICES
+from reconvene.verify.codes import CONF, DELIVER, FAIL, KINDS, SEND, SERVICES
+from reconvene.verify.evs.patterns import MARKS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = [
-    "CONF",
-    "DELIVER",
-    "FAIL",
-    "HIDDEN",
-    "MARKS",
-    "SEND",
-    "STOP",
-    "find_wrong_rows",
-    "follow_files",
-    "heard",
-]
+__all__ = ["STOP", "find_wrong_rows", "follow_files", "heard"]
 
-CONF, HIDDEN, SEND, DELIVER = (KINDS["evs", kind] for kind in ("conf", "hidden", "send", "deliver"))
-FAIL, STOP = KINDS["evs", "fail"], KINDS["evs", "stop"]
+STOP = KINDS["evs", "stop"]
 _FIFO, _AGREED = SERVICES["fifo"], SERVICES["agreed"]
-
-MARKS = ("unnumbered", "backwards", "outside", "stray", "stamps", "disordered")
-"""What a file shows of a row: its `n` does not grow; its clock goes back; it is a sending or delivery outside the
-node's configuration; it is outside of its incarnation, as rows of several layers tell it together; it is a delivery
-with a timestamp, and not the node's first such; and if so, its timestamp is not above the one before. A row's marks
-are bits of one number, in this order."""
 
 _HALF = 32
 _LOWER = (1 << _HALF) - 1
@@ -53,7 +36,8 @@ def heard(node: int) -> str:
 
 
 def follow_files(coded: "DataFrame", nodes: int) -> "DataFrame":
-    """`nodes`: how many the largest run has. Columns: rid, node, kind, place, t, marks; and of sendings and
+    """`nodes`: how many the largest run has. Columns: rid, node, kind, place, t, marks (the bits
+    of MARKS, in their order); and of sendings and
     deliveries msg, root, whole (is the configuration the root itself), origin (the sender's code times four, plus the
     service), index (among the sender's messages of the root, at this node), heard_0 …, and ts."""
     return _message_rows(_within_roots(_state(_needed(coded), nodes), nodes), nodes)
@@ -154,7 +138,7 @@ def _marks() -> "dict[str, Column]":
         "backwards": F.col("t") < F.col("t_before"),
         "outside": outside,
         "stray": F.when(others, outlived | over).otherwise(outlived & ~among_own),
-        "stamps": stamped,
+        "successors": stamped,
         "disordered": stamped & (F.col("ts") <= F.col("ts_before")),
     }
     return {name: F.coalesce(marks[name], F.lit(False)) for name in MARKS}

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from reconvene.pipeline.verify.coded import SERVICES
-from reconvene.pipeline.verify.evs.files import DELIVER, MARKS, SEND, heard
+from reconvene.pipeline.verify.evs.files import heard
+from reconvene.verify.codes import DELIVER, SEND, SERVICES
+from reconvene.verify.evs.patterns import MARKS, WORD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["STAMP", "WORD", "compare_messages", "sets_of", "words"]
-
-WORD = 62
-"""Nodes in one word of a set of nodes."""
+__all__ = ["STAMP", "compare_messages", "sets_of", "words"]
 
 STAMP = 6
 """Numbers of a timestamp that are looked at. A longer one is not proven right."""

@@ -12,31 +12,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from reconvene.pipeline.verify.coded import SERVICES
-from reconvene.pipeline.verify.evs.files import MARKS, heard
+from reconvene.pipeline.verify.evs.files import heard
 from reconvene.pipeline.verify.evs.messages import STAMP, sets_of
+from reconvene.verify.codes import SERVICES
+from reconvene.verify.evs.patterns import SUMS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["PATTERN", "SUMS", "group_messages", "lead", "tell_messages"]
+__all__ = ["PATTERN", "describe_messages", "group_messages", "lead"]
 
 _FIFO, _AGREED = SERVICES["fifo"], SERVICES["agreed"]
-
-SUMS = (
-    "sends", "sent", "deliveries", "caused", "several", "marked", "stamping", "stamped", "strange", "blurred",
-    "early", "resent", "again", "uncausal", "crossing", "unlike", "unstamped", "long", *MARKS,
-)  # fmt: skip
-"""Sums over the messages of a pattern. How many: sendings, messages that were sent, deliveries, deliveries of ones
-that were sent; ordered messages with several deliveries; messages that were sent and have a timestamp; pairs of a
-message and a timestamp, or the lack of one; deliveries with a timestamp.
-
-And what is wrong. strange: deliveries of messages that were not sent so. blurred: messages whose rows differ in
-sender, service or regular configuration. early: delivered by the sender before it sent them. resent, again: sent,
-or delivered by one node, more than once. uncausal: deliveries before which something was not delivered. crossing:
-fifo messages that others deliver, which nothing but clocks place. unlike: messages with several timestamps.
-unstamped: ordered deliveries without one. long: messages whose timestamp has too many numbers. And how many rows
-have each of MARKS."""
 
 PATTERN = T.StructType([
     T.StructField("stamp", T.LongType(), True),
@@ -67,11 +53,11 @@ def group_messages(messages: "DataFrame", nodes: int) -> "DataFrame":
     nothing = F.lit(None).cast("long")
     # A message with a timestamp makes two rows: what it is like, and what its timestamp is.
     stamps = F.when(F.col("stamped") > 0, F.array(nothing, F.col("hashed"))).otherwise(F.array(nothing))
-    rows = tell_messages(messages, nodes).select("*", F.explode(stamps).alias("stamp"))
+    rows = describe_messages(messages, nodes).select("*", F.explode(stamps).alias("stamp"))
     alike = F.col("stamp").isNull()
-    told = [*keys, *SUMS, "ts", *leads]
+    columns = [*keys, *SUMS, "ts", *leads]
     return (
-        rows.select("rid", "stamp", *(F.when(alike, F.col(name)).alias(name) for name in told))
+        rows.select("rid", "stamp", *(F.when(alike, F.col(name)).alias(name) for name in columns))
         .groupBy("rid", "stamp", *keys)
         .agg(
             F.count(F.lit(1)).alias("messages"),
@@ -90,7 +76,7 @@ def lead(node: int) -> str:
     return f"lead_{node}"
 
 
-def tell_messages(messages: "DataFrame", nodes: int) -> "DataFrame":
+def describe_messages(messages: "DataFrame", nodes: int) -> "DataFrame":
     """With root, origin, SUMS of each message, its timestamp `ts`, the hash of that, and its leads."""
     sends, deliveries, stamped, unstamped = (F.col(name) for name in ("sends", "deliveries", "stamped", "unstamped"))
     same = {name: F.col(f"least_{name}") == F.col(f"greatest_{name}") for name in ("origin", "root", "index")}

@@ -1,10 +1,12 @@
 """Of runs with suspects that are too large to be judged whole: the messages and events that show what is wrong.
 
-Messages by what is wrong with themselves; besides, what a delivery lacked before it, the messages of suspicious
-patterns, and, of an edge that goes back by the clock, whatever happened between its two ends: the rest of a cycle
-goes forward, so it lies there.
+Messages by what is wrong with themselves (the facts that a check declares); besides, what a delivery lacked before it
+(`lacking`), messages that share a timestamp (`alike`), the messages of suspicious patterns, and, of an edge that goes
+back by the clock, whatever happened between its two ends (`between`): the rest of a cycle goes forward, so it lies
+there.
 """
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -12,68 +14,65 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from reconvene.pipeline.verify.coded import SERVICES
-from reconvene.pipeline.verify.found import CONCERNED
+from reconvene.pipeline.verify.found import CONCERNED, checks_with
+from reconvene.pipeline.verify.vs.gathered import PATTERN_KEYS
 from reconvene.pipeline.verify.vs.lives import Shape, find_wrong_rows, heard
 from reconvene.pipeline.verify.vs.messages import sets_of
-from reconvene.pipeline.verify.vs.told import PATTERN_KEYS
+from reconvene.verify.codes import SERVICES
+from reconvene.verify.vs.patterns import ViewCheck
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 __all__ = ["name_all"]
 
-_WRONG = {
-    "strange": ("vs.C1", "vs.L2"),
-    "blurred": ("vs.C1", "vs.L2"),
-    "early": ("vs.C1", "vs.L1", "vs.L2"),
-    "resent": ("vs.C2", "vs.L1", "vs.L2"),
-    "again": ("vs.C2", "vs.L2"),
-    "spread": ("vs.L4",),
-    "uncausal": ("vs.C1", "vs.L1", "vs.L2"),
-    "tardy": ("vs.L1", "vs.C1"),
-    "unlike": ("vs.L5", "vs.L2"),
-    "unstamped": ("vs.L5", "vs.L2"),
-}
-"""By what is wrong with a message, the checks that it concerns."""
+_FACTS = (
+    "strange", "blurred", "early", "resent", "again", "spread", "uncausal", "tardy", "crossing", "unlike",
+    "unstamped", "long",
+)  # fmt: skip
+"""What can be wrong with a message by itself."""
 _MOST = 200
 """Messages of a run from which others are looked for."""
 _FIFO = SERVICES["fifo"]
 
 
-def name_all(coded: DataFrame, messages: DataFrame, named: DataFrame, shape: Shape) -> DataFrame:
-    """CONCERNED. Given: every message, as `tell_messages` tells of it; and the patterns that checks suspect."""
-    messages = messages.where(F.col("msg").isNotNull())
+def name_all(
+    coded: DataFrame, messages: DataFrame, suspects: DataFrame, shape: Shape, checks: Sequence[ViewCheck]
+) -> DataFrame:
+    """CONCERNED. Given: every message, as `describe_messages` describes it; and the patterns that checks suspect."""
+
+    def with_fact(fact: str, of: DataFrame) -> DataFrame:
+        return _named(of, F.explode(checks_with(fact, checks)))
+
     tables = [
-        *_wrong_rows(find_wrong_rows(coded, shape)),
-        *(_name(messages.where(F.col(wrong) > 0), *checks) for wrong, checks in _WRONG.items()),
-        _name(_alike(messages), "vs.L5"),
-        _name(_lacking(messages, shape), "vs.C1", "vs.L1", "vs.L2"),
-        _name(_between(messages), "vs.C1", "vs.L1", "vs.L2"),
-        _of_patterns(messages, named, shape),
+        *_wrong_rows(find_wrong_rows(coded, shape), checks),
+        *(with_fact(fact, messages.where(F.col(fact) > 0)) for fact in _FACTS if _is_declared(fact, checks)),
+        with_fact("alike", _alike(messages)),
+        with_fact("lacking", _lacking(messages, shape)),
+        with_fact("between", _between(messages)),
+        _of_patterns(messages, suspects, shape),
     ]
     return reduce(DataFrame.union, (table.select(*CONCERNED.names) for table in tables))
 
 
-def _name(messages: DataFrame, *checks: str) -> DataFrame:
-    """These messages, for each of the checks. Their place is that of the cast, for who takes the lowest."""
-    return _named(messages, F.explode(F.array(*map(F.lit, checks))))
+def _is_declared(fact: str, checks: Sequence[ViewCheck]) -> bool:
+    return any(fact in check.facts for check in checks)
 
 
 def _named(messages: DataFrame, check: "Column") -> DataFrame:
+    """These messages, for the check. Their place is that of the cast, by which the lowest are chosen."""
     nobody = F.lit(None).cast("int").alias("node")
     return messages.select("rid", check.alias("check"), "msg", nobody, F.col("cast_at").alias("place"))
 
 
-def _wrong_rows(rows: DataFrame) -> list[DataFrame]:
-    pair = F.explode(F.array("msg_before", "msg")).alias("msg")
-    disordered, nobody = rows.where("disordered"), F.lit(None).cast("int").alias("node")
+def _wrong_rows(rows: DataFrame, checks: Sequence[ViewCheck]) -> list[DataFrame]:
+    nobody = F.lit(None).cast("int").alias("node")
+    shown = {"outside": F.array("msg"), "disordered": F.array("msg_before", "msg")}
     return [
-        rows.where("outside").select("rid", F.lit("vs.L4").alias("check"), "msg", nobody, "place"),
-        *(
-            disordered.select("rid", F.lit(check).alias("check"), pair, nobody, "place")
-            for check in ("vs.L5", "vs.L2")
-        ),
+        rows.where(fact)
+        .select("rid", F.explode(messages).alias("msg"), nobody, "place")
+        .withColumn("check", F.explode(checks_with(fact, checks)))
+        for fact, messages in shown.items()
     ]
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window, WindowSpec
 
-from reconvene.pipeline.verify.coded import KINDS, SERVICES, code_name
+from reconvene.pipeline.verify.coded import code_name
+from reconvene.verify.codes import KINDS, SERVICES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

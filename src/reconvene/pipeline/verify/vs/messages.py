@@ -11,37 +11,20 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from reconvene.pipeline.verify.coded import SERVICES
 from reconvene.pipeline.verify.vs.lives import CAST, DELIVER, Shape, heard
+from reconvene.verify.codes import SERVICES
+from reconvene.verify.vs.patterns import SUMS, WORD
+from reconvene.verify.vs.times import STAMP
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["PATTERN", "STAMP", "SUMS", "WORD", "compare_messages", "group_messages", "sets_of", "tell_messages"]
-
-WORD = 62
-"""Seats in one word of a set of seats."""
-STAMP = 4
-"""Numbers of a timestamp that are looked at. A longer one is not proven right."""
+__all__ = ["PATTERN", "compare_messages", "describe_messages", "group_messages", "sets_of"]
 
 _FIFO = SERVICES["fifo"]
 _MARK = ("label", "place", "kind", "is_last", "spoke", "length", *(f"ts_{part}" for part in range(STAMP)))
 
-_COUNTED = ("casts", "deliveries", "stamped", "unstamped", "outside", "backwards", "disordered")
-SUMS = (
-    *_COUNTED, "strange", "blurred", "early", "resent", "again", "spread", "uncausal", "tardy", "crossing", "unlike",
-    "long",
-)  # fmt: skip
-"""Of a pattern's messages. How many casts and deliveries; ordered deliveries with a timestamp, and without.
-
-And what is wrong. outside: casts and deliveries in another view than the process is in. backwards: rows with a clock
-that goes back. disordered: deliveries whose timestamp is not above the one before. strange: deliveries of messages
-that were not cast so. blurred: messages whose rows differ in caster, service or group. early: delivered by the caster
-before it cast them. resent, again: cast, or delivered by one process, more than once. spread: delivered in several
-views. uncausal: deliveries before which something was not delivered. tardy: messages whose cast is not before a
-delivery by the clock. crossing: fifo messages that others deliver, which nothing but the clock places. unlike:
-messages with several timestamps. long: with one that has too many numbers."""
-
+_COUNTED = ("outside", "backwards", "disordered")
 _LONG = T.LongType()
 
 PATTERN = T.StructType([
@@ -118,7 +101,7 @@ def compare_messages(rows: "DataFrame", shape: Shape) -> "DataFrame":
             F.count(hashed).alias("stamped"),
             F.min(hashed).alias("least_ts"),
             F.max(hashed).alias("greatest_ts"),
-            *(F.sum(F.when(~F.col("mark") | ~_is_message(), F.col(name))).alias(name) for name in _COUNTED[4:]),
+            *(F.sum(F.when(~F.col("mark") | ~_is_message(), F.col(name))).alias(name) for name in _COUNTED),
             F.max(F.size("ts")).alias("length"),
             *(F.max(F.when(F.col("mark"), column)).alias(f"mark_{name}") for name, column in carried.items()),
         )
@@ -143,7 +126,7 @@ def _bit(word: int) -> "Column":
     return F.when(here, F.expr(f"shiftleft(1L, cast(own as int) - {word * WORD})")).otherwise(F.lit(0).cast("long"))
 
 
-def tell_messages(messages: "DataFrame", shape: Shape) -> "DataFrame":
+def describe_messages(messages: "DataFrame", shape: Shape) -> "DataFrame":
     """With caster, group, service, home and SUMS of each message."""
     casts, deliveries, stamped = (F.col(name) for name in ("casts", "deliveries", "stamped"))
     same = {
@@ -184,7 +167,7 @@ def tell_messages(messages: "DataFrame", shape: Shape) -> "DataFrame":
 
 
 def group_messages(messages: "DataFrame", shape: Shape) -> "DataFrame":
-    """rid, and the columns of PATTERN. Given what `tell_messages` gives."""
+    """rid, and the columns of PATTERN. Given what `describe_messages` gives."""
     sets = sets_of("by", shape.seats)
     marks = [f"mark_{name}" for name in _MARK if name != "length"]
     keys = ["caster", "group", "view", "home", "service", *sets, *marks]

@@ -1,5 +1,6 @@
-"""What `conclude` is told of a run, as one table, and what it says of each run."""
+"""All that is gathered of each run as one table, and what the checks prove of it, run by run."""
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -10,13 +11,17 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.window import Window
 
-from reconvene.pipeline.verify.coded import KINDS, code_name
-from reconvene.pipeline.verify.found import FOUND
-from reconvene.pipeline.verify.vs.conclude import MOST_PATTERNS, Conclusion
+from reconvene.pipeline.verify.coded import code_name
+from reconvene.pipeline.verify.found import FOUND, Tables
 from reconvene.pipeline.verify.vs.lives import STOP, VIEW
 from reconvene.pipeline.verify.vs.messages import PATTERN
+from reconvene.verify.check import Proof, prove_all
+from reconvene.verify.codes import KINDS
+from reconvene.verify.engine import judge
+from reconvene.verify.report import Tallies
+from reconvene.verify.vs.patterns import MOST_PATTERNS, Skeleton, ViewCheck, ViewPatterns
 
-__all__ = ["BONE", "PATTERN_KEYS", "conclude", "name_patterns", "tell"]
+__all__ = ["BONE", "PATTERN_KEYS", "gather", "name_patterns", "prove"]
 
 _LONG, _INT = T.LongType(), T.IntegerType()
 
@@ -32,7 +37,7 @@ BONE = T.StructType([
     T.StructField("primary", _LONG, True),
     T.StructField("conf", _LONG, True),
 ])  # fmt: skip
-"""A row that tells of a view, of a process that stops, or of an incarnation that begins or is over."""
+"""A row about a view, about a process that stops, or about an incarnation that begins or is over."""
 
 _RUN = T.StructType([
     T.StructField("nodes", T.ArrayType(T.StringType()), False),
@@ -40,8 +45,8 @@ _RUN = T.StructType([
     T.StructField("settled", T.BooleanType(), False),
 ])  # fmt: skip
 
-_TOLD = {"pattern": PATTERN, "bone": BONE, "of_run": _RUN}
-"""What is told of a run: each row has one of these."""
+_GATHERED = {"pattern": PATTERN, "bone": BONE, "of_run": _RUN}
+"""What is gathered of a run: each row has one of these."""
 
 PATTERN_KEYS = ("caster", "group", "view", "home", "service", "by")
 """What the messages of a pattern have in common."""
@@ -56,16 +61,16 @@ _NAMED = T.StructType([
 _ARROW_FOUND, _ARROW_NAMED = to_arrow_schema(FOUND), to_arrow_schema(_NAMED)
 
 
-def tell(patterns: DataFrame, coded: DataFrame, runs: DataFrame) -> DataFrame:
-    """One table of all that is told of each run that has patterns. Of too many patterns, so many that it shows."""
+def gather(patterns: DataFrame, of: Tables) -> DataFrame:
+    """One table of all that is known of each run that has patterns. Of too many patterns, so many that it shows."""
     order = Window.partitionBy("rid").orderBy(F.col("mark_label").isNull(), F.desc("messages"))
     bounded = patterns.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= MOST_PATTERNS + 1)
-    tables = {"pattern": bounded, "bone": _bones(coded), "of_run": _runs(runs)}
+    tables = {"pattern": bounded, "bone": _bones(of.coded), "of_run": _runs(of.runs)}
     parts = []
     for name, table in tables.items():
         columns = (
-            (F.struct(*of.names) if name == other else F.lit(None).cast(of)).alias(other)
-            for other, of in _TOLD.items()
+            (F.struct(*schema.names) if name == other else F.lit(None).cast(schema)).alias(other)
+            for other, schema in _GATHERED.items()
         )
         parts.append(table.select("rid", *columns))
     return reduce(DataFrame.union, parts)
@@ -93,26 +98,44 @@ def _runs(runs: DataFrame) -> DataFrame:
     return runs.select(code_name(F.col("run")).alias("rid"), "nodes", "down", "settled")
 
 
-def conclude(told: DataFrame) -> DataFrame:
+def prove(gathered: DataFrame, checks: Sequence[ViewCheck]) -> DataFrame:
     """FOUND of each run that has events of the filter."""
-    return told.groupBy("rid").applyInArrow(_found, FOUND)
+    return gathered.groupBy("rid").applyInArrow(_each_run(checks, _found), FOUND)
 
 
-def name_patterns(told: DataFrame) -> DataFrame:
+def name_patterns(gathered: DataFrame, checks: Sequence[ViewCheck]) -> DataFrame:
     """Of each run, the patterns of messages that checks are suspicious of."""
-    return told.groupBy("rid").applyInArrow(_named, _NAMED)
+    return gathered.groupBy("rid").applyInArrow(_each_run(checks, _named), _NAMED)
 
 
 # -- in a task ----------------------------------------------------------------------------------------------------
 
+_Show = Callable[[int, Mapping[str, Proof]], pa.Table]
 
-def _conclusion(table: pa.Table) -> tuple[int, Conclusion | None]:
-    patterns, bones, (run,) = (_rows(table, name) for name in _TOLD)
-    rid: int = table["rid"][0].as_py()
+
+def _each_run(checks: Sequence[ViewCheck], show: _Show) -> Callable[[pa.Table], pa.Table]:
+    """What `show` makes of the proofs of a run."""
+
+    def of_run(table: pa.Table) -> pa.Table:
+        return show(table["rid"][0].as_py(), _proofs(table, checks))
+
+    return of_run
+
+
+def _proofs(table: pa.Table, checks: Sequence[ViewCheck]) -> dict[str, Proof]:
+    patterns, bones, (run,) = (_rows(table, name) for name in _GATHERED)
     if not patterns:
-        return rid, None
+        return {}
     codes = {name: code for code, name in enumerate(sorted(run["nodes"]))}
-    return rid, Conclusion(patterns, bones, len(codes), map(codes.__getitem__, run["down"]), run["settled"])
+    skeleton = Skeleton(bones, len(codes), map(codes.__getitem__, run["down"]), run["settled"])
+    tallies = Tallies(check.id for check in checks)
+    judge(skeleton.history, [check for check in checks if check.skeleton], tallies)
+    known = ViewPatterns(patterns, skeleton, tallies)
+    proofs = prove_all(checks, known.counts, known)
+    for check, proof in proofs.items():
+        proof.cases += tallies[check].cases
+        proof.suspects += tallies[check].violations
+    return proofs
 
 
 def _rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
@@ -120,19 +143,18 @@ def _rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _found(table: pa.Table) -> pa.Table:
-    rid, conclusion = _conclusion(table)
-    rows = []
-    if conclusion is not None:
-        rows = [
-            {"rid": rid, "check": check, "cases": cases, "suspects": conclusion.suspects[check]}
-            for check, cases in conclusion.cases.items()
-        ]
+def _found(rid: int, proofs: Mapping[str, Proof]) -> pa.Table:
+    rows = [
+        {"rid": rid, "check": check, "cases": proof.cases, "suspects": proof.suspects}
+        for check, proof in proofs.items()
+    ]
     return pa.Table.from_pylist(rows, schema=_ARROW_FOUND)
 
 
-def _named(table: pa.Table) -> pa.Table:
-    rid, conclusion = _conclusion(table)
-    named = conclusion.patterns if conclusion is not None else []
-    rows = [{"rid": rid, "check": check, **{key: row[key] for key in PATTERN_KEYS}} for check, row in named]
+def _named(rid: int, proofs: Mapping[str, Proof]) -> pa.Table:
+    rows = [
+        {"rid": rid, "check": check, **{key: row[key] for key in PATTERN_KEYS}}
+        for check, proof in proofs.items()
+        for row in proof.patterns
+    ]
     return pa.Table.from_pylist(rows, schema=_ARROW_NAMED)

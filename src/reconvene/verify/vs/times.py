@@ -9,24 +9,27 @@ from bisect import bisect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from reconvene.pipeline.verify.vs.lives import DELIVER, VIEW
-from reconvene.pipeline.verify.vs.messages import STAMP
-from reconvene.verify.codes import CONF
+from reconvene.verify.codes import CONF, KINDS
 from reconvene.verify.processes import Processes
 
-__all__ = ["Times"]
+__all__ = ["STAMP", "Times"]
+
+STAMP = 4
+"""Numbers of a timestamp that are looked at. A longer one is not proven right."""
+
+_VIEW, _DELIVER = KINDS["isis", "view"], KINDS["isis", "deliver"]
 
 Stamp = list[int]
 Time = tuple[Stamp, int]
 """A timestamp; then 0 for what it is of, or, after that, a view's place among all views, from 1."""
 
-Told = Mapping[str, Any]
+PatternRow = Mapping[str, Any]
 
 
 class Times:
     """Given: views of which the events form no knot, and all marks of the run."""
 
-    def __init__(self, processes: Processes, marks: Iterable[Told], index: Mapping[int, int]) -> None:
+    def __init__(self, processes: Processes, marks: Iterable[PatternRow], index: Mapping[int, int]) -> None:
         self._p = p = processes
         self.is_broken = False
         """Does a process deliver something after a view that is not above the view's time?"""
@@ -47,9 +50,9 @@ class Times:
             process, stamp = index.get(mark["mark_label"]), _stamp(mark)
             if process is None:
                 continue
-            if mark["mark_kind"] == VIEW:
+            if mark["mark_kind"] == _VIEW:
                 self._before[process, mark["mark_place"]] = stamp
-            elif mark["mark_kind"] == DELIVER:
+            elif mark["mark_kind"] == _DELIVER:
                 way = self._ways[process]
                 self._after[way[bisect(way, mark["mark_place"], key=p.n.__getitem__) - 1]] = stamp
             if mark["mark_is_last"]:
@@ -97,6 +100,6 @@ class Times:
                 come(process)
 
 
-def _stamp(mark: Told) -> Stamp:
+def _stamp(mark: PatternRow) -> Stamp:
     length = mark["mark_length"] or 0
     return [mark[f"mark_ts_{part}"] for part in range(min(max(length, 0), STAMP))]

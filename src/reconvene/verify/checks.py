@@ -1,0 +1,35 @@
+"""Every check, in the report's order. A new module of checks is added to `_MODULES`; all else follows from it."""
+
+from typing import Any
+
+from reconvene.verify import live, to, transis
+from reconvene.verify.check import Check
+from reconvene.verify.corel import causal as log_causal
+from reconvene.verify.corel import green, integrity, liveness, phases, stamps, yellow
+from reconvene.verify.evs import basic, causal, changes, delivery, primary, safe, total
+from reconvene.verify.vs import causes, complete, legal, views
+
+__all__ = ["CHECKS", "IDS", "ids_of"]
+
+_EVS = (basic, changes, delivery, causal, total, safe, primary, transis, to)
+_LOG = (integrity, log_causal, green, liveness, yellow, phases, stamps)
+_VIEWS = (causes, complete, legal, views)
+
+
+def _guarantees_first(check: Check[Any, Any]) -> str:
+    """The log's properties by number, then its invariants."""
+    return check.id if check.id.startswith("corel.3.") else "corel.4"
+
+
+CHECKS: tuple[Check[Any, Any], ...] = (
+    *(check for module in _EVS for check in module.CHECKS),
+    *sorted((check for module in _LOG for check in module.CHECKS), key=_guarantees_first),
+    *live.CHECKS,
+    *sorted((check for module in _VIEWS for check in module.CHECKS), key=lambda check: check.id),
+)
+
+IDS = tuple(check.id for check in CHECKS)
+
+
+def ids_of(layer: str) -> tuple[str, ...]:
+    return tuple(check.id for check in CHECKS if check.layer == layer)
