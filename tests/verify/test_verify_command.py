@@ -1,6 +1,8 @@
 """reconvene verify: its exit codes, and what it prints."""
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -114,3 +116,16 @@ def test_a_small_run_is_judged_at_once(tmp_path: Path) -> None:
     assert time.perf_counter() - started < 1.5
     assert report.ok
     assert report.events > 5_000
+
+
+def test_the_local_engine_needs_no_spark() -> None:
+    """Every check with its proof is imported, and none of it imports Spark."""
+    program = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "from reconvene.cli import main\n"
+        f"sys.argv = ['reconvene', 'verify', {str(GOLDEN / 'good' / 'pair')!r}, '--engine', 'local']\n"
+        "main()\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert "evs.1.1" in finished.stdout
