@@ -358,6 +358,21 @@ def replicas_changed() -> LogStory:
     return s
 
 
+def replica_removed() -> LogStory:
+    """One replica of four was removed, and its site stays in the component: it need not have what came after."""
+    s = LogStory("log-replica-removed", "pqrs")
+    s.quorum = {"kind": "majority", "changed": True}
+    s.begin("pqrs", "10")
+    s.primary(1, "pqrs")
+    s.append("p", "pqrs", "a")
+    s.accept("s", "of-the-removed")
+    s.join("20", "pqrs")
+    s.primary(2, "pqr")
+    s.append("q", "pqr", "b")
+    s.components = [["p", "q", "r", "s"]]
+    return s
+
+
 LOGGED: tuple[Callable[[], Story], ...] = (
     stable,
     restarts,
@@ -375,4 +390,5 @@ LOGGED: tuple[Callable[[], Story], ...] = (
     recorded_late,
     number_given_again,
     replicas_changed,
+    replica_removed,
 )

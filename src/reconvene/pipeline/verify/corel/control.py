@@ -21,7 +21,7 @@ from reconvene.pipeline.verify.corel.files import life_of
 from reconvene.pipeline.verify.histories import read_run
 from reconvene.trace.events import Row
 from reconvene.verify.codes import KINDS
-from reconvene.verify.corel.liveness import may_order
+from reconvene.verify.corel.liveness import ordering_nodes
 from reconvene.verify.corel.phases import wrong_phases
 from reconvene.verify.corel.yellow import due_of, early_events, knowledge_of
 from reconvene.verify.history import History
@@ -175,7 +175,7 @@ def _resting(h: History) -> list[int] | None:
     if not h.run.settled:
         return None
     try:
-        ordering = [component for component in components(h) if may_order(h, component)]
+        ordering = [nodes for component in components(h) if (nodes := ordering_nodes(h, component))]
     except Malformed:
         return None  # such a run is refused before anything else is made of it
     found = [-1] * h.nodes
