@@ -260,11 +260,11 @@ class Replicas:
         while replica.outgoing:
             self._say(conf, replica.name, *replica.outgoing.popleft())
             replica.pump()
-        while (data := replica.view.next_data()) is not None:
+        while (data := replica.next_data()) is not None:
             self._say(conf, replica.name, Service.AGREED, data)
-        if (ack := replica.view.next_ack()) is not None:
+        if (ack := replica.next_ack()) is not None:
             self._say(conf, replica.name, Service.FIFO, ack)
-            replica.view.acknowledged()
+            replica.acknowledged()
         return len(conf.stream) > said
 
     def _say(self, conf: Conf, sender: str, service: Service, payload: bytes) -> None:

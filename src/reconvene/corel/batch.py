@@ -1,7 +1,8 @@
 """A batch: the messages that one replica accepted together, the unit that the log stores, sends and orders.
 
-Its boundaries are fixed when it is accepted, for ever: a batch that is sent again is the same batch. So the paper's
-"message" is a batch here, and costs are paid by the batch; message `i` of it is message `first + i` of its author.
+Its boundaries are fixed when it is accepted, and never change: a batch that is sent again is the same batch. So the
+paper's "message" is a batch here, and costs are paid by the batch. Message `i` of it is message `first + i` of its
+author.
 A batch's *body* is all of it, as it is stored and sent:
 
     kind, author, incarnation, first, count, time, length of the sources    fixed, big endian
@@ -41,14 +42,14 @@ class Kind(IntEnum):
     CHANGE = 1
     """One message: a change of the replicas or of the quorum (`replicas.Change`)."""
     STAGED = 2
-    """An application's messages that nobody sees at their own place …"""
+    """An application's messages that readers do not see at their own place …"""
     COMMIT = 3
     """… but at that of the one message which names them (`commits.Commit`)."""
 
 
 class BatchId(NamedTuple):
     author: Annotated[int, Meta(ge=0, lt=1 << 16)]
-    """A replica's number in the log: never given to another one."""
+    """A replica's number in the log: never used for another one."""
     first: Number
     """Counter of its first message among its author's, from 1, without gaps, across incarnations."""
 

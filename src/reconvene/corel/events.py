@@ -1,4 +1,4 @@
-"""What happens to the log at one replica, in the order in which it happens. Each is durable by the time it is told.
+"""What happens to the log at one replica, in the order in which it happens. Each is durable before it is reported.
 
 Replicas are named by their numbers in the log, which `ReplicaSet` maps to sites' names.
 """
@@ -44,7 +44,7 @@ class Recolored(Struct, frozen=True):
 
 
 class Green(Struct, frozen=True):
-    """Message i of the batch has position `position + i`, for ever and everywhere."""
+    """Message i of the batch has position `position + i`. That is final, and the same at every replica."""
 
     batch: Heading
     position: int

@@ -20,18 +20,19 @@ class LogLimits:
     turn_bytes: int = 2 << 20
     """Of what is handled in one turn (`pace`): the rest waits for the next one."""
     turn_messages: int = 8_192
-    """Whose changes are reported in one turn, and those of one batch: a trace has a row for each."""
+    """Changes of so many messages, and of one batch more, are reported in one turn: a trace has a row for each."""
     cache_bytes: int = 32 << 20
     """Of bodies kept in memory though stable storage has them."""
     sessions: int = 10_000
-    """Client sessions that are remembered: the one that is silent for longest is forgotten, and what it sends again
-    is taken again; and as many transactions, by themselves. Part of the log's meaning: the same at every replica."""
+    """Client sessions that are remembered. The one that was silent for longest is forgotten, and what it sends again
+    is taken again. The same number of transactions is remembered besides. It has to be the same at every replica."""
     snapshot_bytes: int = 256 << 20
     """Of a snapshot of an application's state machine: a larger one is rejected."""
     keep_bytes: int = 64 << 20
     """Of green batches that are kept for readers though every replica has them and a snapshot covers them."""
     retain_bytes: int | None = None
     retain_age_ns: int | None = None
-    """Of green batches: what is beyond either goes, even where a replica still lacks it. None: no such limit."""
+    """Of green batches: what is beyond either is deleted, even where a replica lacks it. None: no such limit."""
     staged_age_ns: int = 3_600 * 10**9
-    """Staged messages of this age may go with what a snapshot covers: no commit is expected to name them any more."""
+    """Staged messages of this age may be deleted with what a snapshot covers: no commit is expected to name them any
+    more."""

@@ -1,10 +1,10 @@
-"""What replicas say to each other, inside the site's messages: the first byte tells the kind.
+"""What replicas send to each other, inside the site's messages: the first byte is the kind.
 
     DATA       kind, marked, acknowledged, green, body        fixed, then a batch's body
     ACK        kind, acknowledged, green                      fixed
     others     kind, msgpack
 
-All but acknowledgements go by the agreed service: whoever is further on was sent for by nobody who is not.
+All but acknowledgements are sent in the agreed order, so that every member handles them after the same messages.
 """
 
 from struct import Struct as Layout
@@ -62,7 +62,7 @@ class State(Struct, array_like=True, frozen=True):
     """Recovery, step 1: what the sender has on stable storage."""
 
     keeps: bool
-    """It keeps a replica of the log; else the rest says nothing."""
+    """It keeps a replica of the log; otherwise the rest means nothing."""
     identity: bytes
     replicas: ReplicaSet
     last_committed_primary: Number
@@ -89,18 +89,18 @@ class State(Struct, array_like=True, frozen=True):
     behind: str = ""
     replaces: bool = False
     begin: list[str] | None = None
-    """An operator has said that a new log may begin here, without these replicas if they are absent. None: nobody
-    has."""
+    """An operator has said that a new log may begin here, without these replicas if they are absent. None: no
+    operator has."""
 
 
 class Claims(Struct, array_like=True, frozen=True):
-    """Of the marked batches that anyone listed: those that the sender has, red, under another timestamp."""
+    """Of the marked batches in all state messages: those that the sender has, red, under another timestamp."""
 
     claims: list[Stamped]
 
 
 class BaseSent(Struct, array_like=True, frozen=True):
-    """What the representative has truncated, for who needs more than that."""
+    """What the representative has truncated, for replicas that lack some of it."""
 
     base: bytes
     sessions: list[tuple[bytes, bytes]]
@@ -174,13 +174,13 @@ class Fed(Struct, array_like=True, frozen=True):
 
 
 class Force(Struct, array_like=True, frozen=True):
-    """An administrator's word that the replicas left out of this set are lost."""
+    """An administrator says that the replicas that are not in this set are lost."""
 
     replicas: ReplicaSet
 
 
 class Init(Struct, array_like=True, frozen=True):
-    """An operator's word that a new log begins, without these replicas if they are absent."""
+    """An operator says that a new log begins, without these replicas if they are absent."""
 
     without: list[str]
 

@@ -5,7 +5,7 @@ paper's properties 3.1, 3.2, 3.6 to 3.8; nothing is reported, acknowledged or se
 durable.
 
 A turn is any number of inputs; then `pump`, while the site takes what is in `outgoing`; then `flush`, which returns
-what is to be written and what happened. docs/log.md tells the whole story.
+what is to be written and what happened. docs/log.md explains the whole.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -5,7 +5,7 @@ paper's properties 3.1, 3.2, 3.6 to 3.8; nothing is reported, acknowledged or se
 durable.
 
 A turn is any number of inputs; then `pump`, while the site takes what is in `outgoing`; then `flush`, which returns
-what is to be written and what happened. docs/log.md tells the whole story.
+what is to be written and what happened. docs/log.md explains the whole.
 """
 
 from collections import deque
@@ -173,7 +173,7 @@ class Running:
         self.work()
 
     def work(self) -> None:
-        """Goes on with what waits, as far as this turn's share goes."""
+        """Handles what waits, as far as this turn's share goes."""
         self.view.advance()
         while self._turn.has_share:
             if self._turn.in_step:
@@ -252,6 +252,22 @@ class Running:
     def pump(self) -> None:
         """Fills `outgoing` with control messages and what is sent again."""
         self.view.pump()
+
+    def next_data(self) -> bytes | None:
+        """The next batch of its own to be sent, with an acknowledgement on it; None: there is none."""
+        return self.view.next_data()
+
+    def unsent(self, payload: bytes) -> None:
+        """The site had no room for what `next_data` returned, nor for the acknowledgement on it."""
+        self.view.unsent(payload)
+
+    def next_ack(self) -> bytes | None:
+        """An acknowledgement by itself, where no batch goes out that could carry it; None: none is due."""
+        return self.view.next_ack()
+
+    def acknowledged(self) -> None:
+        """The site took what `next_ack` returned."""
+        self.view.acknowledged()
 
     def synced(self, token: int) -> None:
         """The writes up to this token are on stable storage."""

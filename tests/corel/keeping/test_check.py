@@ -206,7 +206,7 @@ DAMAGES = [
     (damage_newer, "newer program: format 99", ALWAYS),
     (damage_base, "the log's base is missing", ALWAYS),
     (damage_line, "but the line is at", ALWAYS),
-    (damage_last_green, "not those that the line tells", ""),
+    (damage_last_green, "not those of the green line", ""),
     (damage_gap, "was expected", ""),
     (damage_first, "green: ", ALWAYS),
     (damage_end, "but the line is at", ALWAYS),

@@ -55,7 +55,7 @@ class Accepting:
         self.recount()
 
     def recount(self) -> None:
-        """What waits is another than it was: the replica has another number, or a base that covers some of it."""
+        """Counts anew what is not green: the replica has another number, or a base that covers some of it."""
         queue = self._queue
         self._sizes.clear()
         self.open_messages, self.open_bytes = self.pending, self._pending_bytes
@@ -79,7 +79,7 @@ class Accepting:
     def append(
         self, messages: Sequence[bytes], kind: Kind = Kind.DATA, session: bytes | None = None, number: int = 0
     ) -> int:
-        """Takes all of them, or raises; gives the counter of the first."""
+        """Takes all of them, or raises. Returns the counter of the first."""
         if not messages:
             raise Rejected("nothing to append")
         self.check(messages)
@@ -119,7 +119,7 @@ class Accepting:
             )
 
     def close(self, time: int) -> list[Heading]:
-        """Makes batches of what was appended, unless earlier ones are being synced. Gives them."""
+        """Makes batches of what was appended, unless earlier ones are being synced. Returns them."""
         if not self._runs or self._syncing:
             return []
         if self._queue.own is None:
@@ -134,7 +134,7 @@ class Accepting:
         return made
 
     def _drop(self) -> None:
-        """It is no replica any more: what is in no batch, and so was never told as accepted, is not taken."""
+        """It is no replica any more: what is in no batch, and so was never reported as accepted, is not taken."""
         self._runs.clear()
         self.open_messages -= self.pending
         self.open_bytes -= self._pending_bytes

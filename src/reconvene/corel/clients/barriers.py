@@ -1,8 +1,8 @@
 """Reads that wait for everything that was ordered before them.
 
-What is green anywhere is logged at every member of the primary component. So once every member has said, after the
-barrier was asked for, that it is still there, no later primary component can have ordered anything, and all that was
-green anywhere is at least yellow here: the barrier passes when that is green.
+What is green anywhere is logged at every member of the primary component. Once every member has answered, after the
+barrier was asked for, that it is still a member, no later primary component can have ordered anything, and all that
+was green anywhere is at least yellow here. The barrier passes when that is green.
 """
 
 from reconvene.corel.events import BarrierPassed
@@ -22,20 +22,20 @@ class Barriers:
         self._turn = turn
         self._number = 0
         self._asked: dict[int, set[str] | None] = {}
-        """By number: who has answered; None: not sent in this primary component."""
+        """By number: the members that have answered; None: not sent in this primary component."""
         self._lines: list[tuple[int, int]] = []
         """(green line, number) of those that everyone has answered."""
         self._members: tuple[str, ...] = ()
 
     def ask(self) -> int:
-        """Gives its number, which `BarrierPassed` will tell."""
+        """Returns its number, which `BarrierPassed` will report."""
         self._number += 1
         self._asked[self._number] = None
         self._send()
         return self._number
 
     def forget(self, number: int) -> None:
-        """Nobody waits for it any more."""
+        """No application waits for it any more."""
         self._asked.pop(number, None)
 
     def open(self, members: tuple[str, ...]) -> None:

@@ -1,8 +1,9 @@
 """Transactions: messages that are staged, and the one message that makes them all visible.
 
-Staged messages are ordered and durable as all others, but nobody who reads the log sees them at their own place. A
-commit names them, by positions; who comes to it in the order sees all of them there, in the order of its list. What
-no commit names is never seen. A commit under a transaction's session counts once for each version (`sessions`).
+Staged messages are ordered and durable like all others, but readers of the log do not see them at their own place. A
+commit names them, by positions; a reader that comes to the commit sees all of them there, in the order of its list.
+Messages that no commit names are never seen. A commit under a transaction's session counts once for each version
+(`session_table`).
 """
 
 from typing import Annotated
@@ -55,7 +56,7 @@ def encode_commit(commit: Commit) -> bytes:
 
 
 def decode_commit(data: bytes) -> Commit:
-    """Raises Malformed, also where a message is named twice: who reads it would read no end of messages."""
+    """Raises Malformed, also where a message is named twice: a small commit could name very many messages."""
     try:
         commit = _COMMIT.decode(data)
     except (DecodeError, RecursionError) as error:

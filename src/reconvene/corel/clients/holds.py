@@ -1,4 +1,4 @@
-"""What commits still need: from which position on each names messages, for as long as it is in the log itself.
+"""Which commits hold back truncation: from which position on each names messages, as long as it is in the log itself.
 
 Given: every commit that counts, as it becomes green, and as it is truncated. Promised: truncation can ask, of a
 staged batch, which commits after it may name it, without looking through the log.
@@ -41,7 +41,7 @@ class Holds:
         """By the commit's position; as far as storage may not show them yet."""
 
     def take(self, heading: Heading, body: bytes, position: int, size: int) -> list[Op]:
-        """A commit is green, and counts. Gives what is to be written with its place."""
+        """A commit is green, and counts. Returns what is to be written with its place."""
         lowest = _lowest(body)
         if lowest is None:
             return []

@@ -6,8 +6,8 @@ Given: a replica's tables of sessions, and what it has accepted. Promised, befor
 - A number that could not be remembered is refused. A session's numbers, green or not, may have MOST_RANGES - 1 gaps
   as far as this replica knows them. One that makes no further gap is always taken.
 - A number that is known here with other data is refused, as long as the log holds the first message and this replica
-  knows where. The commits of a transaction are excepted: of a version the first one counts, whatever a later one
-  says.
+  knows where. The commits of a transaction are an exception: the first commit of a version counts, also where a later
+  one differs.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Once:
         parts = list(sessions.parts(session, number, len(messages)))
         chosen = [messages[part.number - number :][: part.count] for part in parts]
         if not commits and any(part.new for part in parts):
-            self._expect_memory(session, number, len(messages))
+            self._check_gaps(session, number, len(messages))
         for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
             if not part.new:
                 parts[index] = self._known(part, session, None if commits else some)
@@ -55,7 +55,7 @@ class Once:
                 parts[index] = replace(part, author=own, first=first, incarnation=accepting.incarnation)
         return parts
 
-    def _expect_memory(self, session: bytes, number: int, count: int) -> None:
+    def _check_gaps(self, session: bytes, number: int, count: int) -> None:
         ranges = self._sessions.ranges(session)
         length = length_with(ranges, number, number + count - 1)
         # Replicas that could not hear each other may have taken more together: that is no reason to refuse a number
@@ -74,11 +74,11 @@ class Once:
                 return part
             position, heading = next(self._queue.greens.read(part.position))
             at = part.position - position
-            told = replace(part, author=heading.author, first=heading.first + at, incarnation=heading.incarnation)
+            found = replace(part, author=heading.author, first=heading.first + at, incarnation=heading.incarnation)
             there = messages_of(self._queue.bodies.get(heading.id))[at : at + part.count]
         elif part.author is not None:
             incarnation, there = self._waiting(part.author, part.first, part.count)
-            told = replace(part, incarnation=incarnation)
+            found = replace(part, incarnation=incarnation)
         else:
             return part
         for index, one in enumerate(data or ()):
@@ -87,7 +87,7 @@ class Once:
                     f"session {session!r}, number {part.number + index} was taken before with other data: nothing of "
                     "this was appended; a retry has the same data, and a new message a new number"
                 )
-        return told
+        return found
 
     def _waiting(self, author: int, first: int, count: int) -> tuple[int, list[bytes]]:
         """(incarnation, data) of messages that are here and not green."""

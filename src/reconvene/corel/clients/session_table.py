@@ -4,14 +4,14 @@ A session numbers its messages. Given: green batches in their order. Promised: a
 the order; where it comes again it is *void*: it keeps its position and counts for nothing. The table is a function of
 the total order alone, and so the same at every replica at the same green line.
 
-Bounded: so many sessions, the one that is silent for longest is forgotten, and what it sends again is taken again. Of
-a session that is remembered no number is forgotten. Its gaps are bounded where a replica takes its messages (`once`):
-each takes no number by which it would know of more than MOST_RANGES ranges. So replicas that can't hear each other
-may together have taken MOST_RANGES each, and that is how long a row of this table can become.
+The number of sessions is bounded: the one that was silent for longest is forgotten, and what it sends again is taken
+again. Of a session that is remembered no number is forgotten. Its gaps are bounded where a replica takes its messages
+(`once`): no replica takes a number by which it would know of more than MOST_RANGES ranges. Replicas that can't hear
+each other may have taken MOST_RANGES each, and that is how long a row of this table can become.
 
-The session of a transaction's commits is another kind: of it the highest number is known, and with a number all lower
-ones are taken, whether they came or not. They are bounded by themselves: clients come and go, and one of a table that
-is written once a day must not be forgotten for them.
+The session of a transaction's commits is another kind: only its highest number is remembered, and with a number all
+lower ones are taken, whether they came or not. These sessions have a bound of their own, so that a transaction of a
+table that is written once a day is not forgotten because many clients come and go.
 """
 
 from collections.abc import Iterable, Iterator
@@ -108,7 +108,7 @@ class SessionTable:
     # -- the total order
 
     def take(self, heading: Heading, body: bytes, position: int) -> tuple[int, ...]:
-        """The batch is the next one in the order. Gives the indices of its void messages."""
+        """The batch is the next one in the order. Returns the indices of its void messages."""
         void: list[int] = []
         for source in sound_sources(heading, body):
             commits = heading.kind is Kind.COMMIT and source.session.startswith(TRANSACTION)
@@ -140,7 +140,7 @@ class SessionTable:
         self._sessions, self._transactions = _decode(rows)
 
     def restore(self, rows: Iterable[Row]) -> list[Op]:
-        """This is the table from now on; gives what makes it durable. Raises Malformed."""
+        """This is the table from now on. Returns what makes it durable. Raises Malformed."""
         found = list(rows)
         self._sessions, self._transactions = _decode(found)
         self._changed.clear()
@@ -187,7 +187,10 @@ def check_session(session: bytes, number: int, count: int = 1) -> None:
     if not 1 <= len(session) <= MOST_SESSION_BYTES:
         raise Rejected(f"a session's name has 1 to {MOST_SESSION_BYTES} bytes, not {len(session)}")
     if not 0 <= number <= MOST_NUMBER - count + 1:
-        raise Rejected(f"a session's numbers are from 1 to {MOST_NUMBER}: {count} from {number} on are not")
+        raise Rejected(
+            f"expected session numbers from 1 (of a transaction: from 0) to {MOST_NUMBER},"
+            f" got {count} from {number} on"
+        )
 
 
 def _decode(rows: Iterable[Row]) -> tuple[dict[bytes, Taken], dict[bytes, Taken]]:

@@ -1,6 +1,6 @@
-"""Batches' bodies: those that are not durable yet, recent ones in memory, all others on stable storage.
+"""Batches' bodies: those that are not durable yet and recent ones in memory, all others on stable storage.
 
-Bounded: what is not durable is bounded by the replica's limits, what is cached by `cache_bytes`.
+Memory is bounded: what is not durable by the replica's limits, what is cached by `cache_bytes`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ class Bodies:
         self._unwritten.append(batch)
 
     def take_unwritten(self) -> list[BatchId]:
-        """Those put since it was last asked: tell `synced` when they are durable."""
+        """Those put since the last call. The caller reports to `synced` when they are durable."""
         taken, self._unwritten = self._unwritten, []
         return taken
 

@@ -1,7 +1,7 @@
-"""Looks through a stored log: does it hang together?
+"""Checks that a stored log is consistent.
 
-Given: a replica's tables, whatever became of them. Promised: what is wrong, a line each, and nothing raised for it.
-That each value is the one that was put is storage's own check.
+Given: a replica's tables, in any condition. Promised: one line for each problem, and no exception for it. The storage
+itself checks whether each value is the one that was written.
 """
 
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ Progress = Callable[[int, int], None]
 
 
 def check(reader: Inspectable, progress: Progress | None = None, *, full: bool = True) -> list[str]:
-    """What is wrong. `progress` is told of the batches and bytes looked at, now and then and at the end.
+    """Returns what is wrong. `progress` is called with the batches and bytes looked at, now and then and at the end.
 
     Not `full`: of what is green only the ends, and nothing of snapshots' pieces: what a start can afford."""
     if not exists(reader):
@@ -132,9 +132,9 @@ class _Checker:
         if expected != line.green:
             self._problem(f"green: batches up to {expected}, but the line is at {line.green}")
         if self._last != line.last_green:
-            self._problem("green: the authors' last messages are not those that the line tells")
+            self._problem("green: the authors' last messages are not those of the green line")
         if size != line.size:
-            self._problem(f"green: bodies of {size} bytes, where the line tells of {line.size}")
+            self._problem(f"green: bodies of {size} bytes, where the green line has {line.size}")
 
     def _ends(self, base: Base, line: Line) -> None:
         first = next(iter(self.reader.keys(GREEN, table_end(GREEN))), None)
@@ -190,7 +190,7 @@ class _Checker:
             try:
                 msgpack.decode(value, type=tuple[int, ...])
             except DecodeError as error:
-                self._problem(f"what is void at {position}: {error}")
+                self._problem(f"the void messages at {position}: {error}")
             if not base.position <= position < line.green:
                 self._problem(f"something is void at {position}, where no batch is")
         for _, value in self._rows(HOLDS):
@@ -235,7 +235,7 @@ class _Checker:
     # -- one by one
 
     def _rows(self, table: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Key by key, so that one value that can't be read does not hide the others."""
+        """Key by key, so that one unreadable value does not hide the others."""
         try:
             for key in self.reader.keys(table, table_end(table)):
                 value = self._get(key, f"the value of {key.hex()}")
@@ -284,7 +284,7 @@ class _Checker:
         return heading
 
     def _follows(self, batch: BatchId, body: bytes | None, where: str) -> int:
-        """It is the next of its author's. Gives its size."""
+        """Checks that it is the next of its author's. Returns its size."""
         expected = self._last.get(batch.author, 0) + 1
         if batch.first != expected:
             self._problem(f"{where}: message {expected} of its author was expected")

@@ -1,7 +1,7 @@
-"""What a replica's own storage does to it, told apart from what others send.
+"""Damage of a replica's own storage, as an error of its own kind.
 
-A message that makes no sense is counted and dropped. A value of its own that can't be read back is another matter:
-the replica can't go on, since it would decide from less than it has promised to keep.
+A malformed message of another site is counted and dropped. Where a replica can't read back a value of its own, it
+must not continue: it would decide without something that it has promised to keep.
 """
 
 from collections.abc import Iterator

@@ -16,7 +16,7 @@
     HOLDS      lowest, position   a commit, under the lowest position that it names (`holds.Hold`)
     LINE                          the green line (`Line`)
 
-The first byte tells the table. A colour changes by moving the small value.
+The first byte of a key is the table. A batch changes its colour by moving the small value; its body never moves.
 """
 
 from struct import Struct as Layout
@@ -158,7 +158,7 @@ def decode_place(value: bytes) -> Place:
 
 
 class Seen(Struct, array_like=True, frozen=True):
-    """What another replica told last of its own starts."""
+    """What another replica reported last of its own starts."""
 
     identity: bytes
     incarnation: Number
@@ -177,7 +177,7 @@ class Record(Struct, kw_only=True):
     last_attempted_primary: int = 0
     last_committed_primary: int = 0
     attempt_conf: str = ""
-    """Where the last attempt was, and with whom …"""
+    """The configuration of the last attempt, and its members …"""
     attempt_members: tuple[str, ...] = ()
     commit_conf: str = ""
     """… and the last commit of its own, for the trace."""
@@ -185,14 +185,14 @@ class Record(Struct, kw_only=True):
     committed_here: int = 0
     """The last primary component that it committed to itself; others it knows from recovery."""
     heard_primary: int = 0
-    """The last primary component known to whom it took green messages from. Until it knows of that itself, its green
-    line may be beyond what its yellow zone says."""
+    """The last primary component that is known to a replica from which it took green messages. Until it knows of that
+    component itself, its green line may be beyond what its yellow zone says."""
     replicas: ReplicaSet
     """As of the green line."""
     forced: bool = False
     """The set was last changed by force."""
     outcast: bool = False
-    """It was left out by force: what it holds may not be the log's any more, and counts for nothing."""
+    """It was removed by force: what it holds may not be the log's any more, and counts for nothing."""
     admitted: bool = True
     """This storage counts for a quorum. An empty one does not: it waits until the log is begun with it, or until it
     has recovered together with a quorum of others."""
@@ -201,13 +201,13 @@ class Record(Struct, kw_only=True):
     identities: dict[int, bytes] = field(default_factory=dict)
     """By replica number: the storage that was seen under it."""
     names: dict[int, str] = field(default_factory=dict)
-    """By replica number: the site's name, also of replicas that are none any more."""
+    """By replica number: the site's name, also of former replicas."""
     boots: dict[int, int] = field(default_factory=dict)
     """By incarnation: the random token of each start of this storage, of the last ones."""
     seen: dict[int, Seen] = field(default_factory=dict)
-    """By replica number: what others told of their starts."""
+    """By replica number: what others reported of their starts."""
     behind: str = ""
-    """Why this storage is older than what others know of it, if it is: it takes no part any more."""
+    """Why this storage is older than what others know of it, if it is: then it takes no part any more."""
 
 
 class Base(Struct, kw_only=True):

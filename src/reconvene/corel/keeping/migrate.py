@@ -1,7 +1,7 @@
 """From the layout of an older program to this one's, a version at a time.
 
-Given: a replica's tables. Promised: after each step they are those of the next version, whole, whatever happens
-meanwhile; a version that this program does not know is refused, and nothing is changed.
+Given: a replica's tables. Promised: each step makes them the next version's in one transaction, so that a crash
+leaves the one or the other. A version that this program does not know is refused, and nothing is changed.
 """
 
 from collections.abc import Callable, Iterator, Mapping

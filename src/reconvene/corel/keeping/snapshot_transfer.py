@@ -1,11 +1,11 @@
-"""Snapshots between replicas: each tells the others what it keeps, and fetches what it lacks.
+"""Snapshots between replicas: each announces what it keeps, and fetches what it lacks.
 
 Given: the names in use here, and their snapshots (`Kept`). Promised: a replica whose base is beyond its snapshot of a
 name gets another's, and so does one whose truncation waits for a name that no program of its own uses. They come one
-after the other, a piece at a time, beside all other work: nothing waits for them. Pieces are durable as they come, so
-that a transfer goes on after a change of configuration or a restart where it was.
+after the other, a piece at a time, beside all other work: nothing waits for them. Each piece is made durable when it
+comes, so that a transfer continues after a change of configuration or a restart.
 
-In each configuration every replica that has names in use tells its table, and again when that changes. A replica
+In each configuration every replica that has names in use sends its table, and again when that changes. A replica
 fetches from the best holder, each piece after the one before is on its disk.
 """
 
@@ -57,8 +57,8 @@ class Row(Struct, array_like=True, frozen=True):
 
 
 class Ask(Struct, tag=1, array_like=True, frozen=True):
-    """Of a program before snapshots had names: who has one? It is answered that there is none: that program could
-    not tell whose it is. It waits for an answer from everyone."""
+    """From a program before snapshots had names: it asks which replicas have one, and waits for everyone's answer.
+    The answer is that there is none, since that program could not know of which machine it is."""
 
     least: int
     position: int
@@ -141,7 +141,7 @@ class Transfer:
         self._writes = writes
         self._outgoing = outgoing
         self._part: Meta | None = None
-        """What has come so far."""
+        """The snapshot that is being received, as far as it has come."""
         self._finishing: Meta | None = None
         """The same, whole, but not on stable storage."""
         self._members: tuple[str, ...] = ()
@@ -151,10 +151,10 @@ class Transfer:
         """By member: what it keeps."""
         self._holder: str | None = None
         self._refused: set[tuple[str, Row]] = set()
-        """What turned out to be wrong, or gone, in this configuration."""
+        """Snapshots that turned out to be wrong, or gone, in this configuration."""
 
     def resume(self, part: Meta) -> bool:
-        """Goes on with this one after a restart. False: another one is under way."""
+        """Continues this one after a restart. Returns False where another one is under way."""
         if self._part is None:
             self._part = part
             return True
@@ -179,7 +179,7 @@ class Transfer:
     # -- what changes here
 
     def make_way(self, name: str, position: int) -> None:
-        """One is saved here: the part that would lie in its place goes."""
+        """One is saved here: a part of another that would lie in its place is deleted."""
         if self._part is not None and (self._part.name, self._part.position) == (name, position):
             self._drop_part()
 
@@ -240,13 +240,13 @@ class Transfer:
             case Dropped(name=name) if sender != self._name:
                 self._kept.forget(name)
             case Fetch(to=to) if to == self._name:
-                self._hand_over(sender, message)
+                self._send_piece(sender, message)
             case Piece(to=to) if to == self._name:
                 self._take(sender, message)
             case Ask() if sender != self._name:
                 self._send(Offer(sender, 1, -1, 0, 0))
             case _:
-                pass  # to someone else, or of a program before names
+                pass  # to another replica, or from a program before names
 
     def _learn(self, sender: str, rows: list[Row]) -> None:
         if sender == self._name:
@@ -282,7 +282,7 @@ class Transfer:
             self._fetch()
 
     def _sound(self, held: bool) -> list[tuple[tuple[bool, bool], int, str, Row]]:
-        """((it goes on with the part, it is lacking), position, holder, row) of all that are worth fetching."""
+        """((it continues the part, it is lacking), position, holder, row) of all that are worth fetching."""
         part, kept, base = self._part, self._kept, self._queue.base.position
         found = []
         for holder in sorted(self._tables, reverse=True):
@@ -320,7 +320,7 @@ class Transfer:
         else:
             self._send(Fetch(self._holder, part.name, part.position, part.checksum, part.pieces))
 
-    def _hand_over(self, sender: str, message: Fetch) -> None:
+    def _send_piece(self, sender: str, message: Fetch) -> None:
         newest = self._kept.newest.get(message.name)
         data = None
         if newest is not None and (newest.position, newest.checksum) == (message.position, message.checksum):
@@ -351,10 +351,10 @@ class Transfer:
         self._writes.after(FetchPiece(self._opening))
 
     def _refuse(self) -> None:
-        """The holder has it no more, or what it sends is wrong: someone else is asked."""
+        """The holder has it no more, or what it sends is wrong: another holder is asked."""
         part, holder = self._part, self._holder
         assert part is not None, "something is under way"
-        assert holder is not None, "from someone"
+        assert holder is not None, "it has a holder"
         row = self._tables.get(holder, {}).get(part.name)
         if row is not None and (row.position, row.checksum) == (part.position, part.checksum):
             self._refused.add((holder, row))
@@ -372,7 +372,7 @@ class Transfer:
         self._writes.after(KeepFetched())
 
     def _refuse_all(self, part: Meta) -> None:
-        """Some of its pieces are wrong, whoever sent them: it begins anew, from another holder."""
+        """Some of its pieces are wrong, and may have come from several holders: it begins anew, from another one."""
         holder = self._holder or ""
         self._drop_part()
         row = self._tables.get(holder, {}).get(part.name)

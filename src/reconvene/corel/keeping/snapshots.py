@@ -41,7 +41,7 @@ from reconvene.storage.tables import Put, Reader
 __all__ = ["Snapshots"]
 
 _PIECES_A_TURN = 16
-"""That a saved snapshot is written by."""
+"""Of a saved snapshot: so many pieces are written in one turn."""
 
 
 class _Saving:
@@ -229,7 +229,7 @@ class Snapshots:
 
     def forget(self, name: str) -> None:
         if name in self._saving or self.uses.pop(name, None) is None:
-            return  # a machine that saves its snapshot now is in use, whatever someone says elsewhere
+            return  # a machine that is saving its snapshot is in use, whatever an operator says at another site
         newest = self.newest.pop(name, None)
         if newest is not None:
             self._delete(newest)
@@ -267,7 +267,7 @@ class Snapshots:
         return request
 
     def step(self) -> bool:
-        """Writes what a turn takes of a snapshot that is being saved; tells whether there is more."""
+        """Writes as much of a snapshot that is being saved as a turn takes. Returns whether there is more."""
         left = [saving for saving in self._saving.values() if not saving.meta.whole]
         if not left:
             return False
@@ -292,7 +292,7 @@ class Snapshots:
         self._turn.report(RequestStored(saving.request))
 
     def keep(self, meta: Meta) -> None:
-        """It is whole, on stable storage: the one before it goes."""
+        """It is whole, on stable storage: the one before it is deleted."""
         newest = self.newest.get(meta.name)
         if newest is not None and newest.position > meta.position:
             self._delete(meta)
@@ -304,7 +304,7 @@ class Snapshots:
         self._turn.report(SnapshotKept(meta.position, meta.name))
 
     def damaged(self, name: str) -> None:
-        """Nobody gets it from here."""
+        """It can't be read back: no replica gets it from here any more."""
         self.newest.pop(name, None)
 
     # -- between replicas

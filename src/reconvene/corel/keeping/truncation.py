@@ -1,9 +1,9 @@
-"""Truncation: green batches that nobody needs any more are folded into the base, and deleted.
+"""Truncation: green batches that are not needed any more are folded into the base, and deleted.
 
-Given: what is green and on stable storage. Promised: the base is what everything below it amounts to (authors'
-counters, the replicas, client sessions), so that a replica that lacks it can go on from there; whole batches only; a
-bounded piece of it each turn. Each replica truncates by itself: it needs no one's leave, for where it passes another
-one, that one gets the base in recovery.
+Given: what is green and on stable storage. Promised: the base sums up everything below it (authors' counters, the
+replicas, client sessions), so that a replica that lacks it can go on from there. Only whole batches are deleted, and
+a bounded number each turn. Each replica truncates by itself: a replica that lacks what others have truncated gets the
+base in recovery.
 """
 
 from msgspec import Struct, msgpack
@@ -26,13 +26,13 @@ __all__ = ["Needs", "Truncation", "fold", "may_go"]
 _MESSAGES = 16_384
 _BATCHES = 256
 _BYTES = 4 << 20
-"""That go in one turn, at most, but for one batch: each is read back."""
+"""Deleted in one turn, at most, but for one batch: each is read back."""
 _LOOK_AGAIN_NS = 10**9
-"""Where what is staged keeps the rest."""
+"""How long truncation waits before it looks again at staged messages that may not go yet."""
 
 
 class Needs(Struct, frozen=True):
-    """What is still needed, and by whom."""
+    """What replicas and state machines still need."""
 
     everywhere: int
     """The lowest green line of any replica; 0 where one was never heard of."""
@@ -49,8 +49,8 @@ def may_go(limits: LogLimits, needs: Needs, end: int, time: int | None) -> bool:
     """Whether a batch that ends before position `end` may go, where all before it are gone. `time`: its author's
     clock; None: not known, and so not old.
 
-    Nothing goes that a state machine of a name in use needs to start, whatever the limits of retention say. Where no
-    name is in use, the log is read as a stream, and only these limits end it."""
+    What a state machine of a name in use needs to start stays, even beyond the limits of retention. Where no name is
+    in use, the log is read as a stream, and only these limits delete anything."""
     if needs.snapshot is not None and end > needs.snapshot:
         return False
     if limits.retain_bytes is not None and needs.retained > limits.retain_bytes:
@@ -99,13 +99,13 @@ class Truncation:
         self._holds = holds
         self._writes = writes
         self.asked = 0
-        """An administrator's word: what is below may go."""
+        """An administrator said that what is below this position may go."""
         self._limits = limits
         self._retains = limits.retain_bytes is not None or limits.retain_age_ns is not None
         self._first: tuple[int, int | None] = (-1, None)
         """(position, author's clock) of the first batch above the base."""
         self._held_until = 0
-        """What is staged stays till then: it need not be looked at before."""
+        """Staged messages stay until then: there is no need to look before."""
 
     def step(self, snapshot: int | None, now: int) -> bool:
         """Folds what may go, as much as one turn takes. Returns whether there may be more."""
@@ -181,5 +181,5 @@ class Truncation:
 
 
 def _is_old(limits: LogLimits, needs: Needs, end: int, time: int) -> bool:
-    """Retention goes by its own limits; for what a snapshot covers there is one of its own."""
+    """Whether it is beyond the limits of retention, or, where a snapshot covers it, older than `staged_age_ns`."""
     return may_go(limits, replace(needs, snapshot=None), end, time) or time < needs.now - limits.staged_age_ns

@@ -32,7 +32,7 @@ class Write:
 class Writes:
     def __init__(self, record: Record) -> None:
         self.record = record
-        """The durable variables; who changes one of them calls `touch`."""
+        """The durable variables. A part that changes one of them calls `touch`."""
         self.ops: list[Op] = []
         """Decided and not written, in order."""
         self.held = False

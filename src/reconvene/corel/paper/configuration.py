@@ -185,7 +185,7 @@ class Configuration:
         )
 
     def advance(self) -> None:
-        """Goes on with what everyone has and is not green yet."""
+        """Orders what everyone has and is not green yet."""
         if self._ordering is not None:
             self._ordering.advance()
 

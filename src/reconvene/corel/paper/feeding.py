@@ -38,7 +38,7 @@ class Feeding:
         self._position = green
         self._unanswered = 0
         self._announced = -1
-        """The green line that the follower was told last."""
+        """The green line that was sent to the follower last."""
         self._source: Iterator[Place] = iter(())
         if green <= queue.base.position:
             for message in applying.base_messages():

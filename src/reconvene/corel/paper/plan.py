@@ -1,6 +1,6 @@
 """Recovery, steps 3 and 4, as a pure function: from the state messages of a configuration to what is to be done.
 
-Everyone who has the same state messages makes the same plan.
+All members have the same state messages, so all make the same plan.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,29 +15,29 @@ from reconvene.corel.replicas.sets import ReplicaSet, encode_replicas
 __all__ = ["FAR", "Plan", "forced_out", "make_plan"]
 
 FAR = 100_000
-"""Messages behind the green line of others, from which on a replica catches up beside them, if they can order without
-it: recovery would hold up everyone. The same at every site."""
+"""A replica that is more messages than this behind the others' green line follows, if they can order without it:
+recovery would delay everyone. The same at every site."""
 
 
 class Plan(Struct, frozen=True):
     replicas: ReplicaSet
-    """The newest set that anyone here knows."""
+    """The newest set that a member knows."""
     participants: tuple[str, ...]
-    """Who takes part: the sites here that are its replicas, by number."""
+    """The members that take part: those that are replicas of this set, by number."""
     followers: tuple[str, ...]
     """Replicas here that are too far behind to take part …"""
     feeders: dict[str, str]
-    """… and who sends each of them what is green."""
+    """… and, for each, the participant that sends it what is green."""
     voters: tuple[str, ...]
-    """Those of the participants that count for a quorum. A storage that is empty does not count before it has all
-    that a quorum of others knows: the one that its site had before may have promised something."""
+    """Those of the participants that count for a quorum. An empty storage does not count before it has all that a
+    quorum of others knows: the storage that its site had before may have promised something."""
     strangers: tuple[str, ...]
     """Sites that come under a replica's name with another storage."""
     max_committed: int
     representatives: tuple[str, ...]
     """Those of the participants that know of that primary component."""
     representative: str | None
-    """Who sends what it has green and yellow; None where everyone is a representative."""
+    """The one that sends what it has green and yellow; None where every participant is a representative."""
     green: int
     """Everyone's green line, at least."""
     yellow: int
@@ -45,20 +45,20 @@ class Plan(Struct, frozen=True):
     start: int
     """What is below is green for everyone."""
     sends_base: bool
-    """Someone needs what the representative has truncated, or has never had any."""
+    """A participant needs what the representative has truncated, or is new."""
     next_primary: int
     stable: dict[int, int]
     """By author: the counter up to which everyone has its messages."""
     union: dict[int, int]
-    """By author: the counter up to which someone has its messages."""
+    """By author: the counter up to which at least one participant has its messages."""
     senders: dict[int, str]
-    """By author: who sends those of its red messages again that not everyone has."""
+    """By author: the participant that sends those of its red messages again that not everyone has."""
     marked: dict[BatchId, Timestamp]
     """Marked red batches, with the lowest timestamp that was listed."""
 
 
 def make_plan(states: Mapping[str, State]) -> Plan | None:
-    """None where nobody keeps a replica."""
+    """None where no member keeps a replica."""
     late = behind(states)
     keepers = {name: state for name, state in states.items() if state.keeps and name not in late}
     if not keepers:
@@ -87,7 +87,7 @@ def make_plan(states: Mapping[str, State]) -> Plan | None:
     start = min(state.green for state in here)
     representative = None
     if len(representatives) < len(participants):
-        # One that still has all that the others need, if there is such a one.
+        # Preferably one that still has all that the others need.
         representative = min(representatives, key=lambda name: (max(keepers[name].base, start), number[name]))
     stable, union, senders = _sets(participants, keepers)
     marked: dict[BatchId, Timestamp] = {}
@@ -117,12 +117,13 @@ def make_plan(states: Mapping[str, State]) -> Plan | None:
 
 
 def _compatible(present: list[str], newest: ReplicaSet, states: Mapping[str, State]) -> list[str]:
-    """Those whose green lines say where the others' yellow zones are green: all, as a rule.
+    """The replicas whose green lines can be compared with the others' yellow zones: all of them, as a rule.
 
-    Who took green messages in a recovery that broke off before step 6, or beside the others, may have some from a
-    primary component that it does not know of. If nobody here does, they may stand where others have other ones
-    yellow, from before that component. A quorum has someone who knows of every component that ordered anything. In
-    any other case nothing is to be ordered here, and the one who has come furthest goes on by itself.
+    A replica that took green messages in a recovery that broke off before step 6, or as a follower, may have some
+    from a primary component that it does not know of. If no member here knows of that component, these may be at
+    positions where others have different ones yellow, from before that component. A quorum has a member that knows of
+    every component that ordered anything. In any other case nothing is to be ordered here, and the replica with the
+    highest green line continues by itself.
     """
     known = max(states[name].last_committed_primary for name in present)
     if max(states[name].heard_primary for name in present) <= known:
@@ -167,8 +168,8 @@ def _followers(present: list[str], newest: ReplicaSet, states: Mapping[str, Stat
 
 
 def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> bool:
-    """Someone has seen another storage under its number, or messages that this one has not written; or it was left
-    out by force, and holds what was not."""
+    """Another member has seen another storage under its number, or messages that this one has not written; or it was
+    removed by force, and holds messages from before."""
     number = newest.number_of(name)
     if number is None:
         return False
@@ -182,7 +183,7 @@ def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> boo
     if own.admitted:
         return False
     if own.replaces:
-        # Nobody needs to have seen the lost one: its number is not to be used again in any case.
+        # Even if no member has seen the lost one: its number is not to be used again.
         return all(state.identities.get(number) != own.identity for state in keepers.values())
     return any(state.has.get(number, 0) > own.authored for state in keepers.values())
 

@@ -142,7 +142,7 @@ class Queue:
             self.own = None
 
     def renumber(self, author: int) -> None:
-        """What it accepted gets another author: under the one that it has, nobody has any of it."""
+        """What it accepted gets another author: no replica has any of it under the present one."""
         before, self.accepted = self.accepted, deque()
         first = self.last.get(author, 0) + 1
         for waiting in before:
@@ -213,9 +213,10 @@ class Queue:
     # -- colours
 
     def advance(self) -> tuple[Heading, int]:
-        """The first yellow batch becomes green. Gives it with its position.
+        """The first yellow batch becomes green. Returns it with its position.
 
-        This need not be durable before it is told: who crashes has it yellow, and learns again that it is green.
+        This need not be durable before it is reported: after a crash the replica has it yellow, and learns again that
+        it is green.
         """
         entry = self.yellow.popleft()
         self.yellow_messages -= entry.heading.count
@@ -224,7 +225,7 @@ class Queue:
         return entry.heading, self._append_green(entry)
 
     def append_green(self, heading: Heading, body: bytes | None, timestamp: Timestamp, marked: bool) -> int:
-        """A batch that is green elsewhere in this place, wherever it was here. Gives its position."""
+        """A batch that is green elsewhere in this place, wherever it was here. Returns its position."""
         entry = self.entries.pop(heading.id, None)
         if entry is None:
             entry = Entry(heading, timestamp, marked, Color.RED)
@@ -242,8 +243,8 @@ class Queue:
         self.greens.append(position, heading, place)
         return position
 
-    # Each of the next three is one step for everyone else: a batch at a time for who goes through it, and the caller
-    # keeps what it wrote from stable storage until it has come to the end (`Durable.held`).
+    # Each of the next three is one atomic step, which the caller goes through a batch at a time. Until its end the
+    # caller holds back what it wrote (`Writes.held`).
 
     def retreat(self, line: int) -> Iterator[Entry]:
         """What is yellow beyond this line becomes red again, in order."""

@@ -188,7 +188,8 @@ class Recovery:
     # -- step 3: common lines
 
     def _agree(self, plan: Plan) -> Step:
-        """Of the representatives: the highest green line of anyone, the lowest yellow line among themselves."""
+        """Of the representatives: the highest green line of all participants, the lowest yellow line of the
+        representatives."""
         queue, writes = self._queue, self._writes
         while queue.green < plan.green and queue.yellow:
             self._applying.advance()
@@ -209,7 +210,7 @@ class Recovery:
         elif self.phase is Phase.PRIORITY and self._name not in plan.representatives:
             source, primary = plan.representative or "", plan.max_committed
         else:
-            return  # it is for someone else
+            return  # it is for another replica
         if sender != source:
             raise Malformed(f"a base of {sender}, which is not its to send")
         self._catching_up.take_base(message, primary)

@@ -20,7 +20,7 @@ _ITEM_BYTES = 64
 
 
 def priority_messages(plan: Plan, queue: Queue, applying: Applying, turn: Turn) -> Iterator[Priority | BaseSent]:
-    """At the representative: what it has green and yellow and someone lacks."""
+    """At the representative: what it has green and yellow, and another participant lacks."""
     start = plan.start
     if plan.sends_base:
         start = max(start, queue.base.position)
@@ -47,7 +47,7 @@ class RedExchange:
         self._queue = queue
         self._turn = turn
         self._arrived: set[BatchId] = set()
-        """Red batches that someone sent again."""
+        """Red batches that were sent again, by any participant."""
         self._walk: list[Entry] = []
         """Red batches of this replica that not everyone has, in order …"""
         self._walked = 0

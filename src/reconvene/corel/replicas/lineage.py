@@ -4,8 +4,8 @@ Each start of a site draws a random token, which is synced before the site says 
 of its own starts, and the last one that it has seen of each other replica. A storage that was put back forgets
 starts, attempts and messages that others know of; or it has made another start under a number that was used before.
 
-Given: the state messages of a configuration. Promised: the same answer at everyone who has the same messages. What is
-compared was on the replica's stable storage before anyone was told of it.
+Given: the state messages of a configuration. Promised: the same answer at every member, since all have the same
+messages. What is compared was on the replica's stable storage before it was sent.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def add_boot(record: Record, incarnation: int, token: int) -> None:
 
 
 def seen_of(state: State) -> Seen | None:
-    """What is to be remembered of a replica that told this; None: it says nothing of its starts."""
+    """What is to be remembered of a replica that sent this; None: it says nothing of its starts."""
     if not state.boots:
         return None
     incarnation = max(state.boots)
@@ -60,8 +60,8 @@ def _own(state: State, other: State, number: int) -> str | None:
 
 
 def _ordered(state: State, other: State) -> str | None:
-    """What is green in a primary component was on the disk of everyone who knows of the component. (After a forced
-    change two components may have one number.)"""
+    """What is green in a primary component was on the disk of every replica that knows of the component. (After a
+    forced change two components may have one number.)"""
     primary = state.last_committed_primary
     together = primary and primary == other.last_committed_primary >= other.heard_primary
     if together and state.replicas.epoch == other.replicas.epoch and other.green > state.yellow:

@@ -1,8 +1,8 @@
-"""What may be lost with replicas that are given up, as far as it can be known here: before anyone decides it.
+"""What may be lost with replicas that are given up, as far as it is known here, for the operator who has to decide.
 
 What is green anywhere is on the disk of every member of the primary component that ordered it. So where every quorum
-has a member here, nothing that was ordered can be missing here; where the absent ones are a quorum by themselves,
-they may have gone on without us.
+has a member here, nothing that was ordered can be missing here. Where the absent replicas are a quorum by themselves,
+they may have gone on ordering without this site.
 """
 
 from collections.abc import Collection
@@ -28,7 +28,7 @@ class Losses(Struct, frozen=True):
     lost: list[str]
     kept: list[str]
     absent: list[str]
-    """Of those that are kept: who is not here now."""
+    """Those of the kept ones that are not here now."""
     green: int
     """Positions below it are safe."""
     ordered_here: int
@@ -38,7 +38,7 @@ class Losses(Struct, frozen=True):
     last_members: list[str]
     """… and its members, if this replica was one."""
     ordered: bool
-    """Messages that were ordered, and told so, may be lost."""
+    """Messages that were ordered, and reported so, may be lost."""
     replicas: dict[str, LostReplica]
     """Of each that is lost, what is known."""
     may_lose: list[str]
@@ -65,15 +65,15 @@ def losses(
     if ordered:
         words.append(
             "The replicas that are not here may have gone on ordering without this site: what they ordered from"
-            f" position {queue.green} on, if anything, is lost, also where its position was told."
+            f" position {queue.green} on, if anything, is lost, also where its position was reported."
         )
     else:
         words.append("Nothing that was ordered is lost: every quorum has a member here.")
     if highest > queue.yellow_line:
         words.append(f"Positions up to {highest} were ordered; here are only those up to {queue.yellow_line}.")
     words += [
-        f"What {name} accepted after its message {replica.accepted} is lost, if no other replica has it: how much"
-        " that is, nobody here knows."
+        f"What {name} accepted after its message {replica.accepted} is lost, if no other replica has it. How much"
+        " that is, is not known here."
         for name, replica in known.items()
     ]
     if members:
@@ -81,12 +81,11 @@ def losses(
             f"The last primary component known here is {record.last_committed_primary}: {', '.join(members)}."
         )
     else:
-        words.append(f"The last primary component known here is {record.last_committed_primary}, told by others.")
+        words.append(f"The last primary component known here is {record.last_committed_primary}, as others reported.")
     if absent:
         words.append(f"Not lost, but not here either: {', '.join(absent)}.")
     words.append(
-        f"If {', '.join(sorted(lost))} should come back: not as they are. Their storage has to be emptied before they"
-        " are added again."
+        f"If {', '.join(sorted(lost))} should come back, their storage has to be emptied before they are added again."
     )
     return Losses(
         lost=sorted(lost),

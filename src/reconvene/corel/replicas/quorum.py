@@ -1,7 +1,7 @@
 """Whether a quorum may be the log's: any two quorums have to have a site in common.
 
-Two primary components that share no replica would order the log twice. So a quorum is looked at before it becomes
-part of the log's state, whoever made it. What quorums there are is in `reconvene.quorum`.
+Two primary components that share no replica would order the log twice. So every quorum is checked before it becomes
+part of the log's state. The kinds of quorums are in `reconvene.quorum`.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,15 +23,15 @@ __all__ = [
 ]
 
 MOST_ENUMERATED = 16
-"""Sites: of more, the sets of a quorum that others plugged in are too many to look at each."""
+"""Sites: with more, a quorum that was registered by an application has too many sets to look at each."""
 
 _BY_CONSTRUCTION = (Majority, Weighted, Grid)
 
 
 def check_intersects(quorum: Quorum, sites: Collection[str]) -> None:
-    """Raises Rejected, naming two disjoint quorums, where any two need not have a site in common.
+    """Raises Rejected, naming two disjoint quorums, where two need not have a site in common.
 
-    The kinds that come with Reconvene do by construction (docs/quorums.md); any other one is looked at set by set.
+    The kinds that come with Reconvene intersect by construction (docs/quorums.md); any other is checked set by set.
     """
     if type(quorum) in _BY_CONSTRUCTION:
         return
@@ -45,8 +45,8 @@ def check_intersects(quorum: Quorum, sites: Collection[str]) -> None:
 def enumerate_disjoint(quorum: Quorum, sites: Collection[str]) -> tuple[list[str], list[str]] | None:
     """Two quorums without a common site, each without a site that it does not need; None: there are none.
 
-    Exact, for any quorum. Raises Rejected where that can't be told (too many sites), where a quorum with one more
-    site is none, and where not even all sites are one.
+    Exact, for any quorum. Raises Rejected where that can't be found out (too many sites), where a quorum with one
+    more site is none, and where not even all sites are one.
     """
     names = sorted(frozenset(sites))
     if len(names) > MOST_ENUMERATED:

@@ -1,8 +1,8 @@
-"""The log's replicas: who they are, which of them are a quorum, and how that changes through the log.
+"""Sets of replicas: which sites are in one, which of them are a quorum, and how the set changes through the log.
 
-A replica has a *number*, which is never given again, and is at a site, whose *name* may come back: with a lost disk
-it is another replica under another number. Sets are ordered by age: a later change makes a later version, and a
-forced one a later epoch, so that a replica that missed it can tell.
+A replica has a *number*, which is never used again, and the *name* of its site. A site that lost its disk comes back
+as another replica, with the same name and another number. Sets are ordered by age: a later change makes a later
+version, and a forced one a later epoch, so that a replica that missed it can recognize it.
 Promised: every set here has 1 to MAX_SITES replicas and a quorum that fits them, any two of which intersect.
 """
 
@@ -34,7 +34,7 @@ MAJORITY: Mapping[str, object] = {"kind": "majority"}
 
 class Member(Struct, array_like=True, frozen=True):
     number: int
-    """In the log; never given again."""
+    """In the log; never used again."""
     name: str
     """Of its site."""
 
@@ -79,23 +79,23 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
         return next((replica.name for replica in self.replicas if replica.number == number), None)
 
     def quorum_holds(self, names: Collection[str]) -> bool:
-        """Whether these sites, or some of them, are a quorum. Who is no replica counts nothing."""
+        """Whether these sites, or some of them, are a quorum. A site that is no replica does not count."""
         return _quorum(msgpack.encode(self.quorum), tuple(self.names())).holds(names)
 
     def quorum_holds_numbers(self, numbers: Collection[int]) -> bool:
         """The same by number: a site that is another replica by now does not count for the one it was."""
         return self.quorum_holds([replica.name for replica in self.replicas if replica.number in numbers])
 
-    # -- changes: each gives a new set, one version later, or raises Rejected in one line
+    # -- changes: each returns a new set, one version later, or raises Rejected
 
     def added(self, name: str, quorum: Spec | None = None) -> "ReplicaSet":
-        """A quorum that names sites has to be given anew, to say where this one stands."""
-        self._unknown(name)
+        """A quorum that names sites has to be given with the change, to say which part the new one has in it."""
+        self._expect_no_member(name)
         return self._changed([*self.replicas, Member(self.next_number, name)], quorum, self.quorum)
 
     def removed(self, name: str, quorum: Spec | None = None) -> "ReplicaSet":
-        """Out of the quorum too, unless another one is given."""
-        self._known(name)
+        """It is removed from the quorum too, unless another one is given."""
+        self._expect_member(name)
         kept = [replica for replica in self.replicas if replica.name != name]
         if not kept:
             raise Rejected(f"replicas: {name} is the last one")
@@ -104,9 +104,9 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
     def replaced(self, old: str, new: str, quorum: Spec | None = None) -> "ReplicaSet":
         """`new` takes the place of `old`, in the quorum too unless another one is given. It may be the same site,
         which lost its disk: it gets a number of its own."""
-        self._known(old)
+        self._expect_member(old)
         if new != old:
-            self._unknown(new)
+            self._expect_no_member(new)
         kept = [replica for replica in self.replicas if replica.name != old]
         return self._changed([*kept, Member(self.next_number, new)], quorum, _renamed(self.quorum, old, new))
 
@@ -114,24 +114,24 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
         return self._changed(self.replicas, quorum, quorum)
 
     def forced_without(self, lost: Collection[str], quorum: Spec | None = None) -> "ReplicaSet":
-        """The next epoch, by no quorum's leave: what only the lost ones had is lost with them.
+        """The next epoch, without a quorum's consent: what only the lost ones had is lost with them.
 
-        Whether it has to be is the caller's to judge: also a change under way may wait for a replica that is lost.
+        The caller decides whether that is necessary: also a change under way may wait for a replica that is lost.
         """
         if not lost:
             raise Rejected("replicas: expected the names of those that are lost")
         for name in sorted(lost):
-            self._known(name)
+            self._expect_member(name)
         kept = [replica for replica in self.replicas if replica.name not in lost]
         if not kept:
             raise Rejected("replicas: expected at least one that is not lost")
         return replace(self._changed(kept, quorum, _without(self.quorum, lost)), epoch=self.epoch + 1)
 
-    def _known(self, name: str) -> None:
+    def _expect_member(self, name: str) -> None:
         if self.number_of(name) is None:
             raise Rejected(f"replicas: {_shown(name)} is none of them: {', '.join(self.names())}")
 
-    def _unknown(self, name: str) -> None:
+    def _expect_no_member(self, name: str) -> None:
         if self.number_of(name) is not None:
             raise Rejected(f"replicas: {name} is one already")
 
@@ -162,7 +162,8 @@ class Change(Struct, array_like=True, frozen=True):
 
 
 def applies(change: Change, current: ReplicaSet) -> bool:
-    """Whether it was made for this set, and follows from it: who stays keeps its number, who comes gets a new one."""
+    """Whether it was made for this set, and follows from it: a replica that stays keeps its number, and one that is
+    added gets a new one."""
     result = change.result
     if change.base != current.age or result.version != current.version + 1:
         return False
@@ -211,7 +212,7 @@ def decode_change(data: bytes) -> Change:
 _REPLICAS = msgpack.Decoder(ReplicaSet)
 _CHANGE = msgpack.Decoder(Change)
 _UNREADABLE = (DecodeError, RecursionError, TypeError, ValueError, OverflowError)
-"""What bytes that are no msgpack, or hold what Python can't, make of the decoder."""
+"""Raised by the decoder for bytes that are no msgpack, or hold what Python can't."""
 
 
 def _sound(found: ReplicaSet) -> ReplicaSet:
@@ -255,14 +256,14 @@ def _check_quorum(found: ReplicaSet) -> None:
 
 @lru_cache(maxsize=64)
 def _quorum(spec: bytes, names: tuple[str, ...]) -> Quorum:
-    """Made and checked once: it is asked for at every change of the configuration."""
+    """Made and checked once: it is needed at every change of the configuration."""
     quorum = make_quorum(msgpack.decode(spec), names)
     check_intersects(quorum, names)
     return quorum
 
 
 def _without(spec: Spec, lost: Collection[str]) -> Spec:
-    """The same quorum, of the others; a kind that others plugged in is left as it is, and has to fit them so."""
+    """The same quorum, of the others. A kind that an application registered stays as it is, and has to fit."""
     quorum = dict(spec)
     weights, rows = spec.get("weights"), spec.get("rows")
     if spec.get("kind") == "weighted" and isinstance(weights, Mapping):
