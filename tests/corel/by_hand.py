@@ -115,14 +115,14 @@ class Replicas:
     ) -> None:
         self.names = tuple(names)
         self.slow: set[str] = set()
-        """Whose syncs wait for `sync`."""
+        """Replicas whose syncs wait for `sync`."""
         self.held: set[str] = set()
-        """Who delivers by `deliver` only."""
+        """Replicas that deliver by `deliver` only."""
         self.lives: dict[str, _Life] = {}
         self.tables = {name: MemoryTables() for name in self.names}
         self.confs: list[Conf] = []
         self.events: dict[str, list[LogEvent]] = {name: [] for name in self.names}
-        """What each was told, through all its incarnations."""
+        """What each replica reported, through all its incarnations."""
         self.on_event: Callable[[str, LogEvent], None] = lambda name, event: None
         self.on_said: Callable[[Said], None] = lambda said: None
         self.on_step: Callable[[], None] = lambda: None
@@ -163,7 +163,7 @@ class Replicas:
     # -- configurations
 
     def view(self, *members: str) -> Conf:
-        """These go on together. All of them deliver, in the old configuration, what any of them has."""
+        """These continue together. All of them deliver, in the old configuration, what any of them has."""
         conf = Conf(len(self.confs) + 1, tuple(sorted(members)))
         self.confs.append(conf)
         groups: dict[int, list[str]] = {}
@@ -224,7 +224,7 @@ class Replicas:
                 self.turn(name)
 
     def sync_at_once(self, name: str) -> None:
-        """All that are under way, told in one turn."""
+        """All that are under way, reported in one turn."""
         life = self.lives[name]
         while life.writes:
             self._sync_one(life)
@@ -328,7 +328,7 @@ class Replicas:
         return [(said.sender, said.content) for said in conf.stream if isinstance(said.content, kind)]
 
     def sent_again(self, conf: Conf, kind: type[Priority] | type[Reds]) -> list[tuple[str, str, bool]]:
-        """(who sent it, text, whether with its body), in the agreed order."""
+        """(sender, text, whether with its body), in the agreed order."""
         found = []
         for said in conf.stream:
             if isinstance(said.content, kind):

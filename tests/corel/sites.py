@@ -61,7 +61,7 @@ class Sites:
         self.cluster.run_for(duration_ns)
 
     def partition(self, *components: str) -> None:
-        """And time enough for each to find its configuration."""
+        """And waits until each has found its configuration."""
         self.cluster.partition(components)
         self.run()
 
@@ -71,7 +71,7 @@ class Sites:
 
     @contextmanager
     def stop_when(self, step: str) -> Iterator[list[str]]:
-        """Gives the names of nodes as they enter this step."""
+        """Yields the names of nodes as they enter this step."""
         entered: list[str] = []
         end = self.cluster.on_step(lambda node, before, now: entered.append(node.name) if now == step else None)
         try:

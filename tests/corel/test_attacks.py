@@ -88,7 +88,7 @@ def test_half_of_what_is_green_says_nothing_about_a_yellow_zone_from_before() ->
 
 
 def test_an_older_copy_of_a_replica_is_a_stranger_to_those_who_went_on() -> None:
-    """It would give its counters again, and take what others have under them for what it has."""
+    """It would use its counters again, for other messages than those that others have under them."""
     replicas = Replicas("abc")
     replicas.view(*"abc")
     replicas.run()
@@ -122,7 +122,7 @@ _BODY = encode_batch(Heading(Kind.DATA, 1, 1, 1, 1, 0), [b"x"])
 
 
 def _sets() -> list[object]:
-    """Replica sets that are none."""
+    """Malformed replica sets."""
     names = [[0, "a"], [1, "b"], [2, "c"]]
     return [
         [0, 0, names, 3, {"kind": "none"}],

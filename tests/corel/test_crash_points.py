@@ -79,7 +79,7 @@ class CrashDisk(Disk):
 
 
 class Meeting(Sites):
-    """The story up to the moment before they meet."""
+    """Everything up to the moment before they meet."""
 
     def __init__(self) -> None:
         super().__init__(NAMES)
@@ -111,7 +111,7 @@ class Meeting(Sites):
         self.disks["c"].crashed_at = ""
 
     def _go_on(self, *names: str) -> None:
-        """They send whole frames, so that the order goes on at who hears them, though they hear nothing of it."""
+        """They send whole frames, so that the sites that hear them go on ordering, though they hear nothing."""
         for _ in range(6):
             for name in names:
                 self.cluster.send(name, Service.AGREED, bytes(20_000))
@@ -140,7 +140,7 @@ def steps_of(crashes: list[tuple[str, int, When]]) -> list[str]:
 
 
 def test_the_story() -> None:
-    """It is as it is told above, and the meeting goes through every step."""
+    """The situation is the one described above, and the meeting goes through every step."""
     sites = Meeting()
     assert sites.queue("a") == "1 2 | 3 | r"
     assert sites.queue("b") == "1 2 |  | s"

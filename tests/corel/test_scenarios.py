@@ -1,4 +1,4 @@
-"""Stories of the log that must end well, among simulated sites: figure 3.3, travels, splits, crashes of all."""
+"""Scenarios of the log that must end well, among simulated sites: figure 3.3, splits and merges, crashes of all."""
 
 import pytest
 from tests.corel.sites import MS, SECOND, Sites

@@ -1,4 +1,4 @@
-"""No turn of a replica does more than its share, whatever waits; a crash between two turns of a step is borne."""
+"""No turn does more than its share, however much waits; a crash between two turns of a step does no harm."""
 
 from collections.abc import Callable
 

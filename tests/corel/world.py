@@ -71,7 +71,7 @@ class World:
         return self.cluster.node(name).up
 
     def turn(self, name: str) -> None:
-        """Lets what was asked of a replica take effect."""
+        """Runs a turn, so that what was asked of a replica takes effect."""
         self.cluster.node(name).append(())
 
     def append(self, name: str, *messages: bytes) -> int:
@@ -121,7 +121,7 @@ class World:
         assert len({repr(found) for found in tables.values()}) == 1, tables
 
     def verified(self, ignore: Iterable[str] = ()) -> None:
-        """By the judge, who knows the trace alone."""
+        """Checked from the trace alone."""
         cluster = self.cluster
         run = Run(
             schema=SCHEMA,

@@ -1,4 +1,4 @@
-"""A stored log is looked through: what hangs together passes, and every kind of damage is named."""
+"""The check of a stored log: a consistent one passes, and every kind of damage is named."""
 
 import pytest
 from msgspec import msgpack

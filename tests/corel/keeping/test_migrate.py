@@ -1,4 +1,4 @@
-"""Every version of the stored log is taken up by this program, or refused in one line.
+"""Every version of the stored log is migrated by this program, or rejected in one line.
 
 `versions` has a directory of each, as the program of its time left it. The present one's is made by running this
 file: `python -m tests.corel.keeping.test_migrate`.

@@ -1,4 +1,4 @@
-"""Snapshots of an application's state machine: kept, sent to who lacks one, and never a hindrance."""
+"""Snapshots of an application's state machine: kept, sent to replicas that lack one, and no delay for ordering."""
 
 from random import Random
 
@@ -126,7 +126,7 @@ def test_a_crash_while_it_is_saved_keeps_the_one_before() -> None:
 
 
 def lagging(seed: int = 0, names: str = "abc") -> World:
-    """The last one was passed by truncation, and is alone."""
+    """The last replica is alone, and lacks what the others have truncated."""
     world = World(names, seed, limits=LIMITS)
     world.run()
     fill(world, "a", 2)

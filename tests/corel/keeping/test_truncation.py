@@ -1,4 +1,4 @@
-"""Truncation: what goes, what stays, and what becomes of a replica that it passed."""
+"""Truncation: what is deleted, what stays, and what becomes of a replica that lacks what was deleted."""
 
 import pytest
 from tests.corel.world import MS, SECOND, World

@@ -15,7 +15,7 @@ from reconvene.storage.tables import Op
 
 
 class EmptyCore(RealLogCore):
-    """New sites, as real ones are: nobody has begun a log."""
+    """New sites, as real ones are: no log was begun."""
 
     def first(self, name: str, names: Sequence[str], first: bool, booted: dict[int, int]) -> list[Op]:
         identity = sha256(name.encode()).digest()[:8]

@@ -1,4 +1,4 @@
-"""Giving up replicas for good: what that may lose is told before, and who was given up can do no harm after."""
+"""Giving up replicas for good: what that may lose is reported before, and removed replicas can do no harm after."""
 
 import pytest
 from tests.corel.world import MS, SECOND, World

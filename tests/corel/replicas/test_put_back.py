@@ -124,7 +124,7 @@ def test_it_stays_refused_when_it_is_alone_again() -> None:
 
 
 def test_what_it_accepted_alone_under_ids_that_were_used_is_not_lost_silently() -> None:
-    """It catches up with its own counters while nobody can tell it; the start gives it away."""
+    """It catches up with its own counters while it is alone; the tokens of its starts show that it was put back."""
     world = world_with(b"one")
     copy = world.cluster.node("c").disk.copy()
     world.cluster.crash("c")

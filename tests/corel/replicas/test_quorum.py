@@ -29,7 +29,7 @@ LETTERS = "abcdefgh"
 
 
 class Threshold:
-    """At least so many sites, whether they intersect or not: a kind as others might plug it in."""
+    """At least so many sites, whether they intersect or not: a kind as an application might register it."""
 
     def __init__(self, least: int, sites: Collection[str]) -> None:
         self.least, self.sites = least, frozenset(sites)
@@ -42,7 +42,7 @@ class Threshold:
 
 
 class Listed:
-    """Exactly these sets, and, if it is monotone, whatever includes one of them."""
+    """Exactly these sets, and, if it is monotone, every set that includes one of them."""
 
     def __init__(self, sets: Sequence[frozenset[str]], monotone: bool = True) -> None:
         self.sets, self.monotone = sets, monotone
@@ -74,7 +74,7 @@ def minimal(quorum: Quorum, sites: Collection[str]) -> list[frozenset[str]]:
 
 
 def naively_disjoint(quorum: Quorum, sites: Collection[str]) -> bool:
-    """By each two sets that hold, with no thought."""
+    """By brute force: every two sets that are quorums."""
     held = [chosen for chosen in subsets(sites) if quorum.holds(chosen)]
     return any(one.isdisjoint(other) for one in held for other in held)
 

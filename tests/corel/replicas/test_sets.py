@@ -1,4 +1,4 @@
-"""Sets of replicas: who they are, how they change, and what is no set."""
+"""Sets of replicas: their members, how they change, and what is rejected as a set."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
