@@ -42,7 +42,7 @@ LAYERS = (
     Layer("order", ("core.order.*",), uses=("words", "wire", "interface"), pure=True),
     Layer(
         "site",
-        ("core", "core.site", "core.changes"),
+        ("core", "core.site", "core.changes", "core.record", "core.beacons"),
         uses=("words", "wire", "interface", "multicast", "membership", "evs", "order"),
         pure=True,
     ),

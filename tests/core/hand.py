@@ -7,7 +7,8 @@ from itertools import count
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, Event, Persist, Sent
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.ids import Service, counter_of
 from reconvene.wire.codec import decode
 from reconvene.wire.messages import Datagram

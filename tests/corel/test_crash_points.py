@@ -11,7 +11,7 @@ from itertools import combinations, product
 import pytest
 from tests.corel.sites import MS, SECOND, Sites
 
-from reconvene.core.site import KEY
+from reconvene.core.record import KEY
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.disk import Disk, _Write

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconvene.core import site as core_site
+from reconvene.core import record as core_record
 from reconvene.core.effects import Delivered, Effects, Event, Sent
 from reconvene.core.options import Options
 from reconvene.core.site import Site
@@ -126,7 +126,7 @@ class _Watch:
         self.copies = 0
 
     def boot(self, stored: bytes | None, ordinal: int, token: int) -> bytes:
-        return core_site.boot(stored, ordinal, token)
+        return core_record.boot(stored, ordinal, token)
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
         return EvsSite(_WatchedSite(self, options, ordinal, sites, record, now))

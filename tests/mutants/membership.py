@@ -7,11 +7,12 @@ from msgspec.structs import replace
 from tests.mutants.directed import dead_member, half_installed, stalled
 from tests.mutants.harness import Mutant, planting
 
-from reconvene.core import site as core_site
-from reconvene.core.changes import Changes, Record
+from reconvene.core import record as core_record
+from reconvene.core.changes import Changes
 from reconvene.core.effects import Changed, ConfKind
 from reconvene.core.membership.gathering import Gathering, members_of
 from reconvene.core.membership.hearing import Hearing
+from reconvene.core.record import Record
 from reconvene.ids import configuration_number, counter_of
 
 __all__ = ["MUTANTS"]
@@ -44,7 +45,7 @@ def _(begin: Any) -> Any:
 
 @plant(
     "numbers-used-again-after-a-restart",
-    core_site,
+    core_record,
     "boot",
     "the highest number of the last incarnation is not kept",
     NUMBERS,

@@ -14,7 +14,8 @@ from reconvene.core.effects import Changed, ConfKind, Event
 from reconvene.core.groups.events import Arrived, Blocked, GroupEvent, Left, Process, ViewChanged
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.sim.core import SiteLike

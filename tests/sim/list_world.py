@@ -11,7 +11,7 @@ from random import Random
 from tests.sim.groups_world import MS, GroupSite, World
 
 from reconvene.core.options import Options
-from reconvene.core.site import boot, stored_list
+from reconvene.core.record import boot, stored_list
 from reconvene.sim.core import SiteLike
 from reconvene.site_list import SiteList, read_list
 from reconvene.stack.turn import Turn

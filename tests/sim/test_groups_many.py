@@ -7,7 +7,7 @@ from tests.sim.groups_world import GroupSite, Life
 from reconvene.core.effects import ConfKind, Event, Sent
 from reconvene.core.groups.events import GroupEvent, Process, ViewChanged
 from reconvene.core.options import Options
-from reconvene.core.site import boot
+from reconvene.core.record import boot
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.core import SiteLike

@@ -16,7 +16,8 @@ from tests.sim.list_world import ListWorld
 from reconvene.core.groups.events import GroupEvent
 from reconvene.core.groups.filter import Filter
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot, stored_list
+from reconvene.core.record import boot, stored_list
+from reconvene.core.site import Site
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.core import SiteLike
 from reconvene.sim.node import Node

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from reconvene.core.groups.events import Arrived, GroupEvent
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.corel.keeping.load import create
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import MAJORITY, ReplicaSet

@@ -6,7 +6,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from reconvene.core.site import KEY, boot
+from reconvene.core.record import KEY, boot
 from reconvene.errors import Malformed, Unavailable
 from reconvene.storage.check import check
 from reconvene.storage.lmdb_store import FORMAT, MAP_BYTES, LmdbStore

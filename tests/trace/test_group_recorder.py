@@ -5,7 +5,8 @@ from tests.core.groups.hand_groups import HandGroups
 from reconvene.core.effects import Effects
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.ids import Service
 from reconvene.trace.events import Row
 from reconvene.trace.group_recorder import GroupRecorder

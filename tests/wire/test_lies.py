@@ -11,7 +11,8 @@ from tests.core.hand import Hand
 from tests.wire.hostile import SMALL, Target, reach, weight
 
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.ids import Service, configuration_number
 from reconvene.wire.codec import decode, decode_reports, encode
 from reconvene.wire.messages import VERSION, Alive, Beacon, Datagram, Frame, Progress, Rebroadcast, Report, State

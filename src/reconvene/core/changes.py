@@ -13,9 +13,8 @@ reported as hidden; a fault undoes nothing that was done.
 
 from collections.abc import Callable
 from enum import Enum
-from itertools import pairwise
 
-from msgspec import Struct, msgpack
+from msgspec import msgpack
 from msgspec.structs import replace
 
 from reconvene.core.effects import Changed, ConfKind
@@ -23,23 +22,22 @@ from reconvene.core.evs.configuration import Configuration
 from reconvene.core.evs.recovery import Exchange, Recovery
 from reconvene.core.membership.disputes import Disputes
 from reconvene.core.membership.gathering import Gathering, members_of
-from reconvene.core.membership.hearing import NUMBERS_AHEAD, Hearing
+from reconvene.core.membership.hearing import Hearing
+from reconvene.core.membership.proposals import Proposal, acceptable, deserted, proven, well_formed
 from reconvene.core.membership.round import Round
 from reconvene.core.multicast.multicast import Counters, Multicast
 from reconvene.core.options import Options
 from reconvene.core.order.engine import OrderEngine
 from reconvene.core.outgoing import Outgoing
+from reconvene.core.record import Kept, Record
 from reconvene.ids import ConfigurationId, configuration_number, counter_of, proposer_of
-from reconvene.site_list import SiteList, first_list
+from reconvene.site_list import SiteList
 from reconvene.wire.messages import Alive, Frame, Nack, Progress, Propose, Rebroadcast, State
 
-__all__ = ["KEY", "Changes", "MakeEngine", "Phase", "Record"]
+__all__ = ["Changes", "MakeEngine", "Phase"]
 
 MakeEngine = Callable[[int, tuple[int, ...], int], OrderEngine]
 """(configuration's number, members, this site's rank) to the engine that orders it."""
-
-KEY = "site"
-"""Where a site's record is kept in stable storage."""
 
 _REPAIR_BYTES = 65_536
 """What a site sends again at once in recovery; the rest when it is asked again."""
@@ -50,18 +48,6 @@ class Phase(Enum):
     GATHERING = "gathering"
     FORMING = "forming"
     RECOVERING = "recovering"
-
-
-class Record(Struct, array_like=True):
-    """What a site keeps in stable storage."""
-
-    incarnation: int
-    number: int
-    """The highest configuration number that it has used or answered."""
-    token: int = 0
-    """Drawn at random at its last start."""
-    sites: SiteList | None = None
-    """What it knows of the cluster's list."""
 
 
 class Changes:
@@ -82,20 +68,15 @@ class Changes:
         self.recovery: Recovery | None = None
         self.obligations = 0
         """The sites whose messages this one must not discard (steps 1 and 5.c), as a mask."""
-        self.answered = record.number
-        """The highest configuration number that this site has used or answered."""
-        self.sites = record.sites or first_list(sites)
-        """What this site knows of the cluster's list."""
+        self.kept = Kept(record, sites, out)
         self.disputes = Disputes()
-        """Sites that tell something else of it."""
+        """Sites that report another list of sites."""
         self.early: list[Frame | Alive | Nack] = []
-        """Of the configuration that is being installed, from those who have installed it already."""
+        """Of the configuration that is being installed, from members that have installed it already."""
         self.askers: set[int] = set()
         """Sites that need a beacon: their proposal rests on old reports, or they don't know that all recovered."""
         self.hearing = Hearing(site, sites, record.incarnation, record.number, options.timing, record.token)
         self.gathering = Gathering(self.hearing, options.timing, now)
-        self._incarnation = record.incarnation
-        self._token = record.token
         self._options = options
         self._timing = options.timing
         self._make_engine = make_engine
@@ -104,11 +85,23 @@ class Changes:
         self._joined: dict[int, int] = {}
         """The version of each member's report when it answered for the present configuration."""
         self._discarded: list[int] = []
-        self._keep_token: int | None = None
-        """Of the write that holds `sites`; None: it is durable."""
-        self.agreed = self.sites
+        self.agreed = self.kept.sites
         """What the members of the present configuration knew of the list together when they formed it."""
         self.current = self._install(record.number, (site,), (record.incarnation,), now)
+
+    @property
+    def sites(self) -> SiteList:
+        """What this site knows of the cluster's list."""
+        return self.kept.sites
+
+    @property
+    def answered(self) -> int:
+        """The highest configuration number that this site has used or answered."""
+        return self.kept.answered
+
+    @answered.setter
+    def answered(self, number: int) -> None:
+        self.kept.answered = number
 
     # -- a turn
 
@@ -178,8 +171,8 @@ class Changes:
         return False
 
     def renew(self, now: int) -> bool:
-        """Proposes a configuration with the same members, unless a change is under way as it is: the layer above
-        wants everyone to begin again, at one point of the order. Tells whether it did."""
+        """Proposes a configuration with the same members, unless a change is under way anyway: the layer above wants
+        everyone to begin again, at one point of the order. Returns whether it did."""
         if self.phase is not Phase.OPERATIONAL or self.round is not None:
             return False
         self._propose(self.current.members, now)
@@ -196,13 +189,14 @@ class Changes:
     def receive_proposal(
         self, number: int, proposer: int, members: tuple[int, ...], incarnations: tuple[int, ...], now: int
     ) -> None:
-        """Answers it if its number is new and all its members are heard; else its sender needs newer reports."""
+        """Answers it if it is acceptable; else its sender needs newer reports."""
         if self.round is not None and self.round.number == number:
             return
-        if not self._well_formed(number, proposer, members, incarnations):
+        proposal, answered = Proposal(number, proposer, members, incarnations), self.answered
+        if not well_formed(proposal, self.site, self.kept.incarnation, self.hearing.sites, answered):
             self._counters.malformed += 1
             return
-        if not self._acceptable(number, members, incarnations):
+        if not acceptable(proposal, self.hearing, answered):
             self.askers.add(proposer)
             return
         if self.round is not None:
@@ -210,28 +204,6 @@ class Changes:
                 return
             self._give_up("a newer proposal", now)
         self._begin(number, proposer, members, incarnations, now)
-
-    def _acceptable(self, number: int, members: tuple[int, ...], incarnations: tuple[int, ...]) -> bool:
-        return (
-            number > self.answered
-            and all(self.hearing.hears(site) for site in members)
-            and all(self.hearing.incarnations[s] <= inc for s, inc in zip(members, incarnations, strict=True))
-        )
-
-    def _well_formed(
-        self, number: int, proposer: int, members: tuple[int, ...], incarnations: tuple[int, ...]
-    ) -> bool:
-        sites = self.hearing.sites
-        return (
-            number <= self.answered + NUMBERS_AHEAD
-            and proposer_of(number) == proposer
-            and proposer in members
-            and len(members) == len(incarnations)
-            and all(low < high for low, high in pairwise(members))
-            and self.site in members
-            and members[-1] < sites
-            and incarnations[members.index(self.site)] == self._incarnation
-        )
 
     def _begin(
         self, number: int, proposer: int, members: tuple[int, ...], incarnations: tuple[int, ...], now: int
@@ -242,15 +214,14 @@ class Changes:
         reports = self.hearing.reports
         round_.baseline = {site: reports[site].version for site in members if site in reports}
         self.answered = number
-        round_.token = self._persist()
+        round_.token = self.kept.write()
         self.round = round_
         self.recovery = None
         self.phase = Phase.FORMING
         self.hearing.update(attempt=number, highest=number)
 
     def synced(self, token: int, now: int) -> None:
-        if token == self._keep_token:
-            self._keep_token = None
+        self.kept.synced(token)
         round_ = self.round
         if round_ is not None and token == round_.token and not round_.answered:
             self._answer(round_, now)
@@ -264,7 +235,7 @@ class Changes:
         )  # fmt: skip
         if self.sites.names:
             state.sites = replace(self.sites, disputed=bool(self.disputes.all))
-        # The exchange is decided from states as they were told, not as this site goes on.
+        # The exchange is decided from states as they were sent, not as this site goes on.
         state = msgpack.decode(msgpack.encode(state), type=State)
         round_.answered = True
         round_.add_state(state, now)
@@ -309,7 +280,7 @@ class Changes:
         assert self.recovery is not None
         frame = self.current.multicast.held(*place)
         if frame is None:
-            # Stable long ago: whoever says it lacks it has told otherwise before.
+            # Stable long ago: a site that now lacks it has acknowledged it before.
             self._counters.malformed += 1
             return 0
         to = tuple(site for site in sites if site != self.site)
@@ -370,16 +341,16 @@ class Changes:
         missing = self.recovery.missing() if self.recovery is not None else []
         self._out.send(
             self._others(round_),
-            Progress(round_.number, self.site, self._incarnation, round_.states_mask(), missing, recovered),
+            Progress(round_.number, self.site, self.kept.incarnation, round_.states_mask(), missing, recovered),
         )
 
     def _turn_round(self, round_: Round, changed: bool, now: int) -> None:
         if changed:
-            if self._proven(round_):
+            if round_.recovered >> self.site & 1 and proven(round_, self.hearing):
                 round_.recovered = round_.mask
                 self._check_installed(round_, now)
                 return
-            if self._deserted(round_):
+            if deserted(round_, self.hearing, self._others(round_)):
                 self._give_up("a member gave up or is no longer heard", now)
                 return
         if now >= self._give_up_at(round_):
@@ -392,37 +363,14 @@ class Changes:
             self._repeat(round_, now)
 
     def _repeat(self, round_: Round, now: int) -> None:
-        """A datagram may have been lost. Who has told its state knows of the round, and tells what it lacks."""
+        """A datagram may have been lost. Members that have sent their states know of the round, and say what they
+        lack."""
         round_.retry_at = now + self._retry_ns(round_)
         if round_.proposer == self.site and not round_.complete():
             unanswered = tuple(site for site in round_.members if site not in round_.states)
             proposal = Propose(round_.number, self.site, list(round_.members), list(round_.incarnations))
             self._out.send(unanswered, proposal)
         self._tell_progress(round_)
-
-    def _proven(self, round_: Round) -> bool:
-        """Someone has installed it, so all have recovered."""
-        if not round_.recovered >> self.site & 1:
-            return False
-        reports = self.hearing.reports
-        return any(reports[s].conf == round_.number for s in round_.members if s in reports)
-
-    def _deserted(self, round_: Round) -> bool:
-        """A member restarted, is no longer heard, or has told that it is not in this round any more."""
-        for site, incarnation in zip(round_.members, round_.incarnations, strict=True):
-            if site == self.site:
-                continue
-            if self.hearing.incarnations[site] > incarnation or not self.hearing.hears(site):
-                return True
-            report = self.hearing.reports.get(site)
-            if report is None or report.inc != incarnation or report.attempt == round_.number:
-                continue
-            state = round_.states.get(site)
-            if state is not None and report.version > state.version:
-                return True
-            if report.attempt and report.version > round_.baseline.get(site, 0):
-                return True
-        return False
 
     def _give_up_at(self, round_: Round) -> int:
         lacking = self.recovery is not None and bool(self.recovery.lacking)
@@ -477,7 +425,7 @@ class Changes:
             self.phase = Phase.OPERATIONAL
             self.hearing.update(conf=round_.number, attempt=0, frozen=False)
             self.agreed = round_.sites or self.sites
-            self._learn(self.sites.merged(replace(self.agreed, disputed=False)))
+            self.kept.learn(self.sites.merged(replace(self.agreed, disputed=False)))
             self.current = self._install(round_.number, round_.members, round_.incarnations, now)
 
     def _install(
@@ -490,30 +438,6 @@ class Changes:
         multicast = Multicast(number, len(members), rank, self._timing, self._options.limits, self._counters, now)
         limit = self._options.limits.message_bytes
         return Configuration(number, members, incarnations, multicast, engine, self._out.events, limit)
-
-    # -- the cluster's list
-
-    @property
-    def kept(self) -> bool:
-        """What this site knows of the list is durable."""
-        return self._keep_token is None
-
-    def used(self, version: int, number: int) -> None:
-        """The primary configuration of this number is used, and all its members have stored this version."""
-        sites = self.sites.used(version, number)
-        if sites.base > self.sites.base:
-            self._learn(sites)
-        else:
-            self.sites = sites  # merely that version 1 is in use: it goes with the next write
-
-    def _learn(self, sites: SiteList) -> None:
-        if sites != self.sites:
-            self.sites = sites
-            self._keep_token = self._persist()
-
-    def _persist(self) -> int:
-        sites = self.sites if self.sites.names else None
-        return self._out.persist(KEY, msgpack.encode(Record(self._incarnation, self.answered, self._token, sites)))
 
     def invariants(self) -> None:
         # A causally complete frame is never discarded, so step 6.a can't touch an obligation.

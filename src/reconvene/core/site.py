@@ -1,15 +1,16 @@
-"""A site: the layers put together, sans-IO.
+"""A site: the layers put together, without input or output.
 
-A turn is any number of `receive`, `submit`, `synced` and `tick`, then one `flush`, which gives what is to be done.
+A turn is any number of `receive`, `submit`, `synced` and `tick`, then one `flush`, which returns what is to be done.
 `now` is the site's clock in ns and never goes back.
 """
 
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from msgspec import Raw, msgpack
+from msgspec import msgpack
 
-from reconvene.core.changes import KEY, Changes, Phase, Record
+from reconvene.core.beacons import Beacons
+from reconvene.core.changes import Changes, Phase
 from reconvene.core.effects import Effects
 from reconvene.core.evs.configuration import Configuration
 from reconvene.core.membership.disputes import Disputes
@@ -18,12 +19,12 @@ from reconvene.core.multicast.packing import Outbox
 from reconvene.core.options import Options
 from reconvene.core.order import make_engine
 from reconvene.core.outgoing import Outgoing
+from reconvene.core.record import Record
 from reconvene.errors import Malformed
-from reconvene.ids import MAX_SITES, Service, configuration_number, counter_of
+from reconvene.ids import MAX_SITES, Service
 from reconvene.site_list import SiteList
-from reconvene.wire.codec import decode, decode_reports, encode
+from reconvene.wire.codec import decode
 from reconvene.wire.messages import (
-    VERSION,
     Alive,
     Beacon,
     Frame,
@@ -35,37 +36,7 @@ from reconvene.wire.messages import (
     State,
 )
 
-__all__ = ["KEY", "Site", "boot", "incarnation_of", "replacement", "stored_list"]
-
-_NEWS_GAP_NS = 5_000_000
-"""What is new is told at once, but not more often than this."""
-
-
-def boot(stored: bytes | None, ordinal: int, token: int = 0, sites: SiteList | None = None) -> bytes:
-    """What is to be synced before a site starts, given what its storage holds: a new incarnation, a new number.
-
-    `token`: drawn at random for this start. 0: it has none, and an older storage goes unnoticed.
-    `sites`: what the site knows of the cluster's list, its storage and its file taken together (`read_list`).
-    """
-    record = Record(0, 0) if stored is None else msgpack.decode(stored, type=Record)
-    number = configuration_number(counter_of(record.number) + 1, ordinal)
-    return msgpack.encode(Record(record.incarnation + 1, number, token, sites or record.sites))
-
-
-def replacement(incarnation: int, number: int, sites: SiteList | None = None) -> bytes:
-    """A record for a site whose storage is lost: what others know, of the site and of the cluster's list, stands in
-    for what it has forgotten. `boot` goes on from there."""
-    return msgpack.encode(Record(incarnation, number, sites=sites))
-
-
-def incarnation_of(record: bytes) -> int:
-    """Of what `boot` gave."""
-    return msgpack.decode(record, type=Record).incarnation
-
-
-def stored_list(stored: bytes | None) -> SiteList | None:
-    """What a site's record says of the cluster's list."""
-    return None if stored is None else msgpack.decode(stored, type=Record).sites
+__all__ = ["Site"]
 
 
 class Site:
@@ -93,19 +64,13 @@ class Site:
             ordinal, sites, booted, options, partial(make_engine, options), self.counters, self._out, now
         )
         self._timing = options.timing
-        self._others = tuple(site for site in sorted(range(sites) if peers is None else peers) if site != ordinal)
-        self._sites_told: tuple[SiteList, bytes] | None = None
+        others = tuple(site for site in sorted(range(sites) if peers is None else peers) if site != ordinal)
+        self._beacons = Beacons(ordinal, others, self.changes, self.counters, self._out, options.timing, now)
         self._current = self.changes.current
         self._peers: tuple[int, ...] = ()
         self._counter = 1
         """Of the next message."""
         self._last = now
-        self._beacon_at = now
-        self._beaconed_at = now - _NEWS_GAP_NS
-        self._watch_at = now
-        self._told = 0
-        """The version of this site's report that the last beacon told."""
-        self._probed_by: set[int] = set()
         self._install(self.changes.current)
 
     # -- what a shell asks
@@ -141,7 +106,7 @@ class Site:
     @property
     def sites_kept(self) -> bool:
         """All that it knows of the list is durable."""
-        return self.changes.kept
+        return self.changes.kept.list_durable
 
     @property
     def phase(self) -> str:
@@ -179,9 +144,7 @@ class Site:
 
     def deadline(self) -> int:
         """When the site wants to be called though nothing happens."""
-        at = min(self._beacon_at, self._watch_at)
-        if self._told != self.changes.hearing.report.version:
-            at = min(at, self._beaconed_at + _NEWS_GAP_NS)
+        at = self._beacons.deadline()
         change = self.changes.deadline()
         if change is not None and change < at:
             at = change
@@ -216,7 +179,7 @@ class Site:
         """The primary configuration of this number is used, and all its members have stored this version of the
         list, the newest that they knew."""
         self._wake(now)
-        self.changes.used(version, number)
+        self.changes.kept.used(version, number)
 
     def leave(self, now: int) -> None:
         """From now on this site tells everyone that it hears nobody: they go on without it, and at once."""
@@ -248,7 +211,7 @@ class Site:
                 self._receive_in_configuration(frame, False, now)
                 return
             case Beacon():
-                self._receive_beacon(datagram, now)
+                self._beacons.receive(datagram, now)
                 return
             case Propose(number=number, site=proposer, members=members, incs=incs):
                 changes.receive_proposal(number, proposer, tuple(members), tuple(incs), now)
@@ -271,7 +234,7 @@ class Site:
             sends, self._counter = current.turn(self.outbox, self._counter, now)
             for rank, datagram in sends:
                 self._out.send(self._peers if rank is None else (current.members[rank],), datagram)
-        self._speak(now)
+        self._beacons.speak(current, now)
         self._out.move_to(effects)
         return effects
 
@@ -322,83 +285,12 @@ class Site:
 
     def _install(self, configuration: Configuration) -> None:
         self._current = configuration
-        self._tell_round_trips()
+        self._beacons.set_round_trips(configuration)
         self._peers = tuple(site for site in configuration.members if site != self.ordinal)
         if self.options.return_unsent:
             self._out.unsent += self.outbox.give_back()
         else:
             self.outbox.restart()
-
-    # -- beacons
-
-    def _receive_beacon(self, beacon: Beacon, now: int) -> None:
-        hearing = self.changes.hearing
-        if beacon.version != VERSION or beacon.site >= hearing.sites or beacon.site == self.ordinal:
-            self.counters.stale += 1
-            return
-        try:
-            if not self.disputes.agrees(beacon.site, beacon.sites, self.changes.sites):
-                self.counters.other_lists += 1
-                return
-            reports = decode_reports(beacon.reports) if hearing.is_news(beacon) else []
-        except Malformed:
-            self.counters.malformed += 1
-            return
-        hearing.beacon(beacon, now, reports)
-        if beacon.probe:
-            self._probed_by.add(beacon.site)
-
-    def _beacon(self, now: int, only: int | None = None, probe: bool = False) -> Beacon:
-        sites = self.changes.sites
-        if self._sites_told is None or self._sites_told[0] is not sites:
-            self._sites_told = sites, encode(sites if sites.names else None)
-        return self.changes.hearing.make_beacon(now, Raw(self._sites_told[1]), only, probe)
-
-    def _speak(self, now: int) -> None:
-        """Beacons: to all when it is time or there is news, to single ones who ask."""
-        hearing = self.changes.hearing
-        if now >= self._watch_at:
-            self._watch(now)
-        news = self._told != hearing.report.version and now >= self._beaconed_at + _NEWS_GAP_NS
-        if news or now >= self._beacon_at:
-            self._told = hearing.report.version
-            self._beaconed_at = now
-            self._beacon_at = now + self._beacon_interval()
-            self._out.send(self._others, self._beacon(now))
-        elif self._probed_by or self.changes.askers:
-            for site in sorted((self._probed_by | self.changes.askers) - {self.ordinal}):
-                self._out.send((site,), self._beacon(now, only=site))
-        else:
-            return
-        self._probed_by.clear()
-        self.changes.askers.clear()
-
-    def _beacon_interval(self) -> int:
-        if self.changes.phase is Phase.OPERATIONAL:
-            return self._timing.beacon_every_ns
-        return self._timing.gather_every_ns
-
-    def _watch(self, now: int) -> None:
-        """Looks for silence and for acks that stand still; keeps what depends on round trips up to date."""
-        hearing = self.changes.hearing
-        probes = hearing.check(now)
-        for site in probes:
-            self._out.send((site,), self._beacon(now, only=site, probe=True))
-        self._watch_at = now + (self._timing.probe_every_ns if probes else self._beacon_interval())
-        self._tell_round_trips()
-        current = self._current
-        trips = hearing.round_trips
-        trips.spreads[self.ordinal] = trips.spread()
-        current.engine.round_trips([trips.spreads[site] for site in current.members])
-        if not current.frozen:
-            patience = [self._timing.stall_after_ns + 6 * trips.smoothed_ns[site] for site in current.members]
-            for rank in current.multicast.stalled(now, patience):
-                hearing.leave_out(current.members[rank], now)
-
-    def _tell_round_trips(self) -> None:
-        """Repair in the present configuration goes by them from its first frame on."""
-        trips = self.changes.hearing.round_trips.smoothed_ns
-        self._current.multicast.nacks.round_trip_ns = [trips[site] for site in self._current.members]
 
     def invariants(self) -> None:
         self.changes.invariants()

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.corel.replica import Replica
 from reconvene.ids import Service
 from reconvene.stack.stack import Stack

@@ -13,7 +13,8 @@ from msgspec import msgpack
 from reconvene.core.effects import Changed, Delivered
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.corel.keeping.load import create, exists, start
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.messages import FOREIGN

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from reconvene.core.effects import Event
 from reconvene.core.options import Options
-from reconvene.core.site import KEY
+from reconvene.core.record import KEY
 from reconvene.corel.events import LogEvent
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import MAX_SITES, Service

@@ -21,7 +21,8 @@ from reconvene.core.groups.payloads import (
     subset_heading,
 )
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.errors import Rejected
 from reconvene.ids import Service
 from reconvene.site_list import first_list

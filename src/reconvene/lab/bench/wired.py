@@ -5,7 +5,8 @@ from time import perf_counter_ns
 
 from reconvene.core.effects import Delivered, Effects
 from reconvene.core.options import Limits, Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.ids import Service
 
 __all__ = ["Wired"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from msgspec import MsgspecError, msgpack
 
-from reconvene.core.site import KEY, stored_list
+from reconvene.core.record import KEY, stored_list
 from reconvene.errors import Malformed
 from reconvene.runtime.config.settings import Address, Config
 from reconvene.runtime.outside import Disk, Store

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from reconvene.core.options import Options
-from reconvene.core.site import Site, boot
+from reconvene.core.record import boot
+from reconvene.core.site import Site
 from reconvene.errors import ReconveneError
 from reconvene.quorum import make_quorum
 from reconvene.runtime.access.key_files import load_client_keys, load_cluster_keys

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from reconvene.core.site import KEY, replacement
+from reconvene.core.record import KEY, replacement
 from reconvene.corel.keeping.load import create
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Unavailable

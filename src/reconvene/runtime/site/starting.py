@@ -5,7 +5,8 @@ from typing import NamedTuple
 from msgspec import msgpack
 
 from reconvene.core.groups.groups import GroupLimits, Groups
-from reconvene.core.site import KEY, Site, boot, incarnation_of, stored_list
+from reconvene.core.record import KEY, boot, incarnation_of, stored_list
+from reconvene.core.site import Site
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Unavailable
