@@ -121,7 +121,7 @@ class Changes:
         return None
 
     def slept(self, gap_ns: int, now: int) -> None:
-        """This site stood still for so long; nobody is to blame for that."""
+        """This site stood still for so long: no other site is suspected for that time."""
         self.hearing.slept(gap_ns, now)
         self.current.multicast.slept(gap_ns)
         self.gathering.slept(gap_ns)
@@ -131,7 +131,7 @@ class Changes:
     # -- gathering
 
     def _look(self, changed: bool, now: int) -> None:
-        """What the reports add up to, and what follows from it."""
+        """Looks at the reports of all sites, and does what follows from them."""
         gathering = self.gathering
         gathering.look(changed, now)
         if not self._needs_change():
@@ -264,7 +264,7 @@ class Changes:
     # -- recovering
 
     def _recover(self, round_: Round, now: int) -> None:
-        """Steps 4 and 5.a: who goes on together, and what they lack of each other."""
+        """Steps 4 and 5.a: which sites go on together, and what they lack of each other."""
         self.phase = Phase.RECOVERING
         together = [s for _, s in sorted(round_.states.items()) if s.conf == self.current.number]
         self.recovery = Recovery(Exchange(together, self.site))
@@ -309,7 +309,7 @@ class Changes:
         self.current.multicast.accept_stored(now)
         self.obligations |= self.recovery.exchange.obligations()
         round_.add_recovered(self.site, now)
-        self._tell_progress(round_)
+        self._send_progress(round_)
         self._check_installed(round_, now)
 
     def receive_progress(self, progress: Progress, now: int) -> None:
@@ -336,7 +336,7 @@ class Changes:
                     break
         self._check_installed(round_, now)
 
-    def _tell_progress(self, round_: Round) -> None:
+    def _send_progress(self, round_: Round) -> None:
         recovered = bool(round_.recovered >> self.site & 1)
         missing = self.recovery.missing() if self.recovery is not None else []
         self._out.send(
@@ -370,7 +370,7 @@ class Changes:
             unanswered = tuple(site for site in round_.members if site not in round_.states)
             proposal = Propose(round_.number, self.site, list(round_.members), list(round_.incarnations))
             self._out.send(unanswered, proposal)
-        self._tell_progress(round_)
+        self._send_progress(round_)
 
     def _give_up_at(self, round_: Round) -> int:
         lacking = self.recovery is not None and bool(self.recovery.lacking)
@@ -400,7 +400,7 @@ class Changes:
     # -- installing
 
     def receive_early(self, datagram: Frame | Alive | Nack, now: int) -> bool:
-        """A frame of the configuration that is being installed: held, and proof that all have recovered."""
+        """Holds a frame of the configuration that is being installed, which proves that all have recovered."""
         round_ = self.round
         if round_ is None or datagram.conf != round_.number or not round_.recovered >> self.site & 1:
             return False

@@ -24,13 +24,13 @@ class Timing:
     round_patience_ns: int = 500 * MS
     """How long forming and recovering wait for an answer or for progress, plus six round trips."""
     retry_every_ns: int = 30 * MS
-    """How often a round's messages are repeated to those who have not answered, or one round trip if longer."""
+    """How often a round's messages are repeated to members that have not answered, or one round trip if longer."""
     leave_out_ns: int = 1000 * MS
-    """How long who did not answer or make progress is left out; doubled once where it flaps."""
+    """How long a site that did not answer or make progress is left out; doubled once where it flaps."""
     stall_after_ns: int = 2500 * MS
     """Acks that stand still this long while others wait make a member suspect, plus six round trips."""
     ack_after_ns: int = 20 * MS
-    """An idle site acknowledges what nobody waits for after this time."""
+    """After this time an idle site acknowledges even what no member waits for."""
     nack_base_ns: int = 10 * MS
     """First repetition of a nack, plus a round trip and a half; doubled each time up to nack_most_ns."""
     nack_most_ns: int = 400 * MS
@@ -38,7 +38,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """At each limit the answer is stated: the sender waits or gets an error; datagrams are dropped and counted."""
+    """Each says what happens at the limit: the sender waits or gets an error; datagrams are dropped and counted."""
 
     frame_bytes: int = 8_900
     """A frame's messages together, before its header."""

@@ -81,7 +81,7 @@ class Site:
 
     @property
     def configuration(self) -> str:
-        """The id of the configuration that the site is in; a transitional one lasts for no time at all."""
+        """The id of the configuration that the site is in; never a transitional one, which takes no time."""
         return self._current.id
 
     @property
@@ -100,7 +100,7 @@ class Site:
 
     @property
     def disputes(self) -> Disputes:
-        """Sites that tell something else of it: they are not heard, and in no configuration with this one."""
+        """Sites that report another list: they are not heard, and in no configuration with this one."""
         return self.changes.disputes
 
     @property
@@ -166,12 +166,12 @@ class Site:
         self.outbox.submit(service, payload)
 
     def submit_many(self, service: Service, payloads: Sequence[bytes], now: int) -> int:
-        """Takes as many as there is room for, from the first on; gives how many."""
+        """Takes as many as there is room for, from the first on; returns how many."""
         self._wake(now)
         return self.outbox.submit_many(service, payloads)
 
     def renew(self, now: int) -> bool:
-        """Asks for a new configuration with the same members; False while one is being found as it is."""
+        """Asks for a new configuration with the same members. Returns False while one is being formed anyway."""
         self._wake(now)
         return self.changes.renew(now)
 
@@ -182,7 +182,7 @@ class Site:
         self.changes.kept.used(version, number)
 
     def leave(self, now: int) -> None:
-        """From now on this site tells everyone that it hears nobody: they go on without it, and at once."""
+        """From now on this site reports that it hears nobody: the others go on without it at once."""
         self._wake(now)
         self.changes.hearing.leave()
 
@@ -239,7 +239,7 @@ class Site:
         return effects
 
     def _wake(self, now: int) -> None:
-        """Suspects itself first: after a long sleep the silence of the others was its own."""
+        """After a long gap this site has slept: then it is no sign of failure that it has not heard the others."""
         gap = now - self._last
         self._last = now
         if gap > 2 * self._timing.beacon_every_ns:

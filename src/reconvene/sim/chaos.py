@@ -20,7 +20,7 @@ __all__ = ["Chaos"]
 MS = 1_000_000
 _SHORTEST_NS = 10 * MS
 _LONGEST_NS = 4_000 * MS
-"""Of a fault: from what nobody notices to what everybody has long reacted to."""
+"""How long a fault lasts: from what no site notices to what every site has long reacted to."""
 
 _SOON_NS = 5 * MS
 """Within it a fault strikes that waited for a step, if not at its beginning."""
@@ -171,7 +171,7 @@ class Chaos:
         self._crash_one(self._choose(self._representatives() or names))
 
     def _representatives(self) -> list[str]:
-        """In a third of the cases: who proposes configurations is where a crash hurts most."""
+        """In a third of the cases: a crash does the most harm at the site that proposes configurations."""
         if self._random.random() > 1 / 3:
             return []
         sites = [(node, node.site) for node in self._cluster.nodes]

@@ -115,7 +115,7 @@ class Cluster:
         What is returned ends it.
         """
         if not self._on_step:
-            self._steps = [node.step for node in self.nodes]  # nobody has kept track so far
+            self._steps = [node.step for node in self.nodes]  # they were not kept up to date so far
         self._on_step.append(callback)
         return lambda: self._on_step.remove(callback)
 

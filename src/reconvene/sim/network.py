@@ -90,7 +90,7 @@ class Link:
         self.last = 0
         self.up = True
         self.plain = False
-        """Nothing but latency and jitter, which is worth its own short way."""
+        """Nothing but latency and jitter: the common case, which has a fast path."""
 
     def set(self, conditions: Conditions, own_bandwidth_bps: int, egress_limited: bool) -> None:
         self.conditions = conditions
@@ -161,7 +161,7 @@ class Network:
         self._apply()
 
     def components(self) -> list[list[int]]:
-        """Who is in which component, cuts not considered."""
+        """The nodes of each component; cuts are not considered."""
         found: dict[int, list[int]] = {}
         for node, number in enumerate(self._component):
             found.setdefault(number, []).append(node)

@@ -31,7 +31,7 @@ from reconvene.trace.recorder import Recorder
 __all__ = ["Node"]
 
 _TURN_AROUND_NS = 10_000
-"""Between what an application hears and what it says to it, so that time moves on where it always answers."""
+"""From what an application receives to what it sends in answer, so that time moves on where it always answers."""
 
 _MOST_TICKS = 1_000
 """At one instant: a site that never gets beyond its deadline would otherwise stop time."""
@@ -43,7 +43,7 @@ _RECORD = KEY.encode()
 
 
 class _SyncDoom(NamedTuple):
-    tell: Callable[[], None]
+    before: Callable[[], None]
     completes: bool
 
 
@@ -180,21 +180,21 @@ class Node:
     def doom(self, copies: int | None) -> None:
         """Crash in the midst of the next turn that sends: this many copies of its datagrams still leave.
 
-        None takes every doom back."""
+        None cancels every planned crash."""
         self._doom = copies
         if copies is None:
             self._doom_sync = None
 
-    def doom_sync(self, tell: Callable[[], None], *, completes: bool) -> None:
+    def doom_sync(self, before: Callable[[], None], *, completes: bool) -> None:
         """Crash at its next write: before it is durable, when that turn has ended; or, if it `completes`, when it is
-        durable, and the process does not know it yet. `tell` is called just before."""
-        self._doom_sync = _SyncDoom(tell, completes)
+        durable, and the process does not know it yet. `before` is called just before that."""
+        self._doom_sync = _SyncDoom(before, completes)
 
     def _fall(self, completes: bool) -> bool:
         doom = self._doom_sync
         if doom is None or doom.completes is not completes:
             return False
-        doom.tell()
+        doom.before()
         self.crash()
         return True
 
@@ -370,7 +370,7 @@ class Node:
             self._after_turn(self)
 
     def _note_change(self) -> None:
-        """A row does not show such a change, and a crash or a lost disk may hide it from who looks later."""
+        """No row shows such a change, and after a crash or a lost disk it can't be seen any more."""
         if not self.replicas_changed and self.log is not None:
             self.replicas_changed = self.log.replica.replicas.age > (0, 0)
 

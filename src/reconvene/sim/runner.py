@@ -118,7 +118,7 @@ class Runner:
         )
 
     def run(self, progress: Callable[[int], None] | None = None) -> Result:
-        """`progress` hears the virtual time now and then."""
+        """`progress` is called with the virtual time now and then."""
         scenario = self.scenario
         self.cluster.start(name for name in scenario.nodes if name not in self._unstarted)
         self._advance(scenario.duration_ns, progress)

@@ -144,7 +144,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     duration_ns: int
     settle_ns: int
     final: tuple[Names, ...]
-    """Who is connected in settle."""
+    """The components of the network in settle."""
     final_down: Names
     conditions: Conditions
     links: dict[tuple[str, str], Changes]

@@ -1,4 +1,4 @@
-"""Whether each step of a scenario can apply: who is up, down or paused, walked through in the order of time.
+"""Whether each step of a scenario can apply: which nodes are up, down or paused, in the order of time.
 
 Only where no chaos stirs the states: else the runner finds out, and skips what can't apply.
 """

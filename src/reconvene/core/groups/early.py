@@ -1,4 +1,4 @@
-"""Messages that came before what explains them: fifo ones overtake the join or the tables that name their sender.
+"""Fifo messages that arrive before the join or the table that names their sender.
 
 Given: nothing is held for longer than a configuration. Promised: bounded; what is beyond the bound is dropped and
 counted.
@@ -50,7 +50,7 @@ class Early:
         return True
 
     def waiting(self) -> list[tuple[int, int]]:
-        """(site, membership) of which something is held."""
+        """Returns the (site, membership) of each sender of which something is held."""
         return list(self._runs)
 
     def take(self, site: int, number: int) -> list[Run]:
@@ -61,7 +61,7 @@ class Early:
         return runs
 
     def clear(self) -> int:
-        """Gives how many messages were held."""
+        """Returns how many messages were held."""
         count = self._messages
         self._runs.clear()
         self._messages = self._bytes = 0

@@ -1,6 +1,6 @@
-"""What happens to the processes of one site, as the groups layer tells it.
+"""What happens to the processes of one site, as the groups layer reports it.
 
-A *membership* is one process's place in one group. Its site gives it a number, unique in the site's incarnation;
+A *membership* is one process's place in one group. Its site assigns it a number, unique in the site's incarnation;
 messages carry that number, so that group and sending process cost five bytes each, whatever their names.
 """
 
@@ -15,7 +15,7 @@ __all__ = ["Arrived", "Blocked", "GroupEvent", "Left", "Process", "ViewChanged",
 
 
 class Process(NamedTuple):
-    """A client of a site. Written SITE:INCARNATION:NUMBER where people meet it, with the site's name."""
+    """A client of a site. People see it as SITE:INCARNATION:NUMBER, with the site's name."""
 
     site: int
     """Ordinal."""
@@ -50,7 +50,7 @@ class ViewChanged(Struct, frozen=True):
     primary: bool
     """The site's configuration holds a majority of the cluster's sites."""
     process: Process | None = None
-    """Who the membership's own process is among `members`; with the filter that can change."""
+    """The membership's own process, as it is among `members`; with the filter that can change."""
 
 
 class Arrived(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The virtual-synchrony filter: groups whose views follow one another, and that only one component can go on with.
+"""The virtual-synchrony filter: groups whose views follow one another, and which only one component continues.
 
 Section 5 of the extended virtual synchrony paper, for groups. Rule 1 is `begin_transitional`, rule 2 `install`, rules
 3 and 4 are `activate`; `decide` is who goes on with the primary component, which the paper leaves to another
@@ -51,8 +51,8 @@ class Filter:
         self.used = 0
         """The one whose views the live memberships of this site have …"""
         self.exit = 0
-        """… and the regular configuration that this site installed after it: who has both in common has delivered
-        the same messages."""
+        """… and the regular configuration that this site installed after it: sites that have both in common have
+        delivered the same messages."""
         self.newly_used: tuple[int, int] | None = None
         """A configuration that is used since this was last taken: the newest version of the list that its members
         know, which all of them have stored, and its number."""
@@ -76,7 +76,7 @@ class Filter:
     # -- configurations
 
     def begin_transitional(self) -> None:
-        """Rule 1: nobody is told of it, and its messages count as the regular configuration's."""
+        """Rule 1: no process sees it, and its messages count as the regular configuration's."""
         self._holding = True
 
     def install(self, number: int, members: Collection[int], sites: SiteList, table: Table) -> None:
@@ -86,7 +86,7 @@ class Filter:
             self._disown(table)
         self.sites = sites
         self.primary = sites.primary(members)
-        # A site of an earlier list need not be a member: that a later one was made the base tells of its use.
+        # A site of an earlier list need not be a member: a later list became the base, so it is in use.
         self.lineage = max(self.lineage, sites.since)
         self.active = False
         self._holding = False
@@ -126,7 +126,7 @@ class Filter:
         self._processes.show(membership, membership.identity, Blocked(membership.number))
 
     def decide(self, brought: Mapping[int, Brought], table: Table) -> None:
-        """Who goes on under its identity, now that all know what everyone has.
+        """Decides which processes go on under their identities, now that all sites know what each of them has.
 
         Those whose site was in the last primary configuration that was used, and left it together. Where fewer than
         a quorum of sites remember, a later one may be forgotten, and nobody goes on.
@@ -151,7 +151,7 @@ class Filter:
             tables = brought[site].tables
             if tables.active == self.lineage:
                 exits.setdefault(tables.exit, []).append(site)
-        # Nobody has used anything since they parted, so any of them may go on, but only one.
+        # No component has used anything since they parted, so any one of them may go on, but only one.
         return max(sorted(exits.items()), key=_how_many, default=(0, ()))[1]
 
     def _end(self, member: Member) -> None:
@@ -165,8 +165,8 @@ class Filter:
         self._processes.renew(membership)
 
     def activate(self, table: Table) -> None:
-        """The configuration is used: those who go on have a view without those who don't; then the others are
-        merged, one at a time (rules 3 and 4)."""
+        """The configuration is used: the processes that go on get a view without the others, which are then merged
+        one at a time (rules 3 and 4)."""
         self.active = True
         self.newly_used = (self.sites.newest, self._number)
         self.lineage = self.used = self._number
@@ -187,7 +187,7 @@ class Filter:
         group.view = ViewId(self._number, 0)
         group.agreed = False
         if going_on:
-            self._tell_view(group)
+            self._show_view(group)
         for member in merged:
             group.members.append(member)
             self._add(member)
@@ -249,9 +249,9 @@ class Filter:
         if group.agreed and group.local:
             self._barrier = self._syncs_asked + 1
         group.agreed = False
-        self._tell_view(group)
+        self._show_view(group)
 
-    def _tell_view(self, group: Group) -> None:
+    def _show_view(self, group: Group) -> None:
         members = group.processes()
         for membership in group.local:
             view = ViewChanged(
@@ -260,7 +260,8 @@ class Filter:
             self._give(membership, view)
 
     def arrived(self, member: Member, arrived: Arrived, to: Collection[Process] | None) -> bool:
-        """False where no honest member sends it: it has no view. `arrived` is completed for each who gets it."""
+        """Returns False where no correct member sends it: the sender has no view. `arrived` is completed for each
+        process that gets it."""
         if not member.live or not self.active:
             return False
         group = member.group

@@ -75,7 +75,7 @@ class Groups:
         return [GroupStatus(name, len(groups[name].members), groups[name].primary) for name in sorted(groups)]
 
     def record(self) -> None:
-        """From now on `take_notes` has what a recorder needs."""
+        """From now on `take_notes` returns what a recorder needs."""
         self._processes.notes = []
         self._waiting.submitted = deque()
 
@@ -97,13 +97,13 @@ class Groups:
         return self._processes.open()
 
     def close(self, process: Process, now: int) -> None:
-        """It leaves all its groups, and is told nothing more."""
+        """It leaves all its groups, and sees nothing more."""
         left = self._processes.close(process)
         if left:
             self._leave(left, now)
 
     def join(self, process: Process, group: str, primary: bool, now: int) -> int:
-        """Gives the membership's number at once; it begins with its first ViewChanged, or ends with Left.
+        """Returns the membership's number at once; it begins with its first ViewChanged, or ends with Left.
 
         `primary`: with the virtual-synchrony filter. Raises Rejected for a bad name, a process that is not open or
         a second membership in a group; Unavailable at a limit.
@@ -125,7 +125,8 @@ class Groups:
         self._request(any(membership.primary for membership in memberships), encode(LEAVE, leave), now)
 
     def _request(self, primary: bool, payload: bytes, now: int) -> None:
-        # Where views may not differ even at sites that part, nobody may see one that others never will: safe.
+        # With the filter, views must be the same even at sites that part: no process may see one that others never
+        # will. Hence safe.
         service = Service.SAFE if primary else Service.AGREED
         if self.room() > 0:
             self._waiting.submit(service, payload, now)
@@ -135,7 +136,8 @@ class Groups:
     def send(
         self, membership: int, service: Service, payloads: Sequence[bytes], to: tuple[Process, ...] | None, now: int
     ) -> int:
-        """Takes as many as there is room for, from the first on; gives how many: 0 also before the join is delivered.
+        """Takes as many as there is room for, from the first on, and returns how many: 0 also before the join is
+        delivered.
 
         Raises Rejected (too large, no such membership, to nobody), Unavailable (outside of the primary component).
         """
@@ -163,8 +165,8 @@ class Groups:
         return self._waiting.submit_many(service, [heading + data for data in payloads], 0, now)
 
     def submit_other(self, service: Service, payloads: Sequence[bytes], now: int) -> int:
-        """Takes messages of another layer, of kinds from 16 on; gives how many. What the configuration's end leaves
-        unsent comes back as `Effects.unsent`."""
+        """Takes messages of another layer, of kinds from 16 on, and returns how many. What is not sent when the
+        configuration ends comes back as `Effects.unsent`."""
         if any(not payload or payload[0] < FIRST_OTHER for payload in payloads):
             raise Rejected(f"a message of another layer expected to be of kind {FIRST_OTHER} or above")
         if self._current is not self.site.current:
@@ -190,12 +192,12 @@ class Groups:
         return self._processes.take()
 
     def _speak(self, now: int) -> bool:
-        """Hands the site what this layer has to say; tells whether that was anything."""
+        """Submits what this layer has to send to the site. Returns whether that was anything."""
         roster = self._roster
         if roster.due is not None:
             if not self.site.sites_kept:
-                return False  # who gets it relies on this site having stored what it learned of the cluster's list
-            # Safe: who uses the configuration knows that nobody who goes on can miss that it was settled.
+                return False  # its receivers rely on this site having stored what it knows of the cluster's list
+            # Safe: a site that uses the configuration knows that every site that goes on knows it was settled.
             due, roster.due = roster.due, None
             self._waiting.submit(Service.SAFE, due, now)
             return True

@@ -1,4 +1,4 @@
-"""What a recorder of groups with the filter needs to know beyond what their processes are told."""
+"""What a recorder of groups with the filter needs beyond what their processes see."""
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ class Note(Struct, frozen=True):
     """How many of the site's events of this turn come before it."""
     group: str
     process: Process
-    """To whom it happened, as the group knows it."""
+    """The process that it happened to, as the group knows it."""
     view: ViewId
     """In which view; of a ViewChanged, the new one."""
     event: ViewChanged | Arrived | Blocked | Left | Cast

@@ -1,4 +1,4 @@
-"""What a groups layer's messages look like inside a site's messages: the first byte tells the kind.
+"""What a groups layer's messages look like inside a site's messages: the first byte is the kind.
 
     DATA     kind, membership (u32, big endian), data
     SUBSET   kind, membership, length (u32), msgpack list of processes of that length, data
@@ -119,7 +119,7 @@ def subset_heading(membership: int, to: tuple[Process, ...]) -> bytes:
 
 
 def decode_subset(payload: bytes) -> tuple[frozenset[Process], bytes]:
-    """For whom, and the data."""
+    """Returns the processes that it is for, and the data."""
     start = HEADING + _LENGTH.size
     if len(payload) < start:
         raise Malformed("a message to a subset that is shorter than its heading")

@@ -1,6 +1,6 @@
-"""The processes of one site and their memberships: who they are, and what is to be told to each.
+"""The processes of one site, their memberships and identities, and the events for each of them.
 
-Promised: within the limits; numbers are given once in an incarnation; each process is told of its events in order.
+Promised: within the limits; numbers are used once in an incarnation; each process gets its events in order.
 """
 
 from collections.abc import Callable
@@ -70,11 +70,11 @@ class Membership:
         """Its join was delivered."""
         self.leaving = False
         self.blocked = False
-        """The process was told that it is outside of the primary component."""
+        """The process knows that it is outside of the primary component."""
         self.shown: Process | None = None
-        """With the filter: under which identity the process has a view, as far as it was told."""
+        """With the filter: the identity under which the process has a view, as far as it knows."""
         self.view = ViewId(0, 0)
-        """The last one that it was told."""
+        """The last one that it has seen."""
         self.fresh = 0
         """With the filter: the number that is kept for its next identity."""
 
@@ -108,7 +108,7 @@ class Processes:
         return process
 
     def close(self, process: Process) -> list[Membership]:
-        """Gives the memberships that have to be left."""
+        """Returns the memberships that have to be left."""
         owner = self._owners.pop(process, None)
         if owner is None:
             return []
@@ -177,7 +177,7 @@ class Processes:
         return membership.fresh
 
     def renew(self, membership: Membership) -> Process:
-        """Its identity is over; gives the next one."""
+        """Its identity is over; returns the next one."""
         self._spend(membership)
         membership.identity = Process(self._site, self._incarnation, self.reserve(membership))
         membership.fresh = 0
@@ -188,9 +188,9 @@ class Processes:
         if membership.identity == membership.owner.process:
             membership.owner.spent = True
 
-    # -- what they are told
+    # -- what they see
 
-    def tell(self, membership: Membership, event: GroupEvent) -> None:
+    def add(self, membership: Membership, event: GroupEvent) -> None:
         owner = membership.owner
         if owner.closed:
             return
@@ -199,7 +199,7 @@ class Processes:
         owner.events.append(event)
 
     def show(self, membership: Membership, identity: Process, event: Shown, noted: bool = True) -> None:
-        """Tells it, keeps track of what the process knows of itself, and notes it where it has the filter."""
+        """Adds the event, keeps track of what the process knows of itself, and notes it where it has the filter."""
         if isinstance(event, Blocked):
             if membership.blocked:
                 return
@@ -209,25 +209,25 @@ class Processes:
             membership.view = event.view
             membership.shown = identity
         if membership.primary and membership.shown is not None:
-            # A closed process's site goes on for it until its leave is delivered: the group counts on it.
+            # A closed process is a member until its leave is delivered: its site acts for it until then.
             if noted:
                 self.note(membership, membership.shown, event)
             if isinstance(event, Blocked | Left):
                 membership.shown = None
-        self.tell(membership, event)
+        self.add(membership, event)
 
     def note(self, membership: Membership, process: Process, event: Shown | Cast) -> None:
         if self.notes is not None:
             self.notes.append(Note(self.position, membership.group, process, membership.view, event))
 
     def take(self) -> list[tuple[Process, list[GroupEvent]]]:
-        """What this turn brought for each process."""
-        told = []
+        """Returns what this turn brought for each process."""
+        events = []
         for owner in self._touched:
-            told.append((owner.process, owner.events))
+            events.append((owner.process, owner.events))
             owner.events = []
         self._touched.clear()
-        return told
+        return events
 
     def each(self, wanted: Callable[[Membership], bool]) -> list[Membership]:
         return [membership for membership in self.memberships.values() if wanted(membership)]

@@ -1,7 +1,7 @@
-"""Who is in which group, and what each process of this site is told: what follows from the site's events alone.
+"""The members of each group, and what each process of this site sees: what follows from the site's events alone.
 
 Given: every event of the site, in order. Promised: at sites that go on together the same tables, and the same views
-and messages in the same order; `due` is what the site has to say before anything else in its configuration.
+and messages in the same order; `due` is what the site has to send before anything else in its configuration.
 """
 
 from collections.abc import Collection, Iterable
@@ -47,11 +47,11 @@ class GroupCounters:
 
     def __init__(self) -> None:
         self.group_malformed = 0
-        """Messages of members that no honest one sends: ignored by everyone alike."""
+        """Messages that no correct member sends: every site ignores them alike."""
         self.early_dropped = 0
-        """Fifo messages that came before their sender was known, and were too many or never explained."""
+        """Fifo messages that came before their sender was known: too many, or the sender stayed unknown."""
         self.tables_exchanged = 0
-        """Configurations whose members told each other their tables."""
+        """Configurations whose members exchanged their tables."""
 
 
 class Roster:
@@ -81,7 +81,7 @@ class Roster:
         self._changes = 0
         """Of all groups without the filter, in this configuration: a group that begins anew has new views."""
         self._transitional: tuple[int, ...] | None = None
-        """While the configuration ends: who goes on together."""
+        """While the configuration ends: the sites that go on together."""
         self._brought: dict[int, Brought] = {}
 
     @property
@@ -107,13 +107,13 @@ class Roster:
         match event.kind:
             case ConfKind.HIDDEN:
                 if self.settled:
-                    self._tell_views(ConfKind.HIDDEN, event.conf, event.members)
+                    self._show_views(ConfKind.HIDDEN, event.conf, event.members)
             case ConfKind.TRANSITIONAL:
                 self._conf = event.conf
                 self._transitional = event.members
                 self._filter.begin_transitional()
                 if self.settled:
-                    self._tell_views(ConfKind.TRANSITIONAL, event.conf, event.members)
+                    self._show_views(ConfKind.TRANSITIONAL, event.conf, event.members)
             case ConfKind.REGULAR:
                 self._install(event)
 
@@ -132,7 +132,7 @@ class Roster:
         self.settled = together or alone
         if self.settled:
             self._table.keep(event.members)
-            self._tell_views(ConfKind.REGULAR, event.conf, event.members)
+            self._show_views(ConfKind.REGULAR, event.conf, event.members)
             self.due = bytes((CONFIRM,)) if self._filter.primary and event.members[0] == self._me else None
         else:
             self.due = encode(TABLE, self._own_table())
@@ -163,9 +163,9 @@ class Roster:
                 self._refuse(self._processes.memberships[number])
         self._filter.decide(self._brought, table)
         self._brought.clear()
-        self._tell_views(ConfKind.REGULAR, ConfigurationId.regular(self._number), self._members)
+        self._show_views(ConfKind.REGULAR, ConfigurationId.regular(self._number), self._members)
         if self._transitional is not None:
-            self._tell_views(ConfKind.TRANSITIONAL, self._conf, self._transitional)
+            self._show_views(ConfKind.TRANSITIONAL, self._conf, self._transitional)
         if self._filter.primary:
             self._filter.activate(table)
         for site, number in self._early.waiting():
@@ -178,7 +178,7 @@ class Roster:
 
     # -- views of groups without the filter
 
-    def _tell_views(self, kind: ConfKind, conf: str, sites: Collection[int]) -> None:
+    def _show_views(self, kind: ConfKind, conf: str, sites: Collection[int]) -> None:
         """Of every group. A regular one begins a configuration."""
         mine = self._table.members[self._me]
         groups = {member.group.name: member.group for member in mine.values() if not member.group.primary}
@@ -191,9 +191,9 @@ class Roster:
                 if not member.group.primary:
                     member.group.local.append(self._processes.memberships[member.number])
         for group in groups.values():
-            self._tell_view(group, kind, conf, sites)
+            self._show_view(group, kind, conf, sites)
 
-    def _tell_view(self, group: Group, kind: ConfKind, conf: str, sites: Collection[int]) -> None:
+    def _show_view(self, group: Group, kind: ConfKind, conf: str, sites: Collection[int]) -> None:
         members = tuple([member.identity for member in group.members if member.site in sites])
         primary = self._filter.primary
         for membership in group.local:
@@ -205,7 +205,7 @@ class Roster:
         if self._transitional is None:
             self._changes += 1
             group.view = ViewId(self._number, self._changes)
-            self._tell_view(group, ConfKind.REGULAR, self._conf, self._members)
+            self._show_view(group, ConfKind.REGULAR, self._conf, self._members)
 
     # -- messages
 
@@ -282,7 +282,7 @@ class Roster:
         if member is not None:
             self._arrived(member, run.service, run.payloads, run.first, run.timestamp, run.index, run.to)
         elif run.service is not Service.FIFO:
-            raise Malformed("a message of nobody")
+            raise Malformed("a message of an unknown membership")
         elif not self._early.hold(run):
             self.counters.early_dropped += len(run.payloads)
 
@@ -309,7 +309,7 @@ class Roster:
             return
         for membership in group.local:
             if to is None or membership.identity in to:
-                self._processes.tell(
+                self._processes.add(
                     membership,
                     Arrived(
                         membership.number, member.identity, service, data, group.view, self._conf,
@@ -320,7 +320,7 @@ class Roster:
     # -- joins, leaves, tables
 
     def _take_request(self, kind: int, site: int, incarnation: int, payload: bytes) -> None:
-        """An agreed or safe message of this layer. Raises Malformed, alike everywhere."""
+        """Takes an agreed or safe message of this layer. Raises Malformed, at every site alike."""
         if kind == TABLE:
             self._take_table(site, incarnation, payload)
         elif not self.settled:
@@ -341,11 +341,11 @@ class Roster:
 
     def _take_table(self, site: int, incarnation: int, payload: bytes) -> None:
         if self.settled or site in self._brought:
-            raise Malformed("a table that nobody waits for")
+            raise Malformed("a table that is not expected")
         try:
             tables = decode_table(payload)
         except Malformed:
-            # The exchange has to end: who tells nonsense has nobody.
+            # The exchange has to end: an undecodable table counts as empty.
             self.counters.group_malformed += 1
             tables = Tables()
         self._brought[site] = Brought(incarnation, tables)

@@ -1,4 +1,4 @@
-"""Who is in which group, as all members of a configuration know it alike.
+"""The members of each group, as all members of a configuration know them alike.
 
 Given: joins, leaves and whole tables in the same order everywhere. Promised: the same groups, with their members in
 the same order, everywhere.
@@ -67,7 +67,7 @@ class Table:
         self._weights = [0] * sites
 
     def join(self, site: int, incarnation: int, join: Join) -> Member | None:
-        """None where it can't be taken: its group differs about the filter, or no honest site sends it."""
+        """Returns None where it can't be taken: its group differs about the filter, or no correct site sends it."""
         group = self.groups.get(join.group)
         if join.membership in self.members[site] or self._weights[site] + weight(join.group) > self._table_bytes:
             return None
@@ -110,8 +110,8 @@ class Table:
                 del self.groups[name]
 
     def fill(self, brought: Mapping[int, Brought]) -> list[tuple[int, int]]:
-        """Takes a configuration's tables; gives (site, membership) of those that must leave their group because it
-        is another kind of group for the lowest of its members."""
+        """Takes a configuration's tables. Returns the (site, membership) of those that must leave their group because
+        it is another kind of group for the lowest of its members."""
         refused = []
         for site in sorted(brought):
             incarnation, tables = brought[site]

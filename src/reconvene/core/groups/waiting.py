@@ -1,4 +1,4 @@
-"""What a site may not send yet: requests made, and messages come back, while a configuration's tables are exchanged.
+"""What a site may not send yet: requests, and messages that came back, while a configuration exchanges its tables.
 
 Promised: they go out in their order, as far as the site has room. Bounded: messages come back only from the site's
 own queue, which is bounded, and requests by the number of memberships.
@@ -23,7 +23,7 @@ class Waiting:
         self._site = site
         self._queue: deque[tuple[Service, bytes]] = deque()
         self.submitted: deque[tuple[int, int]] | None = None
-        """(membership or 0, messages) that the site has and has not sent, where someone records casts."""
+        """(membership or 0, messages) that the site has and has not sent, where casts are recorded."""
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -48,7 +48,7 @@ class Waiting:
             self.submitted.clear()
 
     def come_back(self, unsent: Iterable[tuple[Service, bytes]]) -> list[tuple[Service, bytes]]:
-        """The site has not sent these; gives those that are not of this layer."""
+        """The site has not sent these. Returns those that are not of this layer."""
         others = []
         own = []
         for service, payload in unsent:
@@ -68,7 +68,7 @@ class Waiting:
         )
 
     def pump(self, now: int) -> bool:
-        """Hands over what there is room for; tells whether that was anything."""
+        """Submits what there is room for. Returns whether that was anything."""
         any_ = False
         while self._queue and self._site.room() > 0:
             service, payload = self._queue.popleft()
