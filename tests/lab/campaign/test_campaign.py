@@ -65,3 +65,12 @@ def test_it_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 seeds are done already" in told.err
     assert "seeds: 2 passed, 0 failed" in told.out
     assert {path.name for path in (tmp_path / "outcomes" / "log").iterdir()} == {"226.json", "227.json"}
+
+
+def test_a_seed_that_fails_is_printed_with_the_command_that_repeats_it() -> None:
+    lines = Summary([outcome(error="Traceback\nAssertionError")]).lines()
+    assert lines[-3:] == [
+        "FAILED seed 1 of profile log: 3 sites, atop",
+        "  again: make seeds SEEDS=1 PROFILES=log",
+        "Traceback\nAssertionError",
+    ]
