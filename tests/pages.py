@@ -1,4 +1,4 @@
-"""What stands between the fences of a page of the documentation, and how it is run."""
+"""The blocks of code in a page of the documentation, and how they are run."""
 
 import os
 import re
@@ -35,18 +35,18 @@ __all__ = [
 
 ROOT = Path(__file__).parent.parent
 GOES_ON = re.compile(r"reconvene (listen|log follow|node(?!.*--check)) ")
-"""Commands that run until they are told to end: they get a terminal of their own."""
+"""Commands that run until they are stopped: they run beside the others, as in a second terminal."""
 
 _FENCE = re.compile(r"(?:^<!-- not run: ([^\n]*) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Block(NamedTuple):
-    """What stands between two fences."""
+    """A block between two fences."""
 
     kind: str
     text: str
     not_run: str
-    """Why, where a comment before it says so."""
+    """Why it is not run, if a comment before it says so."""
     line: int
 
 
@@ -58,7 +58,7 @@ def fences(text: str) -> list[Block]:
 
 
 def blocks(text: str, kind: str = "") -> list[str]:
-    """The text of those of one kind, in order."""
+    """The text of the blocks of one kind, in order."""
     return [block.text for block in fences(text) if block.kind == kind]
 
 
@@ -69,7 +69,7 @@ class Step:
 
 
 def session(block: str) -> list[Step]:
-    """The commands after each `$`, each with the answer that is shown."""
+    """The commands after each `$`, each with the output that the page shows."""
     found: list[Step] = []
     for line in block.splitlines():
         if line.startswith("$ "):
@@ -80,20 +80,20 @@ def session(block: str) -> list[Step]:
 
 
 def steps(text: str) -> list[Step]:
-    """Of all sessions among a text's blocks that have no language."""
+    """The commands and outputs of all sessions: the blocks without a language that have a `$`."""
     return [step for block in blocks(text) if block.startswith("$ ") for step in session(block)]
 
 
 def plain(line: str) -> str:
-    """Without what differs from run to run: numbers, times, key ids, the width of columns."""
+    """The text without what differs from run to run: numbers, times, key ids, the width of columns."""
     line = re.sub(r"\b[0-9a-f]{8}\b", "#", line)
     line = re.sub(r"\d+(\.\d+)?", "#", line)
     return " ".join(re.sub(r"\bin # (ms|s)\b", "in #", line).split())
 
 
 def check(step: Step, printed: str) -> None:
-    """An answer holds if the lines that are shown come in this order, whatever the numbers in them, and whatever
-    comes between them."""
+    """Whether the output has the lines that the page shows, in the same order. Numbers in them may differ, and other
+    lines may come between them."""
     lines = iter([plain(line) for line in printed.splitlines()])
     for shown in step.shown:
         expected = plain(shown)
@@ -107,7 +107,8 @@ def check(step: Step, printed: str) -> None:
 
 @contextmanager
 def going_on(arguments: list[str], directory: Path, until: str) -> Iterator[Callable[[], str]]:
-    """Runs beside, from when it has printed `until`; gives what ends it as Ctrl-C does, and tells what it printed."""
+    """Starts a program that runs beside the test, and returns once it has printed `until`. The function that it
+    returns stops the program as Ctrl-C does and returns its output."""
     output = directory / f"printed-{arguments[0]}"
     with output.open("w") as out:
         process = subprocess.Popen(
@@ -132,7 +133,7 @@ def going_on(arguments: list[str], directory: Path, until: str) -> Iterator[Call
 
 
 def call(command: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """In this process, which has imported already what each command would import anew."""
+    """Runs the command in this process, which has already imported what each process would have to import."""
     arguments = shlex.split(command, comments=True)
     capsys.readouterr()
     if arguments[0] == "curl":
@@ -151,7 +152,7 @@ def run_program(code: str, directory: Path) -> str:
         [sys.executable, "-W", "error", "-c", code],
         cwd=directory, env=os.environ, check=False, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    # A site in the program warns where the machine has other things to do, and while its log has not been begun.
+    # A site inside the program logs warnings on a busy machine, and while its log has not been initialized.
     warnings = set(done.stderr.splitlines()) - {"stood still", "the log accepts nothing"}
     assert (done.returncode, warnings) == (0, set()), done.stderr
     return done.stdout

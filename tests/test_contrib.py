@@ -1,4 +1,5 @@
-"""What contrib/ has for servers fits the program: the unit, its example of a configuration, the container's calls."""
+"""The files for servers in contrib/ fit the program: the unit, its example configuration, the container's
+commands."""
 
 import json
 import re
@@ -20,7 +21,7 @@ PATIENCE_S = 60
 
 @pytest.fixture
 def unit(tmp_path: Path) -> Path:
-    """The unit of site a, with a program that is there."""
+    """The unit of site a, with a program that exists."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not installed")
     file = tmp_path / "reconvene@a.service"

@@ -1,11 +1,11 @@
-"""What the pages of docs/ show works as it stands there: every program, every command, and what it answers.
+"""Everything that the pages of docs/ show works: every program, every command, and its output.
 
-A page is run from top to bottom in a directory of its own; `/tmp/` in it is that directory. A program whose first
-line names a file is saved under that name, for commands to run; every other one is run. An answer holds as in
-tests/pages.
+A page is run from top to bottom in its own directory, which replaces `/tmp/` in it. A program whose first line names
+a file is saved under that name, so that commands can run it; every other program is run. tests/pages.py compares the
+output.
 
-What can't be run here says so in a comment before its fence, with one of the reasons below. It is looked at all the
-same: its Python has to compile, and what it imports to be there; of a command of ours, its name and options.
+A block that cannot be run here says so in a comment before its fence, with one of the reasons below. It is checked
+nevertheless: its Python must compile, its imports must exist, and our commands must have the names and options used.
 """
 
 import ast
@@ -64,7 +64,7 @@ def to_run(page: str) -> list[Block]:
 
 
 def commands(block: Block) -> list[str]:
-    """The lines of a block that a person would type."""
+    """The lines of a block that a reader would type."""
     if block.kind == "console":
         return [step.command for step in session(block.text)]
     if block.kind != "sh":
@@ -73,7 +73,7 @@ def commands(block: Block) -> list[str]:
 
 
 class Page:
-    """A page as it is run."""
+    """A page while it is run."""
 
     def __init__(self, directory: Path, capsys: pytest.CaptureFixture[str], terminals: ExitStack) -> None:
         self._directory = directory
@@ -93,7 +93,7 @@ class Page:
             case "sh":
                 for line in text.splitlines():
                     self._step(Step(line))
-        for step, end in ends:  # what was begun in a terminal of its own has seen what the block after it does
+        for step, end in ends:  # a command that runs beside has now seen what the block after it does
             check(step, end())
 
     def _program(self, text: str) -> None:
@@ -124,7 +124,7 @@ class Page:
         return done.stdout
 
     def _beside(self, command: str) -> None:
-        """Until it ends by itself, or the page does."""
+        """Runs the command until it ends by itself or the page ends."""
         process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self._directory, env=self._environment())
         self._terminals.callback(process.wait)
         self._terminals.callback(process.kill)
@@ -136,7 +136,7 @@ class Page:
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory for a page, with the scenarios that come with the program; clusters left there are ended."""
+    """A directory for a page, with the scenarios that come with the program. Clusters left there are stopped."""
     with short_dir() as directory:
         monkeypatch.chdir(directory)
         (directory / "scenarios").symlink_to(ROOT / "scenarios")
@@ -196,7 +196,7 @@ def keys_are_known(table: Mapping[str, Any], struct: type[Struct]) -> None:
 
 
 def options_are_there(command: str) -> None:
-    """Of our own commands: the name, and every option that is written out."""
+    """Checks our own commands: the name, and every option that is written out."""
     words = re.sub(r"[\[\]()|]", " ", command.partition(" #")[0]).split()
     if words[:1] == ["make"]:
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), command

@@ -1,4 +1,4 @@
-"""The wheel, installed where nothing else is: no repository, no Spark, no compiler.
+"""The wheel, installed into an empty environment: no repository, no Spark, no compiler.
 
 Needs the package registry, as `make setup` does.
 """
@@ -19,7 +19,7 @@ from reconvene import __version__
 
 pytestmark = pytest.mark.long("builds a wheel and installs it into an environment of its own")
 
-"""What one process has built and installed the others would have to build and install again."""
+"""One process runs all of these tests: another would have to build and install the wheel again."""
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
@@ -37,7 +37,7 @@ append = { node = "a", count = 5, size = 64 }
 
 
 def run(*command: str | Path, where: Path) -> subprocess.CompletedProcess[str]:
-    """Without what this test runs in: neither its packages nor its paths."""
+    """The environment variables without the packages and paths of this test."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return subprocess.run(
         command, cwd=where, env=kept, capture_output=True, text=True, check=False, timeout=PATIENCE_S
@@ -75,7 +75,7 @@ def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 OF_SPARK = ("pipeline", "bench", "demo.spark_worker")
 NO_MODULES = ("__main__", "testing.plugin")
-"""A program, and what pytest loads."""
+"""A program, and a plugin that pytest loads."""
 
 
 def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
@@ -118,7 +118,7 @@ def test_what_needs_spark_says_how_to_get_it(place: Path) -> None:
 
 
 def test_every_module_of_the_core_loads_without_spark(place: Path) -> None:
-    """All that a program may import, but what is for Spark by its name."""
+    """All modules that a program may import, except those that are for Spark by name."""
     program = (
         "import pkgutil, importlib, reconvene, sys\n"
         f"others = tuple('reconvene.' + name for name in {OF_SPARK + NO_MODULES!r})\n"

@@ -1,7 +1,8 @@
-"""The versions of the cluster's list: what a site knows of them, and that two primary components never go on at once.
+"""The versions of the cluster's list: what a site knows of them, and that there are never two primary components at
+once.
 
-The property is tested on a model that knows nothing of datagrams: components form, store what they know, are used and
-fall apart in any order, and sites crash and start with newer lists. Planted bugs show that it can fail.
+The property is tested on a model without datagrams: components form, store what they know, are used and break up in
+any order, and sites crash and start with newer lists. Planted bugs show that the test can fail.
 """
 
 from collections.abc import Callable
@@ -136,7 +137,7 @@ class Component:
 
 @dataclass
 class Model:
-    """Sites that follow the protocol, as far as the list goes."""
+    """Sites that follow the part of the protocol that concerns the list."""
 
     random: Random
     primary: Callable[..., bool]
@@ -144,7 +145,7 @@ class Model:
 
     def __post_init__(self) -> None:
         self.eager = self.random.choice((0.3, 0.5, 0.8))
-        """How often a site that starts again is given the newest file."""
+        """How often a site that restarts gets the newest file."""
         self.versions = {1: self._some(3, 5)}
         self.files = [1] * len(NAMES)
         self.disks = [self._read(site, None) for site in range(len(NAMES))]
@@ -184,7 +185,7 @@ class Model:
                 component.stored.add(site)
 
     def use(self) -> None:
-        """One member learns that its component is used: perhaps long after the others have gone on."""
+        """One member learns that its component is used, perhaps long after the others have continued."""
         site = self.random.randrange(len(NAMES))
         component = self.current[site]
         if component is None or component.stored != set(component.members):
@@ -205,7 +206,7 @@ class Model:
         self.versions[max(self.versions) + 1] = self._some(1, 5)
 
     def disjoint(self) -> list[tuple[int, int]]:
-        """Components that were used one after the other and have no site in common: two that could both go on."""
+        """Components that were used one after the other and share no site: two that could both continue."""
         numbers = sorted(self.used)
         return [(one, two) for one, two in pairwise(numbers) if not set(self.used[one]) & set(self.used[two])]
 
@@ -242,7 +243,7 @@ def _only_the_base(sites: SiteList, members: tuple[int, ...]) -> bool:
     ids=["the older lists are ignored", "the newer lists are ignored"],
 )
 def test_a_planted_bug_gives_two_primary_components(planted: Callable[..., bool], first: int) -> None:
-    """`first`: the search begins at a seed that is known to show it."""
+    """`first`: the search starts at a seed that is known to show the bug."""
     assert any(run(seed, planted).disjoint() for seed in range(first, first + 100))
 
 

@@ -1,4 +1,4 @@
-"""What people write is read, and read back."""
+"""Durations and sizes as people write them are parsed, and printed the same way."""
 
 import pytest
 from hypothesis import given
