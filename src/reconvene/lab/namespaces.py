@@ -1,12 +1,12 @@
-"""Sites of one machine as if on a network of their own: a network namespace each, wired to one bridge, cut by nft.
+"""A network of sites on one machine: a network namespace for each site, one bridge, and cuts by nft.
 
-Each namespace has `eth0` with an address in `NETWORK` and a loopback; the bridge stands in a namespace of its own, so
-the machine's own network sees nothing of all this. The bridge floods multicast. A cut is one nft transaction at the
-bridge: it takes hold everywhere at the same moment, within about a millisecond. Address resolution is never cut: a
-heal would else wait for the neighbours' next probe, up to a second.
+Each namespace has `eth0` with an address in `NETWORK` and a loopback. The bridge is in a namespace of its own, so the
+machine's own network is not affected. The bridge floods multicast. A cut is one nft transaction at the bridge: it
+takes effect everywhere at the same moment, within about a millisecond. Address resolution is never cut: a heal would
+else wait for the next probe of the neighbours, up to a second.
 
-It needs root. Everything goes when the context ends, also by an exception, and with it every process that still runs
-inside. What a killed program left behind goes when the next one starts.
+It needs root. Everything is removed when the context ends, also by an exception, with every process that still runs
+inside. What a killed program left is removed when the next one starts.
 """
 
 import os
@@ -29,10 +29,10 @@ from reconvene.errors import Rejected, Unavailable
 __all__ = ["MOST_SITES", "NETWORK", "Namespaces", "available", "remove_leftovers"]
 
 NETWORK = "10.213.0"
-"""Its first 24 bits; site 0 has the address .1. The same in every network: they don't see each other."""
+"""The first 24 bits of the addresses; site 0 has .1. All networks use the same addresses: they are separate."""
 MOST_SITES = len(ascii_lowercase)
 COMMAND_TIMEOUT_S = 20.0
-"""No ip or nft takes this long unless something is wrong."""
+"""An ip or nft command that takes longer has failed."""
 END_TIMEOUT_S = 5.0
 _ANSWER_BYTES = 1 << 16
 
@@ -45,7 +45,7 @@ _numbers = count()
 
 
 def available() -> str | None:
-    """Why namespaces can't be made here; None where they can, which this tries."""
+    """Why namespaces can't be created here; None if they can. It tries."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return "network namespaces need root"
     for tool, package in _TOOLS.items():
@@ -59,7 +59,7 @@ def available() -> str | None:
 
 
 def remove_leftovers() -> None:
-    """What processes that are dead left behind: their namespaces, and whatever still runs inside."""
+    """Removes what dead processes left: their namespaces, and the processes inside."""
     for path in sorted(_NAMES.glob("rcv-*")):
         named = _OURS.fullmatch(path.name)
         if named is not None and _started(int(named[1])) != int(named[2]):
@@ -67,12 +67,12 @@ def remove_leftovers() -> None:
 
 
 class Namespaces:
-    """So many sites on one network, each called by its index."""
+    """A network of sites, each known by its index."""
 
     def __init__(self, sites: int, mtu: int = 1500) -> None:
         if not 1 <= sites <= MOST_SITES:
             raise Rejected(f"{sites} namespaces: expected 1 to {MOST_SITES}")
-        # The process is known by its number and its start: numbers come back.
+        # A process is known by its pid and its start time: pids are reused.
         prefix = f"rcv-{os.getpid()}-{_started(os.getpid())}-{next(_numbers)}"
         self.mtu = mtu
         self.addresses = tuple(f"{NETWORK}.{index + 1}" for index in range(sites))
@@ -97,10 +97,10 @@ class Namespaces:
         self._end()
 
     def inside(self, index: int, argv: Sequence[str]) -> list[str]:
-        """The command that runs another one at a site; both have the same process id.
+        """The command that runs another one at a site; both have the same pid.
 
-        What it starts dies with the thread that started it, so that nothing outlives a program that was killed. It
-        sees the machine's files, and mounts that it makes are its own.
+        It dies with the thread that started it, so that nothing survives a program that was killed. It sees the
+        machine's files; its mounts are private.
         """
         return ["setpriv", "--pdeathsig", "KILL", "--", "ip", "netns", "exec", self.names[index], *argv]
 
@@ -115,7 +115,7 @@ class Namespaces:
         cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """A process at a site; it is killed at the end if the caller has not ended it."""
+        """Starts a process at a site; it is killed at the end if it still runs."""
         process = subprocess.Popen(
             self.inside(index, argv), stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=env
         )
@@ -123,21 +123,22 @@ class Namespaces:
         return process
 
     def cut(self, components: Sequence[Iterable[int]]) -> None:
-        """Sites hear each other only within a component; one that is in none is alone. In place of earlier cuts."""
+        """Only sites of one component are connected; a site in none is alone. Replaces earlier cuts."""
         home = {site: place for place, component in enumerate(components) for site in component}
         self._block((a, b) for a in self._sites for b in self._sites if home.get(a, -1 - a) != home.get(b, -1 - b))
 
     def cut_one_way(self, sender: int, receiver: int) -> None:
-        """Nothing that one sends reaches the other, while the way back works. Added to earlier cuts."""
+        """Drops what one site sends to the other, in this direction only. Added to earlier cuts."""
         self._block(self._blocked | {(sender, receiver)})
 
     def chain(self, order: Sequence[int]) -> None:
-        """Each hears only its neighbours in this order; one that is not in it is alone. In place of earlier cuts."""
+        """Connects each site to its neighbours in this order only; a site not in it is alone. Replaces earlier
+        cuts."""
         links = set(pairwise(order))
         self._block((a, b) for a in self._sites for b in self._sites if not {(a, b), (b, a)} & links)
 
     def heal(self) -> None:
-        """No cuts."""
+        """Removes all cuts."""
         self._block(())
 
     @property
@@ -145,7 +146,7 @@ class Namespaces:
         return range(len(self.names))
 
     def _block(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """From, to: all that is dropped from now on."""
+        """Sets the pairs (from, to) that are dropped."""
         if self._rules is None:
             raise Rejected("the network is not up")
         blocked = frozenset((a, b) for a, b in pairs if a != b)
@@ -194,7 +195,7 @@ class Namespaces:
                 process.wait(END_TIMEOUT_S)
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
-                    # What was not flushed to a process that is gone is of no use to anyone.
+                    # A buffer for a process that has ended is not needed.
                     with suppress(OSError):
                         pipe.close()
         self._processes.clear()
@@ -206,8 +207,8 @@ class Namespaces:
 class _Rules:
     """One nft that stays.
 
-    A new one for each change would take tens of milliseconds: it starts, and at its end the kernel first takes apart
-    what it replaced. When the change took hold would not be known well enough to measure from.
+    A new process for each change would take tens of milliseconds: its start, and at its end the kernel first frees
+    what it replaced. The time at which the change takes effect would not be known exactly enough.
     """
 
     def __init__(self, enter: Sequence[str]) -> None:
@@ -220,7 +221,7 @@ class _Rules:
         )
 
     def say(self, line: str) -> None:
-        """One line is one transaction; it is done when nft has answered the next one."""
+        """One line is one transaction; it is complete when nft has answered the next one."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         heard = b""
@@ -252,7 +253,7 @@ def _port(index: int) -> str:
 
 
 def _started(pid: int) -> int | None:
-    """When a process started, in ticks since boot; None where there is none. A zombie counts as none."""
+    """When a process started, in ticks since boot; None if there is none. A zombie counts as none."""
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -261,7 +262,7 @@ def _started(pid: int) -> int | None:
 
 
 def _remove(name: str) -> None:
-    with suppress(Unavailable):  # another process may have removed it meanwhile
+    with suppress(Unavailable):  # another process may have removed it
         for pid in _call(["ip", "netns", "pids", name]).split():
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)

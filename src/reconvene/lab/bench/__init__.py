@@ -1,6 +1,6 @@
 """The benchmarks that `reconvene bench` runs, each a module with `run`.
 
-Those in virtual time give the same figures from the same seed on every machine; the others measure this one.
+Benchmarks in virtual time have the same figures for the same seed on every machine; the others measure this machine.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ PEERS: dict[str, tuple[str, ...]] = {
 """The other systems that a benchmark can run in the same run, by benchmark."""
 
 PLOTTED = {"atop", "membership"}
-"""Those that draw, where there is matplotlib."""
+"""Benchmarks that draw plots, if matplotlib is installed."""
 
 _NEEDS = {
     "corosync": "root and the Debian packages corosync, libcpg-dev, gcc, iproute2, nftables",
@@ -53,6 +53,6 @@ def load(name: str) -> Callable[[Settings], Sheet]:
 
 
 def missing(peer: str) -> str | None:
-    """Why a peer can't be run here, in one line with all that it needs; None where it can."""
+    """Why a peer can't be run here, in one line with everything that it needs; None if it can."""
     why: str | None = import_module(f"reconvene.lab.bench.peers.{peer}").available()
     return None if why is None else f"{why}; it needs {_NEEDS[peer]}"

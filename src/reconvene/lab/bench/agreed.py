@@ -1,7 +1,8 @@
-"""Messages a second through three sites, all sending: counted when every site's application has it.
+"""Messages a second through three sites that all send: a message counts once every site's application has it.
 
-Ours, sealed and not, on loopback and in network namespaces, with frames that fit the path and with longer ones, which
-the kernel cuts; Corosync's on the same paths, in turns with ours; and datagrams alone, as many and as large as ours.
+Our sites run sealed and not sealed, on loopback and in network namespaces, with frames that fit the path and with
+longer ones, which the kernel fragments. Corosync runs on the same paths, in turns with ours. Bare datagrams, as many
+and as large as ours, show the limit.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ __all__ = ["BARS", "run"]
 
 SIZES = (100, 1024, 10_240)
 FRAMES = (8_900, 60_000)
-"""Beyond an MTU of 1500."""
+"""Larger than an MTU of 1500."""
 SECONDS = 2.0
 QUICK_SECONDS = 1.0
 
@@ -35,7 +36,7 @@ COROSYNC = {
     TUNED: Options(mtu=9000, netmtu=8900, window_size=256, max_messages=64),
 }
 STALLS = {(DEFAULT, 10_240), (NOT_RR, 10_240)}
-"""Where Corosync does not get through, for a reason not found: no figure."""
+"""Corosync fails here, for an unknown reason: no figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def run(settings: Settings) -> Sheet:
 
 
 def _setups(settings: Settings, sheet: Sheet) -> dict[Setup, tuple[int, ...]]:
-    """Where we measure, and with which sizes. Those of one path stand together."""
+    """The setups that are measured, with their sizes. Setups of one path are adjacent."""
     reason = namespaces.available()
     if reason is not None:
         sheet.notes.append(f"on loopback only: {reason}")
@@ -106,7 +107,7 @@ def _setups(settings: Settings, sheet: Sheet) -> dict[Setup, tuple[int, ...]]:
 
 
 def _peers_beside(setup: Setup, settings: Settings) -> tuple[str, ...]:
-    """Whose turn is before that of this setup of ours."""
+    """The peers that are measured before this setup."""
     if not setup.sealed or setup.frame_bytes:
         return ()
     return {1500: (DEFAULT, NOT_RR), 9000: (TUNED,)}.get(setup.mtu or 0, ())
@@ -210,7 +211,7 @@ def _add_bars(sheet: Sheet, found: dict[Key, list[Figure]], setups: dict[Setup, 
 def _add_limits(
     sheet: Sheet, settings: Settings, found: dict[Key, list[Figure]], setups: dict[Setup, tuple[int, ...]]
 ) -> None:
-    """As many datagrams, each of their mean size: what they cost grows with their number and with their bytes."""
+    """As many datagrams of the same mean size: their cost depends on their number and on their bytes."""
     chosen = [
         (setup, size)
         for setup, sizes in setups.items()

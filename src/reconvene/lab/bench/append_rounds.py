@@ -2,9 +2,9 @@
 
     python -m reconvene.lab.bench.append_rounds
 
-A round is one message of the log's to all: the batch is one, its acknowledgements by all are the other. Measured
-where nothing but the way takes time: 10 ms from anyone to anyone, an almost instant disk, one append at a time.
-The order's own messages are told apart: what the engine needs before it delivers is not the log's.
+A round is one message of the log to all sites: the batch is one round, its acknowledgements by all sites the other.
+Only the network takes time here: 10 ms between any two sites, an almost instant disk, one append at a time. Messages
+of the order engine are counted separately: what it needs before it delivers is not the log's.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ _APART_NS = 500 * MS
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Of each append, the worst over all appends and sites; times in latencies of one way."""
+    """For one append, the worst over all appends and sites; times in one-way latencies."""
 
     order: str
     sites: int
@@ -36,9 +36,9 @@ class Rounds:
     acknowledgements: int
     """Acknowledgements by one site for one append."""
     delivered: float
-    """From accepted to delivered in the agreed order, and logged …"""
+    """From accepted to delivered in the agreed order, and logged."""
     acknowledged: float
-    """… from there, at the last site, to green everywhere."""
+    """From logged at the last site to green everywhere."""
     green: float
     """From accepted to green everywhere."""
 

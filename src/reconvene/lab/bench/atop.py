@@ -1,4 +1,4 @@
-"""The experiment of the ATOP paper's section 6, in virtual time over the real core, and what lies beyond it.
+"""The experiment of section 6 of the ATOP paper, in virtual time over the real core, and more than that.
 
 Six members on a network like a LAN send messages of 50 bytes: two of them 10 a second, one 20, three fewer and fewer.
 The latency of a message is from its sending to its delivery at each member, its sender too.
@@ -28,7 +28,7 @@ SLOW = tuple(map(Fraction, ("10", "5", "2", "1", "1/2", "1/3")))
 """Messages a second of each of the three slow members, one experiment each."""
 
 LIMIT = 1.3
-"""ATOP's mean latency stays within so many times that of causal plus one network delay."""
+"""ATOP's mean latency is at most so many times that of causal delivery plus one network delay."""
 
 REFERENCE = "causal + one network delay"
 

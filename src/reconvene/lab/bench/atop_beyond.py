@@ -1,4 +1,4 @@
-"""Beyond the ATOP paper's experiment: every adaptation policy and both sequences where the traffic is not steady."""
+"""Beyond the experiment of the ATOP paper: every adaptation policy and both sequences under unsteady traffic."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ POLICIES = ("none", "book-keeper", "round-trip", "damped", "declared")
 GENERATORS = ("low-discrepancy", "pseudo-random")
 
 SETS = ((10.0, 10.0, 20.0, 1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 10.0, 20.0, 10.0, 1 / 3), (5.0,) * 6)
-"""Rates by member, that take turns."""
+"""Rates by member, which take turns."""
 EACH_NS = 10 * SECOND
 """How long each of them lasts."""
 BURST_NS = 3 * SECOND
 STILL_NS = 300 * MS
-"""Short enough to stay in the configuration: six sites suspect one after 660 ms."""
+"""Too short to be suspected: six sites suspect one after 660 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Work:
     patterns: tuple[tuple[float, ...], ...]
     """The rates that the application declares."""
     traffic: Callable[[int, int], Traffic]
-    """Given the time to warm up and the span."""
+    """Called with the warm-up time and the span."""
 
 
 def _constant(rate: float) -> Rate:

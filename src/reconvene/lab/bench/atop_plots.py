@@ -1,4 +1,4 @@
-"""Figures 7 and 8 of the ATOP paper, and the latency by slow rate that its section 6 tells in words."""
+"""Figures 7 and 8 of the ATOP paper, and the latency by slow rate that its section 6 describes."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +10,7 @@ from reconvene.lab.load.simulated import MS, SECOND, Arrivals
 __all__ = ["draw", "rate_over_time", "ticks"]
 
 SENDER = 0
-"""One that sends 10 messages a second; the deliveries are those at another."""
+"""A member that sends 10 messages a second; the deliveries are those at another member."""
 BIN_NS = 500 * MS
 TICK_NS = 100 * MS
 TICKS = 100
@@ -28,7 +28,7 @@ def rate_over_time(arrivals: Arrivals, bins: int) -> list[float]:
 
 
 def ticks(arrivals: Arrivals) -> tuple[list[int], list[int]]:
-    """By each tick's end: how many messages that sender sent from the start on, and how many of them arrived."""
+    """For each tick: how many messages that sender had sent by its end, and how many of them had arrived."""
     sent, delivered = [0] * TICKS, [0] * TICKS
     for sender, left, arrived in arrivals.watched:
         if sender == SENDER and left >= arrivals.start_ns:

@@ -1,7 +1,8 @@
-"""Appends to a replicated log on disk: throughput, latency, and what a lost replica changes, beside other systems.
+"""Appends to a replicated log on disk: throughput, latency, and the effect of a lost replica, for us and other
+systems.
 
-Three replicas of each on this machine, with their data on the same disk; all systems have their turn in every round.
-`durable_system` says what is asked of one. Another is added to `SYSTEMS`, or to `OWN` where it is ours.
+Each system has three replicas on this machine, with their data on the same disk; every round measures all systems.
+`durable_system` is the interface of a system. Add another one to `SYSTEMS`, or to `OWN` if it is ours.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,12 +31,12 @@ QUICK_SECONDS = 0.5
 COUNT = 1000
 QUICK_COUNT = 200
 MINORITY_S = 10.0
-"""Longer than any of the peers waits before it refuses, but for those that never answer."""
+"""Longer than any peer that answers at all waits before it refuses."""
 QUICK_MINORITY_S = 1.0
 DISK_S = 0.5
 
 OWN: tuple[Callable[[], Durable], ...] = (Reconvene,)
-"""Ours: measured always, and before the peers."""
+"""Our systems: always measured, and before the peers."""
 SYSTEMS: dict[str, Callable[[], Durable]] = {
     "etcd": Etcd,
     "nats": Nats,
@@ -44,7 +45,7 @@ SYSTEMS: dict[str, Callable[[], Durable]] = {
 }
 """By the name of the peer."""
 AGAINST = Etcd.name
-"""Whose figure of the same work others are compared with."""
+"""The system with whose figures the others are compared."""
 
 Key = tuple[str, str]
 """Work and system."""
@@ -56,7 +57,7 @@ class Figure:
     unit: str
     foreign_cores: float
     note: str
-    """Of the disk, or of what those were told who were refused."""
+    """About the disk, or the answer to refused writes."""
 
 
 def run(settings: Settings) -> Sheet:
@@ -82,7 +83,7 @@ def run(settings: Settings) -> Sheet:
 
 
 def _disk() -> dict[Key, Figure]:
-    """In every round: the disk is shared too, and what others do to it is not seen in processor time."""
+    """In every round: the disk is shared too, and processor time does not show what others do to it."""
     with folder() as place, Foreign() as foreign:
         rate = syncs_a_second(place, DISK_S)
     return {("fdatasync of 4 KiB, one process alone", "disk"): Figure(rate, "syncs/s", foreign.cores, "")}
@@ -103,7 +104,7 @@ def _measure(system: Durable, settings: Settings, sheet: Sheet) -> Callable[[], 
                 for step in (_throughput, _latency, _without_one, _minority):
                     found |= step(system, replicas, settings.quick)
         except Unavailable as error:
-            # What came through before stands: a system that can't do without a replica still has its other figures.
+            # Earlier figures stay: a system that fails without a replica still has its others.
             if not found:
                 raise
             sheet.notes.append(f"{system.name}: not all figures of a round: {error}")

@@ -1,4 +1,4 @@
-"""What our log is to reach beside the peers of the same run."""
+"""What our log has to reach, compared with the peers of the same run."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ BARS = (
 
 
 def tell_bars(sheet: Sheet, own: list[str]) -> None:
-    """From the rows that the sheet has; says nothing where ours or all peers are missing."""
+    """Compares the rows of the sheet; adds nothing if ours or all peers are missing."""
     rows = list(sheet.rows)
     lines = []
     for bar in BARS:

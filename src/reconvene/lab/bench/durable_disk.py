@@ -1,4 +1,4 @@
-"""The disk under the replicas: which one it is, and how often it can be synced."""
+"""The disk of the replicas: which one it is, and how many syncs a second it does."""
 
 import os
 import tempfile
@@ -13,8 +13,8 @@ from reconvene.errors import Unavailable
 __all__ = ["FOLDER", "Disk", "disk_of", "folder", "syncs_a_second"]
 
 FOLDER = Path("/var/tmp")
-"""Where data is put unless RECONVENE_BENCH_DIR names another place; of the system's folders for such, the one
-that is kept over a restart, and so on a disk."""
+"""The default for RECONVENE_BENCH_DIR: the system's folder for temporary files that survive a restart, and so are on
+a disk."""
 
 _BLOCK = 4096
 _IN_MEMORY = {"tmpfs", "ramfs", "devtmpfs"}
@@ -29,7 +29,7 @@ class Disk:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A new one on a disk, gone afterwards."""
+    """A new folder on a disk, removed afterwards."""
     under = Path(os.environ.get("RECONVENE_BENCH_DIR") or FOLDER)
     if not under.is_dir():
         raise Unavailable(f"{under}: expected a directory for the replicas' data (RECONVENE_BENCH_DIR names one)")
@@ -41,7 +41,7 @@ def folder() -> Iterator[Path]:
 
 
 def disk_of(path: Path) -> Disk | None:
-    """None where the system does not tell."""
+    """None if the system does not know."""
     try:
         lines = Path("/proc/self/mounts").read_text().splitlines()
     except OSError:
@@ -50,14 +50,14 @@ def disk_of(path: Path) -> Disk | None:
     real = path.resolve()
     for line in lines:
         device, at, kind = line.split()[:3]
-        # The last of two that are mounted at the same place is the one that is seen.
+        # Of two mounts at the same path, the last one is visible.
         if real.is_relative_to(at) and len(at) >= longest:
             found, longest = Disk(kind, device), len(at)
     return found
 
 
 def syncs_a_second(under: Path, seconds: float) -> float:
-    """Of one block at a time, appended by one process that does nothing else."""
+    """Syncs a second: one process appends and syncs one block at a time."""
     block = os.urandom(_BLOCK)
     count = 0
     with (under / "syncs").open("wb", buffering=0) as file:

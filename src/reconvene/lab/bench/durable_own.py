@@ -1,4 +1,4 @@
-"""Our log under test: three sites on loopback, each with the program that appends inside it.
+"""Our log as a system under test: three sites on loopback, each inside the program that appends.
 
 An append counts when it is green at its author: then it is on stable storage at every member of the primary
 component, and has its place in the order.
@@ -45,7 +45,7 @@ class Sites:
         self.loads = loads
         self.names = names
         self._writers = loads
-        """Those that are asked to append."""
+        """The loads that append."""
 
     def pids(self) -> Sequence[int]:
         return [load.process.pid for load in self.loads]
@@ -71,7 +71,7 @@ class Sites:
         return took
 
     def lose_one(self) -> None:
-        """The last one is cut off; the others order again once they have established a primary component."""
+        """Cuts off the last site; the others order again once they have established a primary component."""
         self.cut(REPLICAS - 1)
         self._writers = self.loads[:-1]
         self.ask(self.loads[0], f"latency 1 {WARM_UP_COUNT}", "took")
@@ -88,7 +88,7 @@ class Sites:
             self.ask(load, "block", "blocked")
 
     def minority(self, size: int, seconds: float) -> Minority:
-        """The one that was cut off goes on taking appends: they are durable there, and ordered when it is back."""
+        """The site that was cut off still accepts appends: they are durable there, and ordered when it is back."""
         accepted = self.ask(self.loads[-1], f"accept {seconds} {size}", "accepted", seconds + TURN_TIMEOUT_S)
         count = accepted["accepted"]
         assert isinstance(count, int)
@@ -97,7 +97,7 @@ class Sites:
 
 @contextmanager
 def running(folder: Path, *options: str) -> Iterator[Sites]:
-    """Three new sites in the folder; `options` are for each one's load."""
+    """Three new sites in the folder; `options` are for each load."""
     names = [f"site-{index}" for index in range(REPLICAS)]
     key = folder / "cluster.key"
     write_cluster_key(key)
@@ -108,7 +108,7 @@ def running(folder: Path, *options: str) -> Iterator[Sites]:
 
 @contextmanager
 def again(folder: Path, *options: str, timeout_s: float = START_TIMEOUT_S) -> Iterator[Sites]:
-    """The sites that ran in the folder before, with what they have."""
+    """Starts the sites of the folder again."""
     names = [f"site-{index}" for index in range(REPLICAS)]
     loads: list[LoadProcess] = []
     try:

@@ -1,9 +1,9 @@
-"""A replicated log under test: what `reconvene bench durable` asks of each system, ours and the peers' alike.
+"""The interface that `reconvene bench durable` needs of a replicated log, ours or a peer's.
 
 A `Durable` is a system that can be run: its name, what it does about the disk, how it is put under load. `running`
-starts three replicas of it on loopback, all with their data under one folder that the benchmark gives, and hands over
-`Replicas`, which write and lose replicas as they are asked to. Everything is ended with the context, and every wait
-in it is bounded. What can't be done or does not come through raises Unavailable: that turn then has no figure.
+starts three replicas of it on loopback, with their data under one folder of the benchmark, and returns `Replicas`,
+which write and lose replicas on request. Everything is ended with the context, and every wait is bounded. A request
+that fails raises Unavailable: that turn then has no figure.
 """
 
 from collections.abc import Sequence
@@ -22,57 +22,57 @@ class Way:
     """How a system is put under load."""
 
     outstanding: int
-    """Requests that wait for their answer at any moment, over all writers."""
+    """Outstanding requests at any time, of all writers together."""
     batch: int = 1
     """Writes in one request; each counts."""
     name: str = ""
-    """Where figures of this way stand apart from others: it follows the system's name. Of the ways that share a name,
-    the best figure counts, and with `--quick` the first alone is tried."""
+    """Follows the system's name, to list the figures of this way separately. Of the ways with the same name, the best
+    figure counts; with `--quick` only the first one is tried."""
     synced: str | None = None
-    """Where it differs from the system's."""
+    """If it differs from the system's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Minority:
-    """What became of writes at a replica that is without the two others."""
+    """The result of writes at a replica without the two others."""
 
     accepted_per_second: float
-    """Taken and durable there, to be ordered later."""
+    """Writes a second that are durable there, to be ordered later."""
     told: str
-    """To those whose writes were not accepted, in a few words; what accepted ones were told otherwise."""
+    """The answer to refused writes, or what accepted writes mean, in a few words."""
 
 
 class Replicas(Protocol):
-    """Three of them, running; what is asked of them comes in the order in which the methods stand here."""
+    """Three running replicas. The methods are called in this order."""
 
     def pids(self) -> Sequence[int]:
-        """Of every process that works for it, writers included: what others use meanwhile is told apart by this."""
+        """The pids of all its processes, writers included, to tell their processor time from that of others."""
         ...
 
     def throughput(self, size: int, seconds: float, way: Way) -> float:
-        """Writes of so many bytes a second, each counted when it is done: durable as the system has it, and ordered.
+        """Writes of `size` bytes a second. A write counts when it is durable, as the system defines it, and ordered.
 
-        Counted over so many seconds after a warm-up, under full load; returns when nothing is outstanding any more.
+        Counts for `seconds` after a warm-up, under full load; returns when nothing is outstanding.
         """
         ...
 
     def latency(self, size: int, count: int) -> list[float]:
-        """Milliseconds that each of so many writes took, one at a time, after a warm-up."""
+        """The milliseconds of each of `count` writes, one at a time, after a warm-up."""
         ...
 
     def lose_one(self) -> None:
-        """Cuts off or kills one replica, and returns when the others do writes again; `throughput` then goes on."""
+        """Cuts off or kills one replica, and returns when the others accept writes again; `throughput` works then."""
         ...
 
     def minority(self, size: int, seconds: float) -> Minority:
-        """Leaves one replica without both others, and writes to that one for so long. The last thing asked."""
+        """Leaves one replica without both others, and writes to it for `seconds`. The last call."""
         ...
 
 
 class Durable(Protocol):
     @property
     def name(self) -> str:
-        """As rows name it."""
+        """Its name in rows."""
         ...
 
     @property
@@ -82,10 +82,10 @@ class Durable(Protocol):
 
     @property
     def ways(self) -> Sequence[Way]:
-        """At least one; the first is the one that `lose_one` is followed by."""
+        """At least one; the first one is measured after `lose_one`."""
         ...
 
     def running(self, folder: Path, quick: bool) -> AbstractContextManager[Replicas]:
-        """`folder` is empty, on a disk, and removed afterwards. With `quick` it is to be ready within seconds, also
-        where a longer warm-up would make it faster."""
+        """`folder` is empty, on a disk, and removed afterwards. With `quick` the system has to be ready within
+        seconds, even if a longer warm-up would make it faster."""
         ...

@@ -1,4 +1,5 @@
-"""How much of the machine others used while something was measured: figures taken under load say little alone."""
+"""How much processor time other programs used during a measurement: without it, figures of a busy machine say
+little."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -11,11 +12,11 @@ __all__ = ["Foreign", "spent_s"]
 
 
 class Foreign:
-    """Cores that were busy for others between entering and leaving, in `cores`.
+    """`cores`: the cores that other programs used between entering and leaving.
 
-    Ours is this process with the children that it has waited for, and the processes that `ours` names: one that
-    starts or ends meanwhile is missed. Time stolen by the hypervisor is others', and so is what the kernel does in
-    threads of its own. 0 where the system has no /proc.
+    Our own time is that of this process, of the children that it has waited for, and of the processes in `ours`; one
+    that starts or ends meanwhile is missed. Time of the hypervisor and of kernel threads counts as other programs'.
+    0 if the system has no /proc.
     """
 
     def __init__(self, ours: Callable[[], Iterable[int]] = tuple) -> None:
@@ -49,7 +50,7 @@ def _busy_s() -> float:
 
 
 def spent_s(pid: int) -> float:
-    """Processor time of a process so far; 0 where there is none."""
+    """Processor time of a process so far; 0 if there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,9 +1,9 @@
-"""What a frame costs in the core, sockets aside: real sites wired in memory, one after another in one thread.
+"""What a frame costs in the core, without sockets: real sites connected in memory, in one thread.
 
-Every member sends one frame a round and takes the others'. The cost at each site is the whole of its turns over the
-frames that it handled, its own included: decode, receive, order, deliver, compose, encode. Twice: where a turn takes
-all that a round brings, and where each datagram is a turn of its own, as on a network that is not busy.
-`submit` is measured apart. The least of many short stretches counts: whoever else uses the machine can only add.
+Every member sends one frame a round and receives those of the others. The cost at a site is the time of its turns
+divided by the frames that it handled, its own included: decode, receive, order, deliver, compose, encode. It is
+measured twice: one turn for everything that a round brings, and one turn for each datagram, as on an idle network.
+`submit` is measured separately. The minimum of many short runs counts: other programs can only add time.
 """
 
 import pstats
@@ -27,7 +27,7 @@ MESSAGE_LIMIT_US = 0.3
 COUNTS = (1, 10, 100)
 MESSAGE_BYTES = 100
 STRETCH_FRAMES = 100
-"""Short enough, a few ms, that some stretches are not interrupted by others on the machine."""
+"""A few ms: so short that other programs do not interrupt all of them."""
 
 
 def _payloads(count: int) -> list[bytes]:
@@ -35,7 +35,7 @@ def _payloads(count: int) -> list[bytes]:
 
 
 def cost_us(wired: Wired, count: int, rounds: int, repeat: int, a_turn_each: bool = False) -> float:
-    """A frame of so many messages at each site."""
+    """The cost of a frame of so many messages at each site."""
     payloads = _payloads(count)
     wired.play(payloads, rounds, a_turn_each)
     spent = min(wired.play(payloads, rounds, a_turn_each) for _ in range(repeat))
@@ -45,7 +45,7 @@ def cost_us(wired: Wired, count: int, rounds: int, repeat: int, a_turn_each: boo
 
 
 def bare_us(wired: Wired, count: int, rounds: int, repeat: int) -> float:
-    """Encoding a frame as such a run makes it, and decoding it."""
+    """The cost to encode and to decode such a frame."""
     frame = Frame(
         conf=wired.sites[0].current.number,
         sender=0,
@@ -81,7 +81,7 @@ def submit_us(wired: Wired, count: int, repeat: int) -> float:
 
 
 def layers(wired: Wired, count: int, rounds: int) -> dict[str, float]:
-    """The share of each layer in a frame, as a profiler sees it: it makes calls dearer than they are."""
+    """The share of each layer in a frame, from a profiler, which makes calls slower than they are."""
     payloads = _payloads(count)
     profile = Profile()
     wired.play(payloads, rounds, profile=profile)

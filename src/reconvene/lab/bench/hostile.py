@@ -1,8 +1,8 @@
-"""Throughput under a flood of datagrams that nobody should take, against what merely reading them costs.
+"""Throughput under a flood of datagrams that a site must reject, compared with the cost of only reading them.
 
-Three sites on loopback, all sending. The flood goes to the port of one of them; in turns with that, to another socket
-of the same process, which is read and nothing more; and to a process beside them that does the same. What the flood
-itself takes of the machine is in all three. Besides, what a datagram of it costs a site that has nothing else to do.
+Three sites on loopback, all sending. In turns, the flood goes to the port of one of them, to another socket of the
+same process, which only reads it, and to another process, which only reads it. The cost of sending the flood is in
+all three. Also measured: the cost of one datagram of the flood for an idle site.
 """
 
 import tempfile
@@ -32,7 +32,7 @@ QUICK_SECONDS = 1.0
 READY_TIMEOUT_S = 30.0
 TELL_TIMEOUT_S = 30.0
 SETTLE_NS = 500_000_000
-"""The flood has begun by then."""
+"""By then the flood has begun."""
 
 ALONE = "no flood"
 BESIDE = "read and dropped by a process beside"
@@ -46,21 +46,21 @@ _MODULE = "reconvene.lab.load.flood"
 class Figure:
     throughput: Throughput
     sent: dict[str, int]
-    """Of the flood, by kind."""
+    """Datagrams of the flood, by kind."""
     read: int
-    """By the process beside."""
+    """Read by the other process."""
     cost_us: float | None = None
-    """Of a datagram of the flood, to the first site's process, while it has nothing else to do."""
+    """The cost of a datagram of the flood for the first site's process, while it is idle."""
 
     @property
     def counted(self) -> int:
-        """What the site that was flooded has counted as dropped."""
+        """What the flooded site counted as dropped."""
         counted = self.throughput.counted[0]
         return sum(count for name, count in counted.items() if name.startswith("dropped_"))
 
 
 Key = tuple[str, int]
-"""What is flooded, and how many datagrams a second."""
+"""The target of the flood, and datagrams a second."""
 
 
 def run(settings: Settings) -> Sheet:
@@ -129,7 +129,7 @@ def _cost_us(figures: list[Figure]) -> float | None:
 
 
 def _add_drops(sheet: Sheet, found: dict[Key, list[Figure]]) -> None:
-    """What the site counted, by its reason."""
+    """Datagrams that the site dropped, by reason."""
     lines = []
     sent: dict[str, int] = {}
     for (what, rate), figures in found.items():
@@ -190,7 +190,7 @@ def _idle_cost_us(running: Running, seconds: float, sender: LoadProcess, target:
 
 @contextmanager
 def _programs(running: Running, rate: int) -> Iterator[tuple[LoadProcess, LoadProcess, tuple[str, int]]]:
-    """The sender, the reader, and where that one reads."""
+    """The sender, the reader, and the reader's address."""
     host, port = running.addresses[0]
     address = host, choose(1)[0]
     send = ["send", sites.CLUSTER, str(running.key), str(running.setup.sites), str(rate), str(port)]

@@ -1,7 +1,7 @@
-"""How long one message takes, alone on its way: to the sender's own delivery, and to that of the slowest site.
+"""How long a single message takes: to the sender's own delivery, and to that of the slowest site.
 
-Ours agreed and safe, sealed and not, on loopback and on the peer's path; Corosync's agreed, in turns with ours. The
-next message is sent when its sender has delivered the last one, at once or after a pause, the same for both.
+Our sites: agreed and safe, sealed and not sealed, on loopback and on the peer's path. Corosync: agreed, in turns with
+ours. The next message is sent when its sender has delivered the last one, at once or after a pause, in both systems.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ COROSYNC = {
 DEFAULT = next(iter(COROSYNC))
 
 BARS = (("agreed", "self", 1.0), ("agreed", "slowest", 1.5), ("safe", "slowest", 2.0))
-"""Service, to whose delivery, and how many times Corosync's agreed to *self-delivery* it may take: its delivery at
-the slowest site takes longer than that, so this is the stricter of two readings."""
+"""(service, whose delivery, limit): the limit is a multiple of the time that Corosync's agreed message takes to
+*self-delivery*. Its delivery at the slowest site takes longer, so this is the stricter of two readings."""
 
 PERCENTS = ("p50", "p99")
 

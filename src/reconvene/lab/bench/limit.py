@@ -1,10 +1,10 @@
-"""What datagrams alone cost: so many of one size, sent and received by a bare loop in Python.
+"""What datagrams alone cost: a bare loop in Python sends and receives them.
 
     python -m reconvene.lab.bench.limit INDEX BYTES COUNT HOST:PORT …
 
-One process at each address, which sends COUNT datagrams to each of the others and takes as many from each. No
-protocol: a datagram says who sent it, and nobody is further ahead of the slowest than a window, so that none is lost.
-A line on stdin starts it; it tells {"ready": true} before, and {"took": ns, "cpu": s} after.
+One process at each address sends COUNT datagrams to each of the others and receives as many from each. There is no
+protocol: a datagram names its sender, and no process is further ahead of the slowest than a window, so none is lost.
+It answers {"ready": true}; a line on stdin starts it; then it answers {"took": ns, "cpu": s}.
 """
 
 import os
@@ -41,13 +41,13 @@ _SILENCE_S = 2.0
 
 class Limit(msgspec.Struct, frozen=True):
     per_second: float
-    """Datagrams that one process sent, each copy counted; it received as many."""
+    """Datagrams that one process sent, counted for each destination; it received as many."""
     cpu: float
     """Cores that each process used."""
 
 
 def bare(setup: Setup, size: int, count: int) -> Limit:
-    """`count` datagrams from each site to each other one, on the path of the place."""
+    """`count` datagrams from each site to each other one, on the path of the setup."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp")))
         network = None if setup.mtu is None else stack.enter_context(Namespaces(setup.sites, setup.mtu))
@@ -71,7 +71,7 @@ def bare(setup: Setup, size: int, count: int) -> Limit:
 
 
 def exchange(index: int, size: int, count: int, addresses: Sequence[tuple[str, int]], sock: socket.socket) -> None:
-    """Sends and takes them all. Raises Unavailable where nothing comes any more."""
+    """Sends and receives all of them. Raises Unavailable if datagrams stop coming."""
     others = [place for place in range(len(addresses)) if place != index]
     window = max(2, min(_MOST_WINDOW, _FLIGHT_BYTES // size // len(others)))
     got = [count if place == index else 0 for place in range(len(addresses))]

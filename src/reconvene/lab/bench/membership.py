@@ -1,8 +1,8 @@
-"""How long it takes from a crash, and from a heal, to the next regular configuration at everyone it concerns.
+"""How long it takes from a crash, and from a heal, to the next regular configuration at all affected sites.
 
-In virtual time over the real core, against the time-outs that are set. Crash: from the crash of one member until all
-others have installed the configuration without it. Heal: two halves, each in a configuration of its own, are joined;
-until all have installed the common one. What it costs: copies of datagrams beyond those of as long a time of rest.
+In virtual time over the real core, compared with the configured timeouts. Crash: from the crash of one member until
+all others have installed the configuration without it. Heal: two halves, each in a configuration of its own, are
+connected; until all have installed the common one. Cost: datagrams beyond those of an idle time of the same length.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ FAULTS = ("crash", "heal")
 NETWORK = Conditions()
 _PATIENCE_NS = 30 * SECOND
 _STEP_NS = MS
-"""How finely the end of a change is looked for."""
+"""The resolution with which the end of a change is found."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Change:
 
 
 def limit_ns(fault: str, size: int, timing: Timing) -> int:
-    """The time-outs that must run out: silence after a crash; after a heal a beacon, and reports that disagree."""
+    """The timeouts that must pass: silence after a crash; a beacon and disagreeing reports after a heal."""
     if fault == "crash":
         return timing.suspect_base_ns + timing.suspect_per_site_ns * size
     return timing.beacon_every_ns + timing.gather_patience_ns
@@ -69,7 +69,7 @@ class _Trial:
             self.cluster.run_for(_STEP_NS)
 
     def rest(self) -> float:
-        """Copies a ns while nothing happens; it ends anywhere between two beacons."""
+        """Datagrams per ns of an idle cluster; ends anywhere between two beacons."""
         self.cluster.run_for(2 * SECOND)
         before, start = self.cluster.network.traffic.sent, self.cluster.now
         self.cluster.run_for(SECOND + int(self.random.random() * 200 * MS))
@@ -77,7 +77,9 @@ class _Trial:
 
     def fault(self, kind: str, change: Change) -> None:
         if kind == "crash":
-            at_rest = self.rest() * (len(self.names) - 1) / len(self.names)  # the silence of the one is no saving
+            at_rest = (
+                self.rest() * (len(self.names) - 1) / len(self.names)
+            )  # the crashed site's silence does not count as a saving
             gone = self.random.choice(self.names)
             after = [[name for name in self.names if name != gone]]
             before, start = self.cluster.network.traffic.sent, self.cluster.now

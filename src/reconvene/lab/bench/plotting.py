@@ -1,4 +1,4 @@
-"""How plots look, and what to say where matplotlib is not there."""
+"""The style of plots, and the message if matplotlib is missing."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,7 @@ COLOURS = {
     "all-ack lazy": "#d55e00",
     "all-ack eager": "#009e73",
 }
-"""Told apart by those who see fewer colours too."""
+"""Distinguishable for colour-blind readers too."""
 
 _STYLE: Any = {
     "figure.dpi": 120,
@@ -36,7 +36,7 @@ def can_plot() -> bool:
 
 
 def new(rows: int, columns: int, size: tuple[float, float], **kwargs: Any) -> tuple[Any, Any]:
-    """A figure and its axes, drawn without a screen."""
+    """A figure and its axes, without a screen."""
     import matplotlib
 
     matplotlib.use("Agg")

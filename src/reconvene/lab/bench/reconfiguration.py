@@ -1,6 +1,7 @@
 """Time to a new configuration after kill -9 or a cut, and to merge after a heal: real processes in namespaces.
 
-Ours at its defaults and with Corosync's detection time, Corosync at its defaults and with a short one, in turns.
+Our sites at their defaults and with Corosync's detection time, Corosync at its defaults and with a short one, in
+turns.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from reconvene.lab.bench.sites import Setup
 __all__ = ["run"]
 
 DETECTION_MS = 200
-"""A site is suspected, a token taken for lost, after so long."""
+"""After so long a site is suspected, or a token counts as lost."""
 HEALS = 2
 QUICK_HEALS = 1
 MTU = 1500
@@ -89,7 +90,7 @@ def _theirs(name: str, options: Options, heals: int) -> Callable[[], dict[str, R
 
 
 def _values(figures: list[Reconfiguration], fault: str) -> list[float]:
-    """Of every round."""
+    """The times of every round."""
     match fault:
         case "crash":
             return [figure.crash_ms for figure in figures]

@@ -1,7 +1,7 @@
-"""The log as it grows: from a heal to all green with so many red messages in a minority, what a message takes of disk
-and memory, and how long a site takes to start with a long log.
+"""The log as it grows: the time from a heal until all red messages of a minority are green, the disk and memory that
+a message takes, and the time that a site takes to start with a long log.
 
-The limit beside it: how long the same bytes take from one process to another over a socket, and onto the disk.
+For comparison: the time that the same bytes take from one process to another over a socket, and to the disk.
 """
 
 import math
@@ -37,7 +37,7 @@ def run(settings: Settings) -> Sheet:
         with Foreign(sites.pids) as foreign:
             for turn, count in enumerate(counts):
                 settings.progress("heal", turn, len(counts))
-                total += count + 1  # with the one that shows that the others order again
+                total += count + 1  # and the one that shows that the others order again
                 milliseconds = _heal(sites, count, total)
                 limit = _copy_ms(place, count * SIZE)
                 took_ms.append(milliseconds)
@@ -72,7 +72,7 @@ def _green(sites: Sites) -> int:
 
 
 def _heal(sites: Sites, count: int, total: int) -> float:
-    """The last site takes so many while it is cut off; then everyone is to have all of them."""
+    """The last site accepts so many messages while it is cut off; then all sites have to order them."""
     last = len(sites.loads) - 1
     sites.cut(last)
     sites.ask(sites.loads[0], "latency 1 1", "took")
@@ -87,7 +87,7 @@ def _heal(sites: Sites, count: int, total: int) -> float:
 
 
 def _copy_ms(place: Path, count: int) -> float:
-    """So many bytes through a socket and onto the disk, synced at the end: what any way of moving them costs."""
+    """Copies so many bytes through a socket and to the disk, synced at the end: the least that moving them costs."""
     one, two = socket.socketpair()
     piece = bytes(_PIECE)
 
@@ -130,7 +130,7 @@ def _number(value: object) -> int:
 
 
 def _start_up(sheet: Sheet, settings: Settings) -> None:
-    """A site alone with a long log, beside one with an empty log."""
+    """The start of a site with a long log, compared with an empty log."""
     count = 100_000 if settings.quick else 1_000_000
     with folder() as place, Reconvene().running(place, settings.quick) as sites:
         sites.ask(sites.loads[0], f"red {count} {SIZE}", "accepted", _PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Measurements of several systems, in turns: what disturbs the machine for a while disturbs all of them."""
+"""Measures several systems in turns, so that a disturbance of the machine affects all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -17,9 +17,9 @@ Figure = TypeVar("Figure")
 def in_turns(
     sheet: Sheet, settings: Settings, measures: Mapping[str, Callable[[], Mapping[Key, Figure]]]
 ) -> dict[Key, list[Figure]]:
-    """Each measures one or more things; each has its turn in every round, of which there is one with `quick`.
+    """Each system measures one or more things, once in every round; with `quick` there is one round.
 
-    One that fails is told in a note, and has no figure from that round. Raises Unavailable where all did.
+    A failure becomes a note, and has no figure of that round. Raises Unavailable if all failed.
     """
     rounds = 1 if settings.quick else ROUNDS
     found: dict[Key, list[Figure]] = {}
@@ -37,6 +37,6 @@ def in_turns(
 
 
 def spread(values: Sequence[float], show: Callable[[float], str]) -> str:
-    """Lowest to highest, or the one value."""
+    """The lowest and the highest value, or the only one."""
     low, high = show(min(values)), show(max(values))
     return low if low == high else f"{low}–{high}"

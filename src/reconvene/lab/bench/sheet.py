@@ -1,4 +1,4 @@
-"""What a benchmark is told and what it gives: rows for programs, tables for people, plots where there are any."""
+"""A benchmark's settings and its results: rows for programs, tables for people, and plots."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from msgspec import Struct
 __all__ = ["Progress", "Row", "Settings", "Sheet", "Table", "number", "percentile", "size_of", "verdict"]
 
 Progress = Callable[[str, int, int], None]
-"""What is being done, how many steps are done, how many there are."""
+"""Called with: what is being measured, how many steps are done, how many there are."""
 
 
 def _say_nothing(what: str, done: int, total: int) -> None:
@@ -23,14 +23,14 @@ class Settings:
     """A minute or less, with fewer points and shorter runs."""
     seed: int = 1
     plots: Path | None = None
-    """Where to draw; None: nowhere."""
+    """The directory for plots; None: no plots."""
     progress: Progress = _say_nothing
     peers: tuple[str, ...] = ()
     """Other systems to run in the same run."""
 
 
 class Row(Struct, frozen=True, omit_defaults=True):
-    """One figure; `ratio` is `value` over that of `against`."""
+    """One figure; `ratio` is `value` divided by that of `against`."""
 
     work: str
     system: str
@@ -57,24 +57,24 @@ class Sheet:
     rows: list[Row] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What one has to know to read the tables, a line each."""
+    """Notes to the tables, a line each."""
     plots: list[Path] = field(default_factory=list)
 
     def add(
         self, work: str, system: str, value: float, unit: str, against: str | None = None, ratio: float | None = None
     ) -> None:
-        """Rounds to what is worth telling."""
+        """Rounds to significant digits."""
         shown = None if ratio is None else float(f"{ratio:.4g}")
         self.rows.append(Row(work, system, float(f"{value:.5g}"), unit, against, shown))
 
 
 def size_of(count: int) -> str:
-    """Of a message, as works name it: 100 B, 1 KiB."""
+    """The size of a message in the names of works: 100 B, 1 KiB."""
     return f"{count // 1024} KiB" if count >= 1024 and count % 1024 == 0 else f"{count} B"
 
 
 def verdict(met: bool) -> str:
-    """Of a bar."""
+    """Whether a target was met, as a word."""
     return "met" if met else "missed"
 
 

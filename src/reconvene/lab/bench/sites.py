@@ -1,8 +1,7 @@
-"""What our sites do: throughput, latency, and the time to a new configuration, by processes of their own.
+"""Measures our sites, each in a process of its own: throughput, latency, and the time to a new configuration.
 
-`running` starts sites, each with one process inside it that uses the public interface, and ends them; what is
-measured meanwhile is bounded by time-outs. They run on loopback, or in network namespaces with the peer's MTU: a
-`Setup` says where.
+`running` starts sites, each inside a program that uses the public interface, and ends them. All waits are bounded.
+Sites run on loopback, or in network namespaces with the peer's MTU: see `Setup`.
 """
 
 import tempfile
@@ -34,7 +33,7 @@ _BEACONS_S = 0.1
 _PORT = 7400
 _QUEUE_BYTES = 4 << 20
 _QUEUE_MESSAGES = 20_000
-"""Of what waits to be sent: enough for a hundred turns, and soon gone when a measurement is over."""
+"""Limits of a site's send queue: enough for a hundred turns, and soon sent when a measurement is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +42,14 @@ class Setup:
 
     sites: int = 3
     mtu: int | None = None
-    """Of the links between namespaces; None: loopback."""
+    """MTU of the links between namespaces; None: loopback."""
     sealed: bool = True
     frame_bytes: int = 0
     """0: from the path."""
     order: str = "atop"
     suspect_ms: int | None = None
-    """A silent member is suspected after so long, whatever the number of sites; it is to be three beacons at least.
-    None: the defaults."""
+    """A silent member is suspected after so long, for any number of sites; at least three beacons. None: the
+    default."""
 
     @property
     def path(self) -> str:
@@ -58,7 +57,7 @@ class Setup:
 
     @property
     def system(self) -> str:
-        """As rows name it."""
+        """Its name in rows."""
         parts = ["reconvene", "" if self.sealed else " not sealed", f", {self.path}"]
         if self.frame_bytes:
             parts.append(f", frames of {self.frame_bytes:,} B")
@@ -73,10 +72,10 @@ class Throughput:
     """Cores that each site used, in the program and in the kernel."""
     system: tuple[float, ...]
     counted: tuple[dict[str, int], ...]
-    """By how much each site's counters grew."""
+    """The increase of each site's counters."""
     foreign_cores: float
     profile: Counter[tuple[str, str, int]] = field(default_factory=Counter)
-    """Where it was asked for: looks by file, function and line, of all sites."""
+    """If requested: samples by file, function and line, of all sites."""
 
     @property
     def cpu(self) -> tuple[float, ...]:
@@ -93,12 +92,12 @@ class Running:
     setup: Setup
     network: Namespaces | None
     addresses: tuple[tuple[str, int], ...]
-    """Where each receives datagrams."""
+    """The address of each site."""
     key: Path
-    """The cluster's, whether it is used or not."""
+    """The cluster's key, even if it is not used."""
     loads: tuple[LoadProcess, ...]
     sink: tuple[str, int]
-    """What comes here the first site's process reads and drops."""
+    """The first site's process reads and drops datagrams to this address."""
 
     @property
     def pids(self) -> list[int]:
@@ -107,10 +106,10 @@ class Running:
     def throughput(
         self, size: int, seconds: float, profile: bool = False, beside: Sequence[tuple[LoadProcess, str]] = ()
     ) -> Throughput:
-        """All sites send messages of so many bytes as fast as they are taken.
+        """All sites send messages of `size` bytes as fast as they are accepted.
 
-        The order is the same everywhere, so what the last site has delivered at a moment was delivered everywhere.
-        Who is in `beside` is told the same moments, with what stands there after them, and is no foreign load.
+        The order is the same everywhere, so what the slowest site has delivered by then was delivered everywhere.
+        Each load in `beside` gets the same moments, followed by its text, and does not count as another program.
         """
         deadline = monotonic() + WARM_UP_S + seconds + _GRACE_S
         begin = monotonic_ns() + int(WARM_UP_S * 1e9)
@@ -132,7 +131,8 @@ class Running:
         )
 
     def latency(self, count: int, service: str, pause_us: int, size: int = 100) -> Latency:
-        """One site sends one message at a time: the next when it has delivered the last, and a pause has passed."""
+        """One site sends one message at a time: the next one after it has delivered the last one, and after a
+        pause."""
         total = count + WARM_UP_MESSAGES
         deadline = monotonic() + LATENCY_TIMEOUT_S + total * pause_us / 1e6
         with Foreign(lambda: self.pids) as foreign:
@@ -152,7 +152,8 @@ def _profile(told: Sequence[dict[str, Any]]) -> Counter[tuple[str, str, int]]:
 
 
 def reconfiguration(setup: Setup, heals: int = 4, per_second: int = 500, size: int = 100) -> Reconfiguration:
-    """The last site is cut off and healed so many times, then killed with -9, while each site sends at a pace."""
+    """The last site is cut off and healed `heals` times, then killed with -9, while each site sends at a fixed
+    rate."""
     with running(setup, "watch") as run:
         assert run.network is not None, "cuts need namespaces"
         return Reconfiguration.measure(
@@ -168,7 +169,7 @@ def reconfiguration(setup: Setup, heals: int = 4, per_second: int = 500, size: i
 
 @contextmanager
 def running(setup: Setup, mode: str) -> Iterator[Running]:
-    """Sites with the loads of a mode of `group_site`, in one group of all."""
+    """Runs sites with loads in a mode of `group_site`, all in one group."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp")))
         network = None if setup.mtu is None else stack.enter_context(Namespaces(setup.sites, setup.mtu))

@@ -1,8 +1,7 @@
-"""The log through Spark: rows a second out of it, in batches and as a stream, and into it; beside the Python client,
-which reads the same log.
+"""The log and Spark: rows a second that Spark reads, in batches and as a stream, and writes; compared with the Python
+client, which reads the same log.
 
-Three real sites on this machine, and Spark beside them, in the same run. Every column is looked at, and the payloads'
-bytes are counted.
+Three real sites and Spark run on this machine. Spark reads every column, and counts the bytes of the payloads.
 """
 
 from collections.abc import Callable
@@ -78,7 +77,7 @@ def _log(spark: SparkSession, addresses: list[str]) -> DataFrame:
 
 
 def _count(log: DataFrame) -> tuple[int, int]:
-    """Every column is looked at: an aggregate over one alone would let the others go unread."""
+    """Reads every column: an aggregate over one column would skip the others."""
     row = log.agg(
         F.count("*"), F.sum(F.length("payload")), F.max("position"), F.max("id"), F.max("author"), F.max("log_time")
     ).collect()[0]
@@ -102,7 +101,7 @@ def _stream(spark: SparkSession, addresses: list[str], messages: int, place: Pat
 
 
 def _sink(spark: SparkSession, addresses: list[str], messages: int, place: Path) -> tuple[float, float]:
-    """Rows that Spark makes, into the log; and the log's own rows back into it."""
+    """Writes rows that Spark generates into the log, and then the log's own rows."""
     made = spark.range(messages).select(F.lit("x" * SIZE).cast("binary").alias("payload"))
     writer = made.write.format("reconvene").option("addresses", ",".join(addresses)).mode("append")
     begun = perf_counter()

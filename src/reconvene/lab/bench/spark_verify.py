@@ -1,7 +1,7 @@
-"""What verifying on Spark costs: by the number of events, as one run and as a thousand, on one core and on two.
+"""What verification on Spark costs: by the number of events, in one run and in a thousand, on one core and on two.
 
-The yardstick is one window over the same events in the same session. The traces are made on Spark too. The local
-engine stands beside it as far as its memory reaches.
+It is compared with one window over the same events in the same session. The traces are made on Spark too. The local
+engine is measured too, as far as its memory suffices.
 """
 
 import math
@@ -63,7 +63,7 @@ def run(settings: Settings) -> Sheet:
 
 
 def _make(folder: Path, wanted: list[tuple[int, int]]) -> None:
-    """Every trace once, as Parquet, in a session of its own."""
+    """Makes every trace once, as Parquet, in a session of its own."""
     from reconvene.lab.generate import generate, recipe, write_traces
     from reconvene.pipeline.session import open_session
 
@@ -88,7 +88,7 @@ def _measure(folder: Path, point: _Point) -> Measured:
 
 
 def _local(folder: Path, events: int) -> tuple[float, float]:
-    """Seconds and peak MB of the local engine, in a process of its own, over the one run of so many events."""
+    """Seconds and peak MB of the local engine, in a process of its own, for one run of so many events."""
     command = [sys.executable, "-m", "reconvene", "verify", str(folder / _name(events, 1)), "--json"]
     begun = perf_counter()
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

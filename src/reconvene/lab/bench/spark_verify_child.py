@@ -1,8 +1,8 @@
 """One process, one Spark session, one trace: a window over its events, and all checks, timed. `bench.spark_verify`
-starts it, with so many cores, and reads the one line of JSON that it prints.
+starts it with a number of cores, and reads the one line of JSON that it prints.
 
-The session is warmed up on a small trace, and each figure is the least of so many turns, so that neither Spark's
-start nor Java's learning to run the code is measured.
+The session is warmed up on a small trace, and each figure is the minimum of several turns, so that neither the start
+of Spark nor Java's compilation is measured.
 """
 
 import argparse
@@ -32,14 +32,14 @@ class Measured(msgspec.Struct):
     window_s: float
     verify_s: float
     jvm_peak_mb: float
-    """Of the driver's process, which in local mode is the executor's as well."""
+    """Of the driver's process, which in local mode is the executor too."""
     python_peak_mb: float
     """Of the largest Python worker."""
     violated: list[str] = []
 
 
 class Memory:
-    """The most memory that this process's descendants had, by looking now and then."""
+    """The most memory that this process's descendants used, sampled."""
 
     def __init__(self) -> None:
         self.jvm_kb = 0
@@ -64,7 +64,7 @@ class Memory:
 
 
 def descendants() -> list[tuple[str, int]]:
-    """(program, kB resident) of every process below this one."""
+    """(program, kB resident) of every descendant of this process."""
     parents: dict[int, int] = {}
     told: dict[int, tuple[str, int]] = {}
     for entry in Path("/proc").iterdir():
@@ -78,7 +78,7 @@ def descendants() -> list[tuple[str, int]]:
             parents[pid] = int(fields["PPid"])
             told[pid] = fields["Name"], int(fields.get("VmRSS", "0 kB").split()[0])
         except (OSError, KeyError, ValueError):
-            continue  # it has ended meanwhile
+            continue  # it has just ended
     below = {_own_pid()}
     grown = True
     while grown:
@@ -95,7 +95,7 @@ def _own_pid() -> int:
 
 
 def one_window(traces: Traces) -> DataFrame:
-    """The yardstick: each event beside the one before it in its node's file."""
+    """For comparison: each event with the one before it in its node's file."""
     order = Window.partitionBy("run", "node").orderBy("place")
     grown = F.col("n") > F.lag("n").over(order)
     return traces.events.select(grown.alias("grown")).agg(F.count_if(~F.col("grown")), F.count("*"))

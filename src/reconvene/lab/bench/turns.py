@@ -1,7 +1,7 @@
-"""How long a site stands still, whatever waits: its longest turn, beside the time after which others suspect it.
+"""How long a site can be busy without answering: its longest turn, compared with the time to suspicion.
 
-Three sites with their programs inside them, at the defaults. What waits: a gigabyte or a million messages of a site
-that was cut off and comes back, or that is restarted with them; a few messages of the largest size at once.
+Three sites at the defaults, each inside a program. The work that waits: a gigabyte or a million messages of a site
+that was cut off and comes back, or is restarted with them; or a few messages of the largest size at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,18 +19,18 @@ from reconvene.runtime.node.explain import explain
 __all__ = ["BAR", "run"]
 
 BAR = 0.25
-"""Of the time to suspicion: at most so much may one turn take."""
+"""The most that one turn may take, as a share of the time to suspicion."""
 _PATIENCE_S = 900.0
 _MIB = 1 << 20
 _LARGE = (15 * _MIB, 16_711_680)
-"""The second is the largest message that a log takes at the defaults."""
+"""The second one is the largest message that a log accepts at the defaults."""
 _SEVERAL = 6
 _MEASURES = ("turn_ms", "stood_ms", "work_ms", "configurations")
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the sites told at the end: of each, `_MEASURES`."""
+    """What each site measured, by `_MEASURES`."""
 
     sites: Sequence[dict[str, float]]
     green_ms: float
@@ -113,7 +113,7 @@ def _at_once(size: int) -> Measure:
 
 
 def _rejoin(count: int, size: int) -> Measure:
-    """The last site takes so many while it is cut off; then everyone is to have all of them."""
+    """The last site accepts so many messages while it is cut off; then all sites have to order them."""
 
     def measure(place: Path) -> Told:
         with running(place, "watch") as sites:
@@ -126,7 +126,7 @@ def _rejoin(count: int, size: int) -> Measure:
 
 
 def _restart(count: int, size: int) -> Measure:
-    """The same, but all are ended while it is cut off, and started again; nobody appends anything then."""
+    """The same, but all sites are ended while it is cut off, and started again; nothing is appended then."""
 
     def measure(place: Path) -> Told:
         with running(place) as sites:

@@ -1,4 +1,4 @@
-"""Real sites wired in memory: every datagram arrives, at once, and nothing else is between them."""
+"""Real sites connected in memory: every datagram arrives at once."""
 
 from cProfile import Profile
 from time import perf_counter_ns

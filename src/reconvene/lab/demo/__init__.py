@@ -1,8 +1,9 @@
 """Wiredville elects a mayor: five real sites, a network that breaks, a site that is killed, and one count.
 
-`script` is the story, step by step; what it says beforehand is what the system promises, and `checks` holds it to
-that. Around it: `voters` and `lost_answer`, who vote; `chronicle`, what the sites' traces tell while it runs; `board`
-and `stage`, what is shown; `spark`, the stream, the judge and the report beside it, in a process of their own.
+`script` is the story, step by step. Each step first says what the system promises, and `checks` checks the promises.
+`voters`, `polls` and `lost_answer` are the voters. `chronicle` reads the sites' traces while they are written.
+`board` and `stage` show what happens. `spark` runs the stream, the verification and the report in a process of its
+own.
 """
 
 from reconvene.lab.demo.paths import Paths

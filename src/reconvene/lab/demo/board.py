@@ -1,4 +1,4 @@
-"""What every site knows of the election, as one looks at it from outside."""
+"""What every site knows of the election, as a client of it sees it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -26,12 +26,12 @@ class SiteRow:
     state: str
     """primary | minority | forming | down | silent"""
     configuration: str = ""
-    """Its number, as people say it."""
+    """Its number, as it is shown to people."""
     members: tuple[str, ...] = ()
     counted: Mapping[str, int] = field(default_factory=dict)
-    """Green: by candidate."""
+    """Green votes by candidate."""
     tentative: Mapping[str, int] = field(default_factory=dict)
-    """Beside that, what is on disk here and has no place yet: by candidate."""
+    """Votes that are on this site's disk and have no place yet, by candidate."""
     yellow: int = 0
     red: int = 0
 
@@ -45,14 +45,14 @@ class SiteRow:
 
 
 class Board:
-    """A client of each site, and of that site alone, with a copy of the tally."""
+    """A client of each site, which never uses another site, with a copy of the tally."""
 
     def __init__(self, cluster: LocalCluster, sites: dict[str, Site], tallies: dict[str, Tally]) -> None:
         self._cluster = cluster
         self._sites = sites
         self.tallies = tallies
         self.seen: list[SiteRow] = []
-        """At the last look."""
+        """The rows of the last `look`."""
 
     def site(self, name: str) -> Site:
         return self._sites[name]
@@ -63,7 +63,8 @@ class Board:
         return self.seen
 
     async def settled(self) -> list[SiteRow]:
-        """When no vote comes any more: who is together has the same, and a majority has counted all of it."""
+        """Waits until all sites of a component show the same, and a majority has counted every vote. No vote may come
+        meanwhile."""
         while not _at_rest(rows := await self.look()):
             await asyncio.sleep(_POLL_S)
         return rows
@@ -83,7 +84,7 @@ class Board:
         except ReconveneError:
             return SiteRow(name, "silent")
         counted = await self.tallies[name].totals()
-        # What has become green since the copy was made counts as that.
+        # A vote that became green after the copy was made counts as green.
         tentative = {one: max(both.get(one, 0) - counted.get(one, 0), 0) for one in CANDIDATES}
         yellow = _number(log["yellow"])
         return SiteRow(

@@ -1,4 +1,4 @@
-"""What must hold when the polls have closed, each as a finding that says what was seen."""
+"""What must hold when the polls have closed. Each check returns a finding that says what was found."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -22,7 +22,7 @@ def shown_counts(counts: Mapping[str, int]) -> str:
 
 
 def same_tallies(tallies: Mapping[str, Mapping[str, int]], cast: Mapping[str, int]) -> Finding:
-    """`tallies`: by site, each after a barrier; `cast`: what the voters say."""
+    """`tallies`: by site, each read after a barrier; `cast`: what the voters cast."""
     what = "the tally is the same at every site, and is what was cast"
     for site, tally in tallies.items():
         if dict(tally) != {choice: count for choice, count in cast.items() if count}:
@@ -33,9 +33,9 @@ def same_tallies(tallies: Mapping[str, Mapping[str, int]], cast: Mapping[str, in
 def counted_once(
     votes: Sequence[Vote], places: Sequence[int], logs: Mapping[str, Sequence[Entry]], tally: str
 ) -> Finding:
-    """`places`: each vote's position, as its voter was told; `logs`: by site, all entries that count.
+    """`places`: the position of each vote, from its receipt; `logs`: by site, all entries that count.
 
-    So no vote is lost, none is there twice, and nobody has stuffed the box.
+    It holds if no vote is lost, none is there twice, and there is no other entry.
     """
     what = "every vote is counted once"
     told = dict(zip(places, votes, strict=True))

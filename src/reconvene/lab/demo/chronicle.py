@@ -1,12 +1,12 @@
-"""Which configurations the sites went through, read from their traces while they write them, and which they should.
+"""The configurations that the sites installed, read from their traces while they are written, and the expected ones.
 
-A configuration that the script has not announced is one that it did not cause: a site was suspected that was there,
-or two were told apart that could talk. While the sites start they may come together in any way; from the first
-configuration of all on, everything counts.
+The script announces every change that it causes. Any other configuration is an error: a running site was suspected,
+or two connected sites did not share a configuration. While the sites start, any configuration is fine; everything
+counts from the first configuration of all sites on.
 
-A change may take more than one step: sites learn of a cut or its mending one after the other, and for a moment the
-links are those of neither before nor after. From when the script does something until a site has arrived where that
-leads, it may be *on the way*: in a few configurations of sites from before and after. At all other times in none.
+A change may take more than one step: sites learn of a cut or a heal one after the other, so for a moment the links
+are neither those before nor those after it. From when the script acts until a site is in the expected configuration,
+the site may be *on the way*: in a few configurations of sites from before and after. At all other times it may not.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ __all__ = ["Change", "Chronicle", "Installed"]
 Members = tuple[str, ...]
 
 MOST_STEPS = 3
-"""On the way to one configuration, at one site."""
+"""The most configurations of one site on the way to an expected one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Installed:
     site: str
     members: Members
     at_ns: int
-    """By the site's clock: since 1970."""
+    """By the site's clock, in ns since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the script did, and how long it took until every site concerned was in its new configuration."""
+    """What the script did, and how long it took until every affected site was in its new configuration."""
 
     what: str
     took_ns: int
@@ -51,27 +51,27 @@ class Chronicle:
         self._trace = trace
         self._sites = tuple(sites)
         self._read: dict[str, int] = dict.fromkeys(sites, 0)
-        """Bytes of each file that were read."""
+        """How many bytes of each file were read."""
         self.seen: dict[str, list[Installed]] = {site: [] for site in sites}
-        """From the first configuration of all on."""
+        """Since the first configuration of all sites."""
         self.due: dict[str, list[Members]] = {site: [tuple(sites)] for site in sites}
-        """What the script has caused."""
+        """The changes that the script has caused."""
         self.changes: list[Change] = []
 
     def expect(self, *components: Iterable[str]) -> None:
-        """Each of these goes, as a whole, into a configuration of its own."""
+        """Announces that each of these components installs a configuration of its own."""
         for component in components:
             members = tuple(sorted(component))
             for site in members:
                 self.due[site].append(members)
 
     def read(self) -> None:
-        """What the sites have written since. Raises Malformed where it is no trace."""
+        """Reads what the sites have written since the last call. Raises Malformed if it is no trace."""
         for site in self._sites:
             path = node_file(self._trace, site)
             with path.open("rb") as file:
                 file.seek(self._read[site])
-                lines = file.read().rpartition(b"\n")[0]  # a line that is not whole yet is for the next time
+                lines = file.read().rpartition(b"\n")[0]  # an incomplete line is read the next time
             if lines:
                 self._read[site] += len(lines) + 1
                 self._take(site, decode_rows(lines, site))
@@ -85,11 +85,11 @@ class Chronicle:
                     seen.append(Installed(site, members, row.t))
 
     def installed(self) -> int:
-        """How many configurations were read so far, of all sites together."""
+        """How many configurations were read so far, at all sites together."""
         return sum(map(len, self.seen.values()))
 
     def unexpected(self) -> str | None:
-        """The first thing that differs from what is due, in one line."""
+        """The first configuration that differs from the expected one, in one line."""
         for site in self._sites:
             left = iter(self.due[site])
             now: Members = ()
@@ -109,12 +109,12 @@ class Chronicle:
         return None
 
     def steps(self) -> tuple[int, int]:
-        """Changes that were due, and configurations on the way to them, of all sites together."""
+        """Expected changes, and configurations on the way to them, at all sites together."""
         due = sum(len(members) - 1 for members in self.due.values())
         return due, sum(len(seen) - 1 for seen in self.seen.values()) - due
 
     def took(self, what: str, since_ns: int) -> Change:
-        """The change that the script began at `since_ns` is over: notes how long it took the last site."""
+        """Records how long the change that began at `since_ns` took the last site. It is complete."""
         self.read()
         latest = [seen[-1].at_ns for seen in self.seen.values() if seen and seen[-1].at_ns >= since_ns]
         if not latest:

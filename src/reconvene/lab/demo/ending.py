@@ -1,4 +1,4 @@
-"""After the story: what every site and every voter says, then what the judge says of the whole history."""
+"""After the story: compares what the sites and the voters have, then verifies the whole history."""
 
 import asyncio
 from pathlib import Path
@@ -25,11 +25,11 @@ __all__ = ["count", "judge"]
 
 _FRAME_S = 0.5
 _MARGIN_NS = 30_000_000
-"""Around the mending, in the space-time diagram."""
+"""Shown before and after the heal in the space-time diagram."""
 
 
 async def count(story: Story) -> None:
-    """The polls are closed. What is found goes into the story's outcome."""
+    """The polls are closed. Adds the findings to the story's result."""
     stage, polls, board, outcome = story.stage, story.polls, story.board, story.outcome
     stage.begin("The polls close, and everyone is asked")
     stage.say("Every site for its tally and its whole log; every voter for the place that the vote was given.")
@@ -66,7 +66,7 @@ async def count(story: Story) -> None:
 
 
 async def judge(story: Story, paths: Paths, keep: bool) -> None:
-    """Of a cluster without clients: when it has come to rest, its trace is judged."""
+    """Verifies the trace of the cluster once it is at rest. It has no clients any more."""
     stage, outcome, cluster = story.stage, story.outcome, story.cluster
     by = "on Spark, which takes half a minute" if story.spark is not None else "in this process"
     stage.say(f"All that happened is in the sites' traces. It is judged against the papers, {by}.")

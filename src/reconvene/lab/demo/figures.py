@@ -1,4 +1,4 @@
-"""Figures of a run, from its trace: how long votes took to be counted, and which of them had to wait for that."""
+"""Figures of a run, from its trace: how long votes took to be counted, and which had to wait for a majority."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,8 @@ __all__ = ["counted", "spread"]
 
 
 def counted(trace: Trace) -> tuple[Wait, Wait]:
-    """From accept to green at the author: of what was accepted and counted in one configuration, and of the rest."""
+    """From accept to green at the author: for messages accepted and counted in one configuration, and for the
+    rest."""
     at_once: list[int] = []
     later: list[int] = []
     for rows in trace.rows.values():
@@ -20,7 +21,8 @@ def counted(trace: Trace) -> tuple[Wait, Wait]:
 
 
 def _waits(rows: Sequence[Row]) -> Iterable[tuple[int, bool]]:
-    """Of each message that this site accepted and has seen green: how long, and whether nothing changed meanwhile."""
+    """For each message that this site accepted and that is green here: how long it took, and whether it took one
+    configuration."""
     accepted: dict[str, tuple[int, int]] = {}
     changes = 0
     for row in rows:
@@ -28,7 +30,8 @@ def _waits(rows: Sequence[Row]) -> Iterable[tuple[int, bool]]:
             case "conf" if row.conf_kind != "hidden":
                 changes += 1
             case "establish":
-                changes += 1  # what waited for this majority has waited, though the configuration is the same
+                # A message that waited for this majority counts as waiting, though the configuration is the same.
+                changes += 1
             case "accept":
                 accepted[str(row.msg)] = (row.t, changes)
             case "green":
@@ -38,7 +41,7 @@ def _waits(rows: Sequence[Row]) -> Iterable[tuple[int, bool]]:
 
 
 def spread(waits: Iterable[int]) -> Wait:
-    """Percentiles are those of the nearest rank."""
+    """Percentiles by nearest rank."""
     found = sorted(waits)
     if not found:
         return Wait()

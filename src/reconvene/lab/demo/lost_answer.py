@@ -1,6 +1,6 @@
-"""A line to a site on which the answer to an append is lost: the vote is on its disk, and the voter can't know.
+"""A connection to a site on which the answer to an append is lost: the vote is on disk, and the voter does not know.
 
-Everything else passes, both ways. When the site's end of the line dies, so does the voter's.
+Everything else passes in both directions. When the site closes its end, the voter's end is closed too.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from reconvene.wire.records import RecordReader, frame
 __all__ = ["LossyLine"]
 
 _RECORD_BYTES = 1 << 20
-"""Of what a site says to one voter: far more than it does."""
+"""Far more than a site sends to one voter."""
 _READ_BYTES = 1 << 16
 
 
@@ -29,7 +29,7 @@ class LossyLine:
         self._directory = tempfile.TemporaryDirectory(prefix="reconvene-")  # a socket's path has to be short
         self.path = str(Path(self._directory.name) / "line.sock")
         self.lost = asyncio.Event()
-        """The site has answered, so the message is durable there; and nobody was told."""
+        """The site has answered, so the message is durable there; the answer was dropped."""
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 

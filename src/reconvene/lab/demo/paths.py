@@ -1,4 +1,4 @@
-"""The demo's directory: its cluster, its table, its reports. Made anew each time, and never over anything else."""
+"""The demo's directory: its cluster, its table, its reports. A new demo replaces an earlier one, and nothing else."""
 
 import shutil
 from pathlib import Path
@@ -12,22 +12,23 @@ __all__ = ["Paths"]
 
 
 class Paths:
-    """Of one directory."""
+    """The files of one demo."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
         self.cluster = self.directory / "wiredville"
         self.table = self.directory / "spark"
-        """The stream's: its checkpoint, and under `log` its rows."""
+        """Of the stream: its checkpoint, and under `log` its rows."""
         self.spark_log = self.directory / "spark.log"
         self.trace = self.directory / "trace"
-        """Where the cluster goes on, a copy of its trace as it was when the polls had closed."""
+        """If the cluster is left running: a copy of its trace as of when the polls closed."""
         self.checks = self.directory / "checks.html"
         self.report = self.directory / "report.html"
         self.outcome = self.directory / "demo.json"
 
     def prepare(self) -> None:
-        """Removes what an earlier demo left. Raises Rejected where there is something else, or it still runs."""
+        """Removes what an earlier demo left. Raises Rejected if the directory holds something else, or that demo
+        still runs."""
         try:
             if self.directory.exists() and (not self.directory.is_dir() or any(self.directory.iterdir())):
                 self._clear()
@@ -37,18 +38,18 @@ class Paths:
             raise Rejected(f"{self.directory}: can't be used: {error.strerror or error}") from None
 
     def write_outcome(self, document: object) -> None:
-        """It also tells the next demo that the directory is one of its kind."""
+        """The next demo recognizes its directory by this file."""
         self.outcome.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
     def _clear(self) -> None:
         if not self.outcome.is_file():
             raise Rejected(
-                f"{self.directory}: holds something else; expected a new or an empty directory, or an earlier demo's"
+                f"{self.directory}: is no demo's directory; expected a new or an empty one, or an earlier demo's"
             )
         if Layout(self.cluster).exists() and LocalCluster(self.cluster).running():
             raise Rejected(
-                f"{self.directory}: an earlier demo's cluster still runs there; `reconvene down --dir {self.cluster}`"
-                " ends it"
+                f"{self.directory}: an earlier demo's cluster still runs there; end it with `reconvene down --dir"
+                f" {self.cluster}`"
             )
         for directory in (self.cluster, self.table, self.trace):
             shutil.rmtree(directory, ignore_errors=True)

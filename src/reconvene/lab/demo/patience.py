@@ -1,7 +1,7 @@
-"""Waiting for as long as something moves: on a busy machine everything takes longer, and nothing is wrong.
+"""Waits as long as there is progress: on a busy machine everything takes longer, and nothing is wrong.
 
-The processor time that a process has used is such a movement. It does not pass while others keep the processors busy,
-so a limit on it means the same on every machine.
+The processor time that a process has used is such a measure of progress. It does not grow while other processes keep
+the processors busy, so a limit on it means the same on every machine.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 
 async def while_it_moves(work: Awaitable[T], moved: Callable[[], object], idle_s: float) -> T:
-    """Returns what the work returns. Raises TimeoutError where `moved()` stays the same for `idle_s` before that.
+    """Returns what the work returns. Raises TimeoutError if `moved()` returns the same for `idle_s` before that.
 
-    What `moved` returns must not change for ever, or this may wait for ever.
+    If the result of `moved` keeps changing, this waits for ever.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -41,14 +41,14 @@ async def while_it_moves(work: Awaitable[T], moved: Callable[[], object], idle_s
 
 
 def processor_s(group: int) -> float:
-    """The processor time of a process group, ended children included; 0 where the system does not show it."""
+    """The processor time of a process group, ended children included; 0 if the system does not show it."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # From the third field on: the second, the program's name, may hold anything.
+            # From the third field on: the second one, the program's name, may contain spaces and brackets.
             fields = stat.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # it has just ended
         if int(fields[2]) == group:
             ticks += sum(map(int, fields[11:15]))
     return ticks / _TICKS_A_SECOND

@@ -1,4 +1,4 @@
-"""The whole demo: a cluster, the story on it, Spark beside it, and the verdict."""
+"""The whole demo: a cluster, the story, Spark, and the verdict."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -18,23 +18,24 @@ from reconvene.local import LocalCluster
 __all__ = ["play"]
 
 _PATIENT = {"timing": {"suspect_base": "1500ms", "round_patience": "2s"}}
-"""Of the sites. By default they suspect who is silent for 0.6 s, which on a laptop, beside Java and a browser, may be
-somebody who only waits for a processor; and every such mistake would be a change that the script did not cause."""
+"""Settings of the sites. By default they suspect a site after 0.6 s of silence. On a laptop that also runs Java and a
+browser, such a site may only be waiting for a processor; each mistake would be a change that the script did not
+cause."""
 
 _START_S = 300.0
-"""For the sites to start. One that ends instead is noticed at once."""
+"""For the sites to start. A site that ends instead is noticed at once."""
 
 
 async def play(
     paths: Paths, stage: Stage, *, seed: int = 7, keep: bool = False, spark: bool = True, pace: Pace | None = None
 ) -> DemoResult:
-    """Plays it all, and shows it on the stage. `spark`: it takes part, where it is installed.
+    """Runs the demo, and shows it on the stage. `spark`: use Spark if it is installed.
 
-    With `keep` the cluster goes on when this returns; else it is ended. Raises Rejected where the directory can't be
-    had; everything else that goes wrong is a finding.
+    With `keep` the cluster keeps running when this returns; else it is ended. Raises Rejected if the directory can't
+    be used; everything else that goes wrong is a finding.
     """
     paths.prepare()
-    # That connections are lost is the story's to tell, and the clients find others.
+    # The story explains lost connections, and the clients reconnect: their warnings would only repeat it.
     logging.getLogger("reconvene.client").setLevel(logging.ERROR)
     outcome = DemoResult(cluster=str(paths.cluster))
     cluster = LocalCluster.create(paths.cluster, SITES, settings=_PATIENT)

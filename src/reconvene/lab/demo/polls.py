@@ -1,4 +1,4 @@
-"""The polls: a booth at every site, opened and held together, and the one voter whose answer is lost."""
+"""The polls: a booth at every site, all opened and closed together, and the one voter whose answer is lost."""
 
 import asyncio
 from collections import Counter
@@ -16,14 +16,14 @@ from reconvene.local import LocalCluster
 __all__ = ["Polls"]
 
 LEANINGS = {"a": (5, 3, 2), "b": (4, 4, 2), "c": (4, 3, 3), "d": (1, 3, 6), "e": (2, 2, 6)}
-"""By site, how Ada, Bo and Cleo are liked there: a minority may want another mayor."""
+"""By site, the weights of Ada, Bo and Cleo there: a minority may want another mayor."""
 _CHOICE = "Bo"
-"""Of the voter whose answer is lost."""
+"""The choice of the voter whose answer is lost."""
 _POLL_S = 0.05
 
 
 class Polls:
-    """`async with Polls(…) as polls:`; connections stay open until it is left, since receipts need them."""
+    """`async with Polls(…) as polls:`; connections stay open until the block is left, because receipts need them."""
 
     def __init__(self, cluster: LocalCluster, gap_s: float, seed: int) -> None:
         self.box = Box()
@@ -47,7 +47,8 @@ class Polls:
         await self._stack.aclose()
 
     async def add(self, name: str, elsewhere: Sequence[str] = ()) -> None:
-        """A booth at the site, instead of the one that was there; where the site is gone they go `elsewhere`."""
+        """Adds a booth at the site, in place of an earlier one there. If the site is down, its voters use
+        `elsewhere`."""
         addresses = [self._cluster.addresses[site] for site in (name, *elsewhere)]
         site = await self._stack.enter_async_context(connect(addresses))
         if name in self._booths:
@@ -61,17 +62,17 @@ class Polls:
             booth.open()
 
     async def hold(self) -> None:
-        """No more voters; returns when everyone has a receipt."""
+        """No more voters; returns when every voter has a receipt."""
         await asyncio.gather(*(booth.hold() for booth in self._booths.values()))
 
     def pace(self, gap_s: float) -> None:
-        """So long between two voters of a booth, from now on."""
+        """Sets the time between two voters of a booth."""
         self._gap_s = gap_s
         for booth in self._booths.values():
             booth.gap_s = gap_s
 
     async def votes(self, count: int) -> None:
-        """Waits until so many more have voted at each booth. Raises what has ended one."""
+        """Waits for so many more votes at each booth. Raises the exception of a booth that ended."""
         before = self._counts()
         while any(now - before[name] < count for name, now in self._counts().items()):
             for task in self._tasks:
@@ -80,7 +81,7 @@ class Polls:
             await asyncio.sleep(_POLL_S)
 
     def receipts(self) -> int:
-        """How many voters have one."""
+        """How many voters have a receipt."""
         return self._counts().total()
 
     def _counts(self) -> Counter[str]:
@@ -89,7 +90,8 @@ class Polls:
         return found
 
     async def lose_an_answer(self, at: str, elsewhere: Sequence[str], kill: Callable[[], Awaitable[None]]) -> Lost:
-        """A voter goes to the site; `kill` is called when it has answered and before she hears it."""
+        """A voter votes at the site; `kill` is called after the site has answered and before the voter gets the
+        answer."""
         addresses = self._cluster.addresses
         vote = self.box.add(_CHOICE, at)
         async with LossyLine(addresses[at]) as line:

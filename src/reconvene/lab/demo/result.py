@@ -1,4 +1,4 @@
-"""What came of a demo: what was checked, and the figures. It is what `--json` prints."""
+"""The result of a demo: what was checked, and the figures. `--json` prints it."""
 
 from msgspec import Struct, field, to_builtins
 
@@ -16,7 +16,7 @@ class Finding(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """How long something took, of so many votes."""
+    """How long something took, over so many votes."""
 
     votes: int = 0
     median_ns: int = 0
@@ -34,7 +34,7 @@ class Lost(Struct, frozen=True):
 
     voter: int
     first: str
-    """The site that had it on its disk, and could not tell any more."""
+    """The site that had it on its disk, and was killed before its answer arrived."""
     then: str
     """The site that answered."""
     again: bool
@@ -47,19 +47,19 @@ class Figures(Struct, kw_only=True):
     counts: dict[str, int] = field(default_factory=dict)
     """By candidate."""
     colours: dict[str, int] = field(default_factory=dict)
-    """At the end: the votes of each, the most that any site has."""
+    """Votes by colour at the end, at the site that has the most of it."""
     retried: int = 0
-    """Messages of the log that are second copies of a vote, and count for nothing."""
+    """Entries of the log that are second copies of a vote, and do not count."""
     answered: Wait = Wait()
     """From a voter's vote to the receipt."""
     counted_at_once: Wait = Wait()
     """From accepted to green, at its site, in a majority that stayed together."""
     counted_later: Wait = Wait()
-    """The same of those that had to wait for one."""
+    """The same for votes that had to wait for a majority."""
     changes: list[Took] = field(default_factory=list)
     """From what the script did to the last site's new configuration."""
     rows: int | None = None
-    """Of the stream's table."""
+    """Rows of the stream's table."""
     engine: str = ""
     events: int = 0
     cases: int = 0
@@ -81,7 +81,7 @@ class DemoResult(Struct, kw_only=True):
     running: bool = False
     """The cluster was left running."""
     no_spark: str | None = None
-    """Why Spark took no part."""
+    """Why Spark was not used."""
     verdict: Report | None = None
 
     @property
@@ -89,5 +89,5 @@ class DemoResult(Struct, kw_only=True):
         return bool(self.findings) and all(finding.ok for finding in self.findings)
 
     def document(self) -> dict[str, object]:
-        """All of it, as JSON has it."""
+        """Everything, as it is written as JSON."""
         return {"ok": self.ok, **to_builtins(self)}

@@ -1,7 +1,7 @@
-"""The story: the sites start, the network is cut, a site is killed and comes back, the network mends.
+"""The story: the sites start, the network is cut, a site is killed and comes back, the network heals.
 
-What each scene says before it is shown is what the system promises. Where a promise is broken the story ends, and
-`Broken`, or the error itself, says why.
+Each scene begins with what the system promises. If a promise is broken the story ends, and `Broken`, or the error
+itself, says why.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ SITES = (*MAJORITY, *MINORITY)
 _LEFT = tuple(name for name in MAJORITY if name != KILLED)
 _FRAME_S = 0.3
 _IDLE = 4
-"""So many times as long between two voters while all that happens is that Spark starts."""
+"""The time between two voters is multiplied by this while the story waits for Spark to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ class Pace:
     votes: int = 12
     """At each booth, in each scene."""
     patience_s: float = 60.0
-    """For whatever has to come about, from when anything has last moved towards it."""
+    """How long anything may take without progress."""
     spark: SparkPatience = field(default_factory=SparkPatience)
 
 
 class Broken(Exception):
-    """Something that the script promised is not so."""
+    """A promise of the script does not hold."""
 
 
 @dataclass(slots=True)
 class Story:
-    """On a cluster that has started."""
+    """The story, on a cluster that has started."""
 
     cluster: LocalCluster
     stage: Stage
@@ -61,9 +61,9 @@ class Story:
     polls: Polls
     chronicle: Chronicle
     spark: SparkBeside | None
-    """None where it takes no part, or not any more: `outcome.no_spark` says why."""
+    """None if Spark is not used, or not any more: `outcome.no_spark` says why."""
     rows: list[SiteRow] = field(default_factory=list)
-    """The last picture."""
+    """The rows that were shown last."""
     mended_ns: int = 0
     """When the network was mended."""
 
@@ -98,7 +98,7 @@ class Story:
     async def _cut(self) -> None:
         async with self._scene(f"The network is cut: {' '.join(MAJORITY)} ┃ {' '.join(MINORITY)}"):
             self.stage.say(
-                "No site is told: each side notices the other's silence. Both go on taking votes."
+                "Nothing notifies the sites: each side notices that the other one is silent. Both still accept votes."
                 f" Sites {_named(MAJORITY)} are three of five, and count. Sites {_named(MINORITY)} are no majority:"
                 " what they take is on their disks, red, and shown as a tentative count. 12+5 is 12"
                 " counted, 5 more here."
@@ -165,7 +165,7 @@ class Story:
 
     @asynccontextmanager
     async def _scene(self, title: str) -> AsyncIterator[None]:
-        """At its end the polls are held for a moment, so that the picture is of one moment, too."""
+        """At its end the polls are held for a moment, so that the table shows one moment."""
         self.stage.begin(title)
         self.polls.open()
         moving = asyncio.ensure_future(self._move())
@@ -192,19 +192,19 @@ class Story:
         return "" if self.spark is None else f"Spark: {self.spark.says()}"
 
     async def at_rest(self) -> list[SiteRow]:
-        """Everyone who has come has voted, and the sites have done with all of that what they can."""
+        """Returns once every voter has a receipt, and the sites have counted what they can."""
         await self.polls.hold()
         return await self.board.settled()
 
     def moved(self) -> object:
-        """Changes with every receipt and with all that is to be seen on the board."""
+        """Changes with every receipt and with every change of the board."""
         return self.polls.receipts(), self.board.seen
 
     async def _votes(self) -> None:
         await while_it_moves(self.polls.votes(self.pace.votes), self.polls.receipts, self.pace.patience_s)
 
     async def _change(self, what: str, work: Callable[[], None], components: Sequence[Sequence[str]]) -> None:
-        """Does it, waits for the configurations that it leads to, and notes how long that took."""
+        """Does `work`, waits for the configurations that follow, and records how long that took."""
         self.chronicle.expect(*components)
         since_ns = time.time_ns()
         await in_thread(work)
@@ -214,7 +214,7 @@ class Story:
         self.stage.say(f"After {show_ns(change.took_ns)} they are together as {parts}.")
 
     async def _together(self, components: Sequence[Sequence[str]]) -> None:
-        """Waits for them for as long as the sites install configurations at all."""
+        """Waits for these components as long as the sites keep installing configurations."""
         while True:
             before = self.chronicle.installed()
             try:
@@ -227,7 +227,7 @@ class Story:
                 return
 
     async def _wait_for_spark(self) -> None:
-        """The stream has to read from the site that is killed before it is killed."""
+        """Waits until the stream reads, since it has to read from the site that will be killed."""
         if self.spark is None:
             return
         if not self.spark.following.is_set():
@@ -255,7 +255,7 @@ async def open_story(
 
 
 def _leader(rows: Sequence[SiteRow]) -> str:
-    """Who has the most votes that are counted anywhere."""
+    """The candidate with the most counted votes."""
     counted = max(rows, key=lambda row: row.green).counted
     return max(counted, key=lambda choice: counted[choice])
 

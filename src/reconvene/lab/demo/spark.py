@@ -1,7 +1,7 @@
 """Spark beside the election, in a process of its own: one session for the stream, the judge and the report.
 
-It starts while the polls are open, with less priority than the sites, which must not seem dead because Java wakes up.
-What is said between the two is one JSON object a line; an end that dies is an end of file for the other.
+It starts while the polls are open, with a lower priority than the sites: the start of Java must not make a site look
+dead. Both sides send JSON objects, one a line; when one side dies, the other one gets an end of file.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 _LINE_BYTES = 1 << 24
-"""Of one line: a report with all its witnesses is far below."""
+"""The longest line: a report with all its witnesses is much shorter."""
 _END_S = 10.0
 
 T = TypeVar("T")
@@ -41,12 +41,12 @@ class Follow(Struct, tag="follow", frozen=True):
     """Keep a table in step with the log."""
 
     addresses: list[str]
-    """The first is read as long as it answers."""
+    """The first one is read as long as it answers."""
     table: str
 
 
 class Close(Struct, tag="close", frozen=True):
-    """Go on until everything below this position is in the table, and tell what is in it."""
+    """Continue until everything below this position is in the table, then report what is in it."""
 
     position: int
 
@@ -58,14 +58,14 @@ class Judge(Struct, tag="judge", frozen=True):
     checks: str
     report: str
     shown: tuple[int, int]
-    """The space-time diagram's stretch: ns since 1970."""
+    """The time that the space-time diagram shows, in ns since 1970."""
 
 
 ToSpark = Follow | Close | Judge
 
 
 class Started(Struct, tag="started", frozen=True):
-    """There is a session."""
+    """The session has started."""
 
 
 class Progress(Struct, tag="progress", frozen=True):
@@ -80,13 +80,13 @@ class Table(Struct, tag="table", frozen=True):
 
     rows: int
     positions: int
-    """That are different."""
+    """How many different positions."""
     counts: dict[str, int] = field(default_factory=dict)
     """By candidate."""
 
 
 class Doing(Struct, tag="doing", frozen=True):
-    """What it is at, in a word."""
+    """What it is doing, in a word."""
 
     what: str
 
@@ -115,7 +115,8 @@ def decode_order(line: bytes) -> ToSpark:
 
 @dataclass(frozen=True, slots=True)
 class SparkPatience:
-    """Spark is given up when it stands still for so long, or has used so much processor time in vain.
+    """Limits after which the demo continues without Spark: time without progress, and processor time without a
+    result.
 
     It has taken 20 to 30 s of processor time to start and read its first rows, on old and new machines.
     """
@@ -125,9 +126,9 @@ class SparkPatience:
 
 
 class SparkBeside:
-    """`async with SparkBeside(log) as spark:` starts it; leaving ends it, whatever it is at.
+    """`async with SparkBeside(log) as spark:` starts it; leaving the block ends it.
 
-    Methods raise Unavailable, in one line, where it has ended or said why it can't.
+    Methods raise Unavailable, in one line, if it has ended or reported why it can't do something.
     """
 
     def __init__(self, log: Path) -> None:
@@ -158,7 +159,7 @@ class SparkBeside:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._writer.close()  # it ends when it hears nobody
+        self._writer.close()  # it ends when its socket is closed
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
@@ -175,11 +176,11 @@ class SparkBeside:
 
     @property
     def trouble(self) -> str | None:
-        """Why it is of no use any more."""
+        """Why it can't be used any more."""
         return self._why
 
     def says(self) -> str:
-        """How it is, in a few words."""
+        """Its state, in a few words."""
         if self._why is not None:
             return self._why
         if not self._has_started:
@@ -190,25 +191,25 @@ class SparkBeside:
 
     @property
     def has_started(self) -> bool:
-        """There was a session: Spark is installed, and Java too."""
+        """Whether there was a session: Spark and Java are installed."""
         return self._has_started
 
     def follow(self, addresses: list[str], table: Path) -> None:
         self._writer.write(encode_line(Follow(addresses, str(table))))
 
     async def first_rows(self, patience: SparkPatience) -> None:
-        """Waits until the stream reads. Ends Spark, and raises Unavailable, where that is hopeless."""
+        """Waits until the stream reads. If that takes too long, ends Spark and raises Unavailable."""
         await self._while_it_works(self.following.wait(), patience, "no row was read")
         if self._why is not None:
             raise Unavailable(f"the stream: {self._why}")
 
     async def close(self, position: int, patience: SparkPatience) -> Table:
-        """What is in the table once everything below the position is."""
+        """Waits until everything below the position is in the table; returns what is in it."""
         what = f"the table has not come to position {position}"
         return await self._while_it_works(self._ask(Close(position), Table), patience, what)
 
     async def _while_it_works(self, work: Awaitable[T], patience: SparkPatience, what: str) -> T:
-        """Spark may take as long as it needs, but not more processor time than it ever should."""
+        """Waits without a limit on time, but with one on the processor time of Spark."""
         before = processor_s(self._process.pid)
 
         def moved() -> tuple[int, float]:
@@ -261,6 +262,6 @@ class SparkBeside:
 
     def _fail(self, why: str) -> None:
         self._why = self._why or why
-        self.following.set()  # who waits for it looks
+        self.following.set()  # the task that waits for it reports it
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(Unavailable(f"Spark: {self._why}"))

@@ -1,4 +1,4 @@
-"""The process that `spark.SparkBeside` starts: one session, and what is asked of it, in the order of the story.
+"""The process that `spark.SparkBeside` starts: one Spark session, which carries out the demo's orders one by one.
 
 python -m reconvene.lab.demo.spark_worker FD
 """
@@ -59,7 +59,7 @@ _LESS_PRIORITY = 5
 _LOOK_S = 0.2
 _EVERY = "500 milliseconds"
 _LATE = "failed to connect back"
-"""What Spark says of a Python process that it has given up."""
+"""In Spark's error about a Python process that did not start in time."""
 _TRIES = 10
 
 T = TypeVar("T", bound=Struct)
@@ -67,7 +67,7 @@ R = TypeVar("R")
 
 
 class Line:
-    """To the demo. Its end is an end of file, which raises `EOFError`."""
+    """The connection to the demo. When the demo ends, it raises `EOFError`."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -85,7 +85,7 @@ class Line:
         return order
 
     def waits(self) -> bool:
-        """There is an order, or an end."""
+        """Whether there is an order, or the end."""
         return bool(select.select([self._socket], [], [], 0)[0])
 
 
@@ -115,8 +115,8 @@ def _work(line: Line) -> None:
 
 
 def patiently(work: Callable[[], R]) -> R:
-    """Does it again where Spark gave up a Python process because it did not start within 10 s, as on a busy machine:
-    that time is fixed in Spark. The work must be one that may be done again."""
+    """Repeats the work if Spark gave up a Python process because it did not start within 10 s, as on a busy machine:
+    that time is fixed in Spark. The work must be repeatable."""
     for tried in count(1):
         try:
             return work()
@@ -127,7 +127,7 @@ def patiently(work: Callable[[], R]) -> R:
 
 
 class _Following:
-    """A stream that keeps the table in step until `Close` asks for the last of it. A second `run` goes on."""
+    """A stream that copies the log to the table until `Close`. A second `run` continues."""
 
     def __init__(self, spark: SparkSession, order: Follow, line: Line) -> None:
         self._spark = spark
@@ -136,7 +136,7 @@ class _Following:
         self._close: Close | None = None
         self._reached = 0
         self._rows = 0
-        """Of streams that were given up."""
+        """Rows read by streams that were stopped."""
 
     def run(self) -> None:
         options = {"addresses": ",".join(self._order.addresses)}
@@ -158,7 +158,7 @@ class _Following:
 
 
 def count_votes(spark: SparkSession, table: Path) -> Table:
-    """A vote for someone is always the same bytes, so few payloads have to be looked into."""
+    """All votes for one candidate are the same bytes, so only a few payloads have to be decoded."""
     with plain_errors():
         rows = spark.read.parquet(str(table / "log"))
         found = rows.groupBy("payload").agg(count_rows("*").alias("rows")).collect()

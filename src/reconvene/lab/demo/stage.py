@@ -1,7 +1,7 @@
 """What is shown on the terminal: scenes, each with what happens, why, and a table of the sites; then the verdict.
 
-On a terminal the table of a scene is live until the scene ends; elsewhere it is printed once, at its end. Colours are
-rich's to decide, which knows terminals and NO_COLOR; nothing is told by colour alone.
+On a terminal the table of a scene is live until the scene ends; elsewhere it is printed once, at its end. rich
+decides about colours: it knows terminals and NO_COLOR. No information is in a colour alone.
 """
 
 import time
@@ -21,7 +21,7 @@ from reconvene.lab.demo.voters import CANDIDATES
 __all__ = ["Stage", "sites_table"]
 
 _WIDE = 100
-"""Columns at most, and where there is no terminal to ask."""
+"""The most columns; also the width if there is no terminal."""
 _STATES = {
     "primary": ("counts", "green"),
     "minority": ("takes votes", "yellow"),
@@ -33,7 +33,7 @@ _FRAMES_A_SECOND = 6
 
 
 def sites_table(rows: Sequence[SiteRow]) -> Table:
-    """A candidate's cell is what is counted, and, where there is more on this site's disk, plus how much."""
+    """A candidate's cell is the number of counted votes, plus those that are only on this site's disk."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("site", "now", "configuration"):
         table.add_column(column, no_wrap=True)
@@ -65,7 +65,7 @@ def _cell(counted: int, tentative: int) -> Text:
 
 
 class Stage:
-    """`live`: False for output that is kept, such as a picture."""
+    """`live`: False for output to a file."""
 
     def __init__(self, console: Console, live: bool = True) -> None:
         self._console = console
@@ -75,7 +75,7 @@ class Stage:
         self._number = 0
         self._live: Live | None = None
         self.moves = live and console.is_terminal
-        """Pictures are shown before they are final."""
+        """Whether tables are live."""
 
     @property
     def seconds(self) -> float:
@@ -84,18 +84,18 @@ class Stage:
     def opening(self) -> None:
         self.say("Wiredville elects a mayor.", style="bold")
         self.say(
-            "Five polling places: five real processes on this machine, each with a disk of its own, and one"
-            " replicated tally. Voters come to each of them, all the time. A vote is"
+            "Five polling places: five real processes on this machine, each with files of its own, and one"
+            " replicated tally. Voters come to all of them, all the time. A vote is"
         )
         for colour, what in (
             ("green", "counted: it has its place in the one order, the same at every site, for good"),
-            ("yellow", "perhaps counted: a majority was at it, and this site has not heard how it ended"),
-            ("red", "taken: on this site's disk, and sure to count; it has no place yet"),
+            ("yellow", "perhaps counted: a majority was counting it, and this site does not know the result"),
+            ("red", "accepted: on this site's disk, and sure to be counted; it has no place yet"),
         ):
             self._print(Text.assemble("  ", (f"{colour:<7}", colour), what))
 
     def note(self, text: str) -> None:
-        """Something beside the story."""
+        """A line that is not part of the story."""
         self._print(Text(text, style="dim"))
 
     def say(self, text: str, style: str = "") -> None:
@@ -110,7 +110,7 @@ class Stage:
         )
 
     def show(self, rows: Sequence[SiteRow], aside: str) -> None:
-        """The sites as they are now, and a line of what happens beside; replaced by the next, where that can be."""
+        """Shows the sites as they are now, and one more line; the next call replaces it."""
         if not self.moves:
             return
         table: list[RenderableType] = [Text(), sites_table(rows)] if rows else []
@@ -122,7 +122,7 @@ class Stage:
             self._live.update(picture)
 
     def picture(self, rows: Sequence[SiteRow], aside: str = "") -> None:
-        """The same, to stay."""
+        """Prints the table of a scene that has ended."""
         self.still()
         self._print(Text())
         self._print(sites_table(rows))
@@ -130,7 +130,7 @@ class Stage:
             self.note(aside)
 
     def still(self) -> None:
-        """Nothing moves any more."""
+        """Ends the live table."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -150,7 +150,7 @@ class Stage:
             self.note(line)
 
     def _wide(self, line: str) -> None:
-        """A path or a command, which must not be broken."""
+        """A path or a command: never wrapped."""
         self._console.print(Text(line), soft_wrap=True)
 
     def _print(self, what: RenderableType) -> None:

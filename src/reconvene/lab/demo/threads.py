@@ -1,4 +1,4 @@
-"""What waits for processes and files, beside the loop."""
+"""Runs what waits for processes and files in a thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Who is interrupted meanwhile waits for its end all the same: it may be starting processes."""
+    """A task that is cancelled meanwhile still waits for the end of `work`, which may be starting processes."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""How the demo's end reads: what holds, the figures, and where to go from there."""
+"""The text at the end of the demo: what holds, the figures, and what to do next."""
 
 from collections.abc import Iterator, Sequence
 
@@ -50,7 +50,7 @@ def conclusion(outcome: DemoResult) -> tuple[str, str]:
 
 
 def places_of(outcome: DemoResult) -> Iterator[str]:
-    """Where there is something to look at."""
+    """Files and addresses to look at."""
     told = [("report", outcome.report), ("every check", outcome.checks)]
     if not outcome.ok:
         told += [("traces", f"{outcome.cluster}/trace"), ("sites' logs", f"{outcome.cluster}/sites/*/log")]

@@ -1,7 +1,7 @@
-"""Those who vote: at each site one booth, to which they come one after the other.
+"""The voters: they come one after the other to a booth at each site.
 
-A voter has an identity (a session of the log, of which the vote is message 1), so that who gets no answer may vote
-again, here or elsewhere, for as long as it takes, and counts once.
+A voter has an identity: a session of the log, in which the vote is message 1. A voter who gets no answer votes again,
+at this site or another one, until there is an answer; the vote counts once.
 """
 
 import asyncio
@@ -22,7 +22,8 @@ ELECTION = "mayor of Wiredville"
 """The tally's name."""
 CANDIDATES = ("Ada", "Bo", "Cleo")
 _MOST_VOTES = 8_000
-"""Of one election: the log remembers 10,000 sessions, and who votes again has to be among them."""
+"""The most votes of an election: the log remembers 10,000 sessions, and must remember every voter who may vote
+again."""
 
 
 @dataclass(slots=True)
@@ -32,9 +33,9 @@ class Vote:
     booth: str
     """The site that the voter went to."""
     receipt: Receipt | None = None
-    """What the voter has been told: it is durable."""
+    """The voter's answer: the vote is durable."""
     waited_ns: int = 0
-    """For the receipt."""
+    """How long the voter waited for the receipt."""
     tries: int = 0
 
     @property
@@ -44,7 +45,7 @@ class Vote:
 
 @dataclass(slots=True)
 class Box:
-    """All votes that anyone has cast, in the order in which they were."""
+    """All votes, in the order in which they were cast."""
 
     votes: list[Vote] = field(default_factory=list)
 
@@ -60,7 +61,7 @@ class Box:
 
 
 async def cast(vote: Vote, site: Site) -> Receipt:
-    """Until the voter has a receipt. It matters to nobody how often it was tried: see `Vote.identity`."""
+    """Votes until the voter has a receipt. The number of tries does not matter: see `Vote.identity`."""
     tally = Tally(site.log, ELECTION)
     began = time.monotonic_ns()
     while vote.receipt is None:
@@ -74,10 +75,10 @@ async def cast(vote: Vote, site: Site) -> Receipt:
 
 
 class Booth:
-    """Voters come for as long as it is open, and leave when they have a receipt."""
+    """Voters come while it is open, and leave when they have a receipt."""
 
     def __init__(self, name: str, site: Site, box: Box, weights: Sequence[int], gap_s: float, seed: int) -> None:
-        """`weights`: how the candidates are liked here; `gap_s`: between two voters, more or less by half."""
+        """`weights`: of the candidates at this booth; `gap_s`: between two voters, 50 to 150 percent of it."""
         self.name = name
         self._site = site
         self._box = box

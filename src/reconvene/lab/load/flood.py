@@ -1,13 +1,13 @@
-"""A flood of datagrams that nobody should take, and a bare reader of the same, for what reading them costs.
+"""A flood of datagrams that a site must reject, and a bare reader that measures what reading them costs.
 
     python -m reconvene.lab.load.flood send CLUSTER KEY SITES PER_SECOND WATCHED_PORT
     python -m reconvene.lab.load.flood read HOST PORT
 
-It tells {"ready": true}, and takes lines on stdin until it ends.
+It answers {"ready": true}, and takes orders on stdin until it ends.
 
     send   "FROM TO HOST PORT": records what comes to the watched port for a moment, then sends mixed datagrams, as in
-           `KINDS`, until TO; tells {"sent": {kind: n}}, those since FROM
-    read   "FROM TO": reads in turns like a site's until TO, and does nothing with what it reads; tells {"read": n},
+           `KINDS`, until TO; answers {"sent": {kind: n}}, those since FROM
+    read   "FROM TO": reads in turns like a site's until TO, and does nothing with what it reads; answers {"read": n},
            those since FROM
 """
 
@@ -34,13 +34,13 @@ KINDS = {
     "other key": "sealed with another key",
     "other cluster": "of another cluster, sealed with this one's key",
 }
-"""Equal shares. Without the right to record there are none of the second and the third."""
+"""Kinds of datagrams, in equal shares. Without permission to record there are none of the second and the third."""
 
 RECORD_NS = 300_000_000
 RECORDED = 200
 MOST_BYTES = 1_400
 EACH = 100
-"""Made of each kind, and sent again and again: of those that are not recorded."""
+"""How many datagrams are made of each kind that is not recorded; they are sent repeatedly."""
 _GAP_NS = 1_000_000
 TURN = 64
 _IP = 0x0800
@@ -48,7 +48,7 @@ _UDP = 17
 
 
 def record(port: int, until_ns: int) -> list[bytes]:
-    """What came to a port of this machine, up to a number; nothing where that is not allowed."""
+    """Records up to `count` datagrams to a port of this machine; none without permission."""
     try:
         tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_IP))
     except (OSError, AttributeError):
@@ -68,7 +68,7 @@ def record(port: int, until_ns: int) -> list[bytes]:
 
 
 def forged(cluster: str, key: ClusterKey, sites: int, rng: random.Random) -> dict[str, list[bytes]]:
-    """What needs no recording."""
+    """The kinds that need no recording."""
     kinds: dict[str, list[bytes]] = {kind: [] for kind in ("random", "earlier boot", "other key", "other cluster")}
     makers = {
         "earlier boot": [Sealer(cluster, site, [key]) for site in range(sites)],
@@ -115,7 +115,7 @@ def _flood(
     at, done = 0, 0
     start = monotonic_ns()
     while (now := monotonic_ns()) < until_ns:
-        # What could not be sent in time is not caught up on beyond a tenth of a second.
+        # After a delay, at most a tenth of a second is made up for.
         due = (now - start) * per_second // 1_000_000_000
         done = max(done, due - per_second // 10)
         while done < due:
@@ -132,7 +132,7 @@ def _flood(
 
 
 def bound(address: tuple[str, int]) -> socket.socket:
-    """With a buffer like a site's."""
+    """A socket with a buffer like a site's."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
     sock.setblocking(False)
@@ -141,7 +141,7 @@ def bound(address: tuple[str, int]) -> socket.socket:
 
 
 def read(address: tuple[str, int]) -> None:
-    """In turns like a site's, and nothing done with what was read."""
+    """Reads in turns like a site's, and drops what it reads."""
     buffer = bytearray(1 << 16)
     with bound(address) as sock:
         answer({"ready": True})
@@ -156,7 +156,7 @@ def read(address: tuple[str, int]) -> None:
 
 
 def read_turn(sock: socket.socket, buffer: bytearray) -> int:
-    """What has arrived, up to a turn's number, as a site reads it."""
+    """Reads what has arrived, at most a turn's datagrams, as a site does."""
     for count in range(TURN):
         try:
             sock.recvfrom_into(buffer)

@@ -50,15 +50,15 @@ class GroupJob(Struct, frozen=True, kw_only=True):
 
 
 class Stream(Struct, kw_only=True):
-    """What a writer sent until something went wrong for it; fifo messages and others counted apart."""
+    """What a writer sent until something went wrong for it; fifo messages and others are counted separately."""
 
     number: int
     accepted: list[int] = field(default_factory=lambda: [0, 0])
-    """By the site: others, fifo."""
+    """Accepted by the site: [others, fifo]."""
     returned: list[int] = field(default_factory=lambda: [0, 0])
-    """Delivered here."""
+    """Delivered to this client: [others, fifo]."""
     broken: bool = False
-    """The connection or the primary component was lost, so that what is missing may be lost with it."""
+    """The connection or the primary component was lost: what is missing may be lost with it."""
 
     @property
     def missing(self) -> int:
@@ -66,18 +66,18 @@ class Stream(Struct, kw_only=True):
 
 
 class Written(Struct, kw_only=True):
-    """What came of one writer in one group."""
+    """The result of one writer in one group."""
 
     client: int
     group: str
     accepted: int = 0
     refused: int = 0
     unknown: int = 0
-    """It was not told whether they were taken."""
+    """Messages of unknown outcome."""
     streams: list[Stream] = field(default_factory=list)
 
     def lost(self) -> list[str]:
-        """Messages that were accepted and never came back, though nothing had broken."""
+        """Messages that were accepted and never delivered, though the stream is not broken."""
         return [
             f"client {self.client} in {self.group}: {stream.missing} messages of stream {stream.number} never came"
             for stream in self.streams
@@ -89,7 +89,7 @@ class GroupReport(Struct, kw_only=True):
     written: list[Written] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
-    """Why memberships ended, where that was not asked for."""
+    """Why memberships ended that were not left."""
 
 
 class Share:
@@ -126,7 +126,7 @@ class Membership:
         self._next_stream()
 
     def quiet(self) -> None:
-        """Nothing more is written."""
+        """Ends the writing."""
         self._writing = False
 
     @property
@@ -180,7 +180,7 @@ class Membership:
                 self._streams[stream].returned[fifo] += 1
 
     def _broke(self) -> None:
-        """What is under way may be lost."""
+        """Messages that are under way may be lost."""
         for stream in self._streams.values():
             if stream.missing > 0 or stream is self._stream:
                 stream.broken = True
@@ -225,11 +225,12 @@ class Membership:
             written.unknown += count
             raise
         if not moved:
-            # Else it waited while the connection was lost, and another site, or the same one anew, took it.
+            # Else the connection was lost while it waited, and another site, or the same site later, accepted the
+            # rest.
             stream.accepted[fifo] += taken
         written.accepted += taken
         if stream is not self._stream and not any(stream.accepted):
-            self._streams.pop(stream.number, None)  # such as those of a writer that is refused, again and again
+            self._streams.pop(stream.number, None)  # such as streams of a writer that is refused repeatedly
 
     def _payloads(self, stream: int, fifo: bool, count: int) -> Iterator[bytes]:
         for _ in range(count):

@@ -1,17 +1,17 @@
-"""Load and observation of a group of ours: one site with one process inside it, as a program of its own.
+"""Load on a group: a program with one site and one member inside it.
 
     python -m reconvene.lab.load.group_site CONFIG MEMBERS throughput|latency|watch [HOST:PORT]
 
-It speaks much as `peers/cpg_load.c` does: JSON lines on stdout, {"members": n, "at": ns} at every regular view. When
-all MEMBERS are there it takes lines on stdin, one after the other, each of which it answers:
+It works like `bench/peers/cpg_load.c`: JSON lines on stdout, {"members": n, "at": ns} at every regular view. When all
+MEMBERS are there it takes orders on stdin, one after the other, and answers each:
 
-    throughput  "FROM TO BYTES [profile]": sends from now until TO; tells {"from": n, "to": n, …}, its deliveries
-                up to each moment, and what happened between, once all that anyone has sent is delivered
-    latency     "COUNT BYTES PAUSE_US SERVICE send|listen"; tells {"took": [ns, …]}, by message
-    watch       "BYTES PER_SECOND": sends at a pace, tells only views
+    throughput  "FROM TO BYTES [profile]": sends until TO; answers {"from": n, "to": n, …}, its deliveries up to each
+                moment, and what happened in between, once all messages of all members are delivered
+    latency     "COUNT BYTES PAUSE_US SERVICE send|listen"; answers {"took": [ns, …]}, by message
+    watch       "BYTES PER_SECOND": sends at this rate, answers only views
 
-It ends when stdin does. Only the public interface is used: what is measured is what an application gets. What comes
-to HOST:PORT is read in the same event loop, and dropped: the least that a flood can cost a site.
+It ends when stdin does. It uses only the public interface, so it measures what an application gets. Datagrams to
+HOST:PORT are read in the same event loop, and dropped: the least that a flood can cost a site.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from reconvene.lab.load.sampler import Sampler
 __all__ = ["main"]
 
 _STAMP = Struct("<Qq")
-"""Carried at the front of every message whose way is timed: its number, when it was sent."""
+"""The beginning of every timed message: its number, and when it was sent."""
 _SLICE = 1_024
 _END = b"end"
-"""The last message of a sender's."""
+"""The last message of a sender."""
 _OVER_NS = 50_000_000
-"""The load goes on for so long after the last moment that counts."""
+"""The load continues for so long after the measured time."""
 
 
 class Load:
@@ -47,19 +47,19 @@ class Load:
         self.took: list[int] = []
         self.arrived: asyncio.Future[None] | None = None
         self.complete = asyncio.Event()
-        """Every member has been there."""
+        """All members have joined."""
         self.changed = asyncio.Event()
-        """Since then there was another view."""
+        """There was another view since."""
         self.marks: list[int] = []
-        """Moments at which to note."""
+        """When to take notes."""
         self.noted: list[dict[str, Any]] = []
         self.ends = 0
         self.ended = asyncio.Event()
-        """All that anyone has sent is delivered."""
+        """All messages of all members are delivered."""
         self.sampler: Sampler | None = None
 
     async def count(self) -> None:
-        """Reads batches, as an application in a hurry would."""
+        """Reads batches, as a fast application does."""
         async for event in self.group.batches():
             if type(event) is not reconvene.Batch:
                 self.view(event)
@@ -91,7 +91,7 @@ class Load:
         )
 
     async def time(self) -> None:
-        """Reads message by message, and notes how long each was under way."""
+        """Reads message by message, and records how long each took."""
         async for event in self.group:
             if type(event) is not reconvene.Message:
                 self.view(event)
@@ -102,9 +102,9 @@ class Load:
                 self.arrived.set_result(None)
 
     def refuse_a_change(self) -> None:
-        """Raises Unavailable: what others were sent meanwhile may never come."""
+        """Raises Unavailable if the group changed: messages may be missing."""
         if self.changed.is_set():
-            raise reconvene.Unavailable("the group changed in the middle: a site was suspected, or is gone")
+            raise reconvene.Unavailable("the group changed meanwhile: a site was suspected, or has ended")
 
     def view(self, event: object) -> None:
         if isinstance(event, reconvene.View) and event.kind == "regular":
@@ -164,7 +164,7 @@ async def latency(load: Load, arguments: list[str]) -> None:
         load.refuse_a_change()
         await asyncio.sleep(0.05)
     answer({"took": load.took[:count]})
-    # Not when it starts: another may have started, and sent, a little earlier.
+    # Not at the start: another member may have started, and sent, a little earlier.
     del load.took[:count]
 
 

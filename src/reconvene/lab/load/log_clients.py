@@ -46,7 +46,7 @@ _ASKED = 0.5
 """The share of appends whose position is asked for."""
 _AGAIN_S = 0.1
 _CALLERS = 3
-"""Of the map, for each client."""
+"""Callers of the map, for each client."""
 
 
 class LogJob(Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class Writer:
 
     @property
     def open(self) -> int:
-        """What it waits for."""
+        """How many answers it waits for."""
         return len(self._asking) + (not self.idle)
 
     async def write(self, log: Log) -> None:
@@ -125,7 +125,7 @@ class Writer:
         except ReconveneError as error:
             if error.taken:
                 self._record(first, error.taken, "receipt")
-            several = sum(map(len, messages)) > FLIGHT_BYTES  # then parts of it had fates of their own
+            several = sum(map(len, messages)) > FLIGHT_BYTES  # then its parts have outcomes of their own
             unknown = several or isinstance(error, OutcomeUnknown)
             await self._failed(first + error.taken, len(messages) - error.taken, unknown)
             return

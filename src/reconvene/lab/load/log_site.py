@@ -1,20 +1,20 @@
-"""Load on the log: one site with one program inside it, by the public interface alone.
+"""Load on the log: a program with one site inside it, which uses only the public interface.
 
     python -m reconvene.lab.load.log_site CONFIG [watch]
 
-With `watch` it looks every few milliseconds how late its loop is. It tells {"open_ms": …} once it has started,
-{"ready": true} once the log is in a primary component; then it takes lines on stdin, one after the other, each of
-which it answers with one line of JSON:
+With `watch` it measures every few milliseconds how late its loop is. It answers {"open_ms": …} once it has started,
+and {"ready": true} once the log is in a primary component. Then it takes orders on stdin, one after the other, and
+answers each with one line of JSON:
 
     throughput FROM TO BYTES OUTSTANDING BATCH    {"ordered": n}: those that became green between the two moments (ns)
     latency COUNT BYTES                           {"took": [ms, …]}: appends one at a time, from call to green
     accept SECONDS BYTES                          {"accepted": n}: made durable here, ordered or not
-    red COUNT BYTES                               {"accepted": n}: so many appended and durable, not waited for
-    green COUNT                                   {"at": ns}: when the green line here had come so far
-    several COUNT BYTES                           {"ms": ms}: so many appended at once, until the last one is green
+    red COUNT BYTES                               {"accepted": n}: COUNT appended and durable, not ordered
+    green COUNT                                   {"at": ns}: when the green line had reached COUNT
+    several COUNT BYTES                           {"ms": ms}: COUNT appended at once, until all are green
     stood                                         {"stood_ms": …, "work_ms": …, "turn_ms": …, "configurations": n}:
-                                                  the longest standstill of the loop since the start, the processor
-                                                  time that the loop used in the busiest one, the site's longest turn
+                                                  the longest time that the loop was blocked, the most processor
+                                                  time that it used meanwhile, and the site's longest turn
     block NAME,…                                  {"blocked": true}: datagrams from and to these sites are dropped
     status                                        {"status": {…}}, with this process's memory
 """
@@ -37,9 +37,9 @@ _PAGE_BYTES = getpagesize()
 _SLICE = 1_000
 _BEGUN_EVERY_S = 0.01
 _AHEAD = 16
-"""Requests that wait to be durable while red ones are made."""
+"""Requests that wait to be durable at the same time."""
 _RED_BYTES = 16 << 20
-"""Of one such request."""
+"""Bytes of one such request."""
 _LOOK_EVERY_S = 0.002
 
 
@@ -91,7 +91,7 @@ async def accept(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
             await site.log.append_many([bytes(size)] * 100)
             accepted += 100
 
-    with suppress(reconvene.Unavailable):  # its limit is reached: what was taken was taken
+    with suppress(reconvene.Unavailable):  # its limit is reached: what was accepted before counts
         await asyncio.gather(*(work() for _ in range(_AHEAD)))
     return {"accepted": accepted}
 
@@ -139,12 +139,12 @@ async def several(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
 
 
 class Standstills:
-    """How long the loop ran nothing else than one callback, or nothing at all, at most."""
+    """The longest time that the loop was blocked."""
 
     def __init__(self) -> None:
         self.stood_ns = 0
         self.work_ns = 0
-        """Processor time of the loop's thread between two looks, at most: what of that is the site's own work."""
+        """The most processor time of the loop's thread between two looks: the site's own share of that time."""
         self._at = monotonic_ns()
         self._worked = thread_time_ns()
 
@@ -183,7 +183,7 @@ COMMANDS: dict[str, Callable[[reconvene.Site, list[str]], Awaitable[dict[str, An
 
 
 async def _begun(site: reconvene.Site) -> None:
-    """A new log begins once all of its sites have met: before that it takes nothing, and no barrier passes."""
+    """Waits for the log to begin, once all of its sites are together: before that it accepts nothing."""
     status: Any = await site.log.status()
     while status["waits"] is not None:
         await asyncio.sleep(_BEGUN_EVERY_S)

@@ -1,7 +1,7 @@
-"""Calls on a replicated map, many at once and through every site, each with its begin, its end and its result.
+"""Calls on a replicated map, many at once and through every site, each recorded with begin, end and result.
 
-All changes and reads are ordered ones, so the calls of each key must be linearizable (see `linearizable`). Keys
-are used for a second and then left, so that no key has more calls than can be judged.
+All changes and reads are ordered, so the calls of each key must be linearizable (see `ledger.linearizable`). A key is
+used for one second, so that no key has more calls than can be checked.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ _KEYS = 6
 _KEY_S = 1.0
 _GAP_S = (0.01, 0.06)
 _PATIENCE_S = 4.0
-"""In a minority a call waits for the network to mend; the caller does not."""
+"""In a minority a call waits until the network heals; the caller gives up after this."""
 _KINDS = {"get": 5, "set": 3, "add": 3, "remove": 2}
-"""By weight."""
+"""Kinds of calls, with their weights."""
 
 
 class Caller:
@@ -45,7 +45,7 @@ class Caller:
         while self._calling:
             await asyncio.sleep(self._random.uniform(*_GAP_S))
             (what,) = self._random.choices(kinds, weights)
-            second = int(time.monotonic() / _KEY_S)  # of one clock for all processes
+            second = int(time.monotonic() / _KEY_S)  # all processes share this clock
             await self._call(kept, what, f"{self._seed}/{second}/{self._random.randrange(_KEYS)}")
         self.idle = True
 

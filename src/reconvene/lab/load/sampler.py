@@ -1,7 +1,7 @@
-"""Where a process spends its time, seen by looking now and then: it makes nothing dearer than it is.
+"""A sampling profiler: it shows where a process spends its time, and slows nothing down.
 
-A look is a signal after so much time on the processor; Python serves it between two steps of its own, so what C code
-spends counts where Python called it.
+A sample is a signal after some processor time. Python handles it between two bytecodes, so the time of C code counts
+for the line that called it.
 """
 
 import signal
@@ -14,7 +14,7 @@ import reconvene
 __all__ = ["Sampler", "layer_of"]
 
 EVERY_S = 0.001
-"""The system's clock ticks may make it rarer."""
+"""The ticks of the system's clock may be longer."""
 
 _PACKAGE = Path(reconvene.__file__).parent
 _LAYERS = (
@@ -33,15 +33,15 @@ _LAYERS = (
     ("client/", "client"),
     ("lab/", "the application"),
 )
-"""By the beginning of a file's path in the package, the first that fits."""
+"""Layers by the prefix of a file's path in the package; the first match counts."""
 
 
 class Sampler:
-    """From `start` to `stop`, in the main thread."""
+    """Samples from `start` to `stop`, in the main thread."""
 
     def __init__(self) -> None:
         self.seen: Counter[tuple[str, str, int]] = Counter()
-        """By file, function and line."""
+        """Samples by file, function and line."""
 
     def start(self) -> None:
         signal.signal(signal.SIGPROF, self._look)
@@ -57,13 +57,13 @@ class Sampler:
 
 
 def _short(file: str) -> str:
-    """In the package where it is there."""
+    """Relative to the package, if it is in there."""
     path = Path(file)
     return path.relative_to(_PACKAGE).as_posix() if path.is_relative_to(_PACKAGE) else path.name
 
 
 def layer_of(file: str) -> str:
-    """Of a file as a sampler tells it."""
+    """The layer of a file, as `Sampler.seen` names it."""
     for beginning, layer in _LAYERS:
         if file.startswith(beginning):
             return layer

@@ -1,8 +1,8 @@
-"""Members that send at given rates in a simulated cluster, and when each message arrives at each of them.
+"""Members that send at given rates in a simulated cluster, and when each message arrives at each member.
 
-Given: how the cluster orders, each member's rate over time, who stands still when.
-Promised: virtual time, so the same figures from the same seed; messages leave at jittered intervals, never in step;
-those sent before the measured span or after it load the network and are not counted.
+Given: how the cluster orders, each member's rate over time, and which members are paused when.
+Promised: virtual time, so the same seed has the same figures. Messages leave at jittered intervals. Those sent before
+or after the measured span are load, and not counted.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,12 +27,12 @@ SECOND = 1_000_000_000
 
 MESSAGE_BYTES = 50
 JITTER = 0.2
-"""An interval is up to so much shorter or longer than the rate says."""
+"""An interval is shorter or longer by up to this share."""
 
 _STAMP = Struct(">QQ")
 
 Rate = Callable[[int], float]
-"""Messages a second, at so many ns since the sending began; 0: none for now."""
+"""Messages a second, by the ns since the sending began; 0: none for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Traffic:
     rates: tuple[Rate, ...]
     """By member."""
     warm_ns: int
-    """Sending before anything is counted: the time to adapt in."""
+    """Sending before anything is counted: the time to adapt."""
     span_ns: int
-    """The messages that are sent in this time are counted."""
+    """Messages that are sent in this time are counted."""
     tail_ns: int = 2 * SECOND
-    """Sending goes on, so that the last ones counted need not wait for an end of all traffic."""
+    """The sending continues after the span, so that the end of traffic delays no counted message."""
     still: tuple[tuple[int, int, int], ...] = ()
-    """(member, from, to), in ns since the sending began: the process stands still."""
+    """(member, from, to), in ns since the sending began: the member is paused."""
 
 
 @dataclass(slots=True)
@@ -64,16 +64,16 @@ class Arrivals:
     span_ns: int
     by_sender: list[list[int]]
     sent: list[list[int]]
-    """When each member sent what was counted."""
+    """When each member sent its counted messages."""
     watched: list[tuple[int, int, int]] = field(default_factory=list)
-    """(sender, when it was sent, when it arrived) of everything at one member, in the order of arrival."""
+    """(sender, when it was sent, when it arrived) of every message at one member, in the order of arrival."""
     dummies: int = 0
     """Numbered frames that carried nothing but passes or a tag, in the span."""
     distributions: int = 0
     datagrams: int = 0
-    """Copies sent in the span, one for each destination, signs of life included."""
+    """Datagrams sent in the span, counted once for each destination, beacons included."""
     missing: int = 0
-    """Deliveries that never came."""
+    """Deliveries that did not happen."""
 
     @property
     def all(self) -> list[int]:
@@ -89,7 +89,7 @@ class Arrivals:
 
     @property
     def mean_by_sender_ms(self) -> float:
-        """Each sender counts the same, however much it sends."""
+        """The mean of the senders' means."""
         return fmean(fmean(own) for own in self.by_sender if own) / MS
 
     @property
@@ -111,11 +111,11 @@ class _Sender:
         self._schedule(self._random.random())
 
     def _schedule(self, part: float) -> None:
-        """The next message after this part of an interval."""
+        """Schedules the next message after this share of an interval."""
         run = self._run
         rate = self._rate(run.cluster.now - run.began)
         if rate <= 0:
-            # Looked at again soon enough that a burst begins where it should.
+            # Checks again soon, so that a burst begins on time.
             run.cluster.loop.at(run.cluster.now + 10 * MS, self._look)
             return
         at = run.cluster.now + max(1, int(part * SECOND / rate))
@@ -192,7 +192,7 @@ class _Run:
         arrivals, cluster = self.arrivals, self.cluster
         cluster.run_until(self.from_ns)
         copies = cluster.network.traffic.sent
-        # By engine: one that a configuration change made anew begins at nothing.
+        # By engine: a configuration change makes a new one, which starts at 0.
         before = {id(engine): (engine.dummies, engine.introduced) for engine in self._engines()}
         cluster.run_until(self.until_ns)
         arrivals.datagrams = cluster.network.traffic.sent - copies
@@ -215,7 +215,7 @@ def measure(
     conditions: Conditions | None = None,
     watched: int = 1,
 ) -> Arrivals:
-    """Runs it, with constant rates or a whole `Traffic`."""
+    """Runs a cluster with constant rates, or with a `Traffic`."""
     if not isinstance(rates, Traffic):
         slowest = min(rates)
         tail_ns = int(min(5 / slowest, 12) * SECOND) + SECOND

@@ -1,7 +1,7 @@
-"""Errors of a disk under one running site, by strace: it makes a system call of the process fail.
+"""Disk errors for one running site: strace makes a system call of the process fail.
 
-Given: strace, and the right to trace the process. Promised: from when `DiskFault` is made until `mend` returns, the
-chosen call of the chosen number, or every call from it on, fails with the chosen error and does nothing.
+Given: strace, and permission to trace the process. Promised: from when `DiskFault` is created until `mend` returns,
+the n-th call of the chosen system call, or every call from it on, fails with the chosen error and does nothing.
 """
 
 import random
@@ -28,9 +28,9 @@ class DiskPlan(Struct, frozen=True):
     call: str
     error: str
     number: int
-    """The first call that fails, counted from 1 …"""
+    """The first call that fails, counted from 1."""
     lasting: bool
-    """… and all after it."""
+    """Whether all calls after it fail too."""
 
     def __str__(self) -> str:
         return f"{self.error} at {self.call} {self.number}{' and after' if self.lasting else ''}"
@@ -42,7 +42,7 @@ def draw_plan(chance: random.Random) -> DiskPlan:
 
 class DiskFault:
     def __init__(self, pid: int, plan: DiskPlan) -> None:
-        """Returns once it is in force. Raises Unavailable where the process can't be traced."""
+        """Returns once it takes effect. Raises Unavailable if the process can't be traced."""
         inject = f"{plan.call}:error={plan.error}:when={plan.number}{'+' if plan.lasting else ''}"
         self._strace = subprocess.Popen(
             [
@@ -59,7 +59,7 @@ class DiskFault:
             time.sleep(_POLL_S)
 
     def mend(self) -> None:
-        """The process goes on untraced, if it is still there."""
+        """Ends the fault; the process continues, if it still runs."""
         with suppress(ProcessLookupError):
             self._strace.send_signal(signal.SIGTERM)
         try:
@@ -70,7 +70,7 @@ class DiskFault:
 
 
 def _is_traced(pid: int, by: int) -> bool:
-    """All its threads."""
+    """Whether all threads of the process are traced."""
     try:
         return all(
             f"TracerPid:\t{by}\n" in (task / "status").read_text() for task in Path(f"/proc/{pid}/task").iterdir()
@@ -81,7 +81,7 @@ def _is_traced(pid: int, by: int) -> bool:
 
 @cache
 def can_trace() -> bool:
-    """Whether strace is there, and may trace a process that is not its child."""
+    """Whether strace is installed, and may trace a process that is not its child."""
     if shutil.which("strace") is None:
         return False
     with subprocess.Popen(["sleep", "60"]) as sleeper:

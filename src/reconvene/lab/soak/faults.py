@@ -1,8 +1,8 @@
 """Random faults on a local cluster, one after the other, from a seed.
 
-Given: a cluster that runs. Promised: at every step something is broken or mended; at no time are more sites out of
-work than a minority, so that there is always something for the others to do; `mend` leaves nothing broken. A site
-whose disk fails may end itself, and is started again when the disk is well; no other may.
+Given: a running cluster. Promised: every step breaks or mends something; at any time only a minority of the sites is
+down, paused or has a failing disk, so the others always have work; `mend` mends everything. A site whose disk fails
+may end itself, and is started again when its disk works; no other site may end itself.
 """
 
 import os
@@ -25,25 +25,25 @@ __all__ = ["BLACKOUT", "BREAKS", "DISK", "DISK_MEND", "HARD", "ISOLATE", "MENDS"
 BREAKS = ("kill", "pause", "partition", "one-way", "term")
 MENDS = ("restart", "resume", "heal")
 BLACKOUT = "blackout"
-"""All sites are killed at one moment and started again. It never comes by itself: who wants it does it."""
+"""All sites are killed at one moment and started again. No step chooses it: call `do(BLACKOUT)`."""
 ISOLATE = "isolate"
-"""A partition of one site from all others, which can be made while another one starts."""
+"""One site is cut off from all others. This also works while another site starts."""
 DISK, DISK_MEND = "disk", "disk-mend"
-"""Writes or syncs of one site fail; only where strace can be used and it is asked for."""
+"""Writes or syncs of one site fail. Only if requested, and if strace can be used."""
 HARD = ("kill", "partition", ISOLATE, BLACKOUT)
-"""Breaks that end a site without warning or cut the network in pieces."""
+"""Faults that kill a site or partition the network."""
 _ANSWER_S = 15.0
 _LEAVE_S = 15.0
 _START_S = 60.0
 _POLL_S = 0.005
 _ILL_S, _WELL_S = 4.0, 6.0
-"""How long a disk fails, and how long after that the next one does."""
+"""How long a disk fails, and how long until the next one does."""
 _PATIENCE_S = 3.5
-"""Without anything being broken, while a site starts."""
+"""The longest time without a new fault while a site starts."""
 
 
 def leave(cluster: LocalCluster, name: str, timeout_s: float = _LEAVE_S) -> float:
-    """SIGTERM: the site leaves and ends. Gives how long that took, in s."""
+    """SIGTERM: the site leaves and ends. Returns how long that took, in s."""
     began = time.monotonic()
     os.kill(cluster.pids[name], signal.SIGTERM)
     while cluster.state(name) != "down":
@@ -54,7 +54,7 @@ def leave(cluster: LocalCluster, name: str, timeout_s: float = _LEAVE_S) -> floa
 
 
 def cut(cluster: LocalCluster, name: str, incoming: Collection[str] = (), outgoing: Collection[str] = ()) -> None:
-    """The site drops what comes from some, and what goes to others, until the next partition or heal."""
+    """The site drops datagrams from `incoming` and to `outgoing`, until the next partition or heal."""
     line = Line(Path(cluster.addresses[name]), _ANSWER_S)
     try:
         number = line.ask(lambda request: Block(request, sorted(incoming), sorted(outgoing)))
@@ -77,15 +77,15 @@ class RandomFaults:
     ) -> None:
         """`spared` sites are paused and cut off like others, and never ended.
 
-        `isolating`: while a site starts, another one is isolated, and not only cut off one way.
-        `disks`: disks fail too, where strace is there.
+        `isolating`: while a site starts, another one is isolated instead of cut off in one direction.
+        `disks`: disks fail too, if strace is installed.
         """
         self.cluster = cluster
         self.faults: Counter[str] = Counter()
         self.longest_gap_s = 0.0
-        """Without anything being broken …"""
+        """The longest time without a new fault."""
         self.longest_hard_gap_s = 0.0
-        """… and without one of `HARD`."""
+        """The longest time without one of `HARD`."""
         self._random = random.Random(f"campaign/{seed}")
         self._kinds = frozenset(kinds) | ({DISK, DISK_MEND} if disks and can_trace() else frozenset())
         self._spared = frozenset(spared)
@@ -98,16 +98,16 @@ class RandomFaults:
         self._split = False
         self._broke_at = self._struck_at = self._disk_at = time.monotonic()
 
-    # -- what can be done now
+    # -- what is possible now
 
     @property
     def idle_s(self) -> float:
-        """Since something was last broken."""
+        """Time since the last fault."""
         return time.monotonic() - self._broke_at
 
     @property
     def hard_idle_s(self) -> float:
-        """Since the last of `HARD`."""
+        """Time since the last fault of `HARD`."""
         return time.monotonic() - self._struck_at
 
     def _up(self) -> list[str]:
@@ -134,17 +134,17 @@ class RandomFaults:
         return [kind for kind, can in possible.items() if can and kind in self._kinds]
 
     def check(self) -> None:
-        """Raises Unavailable where a site has ended that nobody ended."""
+        """Raises Unavailable if a site has ended by itself."""
         for name in self.cluster.names:
             if name not in self._down and name not in self._ill and self.cluster.state(name) == "down":
                 raise Unavailable(
                     f"site {name} has ended by itself; the end of its log:\n{self.cluster.log_tail(name)}"
                 )
 
-    # -- doing it
+    # -- faults
 
     def step(self, *, breaking: bool = False) -> str:
-        """Breaks or mends something; `breaking`: breaks something, where anything can be. Gives what."""
+        """Breaks or mends something; with `breaking` it breaks something, if it can. Returns the kind."""
         possible = self._possible()
         breaks = [kind for kind in possible if kind in (*BREAKS, DISK)]
         kind = self._random.choice(breaks if breaking and breaks else possible)
@@ -155,7 +155,7 @@ class RandomFaults:
         try:
             what = getattr(self, f"_{kind.replace('-', '_')}")()
         except Unavailable:
-            self.check()  # a site that has ended is the better reason
+            self.check()  # if a site has ended, that is the better explanation
             raise
         self.faults[kind] += 1
         self._notify(f"{kind} {what}")
@@ -165,14 +165,14 @@ class RandomFaults:
             self._broke(kind)
 
     def disk_due(self) -> str | None:
-        """Whether it is time that a disk fails, or is well again: which of the two."""
+        """DISK or DISK_MEND if it is time for a disk to fail or to work again, else None."""
         since_s = time.monotonic() - self._disk_at
         kind = DISK_MEND if self._ill else DISK
         due = since_s > (_ILL_S if self._ill else _WELL_S) and kind in self._possible()
         return kind if due else None
 
     def strike(self) -> None:
-        """A kill, where one more site may be out of work; or a partition, also where there is one already."""
+        """A kill, if one more site may be down; or a partition, even if there is one already."""
         self.do(self._random.choice(["partition", *(kind for kind in self._possible() if kind == "kill")]))
 
     def _broke(self, kind: str) -> None:
@@ -183,14 +183,14 @@ class RandomFaults:
             self._struck_at = time.monotonic()
 
     def mend(self) -> None:
-        """Everything."""
+        """Mends everything."""
         while self._ill:
             self.do(DISK_MEND)
         while self._paused:
             self.do("resume")
         while self._down:
             self.do("restart")
-        if self._split:  # last: something may be cut while a site starts
+        if self._split:  # last: a cut may be made while a site starts
             self.do("heal")
 
     def _victim(self, spare: bool = True) -> str:
@@ -203,7 +203,7 @@ class RandomFaults:
         return name
 
     def _blackout(self) -> str:
-        """What was cut one way is not any more; a partition is still there."""
+        """One-way cuts are gone afterwards; a partition stays."""
         while self._ill:
             self.do(DISK_MEND)
         self.cluster.crash(*(name for name in self.cluster.names if name not in self._down))
@@ -233,7 +233,7 @@ class RandomFaults:
         return f"{name}: {plan}"
 
     def _disk_mend(self) -> str:
-        """A site that has ended itself meanwhile is one that is down."""
+        """A site that has ended itself meanwhile counts as down."""
         name, fault = self._ill.popitem()
         fault.mend()
         if self.cluster.state(name) == "down":
@@ -274,7 +274,7 @@ class RandomFaults:
         return ""
 
     def _restart(self) -> str:
-        """On a busy machine a site takes seconds to start; the others are not left in peace for so long."""
+        """On a busy machine a site takes seconds to start. Faults of the others continue meanwhile."""
         name = self._random.choice(self._down)
         with ThreadPoolExecutor(1) as thread:
             start = thread.submit(self.cluster.restart, name, timeout_s=_START_S)

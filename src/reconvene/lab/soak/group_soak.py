@@ -30,7 +30,7 @@ class GroupSoak(Soak[GroupTotals]):
         return SoakRun[GroupTotals]
 
     def open(self, directory: Path, sites: int) -> LocalCluster:
-        """All runs share the cluster, so that what its sites keep grows old."""
+        """All runs share one cluster, so that its stored state grows old."""
         if not (directory / "cluster.toml").exists():
             return LocalCluster.create(directory, sites)
         cluster = LocalCluster(directory)

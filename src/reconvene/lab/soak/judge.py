@@ -1,4 +1,4 @@
-"""A trace of a local cluster, counted and judged."""
+"""Counts and verifies the trace of a local cluster."""
 
 import subprocess
 import sys
@@ -17,14 +17,14 @@ __all__ = ["Counts", "Verdict", "count", "judge"]
 
 
 class Counts(Struct, kw_only=True):
-    """What is in a trace. Only regular configurations count, each once, however many sites were in it."""
+    """What a trace contains. Only regular configurations count, each once, however many sites it has."""
 
     rows: int = 0
     messages: int = 0
     deliveries: int = 0
     configurations: int = 0
     failures: int = 0
-    """Crashes that a later start of the site found."""
+    """Crashes that the next start of the site recorded."""
     leaves: int = 0
     by_service: dict[str, int] = {}
 
@@ -43,14 +43,14 @@ class Check(Struct):
 
 
 class Verdict(Struct):
-    """What `reconvene verify --json` says."""
+    """The output of `reconvene verify --json`."""
 
     ok: bool
     events: int
     checks: list[Check]
 
     def cases(self, prefix: str) -> dict[str, int]:
-        """By check: how many cases those had whose names begin so."""
+        """By check: the cases of the checks whose id has this prefix."""
         return {check.id: check.cases for check in self.checks if check.id.startswith(prefix)}
 
     @property
@@ -66,13 +66,13 @@ class Verdict(Struct):
 
 
 def judge(trace: Path) -> Verdict:
-    """In a process of its own, as anyone would ask for it: what it takes of memory is given back."""
+    """Runs `reconvene verify` in a process of its own, so that its memory is freed."""
     command = [sys.executable, "-m", "reconvene", "verify", str(trace), "--json"]
     done = subprocess.run(command, capture_output=True, check=False)
     try:
         verdict = msgspec.json.decode(done.stdout, type=Verdict)
     except msgspec.MsgspecError:
-        raise Malformed(f"{trace}: can't be judged: {done.stderr.decode(errors='replace').strip()}") from None
+        raise Malformed(f"{trace}: can't be verified: {done.stderr.decode(errors='replace').strip()}") from None
     assert done.returncode == (0 if verdict.ok else 1), "the exit code says the same"
     return verdict
 
@@ -85,7 +85,7 @@ def count(trace: Path) -> Counts:
         with node_file(trace, node).open("rb") as lines:
             for line in lines:
                 counts.rows += 1
-                # The columns stand in the schema's order, so that most rows need not be decoded to be counted.
+                # The columns are in the schema's order, so most rows can be counted without decoding them.
                 if b'"layer":"evs","kind":"deliver"' in line:
                     counts.deliveries += 1
                 elif b'"layer":"evs"' in line:

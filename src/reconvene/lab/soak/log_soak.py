@@ -18,9 +18,10 @@ __all__ = ["LogSoak"]
 
 _ORDERED_S = 90.0
 _HARD_S = 1.5
-"""After so long without a kill or a partition, there is one: starting a site takes seconds of the 5 s between two."""
+"""After so long without a kill or a partition, the next fault is one: of the 5 s between two, starting a site takes
+some."""
 _BLACKOUT = (0.1, 0.4)
-"""All sites are killed at once after a share of the run between these. Early, so that lives are long after it."""
+"""After a share of the run between these, all sites are killed at once. Early, so that later lives are long."""
 
 
 class LogSoak(Soak[LogTotals]):

@@ -92,7 +92,7 @@ class Soak(ABC, Generic[T]):
     @property
     @abstractmethod
     def run_type(self) -> type[SoakRun[T]]:
-        """As which an outcome is decoded."""
+        """The type of an outcome."""
 
     @abstractmethod
     def open(self, directory: Path, sites: int) -> LocalCluster:
@@ -113,11 +113,11 @@ class Soak(ABC, Generic[T]):
     def breaking(
         self, faults: RandomFaults, load: ClientFleet[Any], vitals: Vitals, chance: random.Random, seconds: float
     ) -> None:
-        """Breaks and mends for so long."""
+        """Breaks and mends for `seconds`."""
 
     @abstractmethod
     def wait_at_rest(self, cluster: LocalCluster) -> None:
-        """Everything is mended, and nobody writes any more."""
+        """Waits until the cluster is at rest. Everything is mended, and the clients have stopped writing."""
 
     @abstractmethod
     def audit(self, cluster: LocalCluster, load: ClientFleet[Any], end: Callable[[], object]) -> tuple[T, list[str]]:
@@ -128,7 +128,7 @@ class Soak(ABC, Generic[T]):
 
     @abstractmethod
     def detail(self, run: SoakRun[T]) -> str:
-        """Of the line that is printed when a run has ended."""
+        """A part of the line that is printed when a run has ended."""
 
     @abstractmethod
     def lines(self, runs: Sequence[SoakRun[T]], seconds: float) -> Iterator[str]:
@@ -189,7 +189,7 @@ def break_until(
     until: float,
     hard_s: float = math.inf,
 ) -> None:
-    """One fault after the other; what is broken in the end stays so. Checks clients and sites now and then.
+    """Makes one fault after the other; what is broken in the end stays broken. Checks clients and sites now and then.
 
     `hard_s`: after so long without a kill or a partition the next fault is one of these.
     """

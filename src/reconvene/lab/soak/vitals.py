@@ -1,7 +1,7 @@
-"""How sites fare while a soak lasts: their memory, and what they refused.
+"""The sites' memory, and what they refused, during a soak.
 
-A site that was restarted begins anew, so memory is compared within one life of a site: from when it was warm, which
-takes it a while of work, to when it was last looked at.
+A restarted site begins anew, so memory is compared within one life of a site: from when it was warm, after some work,
+to the last look at it.
 """
 
 import os
@@ -15,10 +15,10 @@ from reconvene.local.cluster import LocalCluster
 __all__ = ["WARM_S", "Life", "Vitals", "private_bytes"]
 
 WARM_S = 15.0
-"""Work after which a site has made what it keeps: buffers, tables, the allocator's reserve."""
+"""After so long a site is warm: it has allocated its buffers, tables and the allocator's reserve."""
 
 _REFUSED = ("malformed", "stale", "dropped_")
-"""Counters of what was not taken in begin so."""
+"""Prefixes of the counters of what was not taken in."""
 
 
 class Life(Struct, kw_only=True):
@@ -27,13 +27,13 @@ class Life(Struct, kw_only=True):
     site: str
     pid: int
     age_s: float = 0.0
-    """When it was last looked at."""
+    """At the last look."""
     born_bytes: int = 0
-    """Resident when it was first looked at …"""
+    """Private memory at the first look."""
     warm_bytes: int | None = None
-    """… the first time that it was warm …"""
+    """Private memory when it was first warm; None if it was not."""
     last_bytes: int = 0
-    """… and the last time."""
+    """Private memory at the last look."""
     peak_bytes: int = 0
 
     @property
@@ -42,8 +42,8 @@ class Life(Struct, kw_only=True):
 
 
 def private_bytes(pid: int) -> int:
-    """Resident, without what is mapped of files, such as the store's, which the system takes back when it likes. 0
-    where there is no such process any more."""
+    """Resident memory without mapped files, such as the store's, which the system can drop at any time. 0 if the
+    process has ended."""
     try:
         pages = Path(f"/proc/{pid}/statm").read_text().split()
     except OSError:
@@ -57,7 +57,7 @@ class Vitals:
         self._counters: dict[int, dict[str, int]] = {}
 
     def look(self, cluster: LocalCluster) -> None:
-        """At all that answer."""
+        """Looks at all sites that answer."""
         for status in cluster.statuses().values():
             pid, resident = status["pid"], private_bytes(status["pid"])
             if not resident:
@@ -71,14 +71,14 @@ class Vitals:
             self._counters[pid] = status["counters"]
 
     def refused(self) -> dict[str, int]:
-        """Of all lives together, as far as they were looked at; what never happened is left out."""
+        """The counters of all lives added up, without zeros."""
         total: Counter[str] = Counter()
         for counters in self._counters.values():
             total.update({name: count for name, count in counters.items() if name.startswith(_REFUSED)})
         return {name: count for name, count in sorted(total.items()) if count}
 
     def longest(self) -> list[Life]:
-        """For each site its longest life, the longest first."""
+        """The longest life of each site, the longest first."""
         by_site: dict[str, Life] = {}
         for life in self.lives.values():
             if life.site not in by_site or life.age_s > by_site[life.site].age_s:

@@ -1,1 +1,1 @@
-"""Other systems that benchmarks run beside ours, each started, loaded and ended by us."""
+"""Other systems that benchmarks compare with ours: started, put under load and ended here."""

@@ -1,7 +1,7 @@
 """Corosync daemons, one in each of several network namespaces, formed into one ring and ended with the context.
 
 Each runs in the foreground with a configuration, a state directory and a log of its own, and with a private /run and
-/dev/shm, so that neither a Corosync of the machine nor the other daemons meet it, and its shared memory goes with it.
+/dev/shm, separate from the other daemons and from a Corosync of the machine; its shared memory is removed with it.
 """
 
 import os
@@ -24,7 +24,7 @@ from reconvene.lab.namespaces import Namespaces
 __all__ = ["Corosync", "Options", "available", "configuration"]
 
 FORM_TIMEOUT_S = 40.0
-"""From the start of the daemons to one ring of all: a few seconds by default, more on a machine that is busy."""
+"""From the start of the daemons to one ring: a few seconds by default, more on a busy machine."""
 END_TIMEOUT_S = 3.0
 PORT = 5405
 
@@ -39,19 +39,19 @@ _PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How it is run; None is Corosync's own default."""
+    """Its configuration; None is Corosync's default."""
 
     sites: int = 3
     transport: str = "udpu"
     mtu: int = 1500
-    """Of the links."""
+    """MTU of the links."""
     netmtu: int | None = None
-    """What Corosync takes a datagram to hold."""
+    """Corosync's setting for the size of a datagram."""
     sched_rr: bool = True
-    """Real-time scheduling, its default; without, it has the scheduling class that we have."""
+    """Real-time scheduling, its default; without it, it has our scheduling class."""
     token_ms: int | None = None
     token_coefficient_ms: int | None = None
-    """Added to the token's time-out for each site beyond two: 0 to have `token_ms` as it is."""
+    """Added to the token's timeout for each site beyond two; 0: `token_ms` applies unchanged."""
     consensus_ms: int | None = None
     join_ms: int | None = None
     window_size: int | None = None
@@ -59,7 +59,7 @@ class Options:
 
 
 def available() -> str | None:
-    """Why it can't be run here; None where it can."""
+    """Why it can't be run here; None if it can."""
     for tool, package in _PACKAGES.items():
         if shutil.which(tool) is None:
             return f"no {tool} (package {package})"
@@ -96,13 +96,13 @@ def configuration(options: Options, addresses: Sequence[str], folder: Path) -> s
 
 
 class Corosync:
-    """A formed ring of daemons; `network` cuts and heals what is between them."""
+    """A ring of daemons; `network` cuts and heals their links."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.network = Namespaces(options.sites, options.mtu)
         self.folder = Path()
-        """For the time of the context: what is in it goes with it."""
+        """Exists for the time of the context."""
         self.daemons: list[subprocess.Popen[bytes]] = []
         self._stack = ExitStack()
 
@@ -131,7 +131,7 @@ class Corosync:
         return self.network.run(index, [*enter, *argv], stdin=stdin, stdout=stdout, stderr=stderr)
 
     def real_time(self) -> bool:
-        """Whether every daemon got real-time scheduling: a control group may refuse it, and Corosync runs on."""
+        """Whether every daemon got real-time scheduling: if a control group refuses it, Corosync runs without."""
         return all(os.sched_getscheduler(daemon.pid) == os.SCHED_RR for daemon in self.daemons)
 
     def crash(self, index: int) -> None:
@@ -167,7 +167,7 @@ class Corosync:
                 sleep(0.1)
 
     def _joined(self, index: int) -> int:
-        """Members as this daemon tells them; 0 while it does not answer."""
+        """How many members this daemon reports; 0 while it does not answer."""
         asked = self.run(
             index, ["corosync-cmapctl", "runtime.members"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )

@@ -1,7 +1,7 @@
-"""What Corosync's process groups do: throughput, latency, and the time to a new configuration, by a program of ours.
+"""Measures Corosync's process groups: throughput, latency, and the time to a new configuration.
 
-Each measurement starts daemons, puts one `cpg_load` at each, and ends both; each is bounded by a time-out, and raises
-`Unavailable` where Corosync can't be run or does not get through.
+Each measurement starts daemons and one `cpg_load` for each, and ends them. All waits are bounded; it raises
+`Unavailable` if Corosync can't be run or does not finish.
 """
 
 import subprocess
@@ -30,7 +30,7 @@ LATENCY_BYTES = 100
 TRAFFIC_BYTES = 100
 
 _GRACE_S = 20.0
-"""Beyond what a measurement should take."""
+"""More than a measurement should take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Throughput:
     real_time: bool
     """Whether the daemons had real-time scheduling."""
     foreign_cores: float
-    """Used by others meanwhile."""
+    """Cores that other programs used meanwhile."""
 
 
 def throughput(size: int, seconds: float, options: Options) -> Throughput:
-    """All sites send messages of so many bytes as fast as they are taken.
+    """All sites send messages of `size` bytes as fast as they are accepted.
 
-    The order is the same everywhere, so what the last site has delivered at a moment was delivered everywhere.
+    The order is the same everywhere, so what the slowest site has delivered by then was delivered everywhere.
     """
     with _loads(options, lambda index: ["throughput", str(options.sites), str(size)]) as (corosync, loads):
         deadline = monotonic() + WARM_UP_S + seconds + _GRACE_S
@@ -60,7 +60,7 @@ def throughput(size: int, seconds: float, options: Options) -> Throughput:
 
 
 def latency(count: int, options: Options, pause_us: int = 0, size: int = LATENCY_BYTES) -> Latency:
-    """One site sends one message at a time: the next when it has delivered the last, and a pause has passed."""
+    """One site sends one message at a time: the next one after it has delivered the last one, and after a pause."""
     total = count + WARM_UP_MESSAGES
 
     def arguments(index: int) -> list[str]:
@@ -76,10 +76,11 @@ def latency(count: int, options: Options, pause_us: int = 0, size: int = LATENCY
 
 
 def reconfiguration(options: Options, heals: int = 4, per_second: int = 500) -> Reconfiguration:
-    """The last site is cut off and healed so many times, then its daemon killed, while each site sends at a pace.
+    """The last site is cut off and healed `heals` times, then its daemon killed, while each site sends at a fixed
+    rate.
 
-    A merge starts with a message from the other side, so the pace decides how long a heal takes: give it with the
-    figure. Without any messages it waits for a timer, which the token's time-out lengthens.
+    A merge starts with a message from the other side, so the rate decides how long a heal takes: state it with the
+    figure. Without messages it waits for a timer, which grows with the token's timeout.
     """
     last = options.sites - 1
     arguments = ["watch", *map(str, (options.sites, TRAFFIC_BYTES, per_second))]
@@ -99,7 +100,7 @@ def reconfiguration(options: Options, heals: int = 4, per_second: int = 500) -> 
 def _loads(
     options: Options, arguments: Callable[[int], Sequence[str]]
 ) -> Iterator[tuple[Corosync, list[LoadProcess]]]:
-    """A load at each site, all in one group; `arguments` are those of a site's load."""
+    """Runs a load at each site, all in one group; `arguments` returns those of a site's load."""
     with Corosync(options) as corosync:
         program = _compile(corosync.folder)
         loads = []

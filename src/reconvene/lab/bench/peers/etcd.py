@@ -21,7 +21,7 @@ ASK_TIMEOUT_S = 5.0
 
 
 def available() -> str | None:
-    """Why it can't be run here; None where it can."""
+    """Why it can't be run here; None if it can."""
     for tool, package in {"etcd": "etcd-server", "go": "golang-go"}.items():
         if shutil.which(tool) is None:
             return f"no {tool} (package {package})"

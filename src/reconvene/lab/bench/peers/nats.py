@@ -1,7 +1,7 @@
 """NATS JetStream: three servers on loopback, and one stream with three replicas in files.
 
-Its file store leaves writing to the disk to the operating system, and syncs by a timer (every two minutes): an
-acknowledged message has been handed to the operating system at a majority. Driven by its own Go client.
+Its file store leaves the writes to the operating system, and syncs every two minutes: an acknowledged message has
+been handed to the operating system at a majority. Driven by its own Go client.
 """
 
 import shutil
@@ -22,7 +22,7 @@ MOST_BYTES = 32 << 30
 
 
 def available() -> str | None:
-    """Why it can't be run here; None where it can."""
+    """Why it can't be run here; None if it can."""
     for tool, package in {"nats-server": "nats-server", "go": "golang-go"}.items():
         if shutil.which(tool) is None:
             return f"no {tool} (package {package})"

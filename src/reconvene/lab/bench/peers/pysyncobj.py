@@ -21,13 +21,13 @@ from reconvene.local.ports import LOOPBACK, choose
 __all__ = ["PySyncObj", "available"]
 
 ASK_TIMEOUT_S = 60.0
-"""A replica answers between two turns of its loop, and one that has fallen behind has long ones."""
+"""A replica answers between two turns of its loop, and its turns are long when it is behind."""
 ELECT_TIMEOUT_S = 20.0
 SYNCED = "journal synced each turn"
 
 
 def available() -> str | None:
-    """Why it can't be run here; None where it can."""
+    """Why it can't be run here; None if it can."""
     return None if find_spec("pysyncobj") is not None else "no module pysyncobj"
 
 
@@ -48,7 +48,7 @@ class PySyncObj:
 
 
 class _Replicas(Cluster):
-    """The processes are loads, and there are no others."""
+    """Its processes are load generators and replicas in one."""
 
     name = PySyncObj.name
 

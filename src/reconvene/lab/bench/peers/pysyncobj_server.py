@@ -1,8 +1,8 @@
 """One replica of a PySyncObj log, with its writer inside it: python -m ...pysyncobj_server JOURNAL OWN OTHER...
 
-The library is part of its application's process, so replica and load are one program. It does and says what
-store_load.go does; besides, "sync 0|1" has the journal synced in every turn of its loop that wrote to it, or not, and
-is answered {"sync": ...}. Writes go to the replica that leads; the others only answer "leader".
+The library is part of its application's process, so replica and load generator are one program. It has the orders of
+store_load.go, and "sync 0|1": whether the journal is synced in every turn of the loop that wrote to it, answered
+{"sync": ...}. Writes go to the leader; the others only answer "leader".
 """
 
 import json
@@ -19,18 +19,18 @@ from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated
 __all__ = ["main"]
 
 TURN_S = 0.001
-"""That a turn waits for something to come."""
+"""How long a turn waits for input."""
 QUEUE = 200_000
 APPEND_PERIOD_S = 0.02
-"""Between two sends of what has gathered, where it gathers; the library's default is 100 ms. Of 10 to 100 ms none was
-clearly best where it was tried, on a busy machine."""
+"""Between two sends of collected entries, if it collects them; the library's default is 100 ms. On a busy machine no
+value from 10 to 100 ms was clearly best."""
 REQUEST_S = 20.0
 AFTER_FAILURE_S = 0.01
 REASONS = {number: name for name, number in vars(FAIL_REASON).items() if isinstance(number, int)}
 
 
 class Log(SyncObj):  # type: ignore[misc]
-    """Counts what it is given: what an application does with entries is not measured."""
+    """Only counts its entries: the application's work is not measured."""
 
     def __init__(self, own: str, others: list[str], conf: SyncObjConf) -> None:
         super().__init__(own, others, conf)
@@ -48,7 +48,7 @@ class PySyncObjServer:
             autoTick=False, journalFile=journal, commandsQueueSize=QUEUE, appendEntriesPeriod=APPEND_PERIOD_S,
             appendEntriesUseBatch=False,
         )  # fmt: skip
-        # The library looks at it as it goes, and prepares for False only where it begins so.
+        # The library reads this setting while it runs, but has to start with False to support it.
         self.log = Log(own, others, self.conf)
         self.own = own
         self.others = others
@@ -96,7 +96,7 @@ class PySyncObjServer:
         return {"writes": writes, "seconds": seconds, "failed": failed, "error": self.error if failed else ""}
 
     def latency(self, size: int, count: int) -> dict[str, Any]:
-        self.conf.appendEntriesUseBatch = False  # else each waits for the next send of what has gathered
+        self.conf.appendEntriesUseBatch = False  # else each waits for the next send of collected entries
         data, took = os.urandom(size), []
         for _ in range(count):
             began, failed = monotonic_ns(), self.failed
@@ -118,7 +118,7 @@ class PySyncObjServer:
                 if not error:
                     error, after = self.error, monotonic() - began
                 sleep(AFTER_FAILURE_S)
-        self.waiting = 0  # what has no answer by now is nobody's business any more
+        self.waiting = 0  # requests without an answer by now are ignored
         return {"accepted": self.done - before, "refused": self.failed - failed, "error": error, "after": after}
 
     def drain(self, until: float) -> bool:
@@ -130,7 +130,7 @@ class PySyncObjServer:
         return True
 
     def leader(self) -> dict[str, Any]:
-        """Whether this one is it, as all replicas are told apart by who is asked."""
+        """Whether this replica leads; every replica is asked."""
         leads = self.log._getLeader()
         return {"leader": leads is not None and leads.address == self.own}
 
@@ -156,7 +156,7 @@ def main() -> None:
         if select.select([sys.stdin], [], [], 0)[0]:
             line = sys.stdin.readline()
             if not line:
-                return  # who started it is gone
+                return  # the parent has ended
             order, *numbers = line.split()
             print(json.dumps(orders[order](*map(int, numbers))), flush=True)
 

@@ -1,7 +1,7 @@
-"""Three replicas of a peer, each a process on loopback, and the loads that write to them: what the peers share.
+"""What the peers share: three replicas, each a process on loopback, and the load generators that write to them.
 
-Loads of every peer speak alike: orders on stdin, a JSON line on stdout for each (store_load.go says which). Daemons
-and loads are ended with the context, by their process ids; should this process be killed, the kernel ends them.
+The load generators of all peers take the same orders on stdin, and answer each with a JSON line (store_load.go has
+them). Daemons and loads are ended with the context, by their pids; if this process is killed, the kernel ends them.
 """
 
 import shutil
@@ -27,16 +27,16 @@ START_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 3.0
 CONNECT_TIMEOUT_S = 1.0
 RECOVER_S = 30
-"""Until two of three do writes again."""
+"""Until two of three replicas accept writes again."""
 WARM_UP_S = 0.5
-"""Of full load; half of what is measured where that is less."""
+"""Of full load; or half of the measured time, if that is less."""
 WARM_UP_WRITES = 50
 FIRST_WRITES = 5
 _LATENCY_TIMEOUT_S = 120.0
 _GRACE_S = 40.0
-"""Beyond what a measurement should take: more than one request is waited for."""
+"""More than a measurement should take: it waits for more than one request."""
 _WORDS = 90
-"""Of a refusal: characters that are worth telling."""
+"""The first characters of a refusal are shown."""
 
 GOCODE = Path("/usr/share/gocode")
 """Where Debian puts the sources of Go libraries: nothing is fetched."""
@@ -44,7 +44,7 @@ HERE = Path(__file__).parent
 
 
 class Cluster(ABC):
-    """Replicas and loads, for the time of the context. See `durable_system.Replicas` for what it is asked."""
+    """Replicas and loads, for the time of the context. It implements `durable_system.Replicas`."""
 
     name: str
 
@@ -53,7 +53,7 @@ class Cluster(ABC):
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.loads: list[LoadProcess] = []
         self.alive = list(range(REPLICAS))
-        """Of the replicas."""
+        """The indexes of running replicas."""
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -77,22 +77,22 @@ class Cluster(ABC):
 
     @abstractmethod
     def _start(self, index: int) -> None:
-        """One replica, with its data in `folder` / its index; by `_daemon`."""
+        """Starts one replica with `_daemon`, with its data in `folder` / its index."""
 
     @abstractmethod
     def _load_commands(self) -> Sequence[Sequence[str]]:
-        """Of the loads, one each; called when the replicas are there."""
+        """The command of each load; called when the replicas are ready."""
 
     @abstractmethod
     def _leader(self) -> int:
-        """The index of the replica that leads; -1 where there is none."""
+        """The index of the leader; -1 if there is none."""
 
     @abstractmethod
     def _wait_until_ready(self) -> None:
-        """Until loads can be started; by `_wait`."""
+        """Waits with `_wait` until loads can be started."""
 
     def _writers(self, way: Way | None = None) -> Sequence[LoadProcess]:
-        """The loads that are to write; the first alone where one at a time is asked for."""
+        """The loads that write; only the first one for single writes."""
         return self.loads
 
     def pids(self) -> Sequence[int]:
@@ -118,12 +118,12 @@ class Cluster(ABC):
         return [nanoseconds / 1e6 for nanoseconds in took[WARM_UP_WRITES:]]
 
     def lose_one(self) -> None:
-        """One that does not lead, so that no election is measured."""
+        """Kills a follower, so that no election is measured."""
         self._kill_follower()
         self._until_written(RECOVER_S)
 
     def minority(self, size: int, seconds: float) -> Minority:
-        """The one that leads is left alone."""
+        """Leaves the leader alone."""
         while len(self.alive) > 1:
             self._kill_follower()
         return self._attempt(size, 10**6, seconds)
@@ -187,14 +187,14 @@ class Cluster(ABC):
                 raise Unavailable(f"{self.name} ended with {daemon.returncode}: {self._last_words()}")
 
     def _wait(self, what: str, deadline: float) -> None:
-        """One step of waiting for something that replicas are to do."""
+        """One step of waiting for the replicas."""
         self._check_alive()
         if monotonic() > deadline:
             raise Unavailable(f"{self.name}: {what} within {START_TIMEOUT_S:g} s: {self._last_words()}")
         sleep(0.05)
 
     def _wait_for_ports(self, ports: Sequence[int]) -> None:
-        """Until all take connections."""
+        """Waits until all ports accept connections."""
         deadline = monotonic() + START_TIMEOUT_S
         for port in ports:
             while not _answers(port):
@@ -213,7 +213,7 @@ class Cluster(ABC):
 
 
 def _tied(argv: Sequence[str]) -> list[str]:
-    """A command that the kernel ends when this process does; its process id stays that of the command itself."""
+    """A command that the kernel kills when this process ends; its pid is that of the command itself."""
     return ["setpriv", "--pdeathsig", "KILL", "--", *argv] if shutil.which("setpriv") else list(argv)
 
 
@@ -230,7 +230,7 @@ def _first_error(told: Sequence[Mapping[str, Any]]) -> str:
 
 
 def go_build(folder: Path, *sources: str) -> Path:
-    """A program from Go files that stand here, with the libraries of Debian's packages."""
+    """Compiles Go files of this folder with the libraries of Debian's packages."""
     program = folder / sources[0].removesuffix(".go")
     where = {"GOPATH": str(GOCODE), "GO111MODULE": "off", "GOFLAGS": ""}
     return build(["go", "build", "-o", str(program), *(str(HERE / source) for source in sources)], program, where)

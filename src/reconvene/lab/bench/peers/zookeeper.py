@@ -1,6 +1,6 @@
 """ZooKeeper: three servers on loopback, with its defaults, driven by its C client through a program of ours.
 
-Its limit of requests that wait in a server is raised, so that it does not hold back clients with many outstanding.
+The limit on requests that wait in a server is raised, so that it does not slow down clients with many of them.
 """
 
 import shutil
@@ -23,15 +23,15 @@ HEADER = Path("/usr/include/zookeeper/zookeeper.h")
 SESSIONS = 6
 ASK_TIMEOUT_S = 2.0
 JAVA = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-"""A collector that wants no cores of its own: three servers share this machine's."""
+"""A garbage collector without threads of its own: three servers share this machine's cores."""
 COMPILED_S = 15.0
-"""Of full load, until its compiler has seen enough: throughput triples meanwhile. With `quick` the first tier alone
-compiles, which is done soon and gives less in the end."""
+"""Of full load, until Java has compiled the code: throughput triples meanwhile. With `quick` only the first tier
+compiles, which is done sooner and slower in the end."""
 QUICK_COMPILED_S = 0.7
 
 
 def available() -> str | None:
-    """Why it can't be run here; None where it can."""
+    """Why it can't be run here; None if it can."""
     for tool, package in {"java": "default-jre-headless", "cc": "gcc"}.items():
         if shutil.which(tool) is None:
             return f"no {tool} (package {package})"
@@ -119,7 +119,7 @@ class _Servers(Cluster):
         return next((index for index in self.alive if self._mode(index) == "leader"), -1)
 
     def _mode(self, index: int) -> str:
-        """leader or follower, as the server itself says; empty while it is neither."""
+        """leader or follower, by the server's own answer; empty while it is neither."""
         answer = b""
         with suppress(OSError), socket.create_connection((LOOPBACK, self._clients[index]), ASK_TIMEOUT_S) as asked:
             asked.sendall(b"srvr")
