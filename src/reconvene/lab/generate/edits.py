@@ -1,4 +1,4 @@
-"""A few changes to the events of one run, made where and when those events are made."""
+"""A few changes to the events of one run, applied while those events are made."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,19 +14,19 @@ Event = dict[str, Any]
 """A row of the table `events`."""
 
 _WHERE = ("run", "place", "node", "inc", "n", "t")
-"""What an event keeps when it changes places with another."""
+"""The fields that an event keeps when it is swapped with another."""
 
 
 @dataclass
 class Edits:
-    """Of one run; events are named by node and place."""
+    """The edits of one run; an event is known by node and place."""
 
     run: str
     changed: dict[tuple[str, int], Event] = field(default_factory=dict)
     """New values of some fields."""
     dropped: set[tuple[str, int]] = field(default_factory=set)
     inserted: list[Event] = field(default_factory=list)
-    """Each after the event whose place it has."""
+    """Additional events, each after the event of its place."""
 
     def change(self, event: Event, **fields: object) -> None:
         self.changed.setdefault(_key(event), {}).update(fields)
@@ -35,7 +35,7 @@ class Edits:
         self.dropped.add(_key(event))
 
     def insert(self, after: Event, event: Event, **fields: object) -> None:
-        """An event like this one, right after that one."""
+        """Adds an event like `event` right after the one at its place."""
         self.inserted.append({**event, **{name: after[name] for name in _WHERE}, **fields})
 
     def swap(self, one: Event, other: Event) -> None:
@@ -43,7 +43,7 @@ class Edits:
             self.change(here, **{name: there[name] for name in ARROW_EVENTS.names if name not in _WHERE})
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The events of a batch, changed. Given events that stand in their order."""
+        """The events of a batch with the edits applied. Given events in their order."""
         mine = pc.equal(batch["run"], self.run)
         if not pc.any(mine).as_py():
             return batch

@@ -1,4 +1,4 @@
-"""Events of many turns at once, put together section by section."""
+"""Makes the events of many turns at once, section by section."""
 
 from dataclasses import dataclass
 
@@ -16,8 +16,8 @@ _ROUND_NS = 10_000_000
 
 @dataclass(frozen=True)
 class Section:
-    """Some events that come one after another in each turn: of each, its turn's place among the turns, its own place
-    in the section, and in the turn."""
+    """Consecutive events in each turn: for each event the index of its turn, its index in the section, and in the
+    turn."""
 
     turn: Numbers
     d: Numbers
@@ -37,7 +37,7 @@ class Events:
         self._keys: list[Numbers] = []
 
     def section(self, count: Numbers) -> Section:
-        """Room for so many events in each turn, after those before."""
+        """Adds a section of so many events in each turn, after the earlier sections."""
         turn = np.repeat(np.arange(len(count)), count)
         first = np.cumsum(count) - count
         d = np.arange(len(turn)) - first[turn]
@@ -46,11 +46,12 @@ class Events:
         return section
 
     def put(self, section: Section, layer: str, kind: str | pa.Array, late: bool, **fields: pa.Array) -> None:
-        """The events of a section. late: in the second half of the turn, when everyone has originated its frame."""
+        """Adds the events of a section. late: in the second half of the turn, when every node has originated its
+        frame."""
         if not len(section.turn):
             return
         plan, turns, at = self.plan, self.turns, section.turn
-        # Between any two there is room for one that does not belong there.
+        # Between any two events there is room for a planted one.
         place = 2 * (turns.turn[at] * plan.stride + section.k)
         first = int(turns.run[0])
         runs = pa.array([plan.run_name(run) for run in range(first, int(turns.run[-1]) + 1)])
@@ -72,7 +73,7 @@ class Events:
         self._keys.append(at * plan.stride + section.k)
 
     def _clock(self, section: Section, late: bool) -> Numbers:
-        """What is originated in one half of a turn is taken in in a later one, at every node."""
+        """What a node originates in one half of a turn, every node receives in a later half."""
         plan, turns, at = self.plan, self.turns, section.turn
         jitter = (turns.turn * 7919 + turns.node * 104_729) % 1009 * (_ROUND_NS // 8) // 1009
         own = turns.node * (_ROUND_NS // 8) // plan.nodes
@@ -80,7 +81,7 @@ class Events:
         return begin[at] + section.k * (_ROUND_NS // 4) // plan.stride
 
     def batch(self) -> pa.RecordBatch:
-        """All of them, in their order."""
+        """All events, in their order."""
         if not self._tables:
             return pa.RecordBatch.from_pylist([], schema=ARROW_EVENTS)
         order = np.argsort(np.concatenate(self._keys))
@@ -98,7 +99,7 @@ class Events:
         return pa.array([[self.plan.name(node) for node in some] for some in nodes], pa.list_(pa.string()))
 
     def stamps(self, *parts: Numbers) -> pa.Array:
-        """Timestamps of which these are the parts."""
+        """Timestamps with these parts."""
         flat = np.stack(parts, axis=1).reshape(-1)
         offsets = np.arange(len(parts[0]) + 1, dtype=np.int32) * len(parts)
         return pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat))
@@ -106,7 +107,7 @@ class Events:
     # -- configurations
 
     def put_entering(self) -> None:
-        """How each node starts, alone, and enters the configuration of a spell."""
+        """The events in which each node starts alone and enters the configuration of a spell."""
         plan, turns = self.plan, self.turns
         alone = self.section(turns.starts.astype(np.int64))
         nodes = turns.node[alone.turn]
@@ -123,7 +124,7 @@ class Events:
         self.put(enter, "evs", "conf", False, conf=self.conf(enter), conf_kind=kind, members=members)
 
     def put_leaving(self) -> None:
-        """The transitional configuration after a spell's."""
+        """The transitional configuration after that of a spell."""
         turns = self.turns
         leave = self.section(turns.leaves.astype(np.int64))
         spells, parts = turns.with_spell[leave.turn].tolist(), turns.with_part[leave.turn].tolist()

@@ -1,8 +1,8 @@
-"""A made run of group communication: every service, several senders, configurations that part and merge.
+"""A generated run of group communication: every service, several senders, partitions and merges.
 
-In round r a node sends its frame, then delivers all frames of round r - 1. What is sent in a spell's last round is
-delivered by those who go on together: its fifo and causal messages in the regular configuration, the others in the
-transitional one.
+In round r a node sends its frame, then delivers all frames of round r - 1. The messages of a spell's last round are
+delivered by the nodes that move to the next configuration together: fifo and causal messages in the regular
+configuration, the others in the transitional one.
 """
 
 import numpy as np
@@ -43,8 +43,8 @@ def evs_events(plan: Plan, turns: Turns) -> pa.RecordBatch:
 
 
 def _reaching(events: Events, frames: Frames) -> Frames:
-    """Those of a spell's last frames that reach the node: all in a run's last spell; else those of whom it goes on
-    with."""
+    """Which of a spell's last frames reach the node: all in a run's last spell, else those of the nodes that move on
+    with it."""
     turns, at = events.turns, frames.section.turn
     together = events.plan.part(turns.with_spell[at], frames.sender) == turns.with_part[at]
     return frames.only(~turns.leaves[at] | together)

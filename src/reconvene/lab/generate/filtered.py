@@ -1,7 +1,7 @@
-"""A made run of a process group with the virtual-synchrony filter: one process at each node, all in one group.
+"""A generated run of a group with the virtual-synchrony filter: one process at each node, all in one group.
 
-The primary components are the whole network and, while it is parted, the majority. Processes of the rest stop, and
-come back one by one, under new identities, when the network merges.
+The primary component is the whole network or, during a partition, the majority. Processes of the rest stop, and come
+back one by one, under new identities, when the network merges.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def filtered_events(plan: Plan, turns: Turns) -> pa.RecordBatch:
     events.put(casts, "isis", "cast", False, msg=own.messages(), service=own.services(), **about)
     before = events.section(np.where(primary & (turns.round > 0), turns.size * plan.pack, 0))
     _put_deliveries(events, taken_frames(events, before, turns.round - 1))
-    # Whoever stops at the end of the spell has not delivered its last messages.
+    # A process that stops at the end of the spell does not deliver the last messages.
     stays = primary & turns.is_last & ~(turns.leaves & (turns.with_part == REST))
     last = events.section(np.where(stays, turns.size * plan.pack, 0))
     _put_deliveries(events, taken_frames(events, last, turns.round))
@@ -48,9 +48,9 @@ def filtered_events(plan: Plan, turns: Turns) -> pa.RecordBatch:
 
 
 def _identity(plan: Plan, spell: Numbers, node: Numbers) -> Numbers:
-    """The number of the node's process in a spell: one more after each time that it was among the rest."""
+    """The number of the node's process in a spell: one more after each time that the node was in the rest."""
     parted = spell // 2
-    """How many spells before were parted; in the n'th the node's rank was node + n."""
+    """How many earlier spells were partitioned; in the n-th one the node's rank was node + n."""
     rest = plan.size_of(REST)
 
     def below(rank: Numbers) -> Numbers:
@@ -69,7 +69,7 @@ def _last_view(plan: Plan, spell: Numbers, part: Numbers) -> Numbers:
 
 
 def _about(events: Events, section: Section) -> dict[str, pa.Array]:
-    """Group, process and view of what happens in a spell after its views are installed."""
+    """Group, process and view of the events of a spell after its views are installed."""
     turns, at = events.turns, section.turn
     return {
         "group": pa.repeat(_GROUP, len(at)),
@@ -87,7 +87,7 @@ def _put_deliveries(events: Events, frames: Frames) -> None:
 
 
 def _put_views(events: Events) -> None:
-    """One for each spell of a primary component; after a merge, another for each process that comes back."""
+    """One view for each spell of a primary component; after a merge, another one for each process that comes back."""
     plan, turns = events.plan, events.turns
     before = turns.spell - 1
     was = plan.part(before, turns.node)
@@ -109,7 +109,7 @@ def _put_views(events: Events) -> None:
 
 
 def _members(plan: Plan, spell: int, part: int, came: int) -> list[tuple[int, int]]:
-    """Nodes and their processes' numbers in a spell, after so many came back."""
+    """Nodes and the numbers of their processes in a spell, after so many have come back."""
     nodes = plan.nodes_of(spell, part)
     if spell % 2 == 0 and spell > 0:
         back = {

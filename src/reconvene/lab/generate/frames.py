@@ -1,8 +1,8 @@
-"""The frames that nodes originate in a round, one each, and the order in which they are taken in.
+"""The frames that nodes originate in a round, one each, and the order in which they are received.
 
-A frame's messages are of one service; its place in the order goes round among the members, and with it the service:
-the first half of the places is for fifo and causal messages, the others for agreed and safe ones. Each receiver takes
-in the first half beginning at a place of its own, and the others in the order of their timestamps.
+The messages of a frame have one service. Its place in the order rotates among the members, and so does the service:
+the first half of the places is for fifo and causal messages, the rest for agreed and safe ones. Each receiver gets
+the first half starting at a place of its own, and the rest in the order of their timestamps.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def loose_frames(size: Numbers) -> Numbers:
 
 
 class Frames:
-    """Of each event of a section: the frame, by its place in the order of the round in which it was originated."""
+    """For each event of a section: its frame, by the place in the order of the round that originated it."""
 
     def __init__(self, events: Events, section: Section, place: Numbers, sent: Numbers) -> None:
         self._events = events
@@ -48,7 +48,7 @@ class Frames:
         return _SERVICES.take(pa.array(np.where(self.place < loose_frames(size), first, second)))
 
     def stamps(self) -> pa.Array:
-        """Null where the message is fifo or causal."""
+        """Null for a fifo or causal message."""
         turns, at = self._events.turns, self.section.turn
         size, zero = turns.size[at], np.zeros_like(self.place)
         stamps = self._events.stamps(turns.number[at], zero, self.sent * size + self.place, self._index())
@@ -60,13 +60,13 @@ class Frames:
 
 
 def own_frames(events: Events, section: Section) -> Frames:
-    """What the node itself originates in a turn."""
+    """The frames that the node itself originates in a turn."""
     turns, at = events.turns, section.turn
     return Frames(events, section, (turns.index[at] + turns.round[at]) % turns.size[at], turns.round[at])
 
 
 def taken_frames(events: Events, section: Section, sent: Numbers, first: Numbers | int = 0) -> Frames:
-    """What the node takes in of a round, which is given by turn; from some frame on."""
+    """The frames of a round that the node receives, from some frame on; the round is given by turn."""
     turns, at, pack = events.turns, section.turn, events.plan.pack
     frame = section.d // pack + (first if isinstance(first, int) else first[at])
     loose = loose_frames(turns.size[at])

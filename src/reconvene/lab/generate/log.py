@@ -1,9 +1,10 @@
-"""A made run of the durable log: messages accepted everywhere, ordered by majorities, and by all after each merge.
+"""A generated run of the durable log: all nodes accept messages; majorities order them, and all nodes after each
+merge.
 
-In round r a replica accepts its frame and logs the frames of round r - 1; in a primary component these are yellow at
-once, and those of round r - 2, which all members have logged by then, are green. At a spell's end nothing is left
-over. What the rest accepts while the network is parted stays red there; when it merges, each side logs what the other
-has, the rest learns what is green, and then the new primary component orders what the rest had accepted.
+In round r a replica accepts its frame and logs the frames of round r - 1. In a primary component these become yellow
+at once, and those of round r - 2, which all members have logged by then, become green. Nothing is pending at a
+spell's end. What the rest accepts during a partition stays red there. At the merge each side logs what the other has,
+the rest learns what is green, and then the new primary component orders what the rest had accepted.
 """
 
 import numpy as np
@@ -24,7 +25,7 @@ def log_plan(events: int, runs: int, nodes: int, changes: int, pack: int) -> Pla
     rest = nodes - most
     whole = nodes * (1 + 3 * nodes)
     parted = nodes + 3 * most**2 + rest**2
-    # Each side logs the other's; the rest makes green what the majority has; all make yellow and green what it has.
+    # Each side logs the other's; the rest makes the majority's green; then all make the rest's yellow and green.
     merged = 2 * most * rest + most * rest + 2 * rest * nodes
     merges = (spells - 1) // 2
     rows = pack * (whole * ((spells + 1) // 2) + parted * (spells // 2) + merged * merges)
@@ -42,7 +43,7 @@ def log_events(plan: Plan, turns: Turns) -> pa.RecordBatch:
 
 
 class _Messages:
-    """Frames of one round of a part, in their order, as events of a section speak of them."""
+    """The frames of one round of a part, in their order, for the events of a section."""
 
     def __init__(
         self, events: Events, section: Section, frame: Numbers, spell: Numbers, part: Numbers, sent: Numbers
@@ -55,13 +56,13 @@ class _Messages:
         counter = (spell * plan.rounds + sent) * plan.pack + self.index
         self.msg = events.message(sender, counter)
         self.stamps = events.stamps(plan.number(spell, part), np.zeros_like(at), sent * size + frame, self.index)
-        """Positions: spell by spell; where the network was parted, first the majority's."""
+        """Positions, spell by spell; after a partition the majority's come first."""
         before = (spell * plan.nodes + np.where(part == REST, plan.majority, 0)) * plan.rounds
         self.position = pa.array((before + sent * size + frame) * plan.pack + self.index)
 
 
 def _messages(events: Events, section: Section, spell: Numbers, part: Numbers, sent: Numbers) -> _Messages:
-    """A section in which each event is about another message. The rest is given by turn."""
+    """A section in which each event has another message. The rest is given by turn."""
     at = section.turn
     return _Messages(events, section, section.d // events.plan.pack, spell[at], part[at], sent[at])
 
@@ -119,7 +120,7 @@ def _put_work(events: Events) -> None:
 
 
 def _put_logged(events: Events, where: np.ndarray[tuple[int], np.dtype[np.bool_]], sent: Numbers) -> None:
-    """Messages of a round: in a primary component each is yellow as soon as it is logged."""
+    """The messages of a round: in a primary component each is yellow once it is logged."""
     plan, turns = events.plan, events.turns
     each = np.where(turns.part == REST, 1, 2)
     section = events.section(np.where(where, turns.size * plan.pack * each, 0))

@@ -35,7 +35,7 @@ def _making(how: Recipe) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
 
 
 def _runs(spark: "SparkSession", how: Recipe) -> "DataFrame":
-    """All alike, but for their names and seeds."""
+    """The runs: equal but for their names and seeds."""
     one = how.run(0)
     known: dict[str, Column] = {
         "schema": F.lit(one.schema),
@@ -55,7 +55,7 @@ def _runs(spark: "SparkSession", how: Recipe) -> "DataFrame":
 
 
 def write_traces(traces: Traces, directory: str | Path) -> None:
-    """In the Parquet form. Given events that tasks hold in order, as `generate` makes them."""
+    """Writes the Parquet form. Given events that are in order within each task, as `generate` makes them."""
     events = traces.events.sortWithinPartitions("run", "node", "place").drop("place")
     events.write.mode("errorifexists").partitionBy("run").option("compression", "zstd").parquet(f"{directory}/events")
     traces.runs.coalesce(1).write.mode("errorifexists").parquet(f"{directory}/runs")

@@ -1,6 +1,6 @@
-"""Ways in which a made run can be wrong in a single place, and the checks that have to say so.
+"""Ways in which a generated run can be wrong in a single place, and the checks that have to find it.
 
-Each is a function of a few turns' events, all nodes' of one run, that gives the edits which make it wrong.
+Each is a function of the events of a few turns, at all nodes of one run, that makes the edits.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ _ORDERED = ("agreed", "safe")
 
 
 class Window:
-    """Some turns in a row, of all nodes: events by node, in their order."""
+    """A few consecutive turns at all nodes: events by node, in their order."""
 
     def __init__(self, run: str, events: list[Event], steady: list[str]) -> None:
         self.edits = Edits(run)
@@ -24,18 +24,18 @@ class Window:
         for event in events:
             self.nodes.setdefault(event["node"], []).append(event)
         self.last = self.nodes.get(max(steady), [])
-        """The events of the last of those that are in a majority and stay in one, to whom everything matters. It is
-        not the first of all nodes, unless it is alone: a wrong event is not the lowest of its kind."""
+        """The events of the last node that stays in a majority: every check applies to it. It is not the first of all
+        nodes, unless it is alone, so a wrong event is not the lowest of its kind."""
 
     def where(self, **fields: object) -> Iterator[Event]:
-        """Events of the last node that have these values."""
+        """The events of the last node with these values."""
         return (event for event in self.last if all(event[name] == value for name, value in fields.items()))
 
     def first(self, **fields: object) -> Event:
         return next(self.where(**fields))
 
     def pair(self, differ: str, **fields: object) -> tuple[Event, Event]:
-        """Two neighbours of the last node that have these values, and differ in that one, or agree in it if it is
+        """Two adjacent events of the last node with these values that differ in `that`, or agree in it if it is
         marked with `=`."""
         name, same = differ.removeprefix("="), differ.startswith("=")
         return next((a, b) for a, b in pairwise(self.where(**fields)) if (a[name] == b[name]) == same)
@@ -45,11 +45,11 @@ class Window:
 class Mutation:
     change: Callable[[Window], None]
     checks: tuple[str, ...]
-    """Those that must fail."""
+    """The checks that must fail."""
     stage: int | None = None
-    """Where it is, wherever it was asked for: in the first turns of this stage of the first spell."""
+    """If set, the mutation is in the first turns of this stage of the first spell, for any `at`."""
     needs_changes: bool = False
-    """Does it show only where the configuration changes later?"""
+    """Whether it shows only if the configuration changes later."""
 
 
 def _lose(kind: str, **fields: object) -> Callable[[Window], None]:
@@ -73,12 +73,12 @@ def _swap(kind: str, differ: str, **fields: object) -> Callable[[Window], None]:
 
 
 def _lose_own(window: Window) -> None:
-    """A node does not deliver what it sent itself."""
+    """A node does not deliver its own message."""
     window.edits.drop(next(e for e in window.where(kind="deliver") if e["sender"].split(":")[0] == e["node"]))
 
 
 def _other_timestamp(window: Window) -> None:
-    """A little higher than at the other nodes, but not so high as the next."""
+    """A little higher than at the other nodes, and lower than the next one."""
     event = window.first(kind="deliver", service="agreed")
     window.edits.change(event, ts=[*event["ts"], 1])
 
@@ -89,8 +89,8 @@ def _used_timestamp(window: Window) -> None:
 
 
 def _low_timestamp(window: Window) -> None:
-    """A message is put, by everyone, before what its sender had delivered when it sent it."""
-    # Not one of the first two rounds', before which nothing was delivered.
+    """All nodes deliver a message before what its sender had delivered when it sent it."""
+    # Not one of the first two rounds: nothing was delivered before them.
     late = (e for e in window.where(kind="deliver", service="agreed") if e["ts"][2] >= 2 * len(window.nodes))
     msg = next(late)["msg"]
     for events in window.nodes.values():
@@ -138,7 +138,7 @@ def _other_members(kind: str) -> Callable[[Window], None]:
 
 
 def _swap_greens(window: Window) -> None:
-    """Two messages of one author change places."""
+    """Two messages of one author are swapped."""
     greens = list(window.where(kind="green"))
     one = greens[0]
     author = one["msg"].rsplit(":", 1)[0]

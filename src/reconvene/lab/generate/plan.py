@@ -1,11 +1,11 @@
-"""What a made run looks like: how many nodes, configurations and rounds, and who is with whom when.
+"""The shape of a generated run: how many nodes, configurations and rounds, and which nodes are connected when.
 
-A run is cut into *spells* of equally many *rounds*. In spells 0, 2, 4, … all nodes are one configuration; in those
-between, the network is parted: a majority and the rest, other nodes each time. In a round each node originates a
-frame of `pack` messages, and takes in those of the round before.
+A run is divided into *spells* of equally many *rounds*. In spells 0, 2, 4, … all nodes are one configuration; in the
+others the network is partitioned into a majority and the rest, with other nodes each time. In a round each node
+originates a frame of `pack` messages, and receives those of the round before.
 
-Everything about an event follows from the numbers of its run, node, spell and round alone, so that each is made by
-itself, wherever it is made.
+Everything about an event follows from the numbers of its run, node, spell and round alone, so any task can make any
+event.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 WHOLE, MAJORITY, REST = 0, 1, 2
-"""Parts of the network: all of it; or, where it is parted, one of the two."""
+"""Parts of the network: all of it, or during a partition one of the two."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Plan:
     nodes: int
     spells: int
     rounds: int
-    """Of each spell, or of each of its stages."""
+    """Rounds of each spell, or of each of its stages."""
     pack: int
     stride: int
-    """At least as many events as any node has in a round."""
+    """An upper bound on the events of a node in a round."""
     stages: int = 1
-    """A spell's stages have equally many rounds. Only in the last one messages are originated; those before it bring
-    home what others did in the spell before."""
+    """A spell's stages have equally many rounds. Messages are originated only in the last one; the stages before it
+    exchange what others did in the spell before."""
     prefix: str = "made"
-    """Of the runs' names."""
+    """The prefix of the runs' names."""
 
     @property
     def majority(self) -> int:
@@ -43,7 +43,7 @@ class Plan:
 
     @property
     def turns(self) -> int:
-        """Of one node: a turn is a round of a stage of a spell."""
+        """Turns of one node: a turn is a round of a stage of a spell."""
         return self.spells * self.stages * self.rounds
 
     def name(self, node: int) -> str:
@@ -64,12 +64,12 @@ class Plan:
         return (self.nodes, self.majority, self.nodes - self.majority)[part]
 
     def components(self) -> list[list[str]]:
-        """Who is connected at the end."""
+        """The components at the end."""
         parts = (WHOLE,) if self.spells % 2 else (MAJORITY, REST)
         every = [[self.name(node) for node in self.nodes_of(self.spells - 1, part)] for part in parts]
         return [part for part in every if part]
 
-    # -- of many at once
+    # -- for many at once
 
     def part(self, spell: Numbers, node: Numbers) -> Numbers:
         """Which part of the network the node is in."""
@@ -90,16 +90,17 @@ class Plan:
         return np.array([self.size_of(each) for each in (WHOLE, MAJORITY, REST)])[part]
 
     def number(self, spell: Numbers, part: Numbers) -> Numbers:
-        """Of the configuration that a part has in a spell. Those below are of the nodes when they start, alone."""
+        """The number of the configuration of a part in a spell. Lower numbers are those of the nodes when they start
+        alone."""
         return self.nodes + 1 + 3 * spell + part
 
     def _rank(self, spell: Numbers, node: Numbers) -> Numbers:
-        """Where the network is parted: other nodes each time are the first ones, who are the majority."""
+        """In a partition: by how much the nodes are rotated, so that other nodes are the majority each time."""
         return (node + spell // 2) % self.nodes
 
 
 class Turns:
-    """Some turns of nodes, each known by a number: by run, then by node, then in their order."""
+    """Turns of nodes, each known by a number: by run, then by node, then in their order."""
 
     def __init__(self, plan: Plan, ids: Numbers) -> None:
         self.run = ids // (plan.nodes * plan.turns)
@@ -112,12 +113,12 @@ class Turns:
         self.index = plan.index(self.spell, self.node)
         self.size = plan.size(self.part)
         self.number = plan.number(self.spell, self.part)
-        """Of the node's configuration …"""
+        """The number of the node's configuration."""
         self.next_number = plan.number(self.spell + 1, plan.part(self.spell + 1, self.node))
-        """… and of the one after it."""
+        """The number of the configuration after it."""
         self.with_spell = self.spell | 1
-        """Whom a node goes on with from a spell: those of its part in that one, of the spell and the next, in which
-        the network is parted."""
+        """The part of the nodes that move on with a node from a spell: its part in that one of the spell and the next
+        in which the network is partitioned."""
         self.with_part = plan.part(self.with_spell, self.node)
         self.starts = self.turn == 0
         self.enters = self.turn % (plan.stages * plan.rounds) == 0

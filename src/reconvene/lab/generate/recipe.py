@@ -1,4 +1,4 @@
-"""How traces of a given size are made: what is asked for, checked and worked out, before anything is made."""
+"""The recipe for traces of a given size: the request, checked, and everything that follows from it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ __all__ = ["STACKS", "Recipe", "recipe"]
 
 _ROWS_AT_ONCE = 100_000
 _WINDOW = 12
-"""Turns of each node in which a mutation looks for what it changes."""
+"""A mutation searches so many turns of each node for what it changes."""
 
 _Planner = Callable[[int, int, int, int, int], Plan]
 _Maker = Callable[[Plan, Turns], pa.RecordBatch]
@@ -42,7 +42,7 @@ class Recipe:
 
     @property
     def turns(self) -> int:
-        """Of all nodes of all runs: each is made by itself."""
+        """The turns of all nodes of all runs: each is made by itself."""
         return self.plan.runs * self.plan.nodes * self.plan.turns
 
     def make(self, ids: Numbers) -> Iterator[pa.RecordBatch]:
@@ -80,12 +80,12 @@ def recipe(
     at: float = 0.5,
     prefix: str = "made",
 ) -> Recipe:
-    """For traces of about so many events in all, which keep every promise; or, with a mutation, break one.
+    """For traces of about `events` events in all. They are correct or, with a mutation, wrong in one place.
 
-    stack: one of STACKS. changes: how often the configuration changes in each run; by turns the network parts and
-    merges. pack: how many messages each node originates in a row. mutation: one of MUTATIONS for the stack, made in
-    the place that `at` says, from 0 for the first run's first events to 1 for the last one's last. prefix: of the
-    runs' names. May raise Malformed.
+    stack: one of STACKS. changes: how often the configuration changes in each run; partitions and merges alternate.
+    pack: how many messages each node originates in a row. mutation: one of MUTATIONS for the stack, at `at`: from 0
+    for the first run's first events to 1 for the last run's last events. prefix: of the runs' names. May raise
+    Malformed.
     """
     if stack not in STACKS:
         raise Malformed(f"stack is {stack!r}; expected one of {', '.join(STACKS)}")
@@ -101,7 +101,7 @@ def recipe(
 
 
 def _edits(right: Recipe, mutation: Mutation, at: float) -> Edits:
-    """Where in the traces the mutation is, and what it changes: seen on a few turns, which are made here for that."""
+    """Finds where in the traces the mutation is, and what it changes: makes a few turns for that."""
     plan = right.plan
     run, first = _place(plan, mutation, min(max(at, 0.0), 1.0))
     ids = [
@@ -120,8 +120,8 @@ def _edits(right: Recipe, mutation: Mutation, at: float) -> Edits:
 
 
 def _place(plan: Plan, mutation: Mutation, at: float) -> tuple[int, int]:
-    """The run, and the turn that begins a stretch in which messages are originated, of one configuration if it is
-    long enough."""
+    """The run, and the first of some turns in which messages are originated; in one configuration if it is long
+    enough."""
     run = min(int(at * plan.runs), plan.runs - 1)
     rounds = plan.spells * plan.rounds
     spell, begin = divmod(min(int((at * plan.runs - run) * rounds), rounds - 1), plan.rounds)

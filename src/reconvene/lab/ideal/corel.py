@@ -1,8 +1,8 @@
-"""Runs of an ideal durable log: made without its protocol, in turns that nothing interrupts but what is drawn.
+"""Runs of an ideal durable log, made without its protocol: only drawn faults interrupt a step.
 
-It writes traces that keep every promise of the log, with all that may happen on the way: recoveries and phases of a
-primary component that break off anywhere, yellow messages that go back to red, messages sent again under another
-timestamp, snapshots, crashes, rows that are recorded late. For trying out the checks, and for measuring them.
+It writes correct traces of the log with everything that may happen: recoveries and phases of a primary component that
+are interrupted anywhere, yellow messages that become red again, messages sent again under another timestamp,
+snapshots, crashes, rows that are recorded late. Tests of the checks use them, and measurements of the checks.
 """
 
 from random import Random
@@ -15,24 +15,24 @@ __all__ = ["IdealLog", "busy_log", "random_log"]
 
 
 class _BrokenOff(Exception):
-    """The configuration changes before this went on."""
+    """Raised when the configuration changes during a step."""
 
 
 class IdealLog:
-    """Some nodes and their common past."""
+    """The nodes, and the order that they share."""
 
     def __init__(self, names: list[str], seed: int) -> None:
         self.random = Random(seed)
         self.group = IdealGroup(names, seed)
         self.replicas = {name: IdealReplica(self.group.nodes[name]) for name in names}
         self.total: list[str] = []
-        """The total order, as far as anyone knows it."""
+        """The total order, as far as any node knows it."""
         self.stamps: dict[tuple[str, str], Stamp] = {}
         """By node and message."""
         self.breaks = 0.06
-        """How probable it is that a configuration change breaks into a step of recovery or of establishing."""
+        """The probability that a configuration change interrupts a step of recovery or of establishing."""
         self.late = 0.15
-        """How probable it is that what a node did last in a configuration is recorded late."""
+        """The probability that the last rows of a node in a configuration are recorded late."""
 
     def _row(self, replica: IdealReplica, kind: str, **fields: object) -> None:
         node = replica.node
@@ -43,7 +43,7 @@ class IdealLog:
     # -- rows that are recorded late
 
     def _hold(self, replica: IdealReplica, since: int) -> None:
-        """Its rows from there on are recorded later."""
+        """Holds back the node's rows from there on."""
         replica.held += replica.node.rows[since:]
         del replica.node.rows[since:]
 
@@ -55,8 +55,8 @@ class IdealLog:
         replica.held = []
 
     def _order_late(self, members: list[str]) -> None:
-        """At the end of their configuration, some do something more, which is recorded when they have left it. Who
-        logs a message now does not tell the others any more."""
+        """At the end of their configuration, some nodes do something more, which is recorded after they have left it.
+        The others do not learn of a message that is logged now."""
         for name in members:
             replica = self.replicas[name]
             if replica.view is None or self.random.random() >= self.late:
@@ -77,7 +77,7 @@ class IdealLog:
         self._row(replica, "accept", msg=msg)
 
     def send(self, name: str) -> None:
-        """What waits at the node, and was not sent in this configuration."""
+        """Messages that wait at the node, and were not sent in this configuration."""
         replica = self.replicas[name]
         view = replica.view
         if view is not None and view.open:
@@ -85,7 +85,7 @@ class IdealLog:
             view.sent.extend(msg for msg in replica.waiting if msg not in sent)
 
     def receive(self, name: str, most: int, told: bool = True) -> None:
-        """`told`: the others are told what it has logged by then."""
+        """`told`: the others learn what it has logged by then."""
         replica = self.replicas[name]
         view = replica.view
         if view is None or not view.open:
@@ -131,7 +131,7 @@ class IdealLog:
     # -- configurations
 
     def crash(self, name: str) -> None:
-        """What is held back, and is on stable storage, is recorded before the failure, or after the restart."""
+        """Rows that are held back, and durable, are recorded before the failure or after the restart."""
         if self.random.random() < 0.5:
             self._record_held(self.replicas[name])
         self.group.crash(name, self.random.choice(["fail", "stop"]))
@@ -147,7 +147,7 @@ class IdealLog:
         self._begin([name])
 
     def regroup(self) -> None:
-        """Each part of the network, as far as it is up, forms a configuration if it is not in a common, open one."""
+        """The running nodes of each component form a configuration, unless they share an open one."""
         for part in self.group.parts:
             up = [name for name in part if self.group.nodes[name].conf is not None]
             views = {id(self.replicas[name].view): self.replicas[name].view for name in up}
@@ -180,7 +180,8 @@ class IdealLog:
             view.open = True
         except _BrokenOff:
             if view.phase in ("attempt", "commit"):
-                # It is durable at some, who have told nobody: they may record it only in the next configuration.
+                # It is durable at some nodes, and no other node knows: they may record it only in the next
+                # configuration.
                 for name in members:
                     replica = self.replicas[name]
                     rows = replica.node.rows[replica.since :]
@@ -188,8 +189,8 @@ class IdealLog:
                         self._hold(replica, replica.since)
 
     def _catch_up(self, name: str, before: LogConfiguration, together: list[str]) -> None:
-        """Who comes from one configuration together has the same of it (virtual synchrony), and what any of them sent
-        (self-delivery); what is new is red."""
+        """Nodes that come from one configuration together have the same messages of it (virtual synchrony), and what
+        any of them sent (self-delivery); new messages are red."""
         own = (place + 1 for place, msg in enumerate(before.sent) if msg.split(":")[0] in together)
         shared = max(*(before.received[other] for other in together), *own, 0)
         for place in range(before.received[name], shared):
@@ -253,7 +254,7 @@ class IdealLog:
             self._row(replica, "adopt", primary=latest)
 
     def _stamp(self, model: IdealReplica, msg: str) -> Stamp:
-        """A snapshot has none: then anyone's."""
+        """A snapshot has none: then that of any node."""
         known = self.stamps.get((model.node.name, msg))
         return known or min(stamp for (_, had), stamp in self.stamps.items() if had == msg)
 
@@ -267,7 +268,7 @@ class IdealLog:
         self._row(replica, "snapshot", pos=line)
 
     def _exchange(self, here: list[IdealReplica]) -> None:
-        """Step 7. What is had under two timestamps keeps the lower one."""
+        """Step 7. A message with two timestamps keeps the lower one."""
         reds: dict[str, Stamp] = {}
         for replica in here:
             for msg, stamp in replica.red.items():
@@ -339,7 +340,7 @@ class IdealLog:
                 self.regroup()
 
     def settle(self, down: int = 0) -> None:
-        """No more faults: but for so many, everyone comes up, and all is sent and ordered where it can be."""
+        """No more faults: all nodes but `down` start, and everything is sent, and ordered if possible."""
         self.breaks = 0.0
         names = list(self.replicas)
         for name in names[: len(names) - down]:
@@ -363,7 +364,7 @@ class IdealLog:
 def random_log(
     seed: int, names: str = "abc", steps: int = 60, settled: bool | None = None
 ) -> tuple[Run, dict[str, list[Row]]]:
-    """A short run with all kinds of trouble."""
+    """A short run with all kinds of faults."""
     log = IdealLog(list(names), seed)
     log.regroup()
     log.run(steps)
@@ -374,8 +375,8 @@ def random_log(
 
 
 def busy_log(events: int, nodes: int, batch: int = 20, change_each: int = 20_000) -> tuple[Run, dict[str, list[Row]]]:
-    """A long run of about so many events: everyone appends all the time, and now and then all go on to another
-    configuration and primary component. For measuring the checks."""
+    """A long run of about `events` events, to measure the checks: all nodes append all the time, and now and then all
+    move to another configuration and primary component."""
     log = IdealLog([f"n{index:02}" for index in range(nodes)], seed=0)
     log.breaks = 0.0
     log.regroup()

@@ -18,21 +18,22 @@ class LogConfiguration:
     id: str
     members: list[str]
     open: bool = False
-    """Is the recovery over, and with a quorum the primary component established? Then messages are sent in it."""
+    """Whether the recovery is over, and with a quorum the primary component established: then messages are sent in
+    it."""
     primary: int | None = None
     sent: list[str] = field(default_factory=list)
     received: dict[str, int] = field(default_factory=dict)
     """How many of the sent messages each member has logged; all in the same order."""
     acknowledged: dict[str, int] = field(default_factory=dict)
-    """The same, as the others know it."""
+    """The same, as far as the others know."""
     phase: str = ""
-    """Which one its members go through, or went through last."""
+    """The current phase of its members, or the last one."""
     green: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
 class IdealReplica:
-    """What one node keeps, through crashes too."""
+    """What one node keeps, also over crashes."""
 
     node: Node
     waiting: list[str] = field(default_factory=list)

@@ -1,9 +1,8 @@
-"""An ideal group: makes random runs that keep every promise, to be checked as they are, to be broken, or to be
-measured with.
+"""An ideal group: makes random correct runs. Tests verify them, or break them first; measurements use them.
 
-Within a configuration, messages stand in one log in the order of their sending, and each member has received some
-first part of it; it delivers what its service allows. At a change, the members that go on together share what any of
-them has received. There is no network and no protocol here: it knows everything at once.
+Within a configuration, messages are in one list in the order of their sending, and each member has received a prefix
+of it; it delivers what the services allow. At a change, the members that move on together share what any of them has
+received. There is no network and no protocol: the group knows everything at once.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ class Message:
     service: str
     index: int
     past: frozenset[int]
-    """Places in the log of what has to be delivered before it."""
+    """Indexes of the messages that have to be delivered before it."""
     ts: list[int]
 
 
@@ -118,7 +117,7 @@ class IdealGroup:
         self._row(node, "send", conf.id, msg=conf.log[-1].id, service=service)
 
     def step(self, name: str) -> None:
-        """The node receives some more, and delivers what it can, in any order that is allowed."""
+        """The node receives more messages, and delivers what it can, in any allowed order."""
         node = self.nodes[name]
         conf = node.conf
         assert conf is not None
@@ -152,8 +151,8 @@ class IdealGroup:
         self._row(node, "deliver", conf, **fields)
 
     def regroup(self, hide: str | None = None) -> None:
-        """Each part of the network forms a configuration of its nodes that are up. `hide` answers for it, but does
-        not install it: it goes on alone."""
+        """The running nodes of each component form a configuration. The node `hide` agrees to it, but does not
+        install it, and stays alone."""
         for part in self.parts:
             up = [name for name in part if self.nodes[name].conf is not None]
             if not up:
@@ -175,7 +174,7 @@ class IdealGroup:
             assert old is not None
             assert old.id == old_id
             shared = max(old.received[name] for name in group)
-            # Whoever sent it has it.
+            # Its sender has it.
             shared = max([shared, *(m.index + 1 for m in old.log if m.sender in group)])
             everyone = min(old.received.values())
             for name in group:
@@ -214,7 +213,7 @@ class IdealGroup:
         self._enter(node, new)
 
     def settle(self) -> None:
-        """No more faults: everyone comes up, each part ends in one configuration, and all is delivered."""
+        """No more faults: all nodes start, each component ends in one configuration, and everything is delivered."""
         for name, node in self.nodes.items():
             if node.conf is None:
                 self.restart(name)
@@ -230,11 +229,11 @@ class IdealGroup:
     # -- many messages at once
 
     def renew(self) -> None:
-        """Everyone goes on to a new configuration, having delivered all."""
+        """All nodes deliver everything, and move to a new configuration."""
         self._form(list(self.nodes), None)
 
     def exchange(self, pack: int, service: str) -> None:
-        """Everyone sends a frame of messages, and everyone delivers all of them."""
+        """All nodes send a frame of messages, and all deliver all of them."""
         fresh: list[Message] = []
         for node in self.nodes.values():
             conf = node.conf
@@ -312,8 +311,8 @@ def random_run(
 
 
 def busy_run(events: int, nodes: int, change_each: int = 20_000, pack: int = 4) -> tuple[Run, dict[str, list[Row]]]:
-    """A long run of about so many events: everyone sends frames all the time, and now and then all go on to a new
-    configuration. Made in time that grows with the events alone, for measuring the checks."""
+    """A long run of about `events` events, to measure the checks: all nodes send frames all the time, and now and
+    then all move to a new configuration. It is made in time linear in the events."""
     names = [f"n{index:02}" for index in range(nodes)]
     group = IdealGroup(names, seed=0)
     made = 0

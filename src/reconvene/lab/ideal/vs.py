@@ -1,9 +1,9 @@
-"""The filter as section 5 of the paper has it, applied to a whole run of the ideal group at once.
+"""The filter of section 5 of the paper, applied to a whole run of the ideal group at once.
 
 Every node has two processes: one in both groups, one in the first only, which may leave it. A configuration is used
-as the primary component if it holds a majority of the nodes and all its members entered it. A process goes on into it
-if it comes directly from the one that was used before; else it stops, and is merged under a new identity. As it knows
-what comes, it delivers nothing in a transitional configuration from which a process does not go on.
+as the primary component if it has a majority of the nodes and all its members entered it. A process moves on into it
+if it comes directly from the one that was used before; else it stops, and is merged under a new identity. Since the
+filter knows the future, it delivers nothing in a transitional configuration from which a process does not move on.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ __all__ = ["filtered", "random_filtered_run"]
 
 GROUPS = ("g", "h")
 SLOTS = {"g": (0, 1), "h": (0,)}
-"""Of each group, which of a node's processes are in it."""
+"""By group: which of a node's processes are in it."""
 
 Rows = dict[str, list[Row]]
 Views = list[tuple[int, list[str]]]
@@ -35,7 +35,7 @@ class Stay:
     goes_on: bool = False
     """To the next one that is used."""
     leaves_after: int | None = None
-    """So many messages, sent or delivered, until the second process leaves."""
+    """The second process leaves after so many messages, sent or delivered."""
 
 
 @dataclass
@@ -139,7 +139,7 @@ class _Plan:
     # -- what each node's processes do
 
     def _walk(self, node: str) -> Iterator[tuple[Row, Used | None, bool, bool]]:
-        """Each row; the used configuration it is in; whether the second process is there; is it transitional?"""
+        """Each row, its used configuration, whether the second process is there, and whether it is transitional."""
         used: Used | None = None
         there, transitional, seen = False, False, 0
         for row in self.rows[node]:

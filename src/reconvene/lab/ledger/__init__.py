@@ -1,1 +1,2 @@
-"""What writers were told, compared with what readers and replicas got: nothing lost, nothing twice, one order."""
+"""The answers that writers got, compared with what readers and replicas have: nothing lost, nothing twice, one
+order."""

@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 __all__ = ["FINDINGS_KEPT", "Differences", "differences", "first_difference", "keep", "repeated"]
 
 FINDINGS_KEPT = 20
-"""Of what is found only so much is kept: the first findings show the cause."""
+"""How many findings are kept: the first ones show the cause."""
 
 K = TypeVar("K", bound=Hashable)
 

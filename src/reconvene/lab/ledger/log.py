@@ -50,7 +50,7 @@ class Append(Struct, array_like=True):
 
     writer: int
     number: int
-    """Of the first; the others follow."""
+    """Of the first message; the others follow."""
     count: int
     outcome: str
     """receipt | unknown | refused: nothing happened"""
