@@ -10,7 +10,7 @@ from reconvene.corel.paper.phases import Phase
 from reconvene.corel.turn import BATCH_BYTES, MESSAGE_BYTES
 from reconvene.sim.disk import Disk
 from reconvene.sim.log_site import LogSite
-from reconvene.stack.log import LogMember
+from reconvene.stack.log import LogLayer
 from reconvene.stack.stack import Stack
 from reconvene.stack.turn import Turn
 
@@ -138,11 +138,11 @@ class Held:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
-        self._speak = LogMember.speak
-        monkeypatch.setattr(LogMember, "speak", lambda member, outlet: False)
+        self._speak = LogLayer.speak
+        monkeypatch.setattr(LogLayer, "speak", lambda layer, outlet: False)
 
     def end(self) -> None:
-        self._monkeypatch.setattr(LogMember, "speak", self._speak)
+        self._monkeypatch.setattr(LogLayer, "speak", self._speak)
 
 
 def in_commit(world: World) -> bool:

@@ -9,8 +9,8 @@ from reconvene.core.effects import Changed, Delivered
 from reconvene.corel.events import Green
 from reconvene.corel.messages import STATE
 from reconvene.ids import Service
-from reconvene.stack.log import LogMember
-from reconvene.stack.member import Outlet
+from reconvene.stack.layer import Outlet
+from reconvene.stack.log import LogLayer
 from reconvene.stack.no_log import NoLog
 from reconvene.stack.turn import Turn, Write
 from reconvene.storage.memory import MemoryTables
@@ -18,7 +18,7 @@ from reconvene.storage.tables import Put
 
 
 class Recording:
-    """A member that keeps what it is handed, and sends and writes what a test gives it."""
+    """A layer that keeps what it is handed, and sends and writes what a test gives it."""
 
     def __init__(self, *kinds: int) -> None:
         self.kinds = kinds
@@ -69,7 +69,7 @@ class Recording:
         return sum(isinstance(event, Changed) for event in self.events)
 
 
-def test_a_member_is_handed_its_own_messages_and_the_configurations() -> None:
+def test_a_layer_is_handed_its_own_messages_and_the_configurations() -> None:
     one, two = Recording(40, 41), Recording(50)
     stack = alone(one, two)
     assert (one.configurations, two.configurations) == (1, 1)
@@ -93,12 +93,12 @@ def test_a_member_is_handed_its_own_messages_and_the_configurations() -> None:
     assert part.timestamp == frame.timestamp
 
 
-def test_a_member_that_speaks_is_handed_the_answer_in_the_same_turn() -> None:
-    member = Recording(40)
-    stack = alone(member)
-    member.to_send = [b"\x28one", b"\x28two"]
+def test_a_layer_that_speaks_is_handed_the_answer_in_the_same_turn() -> None:
+    layer = Recording(40)
+    stack = alone(layer)
+    layer.to_send = [b"\x28one", b"\x28two"]
     turn = stack.flush(1, 1)
-    assert member.delivered == [b"\x28one", b"\x28two"]
+    assert layer.delivered == [b"\x28one", b"\x28two"]
     assert sum(len(event.payloads) for event in turn.events if isinstance(event, Delivered)) == 2
 
 
@@ -132,11 +132,11 @@ def test_what_waits_for_another_write_is_written_at_the_end() -> None:
 
 
 def test_a_damaged_layer_silences_its_site() -> None:
-    members = [[Recording(40)], [Recording(40)]]
-    wired = Wired(members, [MemoryTables(), MemoryTables()])
+    layers = [[Recording(40)], [Recording(40)]]
+    wired = Wired(layers, [MemoryTables(), MemoryTables()])
     wired.run(500)
     assert [core.members for core in wired.stacks] == [(0, 1), (0, 1)]
-    members[0][0].damage = "a value is corrupt"
+    layers[0][0].damage = "a value is corrupt"
     before = len(wired.turns[0])
     wired.run(100)
     assert not any(turn.datagrams for turn in wired.turns[0][before:])
@@ -145,20 +145,20 @@ def test_a_damaged_layer_silences_its_site() -> None:
 
 
 def test_what_is_not_sent_in_its_configuration_comes_back_to_its_layer() -> None:
-    members = [[Recording(40), Recording(41)], [Recording(40), Recording(41)]]
-    wired = Wired(members, [MemoryTables(), MemoryTables()])
+    layers = [[Recording(40), Recording(41)], [Recording(40), Recording(41)]]
+    wired = Wired(layers, [MemoryTables(), MemoryTables()])
     groups = wired.stacks[0].groups
     wired.stacks[0].flush(0, 0)
     sent = 0
-    while not members[0][0].came_back:
+    while not layers[0][0].came_back:
         assert wired.now < 10**9, "a configuration is being installed while something waits"
         sent += groups.submit_other(Service.AGREED, [b"\x28x"], wired.now)
         wired.run(1)
-    assert set(members[0][0].came_back) == {(Service.AGREED, b"\x28x")}
-    assert members[0][1].came_back == []
+    assert set(layers[0][0].came_back) == {(Service.AGREED, b"\x28x")}
+    assert layers[0][1].came_back == []
 
 
-class Handed(LogMember):
+class Handed(LogLayer):
     """The log, and what it is handed."""
 
     def take(self, events: Sequence[Changed | Delivered]) -> None:

@@ -11,7 +11,7 @@ from reconvene.corel.keeping.load import create
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import MAJORITY, ReplicaSet
 from reconvene.ids import Service
-from reconvene.stack.member import Member
+from reconvene.stack.layer import Layer
 from reconvene.stack.stack import Stack
 from reconvene.stack.turn import Turn
 from reconvene.storage.memory import MemoryTables
@@ -21,14 +21,14 @@ __all__ = ["MS", "Wired", "alone", "first_replicas", "replica"]
 MS = 1_000_000
 
 
-def stack(ordinal: int, sites: int, members: Sequence[Member]) -> Stack:
+def stack(ordinal: int, sites: int, layers: Sequence[Layer]) -> Stack:
     site = Site(Options(return_unsent=True), ordinal, sites, boot(None, ordinal), 0)
-    return Stack(site, Groups(site, sites), members)
+    return Stack(site, Groups(site, sites), layers)
 
 
-def alone(*members: Member) -> Stack:
+def alone(*layers: Layer) -> Stack:
     """One site, which is its own cluster. Its first turn is over."""
-    made = stack(0, 1, members)
+    made = stack(0, 1, layers)
     made.flush(0, 0)
     return made
 
@@ -44,13 +44,13 @@ def replica(name: str, sites: str, replicas: str) -> tuple[Replica, MemoryTables
 
 
 class Wired:
-    def __init__(self, members: Sequence[Sequence[Member]], tables: Sequence[MemoryTables]) -> None:
-        """By ordinal: the members of each site's stack, and what its log is kept in."""
+    def __init__(self, layers: Sequence[Sequence[Layer]], tables: Sequence[MemoryTables]) -> None:
+        """By ordinal: the layers of each site's stack, and what its log is kept in."""
         self.now = 0
-        self.stacks = [stack(ordinal, len(members), own) for ordinal, own in enumerate(members)]
-        self.turns: list[list[Turn]] = [[] for _ in members]
+        self.stacks = [stack(ordinal, len(layers), own) for ordinal, own in enumerate(layers)]
+        self.turns: list[list[Turn]] = [[] for _ in layers]
         self._tables = tables
-        self._inboxes: list[list[bytes]] = [[] for _ in members]
+        self._inboxes: list[list[bytes]] = [[] for _ in layers]
 
     def run(self, ms: int) -> None:
         for _ in range(ms):

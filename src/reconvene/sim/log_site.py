@@ -1,6 +1,6 @@
 """The stack `corel` of the simulator: a site with groups, the log, and plain messages beside it.
 
-It is the same stack as in a real process, with one member more.
+It is the same stack as in a real process, with one layer more.
 """
 
 from collections import deque
@@ -23,8 +23,8 @@ from reconvene.corel.replicas.sets import MAJORITY, ReplicaSet
 from reconvene.errors import Unavailable
 from reconvene.ids import Service
 from reconvene.quorum import Spec
-from reconvene.stack.log import LogMember
-from reconvene.stack.member import Outlet
+from reconvene.stack.layer import Outlet
+from reconvene.stack.log import LogLayer
 from reconvene.stack.stack import Stack
 from reconvene.stack.turn import Turn, Write
 from reconvene.storage.tables import Op, Reader
@@ -37,7 +37,7 @@ _LIMITS = LogLimits(turn_bytes=64 << 10, turn_messages=24)
 
 
 class PlainMessages:
-    """A member that only sends: the application's messages beside the log. What a change of configuration gives back
+    """A layer that only sends: the application's messages beside the log. What a change of configuration gives back
     goes out again, before anything that is submitted after it."""
 
     kinds = frozenset((FOREIGN,))
@@ -78,7 +78,7 @@ class LogSite(Stack):
     def __init__(self, site: Site, groups: Groups, replica: Replica) -> None:
         self.replica = replica
         self._plain = PlainMessages()
-        super().__init__(site, groups, (self._plain, LogMember(replica)))
+        super().__init__(site, groups, (self._plain, LogLayer(replica)))
 
     @property
     def step(self) -> str:

@@ -1,4 +1,4 @@
-"""The log as a member of the stack: the only place where a replica meets its site.
+"""The log as a layer of the stack: the only place where a replica meets its site.
 
 Promised: the replica is handed its own messages and the changes of configuration; it speaks as far as the site has
 room; where it finds its storage damaged, or the site never takes what it has to send, it says nothing more.
@@ -29,10 +29,10 @@ from reconvene.corel.messages import (
 from reconvene.corel.replica import Replica
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import Service
-from reconvene.stack.member import Outlet
+from reconvene.stack.layer import Outlet
 from reconvene.stack.turn import Turn, Write
 
-__all__ = ["LogMember"]
+__all__ = ["LogLayer"]
 
 _AHEAD = 4
 """Batches that wait in the site to be numbered: more would carry old acknowledgements."""
@@ -42,7 +42,7 @@ _AHEAD_BYTES = 1 << 20
 """Of both: one message may be larger, and then it is the only one."""
 
 
-class LogMember:
+class LogLayer:
     kinds = frozenset((
         DATA, ACK, STATE, CLAIMS, BASE, PRIORITY, RED, READY, COMMIT, BARRIER, ECHO, FORCE, SNAPSHOT, FEED, FED, INIT
     ))  # fmt: skip

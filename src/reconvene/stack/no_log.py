@@ -13,7 +13,7 @@ from reconvene.corel.replicas.lineage import behind
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed
 from reconvene.ids import Service
-from reconvene.stack.member import Outlet
+from reconvene.stack.layer import Outlet
 from reconvene.stack.turn import Turn, Write
 
 __all__ = ["NoLog"]

@@ -1,12 +1,12 @@
 """A site's core as its shell sees it: every input goes into this object, and `flush` ends the turn.
 
     inputs      receive, synced, tick, leave; requests of processes through `groups`; requests of the log and of other
-                layers through the members, which whoever made the stack has at hand
+                layers through those, which the maker of the stack has at hand
     output      one `Turn` (stack.turn)
     deadline    call me again no later than this
 
-The layers, bottom up: the site (configurations, delivery), groups (processes), then members beside each other
-(`stack.member`). A stack without groups is a bare site: what the simulator runs as `evs`.
+The layers, bottom up: the site (configurations, delivery), groups (processes), then layers beside each other
+(`stack.layer`): the log, and others. A stack without groups is a bare site: what the simulator runs as `evs`.
 
 No input, no output, no clock: the shell is the engine of a real site, or a node of the simulator.
 """
@@ -18,7 +18,7 @@ from reconvene.core.effects import Effects
 from reconvene.core.groups.groups import Groups
 from reconvene.core.site import Site
 from reconvene.ids import Service
-from reconvene.stack.member import Member, Outlet
+from reconvene.stack.layer import Layer, Outlet
 from reconvene.stack.turn import Turn, Write
 from reconvene.storage.tables import Op, Put
 
@@ -28,23 +28,23 @@ __all__ = ["Stack"]
 class _Sync(NamedTuple):
     """What a token of the stack's stands for."""
 
-    member: Member | None
+    layer: Layer | None
     """None: the site."""
     tokens: list[int]
     """The layer's own."""
 
 
 class Stack:
-    def __init__(self, site: Site, groups: Groups | None = None, members: Sequence[Member] = ()) -> None:
-        assert groups is not None or not members, "members speak beside groups"
+    def __init__(self, site: Site, groups: Groups | None = None, layers: Sequence[Layer] = ()) -> None:
+        assert groups is not None or not layers, "other layers speak beside groups"
         assert groups is None or groups.site is site, "of the same site"
         self.site = site
         """For questions. Its inputs come through the stack."""
         self._groups = groups
-        self._members = tuple(members)
-        self._shares = [] if groups is None else [groups.share(member.kinds) for member in members]
+        self._layers = tuple(layers)
+        self._shares = [] if groups is None else [groups.share(layer.kinds) for layer in layers]
         self._outlet = None if groups is None else Outlet(groups)
-        self._owners = {kind: member for member in members for kind in member.kinds}
+        self._owners = {kind: layer for layer in layers for kind in layer.kinds}
         self._token = 0
         self._syncs: dict[int, _Sync] = {}
         """Writes under way, by token."""
@@ -82,15 +82,15 @@ class Stack:
     @property
     def damage(self) -> str | None:
         """Why a layer cannot go on; the site is silent then."""
-        for member in self._members:
-            if member.damage is not None:
-                return member.damage
+        for layer in self._layers:
+            if layer.damage is not None:
+                return layer.damage
         return None
 
     @property
     def settled(self) -> bool:
         """All that the layers have decided is on stable storage."""
-        return all(member.settled for member in self._members)
+        return all(layer.settled for layer in self._layers)
 
     @property
     def drained(self) -> bool:
@@ -100,8 +100,8 @@ class Stack:
     def deadline(self) -> int:
         """When it wants a turn though nothing happens."""
         at = self.site.deadline()
-        for member in self._members:
-            own = member.deadline()
+        for layer in self._layers:
+            own = layer.deadline()
             if own is not None and own < at:
                 at = own
         return at
@@ -116,10 +116,10 @@ class Stack:
         """The write with this token, and all before it, are on stable storage."""
         sync = self._syncs.pop(token)
         for own in sync.tokens:
-            if sync.member is None:
+            if sync.layer is None:
                 self.site.synced(own, now)
             else:
-                sync.member.synced(own)
+                sync.layer.synced(own)
 
     def tick(self, now: int) -> None:
         """The deadline has come."""
@@ -138,8 +138,8 @@ class Stack:
             self.site.flush(now, effects)
             return self._bundle(effects, now)
         self._outlet.now = now
-        for member in self._members:
-            member.begin(self._outlet, time)
+        for layer in self._layers:
+            layer.begin(self._outlet, time)
         self._flush_groups(now, effects)
         while self._speak(self._outlet):
             self._flush_groups(now, effects)
@@ -148,10 +148,10 @@ class Stack:
     def finish(self) -> Turn:
         """What is still to be written when the site stops: values that wait for another write to go with."""
         turn = Turn()
-        for member in self._members:
-            at = member.deadline()
-            if at is not None and member.settled:
-                self._flush_member(member, at, turn)
+        for layer in self._layers:
+            at = layer.deadline()
+            if at is not None and layer.settled:
+                self._flush_layer(layer, at, turn)
         return turn
 
     def _flush_groups(self, now: int, effects: Effects) -> None:
@@ -159,20 +159,20 @@ class Stack:
         if effects.unsent:
             self._return_unsent(effects.unsent)
             effects.unsent.clear()
-        for member, share in zip(self._members, self._shares, strict=True):
-            member.take(share)
+        for layer, share in zip(self._layers, self._shares, strict=True):
+            layer.take(share)
             share.clear()
 
     def _return_unsent(self, unsent: list[tuple[Service, bytes]]) -> None:
-        for member in self._members:
-            own = [message for message in unsent if self._owners.get(message[1][0]) is member]
+        for layer in self._layers:
+            own = [message for message in unsent if self._owners.get(message[1][0]) is layer]
             if own:
-                member.take_back(own)
+                layer.take_back(own)
 
     def _speak(self, outlet: Outlet) -> bool:
         spoken = False
-        for member in self._members:
-            if member.speak(outlet):
+        for layer in self._layers:
+            if layer.speak(outlet):
                 spoken = True
         return spoken
 
@@ -181,18 +181,18 @@ class Stack:
         if effects.persist:
             ops: list[Op] = [Put(persist.key.encode(), persist.value) for persist in effects.persist]
             self._write(turn, ops, _Sync(None, [persist.token for persist in effects.persist]))
-        for member in self._members:
-            self._flush_member(member, now, turn)
+        for layer in self._layers:
+            self._flush_layer(layer, now, turn)
         if self._groups is not None:
             turn.notes, turn.processes = self._groups.take_notes(), self._groups.take()
         if self.damage is not None:
             turn.datagrams = []
         return turn
 
-    def _flush_member(self, member: Member, now: int, turn: Turn) -> None:
-        write = member.flush(now, turn)
+    def _flush_layer(self, layer: Layer, now: int, turn: Turn) -> None:
+        write = layer.flush(now, turn)
         if write is not None:
-            self._write(turn, write.ops, _Sync(member, [write.token]))
+            self._write(turn, write.ops, _Sync(layer, [write.token]))
 
     def _write(self, turn: Turn, ops: Sequence[Op], sync: _Sync) -> None:
         """Under a token of the stack's own, so that each sync is one input, whatever layer waits for it."""
@@ -205,5 +205,5 @@ class Stack:
             self.site.invariants()
         else:
             self._groups.invariants()
-        for member in self._members:
-            member.invariants()
+        for layer in self._layers:
+            layer.invariants()

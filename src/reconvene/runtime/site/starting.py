@@ -15,7 +15,7 @@ from reconvene.runtime.log.start import first_ops, load_replica
 from reconvene.runtime.net.site_numbers import ADDRESSES, Numbers, kept_addresses
 from reconvene.runtime.outside import Store, Transport
 from reconvene.site_list import read_list
-from reconvene.stack.log import LogMember
+from reconvene.stack.log import LogLayer
 from reconvene.stack.no_log import NoLog
 from reconvene.stack.stack import Stack
 from reconvene.storage.tables import Put
@@ -58,7 +58,7 @@ def start_stack(config: Config, numbers: Numbers, store: Store, transport: Trans
         replica = load_replica(config, names, store, site.incarnation, frame_bytes)
     except Malformed as error:
         raise Malformed(f"{config.dir}: the log can't be read: {error}") from None
-    return Started(Stack(site, groups, (LogMember(replica),)), replica, None)
+    return Started(Stack(site, groups, (LogLayer(replica),)), replica, None)
 
 
 def _write_incarnation(config: Config, numbers: Numbers, store: Store, token: int) -> bytes:

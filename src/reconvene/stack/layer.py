@@ -6,7 +6,7 @@ The first byte of a message says whose it is:
     16 … 33   the log (`corel.messages`), but for 31: plain messages beside the log, which only the simulator sends
     34 …      free
 
-A member is handed its own messages and every change of configuration, in their order, and nothing else.
+Such a layer is handed its own messages and every change of configuration, in their order, and nothing else.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,11 +17,11 @@ from reconvene.core.groups.groups import Groups
 from reconvene.ids import Service
 from reconvene.stack.turn import Turn, Write
 
-__all__ = ["Member", "Outlet"]
+__all__ = ["Layer", "Outlet"]
 
 
 class Outlet:
-    """How a member speaks: it submits messages to the site's present configuration, for as long as there is room."""
+    """How a layer speaks: it submits messages to the site's present configuration, for as long as there is room."""
 
     __slots__ = ("_groups", "_site", "now")
 
@@ -62,13 +62,13 @@ class Outlet:
         return self._site.renew(self.now)
 
 
-class Member(Protocol):
+class Layer(Protocol):
     """In a turn: any number of `synced` and of the layer's own requests; then `begin`, `take` and `speak`, the latter
-    two again for as long as any member has something to send; then one `flush`."""
+    two again for as long as any layer has something to send; then one `flush`."""
 
     @property
     def kinds(self) -> Collection[int]:
-        """First bytes of its messages. No two members share one."""
+        """First bytes of its messages. No two layers share one."""
 
     @property
     def damage(self) -> str | None:
