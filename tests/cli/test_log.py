@@ -188,7 +188,7 @@ def test_bad_input(shell: Shell, tmp_path: Path) -> None:
     assert "not lost" in shell.refused("replicas", "--force-lost", "b", "--site", "a", *where)
     assert "--save FILE with --position" in shell.refused("snapshot", "--save", "x", *where)
     assert "can't be read" in shell.refused("snapshot", "--save", tmp_path / "x", "--position", 0, *where)
-    assert "keeps none" in shell.refused("snapshot", "--name", "stock", "--out", tmp_path / "x", *where)
+    assert "has no snapshot" in shell.refused("snapshot", "--name", "stock", "--out", tmp_path / "x", *where)
     assert "--drop NAME: expected without" in shell.refused("snapshot", "--drop", "x", "--name", "y", *where)
     assert "no snapshot 'stock' is in use here" in shell.refused("snapshot", "--drop", "stock", *where)
     assert "a snapshot's name: expected" in shell.refused("snapshot", "--name", "a\tb", *where)

@@ -438,7 +438,7 @@ def test_a_directory_of_another_site(make: Make, capsys: pytest.CaptureFixture[s
     other = make("b")
     other.file.write_text(other.file.read_text().replace('dir = "b"', 'dir = "a"'))
     assert refusal(capsys, other) == (
-        f"dir: {tmp_path}/a: holds site a of cluster shop; expected a directory of site b's own"
+        f"dir: {tmp_path}/a: holds site a of cluster shop; expected a directory of site b"
     )
 
 

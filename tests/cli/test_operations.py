@@ -68,7 +68,7 @@ def test_a_cluster_from_up_to_down(shell: Shell) -> None:
     assert {site["health"] for site in up["sites"]} == {"primary"}
     assert len({site["configuration"] for site in up["sites"]}) == 1
     assert "holds a running cluster" in shell.refused("up")
-    assert "--nodes is 3 in the cluster that it holds, not 5" in shell.refused("up", "--nodes", 5)
+    assert "--nodes is 3 in the existing cluster, not 5" in shell.refused("up", "--nodes", 5)
 
     _talk(shell)
     _break_and_mend(shell)

@@ -104,7 +104,7 @@ def test_what_is_heard() -> None:
     assert painter._text(second).plain == "── view a:1:1 b:1:4 minority · joined b:1:4"
     third = View("transitional", ViewId(1, 2), (A,), False, (), (B,), "1")
     assert painter._text(third).plain == "── transitional view a:1:1 · left b:1:4"
-    assert painter._text(Rejoined(B, A, "b")).plain.endswith("again at site b, as b:1:4")
+    assert painter._text(Rejoined(B, A, "b")).plain.endswith("connected again to site b, as b:1:4")
     assert _document(message)["text"] == "hi"
     assert _document(Message(b"\xff", A, Service.FIFO, 7, ViewId(1, 0)))["base64"] == "/w=="
     assert _document(second)["joined"] == ["b:1:4"]

@@ -151,7 +151,7 @@ def test_a_name_that_nobody_knows(place: Place, capsys: pytest.CaptureFixture[st
     place.write(other="nowhere.invalid")
     code, found = place.examine(capsys)
     assert code == 1
-    assert found["sites"]["seen"] == "sites.b: nowhere.invalid: no IPv4 address is known for it"
+    assert found["sites"]["seen"] == "sites.b: nowhere.invalid: has no IPv4 address"
 
 
 def test_frames_that_are_cut_on_their_way(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The program `reconvene`: one file a command, `_catalogue` the list of them, and here how one is found and run.
+"""The program `reconvene`. Each command has a file, `_catalogue` lists them, and this module finds and runs one.
 
 Exit codes: 0, done, and what was checked holds; 1, it ran, and something checked does not hold; 2, bad usage or
 bad input, with one line on stderr that says where and what was expected.
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a character still gets the rest
+            stream.reconfigure(errors="replace")  # replace characters that the terminal lacks
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -34,7 +34,7 @@ def _run(arguments: list[str]) -> int:
     except ReconveneError as error:
         return _refuse(str(error), arguments)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not complain about it at its end.
+        # The reader closed the pipe, as `head` does. Without this the interpreter would print an error when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -44,12 +44,12 @@ def _run(arguments: list[str]) -> int:
         if os.environ.get("RECONVENE_TRACEBACK"):
             raise
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        _complain(f"a fault in reconvene itself: {what}; RECONVENE_TRACEBACK=1 shows where")
+        _complain(f"internal error: {what}; set RECONVENE_TRACEBACK=1 for a traceback")
         return 1
 
 
 def _dispatch(arguments: list[str]) -> int:
-    """What the first words ask for. Raises Malformed where that is nothing we know."""
+    """Runs the command that the first words name. Raises Malformed if there is none of that name."""
     match arguments:
         case []:
             raise Malformed(_expected("", FIRSTS))
@@ -84,7 +84,7 @@ def _in_family(first: str, rest: list[str]) -> int:
 
 
 def _call(command: Command, arguments: list[str]) -> int:
-    # Here and not above: the list of commands, the version and a mistyped name need no parser.
+    # Imported here, because the list of commands, the version and a mistyped name need no parser.
     from reconvene.cli._calling import call
 
     return call(command, arguments)
@@ -92,7 +92,7 @@ def _call(command: Command, arguments: list[str]) -> int:
 
 def _expected(first: str, known: Sequence[str]) -> str:
     asked = f"reconvene {first} --help" if first else "reconvene --help"
-    return f"expected a command: {', '.join(known)}; `{asked}` says what they do"
+    return f"expected a command: {', '.join(known)}; `{asked}` describes them"
 
 
 def _unknown(typed: str, first: str, known: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""One command, found, parsed and run."""
+"""Parses the arguments of one command and runs it."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -12,7 +12,7 @@ from reconvene.errors import Malformed
 __all__ = ["call", "function_of"]
 
 _UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
-"""The parser's own error, which typer does not name."""
+"""The parser's error class, which typer does not export."""
 _WIDEST = 118
 
 
@@ -23,7 +23,8 @@ def function_of(command: Command) -> Callable[..., Any]:
 
 
 def call(command: Command, arguments: list[str]) -> int:
-    """Gives the exit code. Raises Malformed where the parser refuses the arguments, and what the command raises."""
+    """Returns the exit code. Raises Malformed if the parser refuses the arguments, and whatever the command
+    raises."""
     function = function_of(command)
     app = typer.Typer(
         add_completion=False,
@@ -42,14 +43,14 @@ def call(command: Command, arguments: list[str]) -> int:
 
 
 def _words(error: Exception, command: Command, function: Callable[..., Any]) -> str:
-    """What the parser says, with the command's name, and with what was probably meant."""
+    """The parser's message, with the command's name and the option that was probably meant."""
     typed = getattr(error, "option_name", None)
     if type(error).__name__ == "NoSuchOption" and isinstance(typed, str):
         from reconvene.cli._signature import signature_of
 
         known = [flag for option in signature_of(function).options for flag in option.flags]
         meant = closest(typed, known)
-        hint = f"did you mean {meant}?" if meant else f"`reconvene {command.name} --help` lists what there is"
+        hint = f"did you mean {meant}?" if meant else f"`reconvene {command.name} --help` lists the options"
         return f"{command.name}: no such option {typed}; {hint}"
     said = str(getattr(error, "format_message", error.__str__)())
     return f"{command.name}: {said[:1].lower()}{said[1:]}"

@@ -1,6 +1,6 @@
-"""Every command: where it is written, what it is for, and how it is called.
+"""Every command: where its code is, what it does, and an example.
 
-Nothing is imported for it but the command that is run, so that a list of all of them costs nothing.
+Only the module of the command that runs is imported, so listing all of them is quick.
 """
 
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ __all__ = ["CATALOGUE", "COMMANDS", "FAMILIES", "FIRSTS", "Command", "Section", 
 @dataclass(frozen=True, slots=True)
 class Command:
     name: str
-    """As it is typed, `log append` too."""
+    """As it is typed: `up`, or `log append`."""
     place: str
     """MODULE:FUNCTION, the module in this package."""
     summary: str
-    """One line of the list; the function's docstring says the rest."""
+    """One line for the list. The function's docstring has the rest."""
     example: str
-    """A call that works as it stands, where the files that it names are there."""
+    """A command line that works as it is, if the files that it names exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Commands that a person looks for together."""
+    """Commands that belong together."""
 
     title: str
     commands: tuple[Command, ...]
@@ -37,7 +37,7 @@ CATALOGUE = (
             Command(
                 "doctor",
                 "doctor:doctor_command",
-                "look at this machine, and say what to change",
+                "check this machine and suggest changes",
                 "reconvene doctor --config site.toml",
             ),
         ),
@@ -51,34 +51,41 @@ CATALOGUE = (
                 "start a cluster of real sites on loopback",
                 "reconvene up --nodes 5 --dir town",
             ),
-            Command("down", "down:down_command", "end it; what it keeps stays", "reconvene down --dir town"),
-            Command("status", "status:status_command", "show how each site is", "reconvene status --dir town"),
-            Command("watch", "watch:watch_command", "the same, live", "reconvene watch --dir town --every 500ms"),
+            Command("down", "down:down_command", "stop the cluster; its files stay", "reconvene down --dir town"),
+            Command("status", "status:status_command", "show the state of each site", "reconvene status --dir town"),
+            Command(
+                "watch",
+                "watch:watch_command",
+                "show the state of each site, live",
+                "reconvene watch --dir town --every 500ms",
+            ),
             Command("send", "send:send_command", "send messages to a group", "reconvene send lobby hello --dir town"),
             Command(
                 "listen",
                 "listen:listen_command",
-                "show a group's views and messages as they come",
+                "show a group's views and messages as they arrive",
                 "reconvene listen lobby --dir town",
             ),
         ),
     ),
     Section(
-        "Faults on purpose",
+        "Fault injection",
         (
             Command(
                 "partition",
                 "partition:partition_command",
-                "cut the network into components",
+                "partition the network",
                 "reconvene partition a,b c,d,e --dir town",
             ),
-            Command("heal", "heal:heal_command", "let everyone talk again", "reconvene heal --dir town"),
+            Command("heal", "heal:heal_command", "end the partition", "reconvene heal --dir town"),
             Command("crash", "crash:crash_command", "kill sites (kill -9)", "reconvene crash c --dir town"),
             Command(
                 "restart", "restart:restart_command", "start sites that are down", "reconvene restart c --dir town"
             ),
-            Command("pause", "pause:pause_command", "make sites stand still", "reconvene pause c --dir town"),
-            Command("resume", "resume:resume_command", "let them go on", "reconvene resume c --dir town"),
+            Command("pause", "pause:pause_command", "pause sites (SIGSTOP)", "reconvene pause c --dir town"),
+            Command(
+                "resume", "resume:resume_command", "resume paused sites (SIGCONT)", "reconvene resume c --dir town"
+            ),
         ),
     ),
     Section(
@@ -91,60 +98,63 @@ CATALOGUE = (
                 "reconvene log append 'one vote for Ada' --ordered --dir town",
             ),
             Command(
-                "log read", "log_read:read_command", "print what is ordered", "reconvene log read --from 0 --dir town"
+                "log read",
+                "log_read:read_command",
+                "print ordered messages",
+                "reconvene log read --from 0 --dir town",
             ),
             Command(
                 "log follow",
                 "log_read:follow_command",
-                "print it as it comes",
+                "print messages as they are ordered",
                 "reconvene log follow --from end --dir town",
             ),
             Command(
                 "log status",
                 "log_status:status_command",
-                "how far each replica is",
+                "show the progress of each replica",
                 "reconvene log status --dir town",
             ),
             Command(
                 "log init",
                 "log_init:init_command",
-                "begin a new log",
+                "create a new log",
                 "reconvene log init --dir town",
             ),
             Command(
                 "log replicas",
                 "log_replicas:replicas_command",
-                "show or change who keeps it",
+                "show or change the replicas",
                 "reconvene log replicas --remove e --dir town",
             ),
             Command(
                 "log snapshot",
                 "log_snapshot:snapshot_command",
-                "show, fetch or hand over a snapshot",
+                "list, fetch or save snapshots",
                 "reconvene log snapshot --dir town",
             ),
             Command(
                 "log backup",
                 "log_copy:backup_command",
-                "copy what a site keeps, also while it runs",
+                "copy a site's storage, also while it runs",
                 "reconvene log backup copy --site a --dir town",
             ),
             Command(
                 "log rescue",
                 "log_rescue:rescue_command",
-                "print what a stopped site accepted and has no place for, or a copy",
+                "print the messages of a stopped site that were never ordered",
                 "reconvene log rescue copy",
             ),
             Command(
                 "log check",
                 "log_check:check_command",
-                "check what a stopped site keeps, or a copy",
+                "check the storage of a stopped site, or a backup",
                 "reconvene log check copy",
             ),
             Command(
                 "log restore",
                 "log_copy:restore_command",
-                "make such a copy a site's directory",
+                "make a site's directory from a backup",
                 "reconvene log restore copy restored",
             ),
         ),
@@ -156,19 +166,19 @@ CATALOGUE = (
             Command(
                 "replace",
                 "replace:replace_command",
-                "give a site whose storage is lost a new one",
+                "replace the lost storage of a site",
                 "reconvene replace --config site.toml",
             ),
             Command(
                 "keygen",
                 "keygen:keygen_command",
-                "make a cluster's key, or a client's",
+                "make a cluster key or a client key",
                 "reconvene keygen cluster.key",
             ),
         ),
     ),
     Section(
-        "Histories: made, checked, measured",
+        "Traces: make, check and measure them",
         (
             Command(
                 "sim",
@@ -185,45 +195,48 @@ CATALOGUE = (
             Command(
                 "analyze",
                 "analyze:analyze_command",
-                "latency, rates, fairness; the space-time diagram",
+                "measure latency, rates and fairness; draw a space-time diagram",
                 "reconvene analyze trace --html report.html",
             ),
             Command(
                 "campaign",
                 "campaign:campaign_command",
-                "many random fault scenarios, on Spark, all verified",
+                "run and verify many random fault scenarios on Spark",
                 "reconvene campaign --runs 200 --out campaign",
             ),
             Command(
                 "trace pack",
                 "trace:pack_command",
-                "trace directories into Parquet",
+                "convert trace directories to Parquet",
                 "reconvene trace pack trace --to packed",
             ),
             Command(
                 "trace unpack",
                 "trace:unpack_command",
-                "Parquet into trace directories",
+                "convert Parquet to trace directories",
                 "reconvene trace unpack packed --to traces",
             ),
             Command(
-                "bench", "bench:bench_command", "measure, beside other systems too", "reconvene bench agreed --quick"
+                "bench",
+                "bench:bench_command",
+                "run benchmarks, also of other systems",
+                "reconvene bench agreed --quick",
             ),
         ),
     ),
     Section(
-        "The log into tables, through Spark",
+        "The log as tables, through Spark",
         (
             Command(
                 "pipeline export",
                 "pipeline:export_command",
-                "keep a Parquet table in step with the log",
+                "export the log to a Parquet table, continuously",
                 "reconvene pipeline export --to table --once --dir town",
             ),
             Command(
                 "pipeline tally",
                 "pipeline:tally_command",
-                "count messages by window, live",
+                "count messages by time window, live",
                 "reconvene pipeline tally --window 1min --once --dir town",
             ),
         ),
@@ -234,7 +247,7 @@ CATALOGUE = (
             Command(
                 "completion",
                 "completion:completion_command",
-                "print what lets a shell complete commands and options",
+                "print a shell completion script",
                 "reconvene completion bash > reconvene.bash",
             ),
         ),
@@ -245,7 +258,7 @@ COMMANDS = {command.name: command for section in CATALOGUE for command in sectio
 FIRSTS = tuple(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS))
 """First words."""
 FAMILIES = tuple(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS if " " in name))
-"""Those that take a second one."""
+"""First words that need a second one."""
 
 
 def family(first: str) -> dict[str, Command]:
@@ -254,5 +267,5 @@ def family(first: str) -> dict[str, Command]:
 
 
 def closest(typed: str, known: list[str]) -> str | None:
-    """What somebody who typed this probably meant."""
+    """The known word that is most like the typed one."""
     return next(iter(get_close_matches(typed, known, n=1, cutoff=0.6)), None)

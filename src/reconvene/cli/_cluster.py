@@ -1,4 +1,4 @@
-"""What the commands about local clusters have in common: how sites are found, waited for and shown."""
+"""What commands about local clusters share: finding sites, waiting for them, showing them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,13 +31,13 @@ __all__ = [
 Dir = Annotated[Path, typer.Option("--dir", metavar="DIR", help="The cluster's directory.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Sites = Annotated[list[str], typer.Argument(metavar="SITE", help="Names of sites.")]
-Wait = Annotated[bool, typer.Option(help="Wait until who can talk is in one configuration.")]
+Wait = Annotated[bool, typer.Option(help="Wait until all connected sites share one configuration.")]
 
 _STYLES = {"primary": "green", "minority": "yellow", "forming": "cyan"}
 _STATES = {"up": "", "paused": "magenta", "down": "red", "silent": "red"}
 _WAIT_S = 20.0
 _WIDE = 160
-"""Columns where there is no terminal to ask."""
+"""Columns where the output is no terminal."""
 
 
 def console() -> Console:
@@ -46,7 +46,7 @@ def console() -> Console:
 
 
 def short(status: dict[str, Any]) -> str:
-    """A configuration as people say it: its number, and who proposed it."""
+    """A configuration in short: its number, and the site that proposed it."""
     return short_number(str(status.get("configuration", "")), status.get("sites", []))
 
 
@@ -55,12 +55,12 @@ def health_style(health: str) -> str:
 
 
 def site_document(view: SiteState) -> dict[str, object]:
-    """One site in JSON: what is seen from outside, then what it says of itself."""
+    """One site in JSON: what is seen from outside, then the status that it reports."""
     return {**(view.status or {}), "name": view.name, "state": view.state, "pid": view.pid}
 
 
 def sites_table(views: Sequence[SiteState], rates: dict[str, dict[str, float]]) -> Table:
-    """`rates` by site: sent and delivered messages a second, where they are known."""
+    """`rates` has each site's sent and delivered messages per second, where they are known."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("site", no_wrap=True)
     for column in ("pid", "state", "inc", "health", "configuration"):
@@ -89,7 +89,7 @@ def sites_table(views: Sequence[SiteState], rates: dict[str, dict[str, float]]) 
 
 
 def list_lines(views: Sequence[SiteState]) -> list[str]:
-    """What is to be known of the list of sites: changes that are not finished, and sites that are refused."""
+    """Notes on the list of sites: unfinished changes, and sites that are refused."""
     lines = []
     for view in views:
         known = (view.status or {}).get("list") or {}
@@ -102,7 +102,8 @@ def list_lines(views: Sequence[SiteState]) -> list[str]:
 
 
 def report_faults(cluster: LocalCluster, wait: bool, as_json: bool) -> int:
-    """After a fault or its end: who is connected, who is down, and, with `wait`, where that has led."""
+    """After a fault or its end: which sites are connected, which are down, and, with `wait`, the new
+    configurations."""
     states = cluster.states()
     up = [name for name, state in states.items() if state == "up"]
     statuses: dict[str, dict[str, Any]] = {}

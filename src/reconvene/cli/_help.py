@@ -1,4 +1,4 @@
-"""The list of commands, for people: what there is, by what one wants to do."""
+"""The list of commands, by task."""
 
 from collections.abc import Iterable
 
@@ -29,8 +29,8 @@ def overview() -> str:
     lines += ["", "First steps:", *(f"  $ {step}" for step in _FIRST_STEPS), ""]
     lines += [
         "Options: --version, -h or --help; COMMAND --help shows its options and an example.",
-        "Exit codes: 0, done, and what was checked holds; 1, something checked does not hold;",
-        "2, bad usage or bad input, with one line that says what was expected.",
+        "Exit codes: 0, success; 1, a check failed;",
+        "2, bad usage or bad input, with one line on what was expected.",
     ]
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""What was measured, as tables on a terminal."""
+"""Measurements, as tables on a terminal."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _SPREAD = ("count", "p50", "p99", "p99.9", "longest")
 
 
 def print_measures(analysis: Analysis) -> None:
-    # Where nobody looks at a terminal, lines are as long as they are.
+    # Lines are not wrapped where the output is no terminal.
     console = Console(highlight=False, width=None if Console().is_terminal else 200)
     view = analysis.overview
     runs = "1 run" if view.runs == 1 else f"{show_count(view.runs)} runs"
@@ -34,7 +34,7 @@ def print_measures(analysis: Analysis) -> None:
     console.print()
     console.print(f"percentiles: {analysis.percentiles}", markup=False)
     for what in analysis.cut:
-        console.print(f"not all: {what}", markup=False)
+        console.print(f"incomplete: {what}", markup=False)
 
 
 def _table(title: str, names: Sequence[str], numbers: Sequence[str]) -> Table:
@@ -127,7 +127,7 @@ def _greens(analysis: Analysis) -> Table:
 
 def _minorities(analysis: Analysis) -> Table:
     table = _table(
-        "Accepted in no primary component",
+        "Accepted outside a primary component",
         ("author",),
         ("accepted", "waited", "still waiting", "p50", "p99", "p99.9", "longest"),
     )

@@ -1,4 +1,4 @@
-"""How every command ends: its exit code, one JSON document, or one line of what was wrong."""
+"""How every command ends: an exit code, one JSON document, or one line that says what was wrong."""
 
 import sys
 from typing import NoReturn
@@ -9,20 +9,20 @@ import typer
 __all__ = ["BAD_INPUT", "DONE", "VIOLATED", "print_json", "refuse"]
 
 DONE = 0
-"""It ran, and what was checked holds."""
+"""The command ran, and every check holds."""
 VIOLATED = 1
-"""It ran, and something that was checked does not hold."""
+"""The command ran, and a check does not hold."""
 BAD_INPUT = 2
 """Bad usage or bad input."""
 
 
 def print_json(document: object) -> None:
-    """The one document that `--json` promises on stdout."""
+    """Prints the one document that `--json` promises on stdout."""
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
 
 
 def refuse(message: str, as_json: bool = False) -> NoReturn:
-    """One line on stderr, the same in JSON on stdout where that was asked for, and exit 2."""
+    """Prints one line on stderr, with `as_json` the same as JSON on stdout, and exits with 2."""
     line = " ".join(message.split())
     if as_json:
         print_json({"error": line})

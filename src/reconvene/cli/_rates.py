@@ -1,4 +1,4 @@
-"""What grew how fast between two looks at sites."""
+"""How fast counters grew between two looks at sites."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ _RATES = {
     "bytes_in": "received_bytes",
     "bytes_out": "sent_bytes",
 }
-"""Counters whose growth is shown, by the name under which it is."""
+"""Counters whose growth is shown, by the name that it is shown under."""
 
 
 def rates(before: Sequence[SiteState], now: Sequence[SiteState]) -> dict[str, dict[str, float]]:
-    """By site, a second; only of those that ran all the time in between."""
+    """Per second, by site; only of sites that ran from one look to the other without a restart."""
     earlier = {view.name: view.status for view in before}
     found: dict[str, dict[str, float]] = {}
     for view in now:

@@ -1,4 +1,4 @@
-"""Completion scripts, one for each shell, from what the commands take."""
+"""Completion scripts, one for each shell, made from the commands' options."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ _FIRSTS = {
     for command in section.commands
     for name in (command.name,)
 }
-"""The words that may come first, and what each is about."""
+"""The words that may come first, with a summary of each."""
 
 
 def _bash(commands: Commands) -> str:
@@ -105,7 +105,7 @@ def _zsh(commands: Commands) -> str:
     lines += [
         "    esac",
         "}",
-        "# Read from $fpath this file is the function itself; sourced, it has to be named to the shell.",
+        "# In $fpath this file is the function itself; if it is sourced, the function has to be registered.",
         'if [[ "$funcstack[1]" == _reconvene ]]; then _reconvene "$@"; else compdef _reconvene reconvene; fi',
     ]
     return "\n".join(lines)
@@ -130,7 +130,7 @@ def _zsh_action(value: Value) -> str:
 
 
 _FISH_FIRST = "'test (count (commandline -opc)) -eq 1'"
-"""Where the program's name is all that is typed so far."""
+"""True in fish while only the program's name is typed."""
 
 
 def _fish(commands: Commands) -> str:
@@ -180,7 +180,7 @@ def _fish_value(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    """For any of these shells: in single quotes, which are left for one that is in the text."""
+    """In single quotes, valid in each of these shells; a quote in the text is escaped."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

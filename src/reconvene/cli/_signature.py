@@ -1,7 +1,7 @@
-"""What a command takes, read from its function: options, what each expects, and arguments.
+"""The options and arguments of a command, read from its function.
 
-A parameter's metavar says what is expected: `local|spark` is a choice, and in `earliest|latest|N` the last one is
-any number.
+A parameter's metavar says what is expected: `local|spark` is a choice; in `earliest|latest|N` any number is allowed
+too.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class Option:
 class Signature:
     options: tuple[Option, ...]
     argument: Value
-    """What stands without a flag; NOTHING where nothing may."""
+    """The positional arguments; NOTHING where there are none."""
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
@@ -76,7 +76,7 @@ def _value(kind: Any, told: ParameterInfo) -> Value:
 
 
 def _kind(annotation: Any) -> Any:
-    """Without `| None`, and of a list what is in it."""
+    """The type without `| None`; of a list, the type of its items."""
     if get_origin(annotation) in (Union, UnionType):
         annotation = next(part for part in get_args(annotation) if part is not type(None))
     return get_args(annotation)[0] if get_origin(annotation) is list else annotation

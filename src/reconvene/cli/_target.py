@@ -1,4 +1,4 @@
-"""Which sites a command is about: a local cluster's, or one anywhere; how to look at them, and to connect."""
+"""The sites that a command works with: those of a local cluster, or one at an address."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _TIMEOUT_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Raises Malformed unless it is one of both."""
+    """Raises Malformed unless exactly one of --dir and --node is given."""
 
     directory: Path | None
     node: str | None
@@ -47,17 +47,17 @@ class Target:
             raise Malformed(f"--site {self.site}: expected --dir DIR with it; --node ADDR names its site itself")
 
     def look(self) -> Look:
-        """How to see how the sites are, again and again."""
+        """A function that returns the sites' current states each time it is called."""
         if self.directory is not None:
             return LocalCluster(self.directory).sites
         return lambda: [asyncio.run(self._ask())]
 
     def connect(self) -> AbstractAsyncContextManager[Site]:
-        """A process of a site, of another one where that is lost."""
+        """Connects to a site. If the connection is lost, the client moves to another site of the cluster."""
         return connect(self._addresses(), key=self.key, tls=False if self.tls is None else self.tls)
 
     def _addresses(self) -> list[str]:
-        """Of the sites that are up, the one that was asked for first. Raises Unavailable where there is none."""
+        """Addresses of the sites that are up, the requested one first. Raises Unavailable if no site is up."""
         if self.directory is None:
             return [str(self.node)]
         cluster = LocalCluster(self.directory)
@@ -76,5 +76,5 @@ class Target:
                 status = await site.status()
         except TimeoutError:
             raise Unavailable(f"{self.node}: no site answers there") from None
-        status["processes"] = cast(int, status["processes"]) - 1  # this very connection
+        status["processes"] = cast(int, status["processes"]) - 1  # not counting this connection
         return SiteState(str(status["name"]), "up", cast(int, status["pid"]), status)

@@ -1,4 +1,4 @@
-"""Traces as commands name them: as they are at this moment, also those of a cluster that runs."""
+"""Traces named on the command line, read as they are now, also while a cluster still writes them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,22 +14,22 @@ __all__ = ["progress", "still"]
 
 @contextmanager
 def still(trace: str) -> Iterator[str]:
-    """The trace while nobody writes to it, and refusals that name it as it was given."""
+    """A trace that no longer changes: of a running cluster, a copy. Errors name the trace as it was given."""
     if "://" in trace:
-        yield trace  # somewhere that Spark can read; a cluster that runs is on this machine
+        yield trace  # a place that only Spark can read; a running cluster would be on this machine
         return
     with steady(Path(trace)) as path:
         copy = str(path)
         try:
             yield copy
         except Malformed as error:
-            # Of a running cluster a copy is read, which is gone when anyone looks for it.
+            # The error names the copy, which is deleted before anyone could look at it.
             raise Malformed(str(error).replace(copy, trace)) from None
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Hears what is being done, and shows it on a terminal for as long as it lasts."""
+    """Yields a function that shows what is being done, if stderr is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda text: None

@@ -1,4 +1,4 @@
-"""Durations and sizes as options of any command: the same units as in a site's configuration."""
+"""Durations and sizes in options, with the same units as in a site's configuration."""
 
 from reconvene.errors import Malformed
 from reconvene.units import parse_duration, parse_size
@@ -18,7 +18,7 @@ def parse_seconds(text: str, option: str) -> float:
 
 
 def parse_bytes(text: str, option: str) -> int:
-    """A number of bytes, or one with a unit."""
+    """A number of bytes, or a number with a unit."""
     try:
         return parse_size(f"{text}B" if text.isdecimal() else text)
     except ValueError as error:

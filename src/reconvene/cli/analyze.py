@@ -33,22 +33,22 @@ def analyze_command(
     traces: list[str] = typer.Argument(
         ..., metavar="TRACE", help="Trace directories, Parquet forms, or directories of these."
     ),
-    html: Path | None = typer.Option(
-        None, metavar="FILE", help="Write a report with plots, one file that stands alone."
+    html: Path | None = typer.Option(None, metavar="FILE", help="Write a self-contained report with plots."),
+    spacetime: Path | None = typer.Option(None, metavar="FILE", help="Write only the space-time diagram, as SVG."),
+    run: str | None = typer.Option(
+        None, metavar="NAME", help="The run to show over time; default: the first by name."
     ),
-    spacetime: Path | None = typer.Option(None, metavar="FILE", help="Write the space-time diagram alone, as SVG."),
-    run: str | None = typer.Option(None, metavar="NAME", help="The run to show over time; else the first by name."),
     window: str | None = typer.Option(
-        None, metavar="FROM..TO", help="The diagram's stretch, since the run's first event: 2s..2.5s"
+        None, metavar="FROM..TO", help="The diagram's time span, since the run's first event: 2s..2.5s"
     ),
     around_: str | None = typer.Option(
-        None, "--around", metavar="NODE:N", help="The diagram is to show what happened around event N of NODE."
+        None, "--around", metavar="NODE:N", help="Let the diagram show what happened around event N of NODE."
     ),
     verdict: Path | None = typer.Option(
-        None, metavar="FILE", help="What verify --json printed of these traces, for the report's head."
+        None, metavar="FILE", help="The output of verify --json for these traces, shown at the top of the report."
     ),
     master: str | None = typer.Option(
-        None, metavar="URL", help="Spark master's URL, or sc://HOST:PORT; else all cores of this machine."
+        None, metavar="URL", help="Spark master's URL, or sc://HOST:PORT; default: all cores of this machine."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
 ) -> None:
@@ -57,7 +57,9 @@ def analyze_command(
     for path in filter(None, (html, spacetime)):
         _check_target(path)
     if focus.asked and html is None and spacetime is None:
-        raise Malformed("--window, --around: expected --html or --spacetime with it, which shows the diagram")
+        raise Malformed(
+            "--window, --around: expected --html or --spacetime with it, since only these show the diagram"
+        )
     for trace in traces:
         if "://" not in trace and not Path(trace).exists():
             raise Malformed(f"{trace}: no such file or directory; expected a trace")
@@ -65,7 +67,7 @@ def analyze_command(
     with ExitStack() as open_:
         places = [open_.enter_context(still(trace)) for trace in traces]
         if spacetime is not None and html is None and not as_json and master is None and _is_directory(places):
-            # Of one trace a diagram alone is drawn sooner than Spark would have started.
+            # For a diagram of one trace, Spark would take longer to start than the drawing takes.
             _draw_alone(spacetime, focus.moment(_local_source(Path(places[0]), run), None))
             return
         analysis, said, moment = _on_spark(
@@ -90,7 +92,7 @@ def _draw_alone(path: Path, moment: Moment) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Focus:
-    """What the diagram is to show."""
+    """The part of a run that the diagram shows."""
 
     window: tuple[int, int] | None = None
     event: tuple[str, int] | None = None
@@ -134,7 +136,7 @@ class _Focus:
 
 
 def default_window(analysis: Analysis | None) -> tuple[int, int]:
-    """Where nobody asked for a stretch of time: around the change with the longest silence, or the whole run."""
+    """The default time span: around the change with the longest silence, or the whole run."""
     story = analysis.story if analysis else None
     if story is None or not story.changes:
         return 0, story.length + 1 if story else LONGEST_NS
@@ -146,7 +148,7 @@ def default_window(analysis: Analysis | None) -> tuple[int, int]:
 def _on_spark(
     places: list[str], names: list[str], master: str | None, run: str | None, focus: _Focus, drawn: bool
 ) -> tuple[Analysis, str, Moment | None]:
-    # Only who asks for it needs Spark to be installed; and it is `open_session` that says how, where it is not.
+    # Imported here, since most commands run without Spark. `open_session` says how to install it.
     from reconvene.pipeline.session import open_session
 
     with progress() as tell:
@@ -168,7 +170,7 @@ def _on_spark(
 def _draw(traces: "Traces", focus: _Focus, analysis: Analysis) -> Moment:
     from reconvene.pipeline.analyze.moments import TableSource
 
-    assert analysis.story is not None, "a diagram is of the run whose story is told"
+    assert analysis.story is not None, "the diagram shows the run of the story"
     return focus.moment(TableSource(traces, analysis.story.run), analysis)
 
 
@@ -184,7 +186,7 @@ def _local_source(directory: Path, run: str | None) -> TraceSource:
 
 
 def _check_target(path: Path) -> None:
-    """Said before the work, not after it."""
+    """Raises Malformed before the work begins, not after it."""
     if path.is_dir():
         raise Malformed(f"{path}: is a directory; expected a file to write to")
     if not path.absolute().parent.is_dir():
@@ -197,4 +199,4 @@ def _read_verdict(path: Path) -> Report:
     except OSError as error:
         raise Malformed(f"{path}: can't be read ({error.strerror})") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Malformed(f"{path}: expected what verify --json prints ({error})") from None
+        raise Malformed(f"{path}: expected the output of verify --json ({error})") from None

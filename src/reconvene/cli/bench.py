@@ -22,14 +22,16 @@ __all__ = ["bench_command"]
 def bench_command(
     name: Annotated[str | None, typer.Argument(metavar="|".join(BENCHES), help="Which one.")] = None,
     peer: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Other systems to run beside it, where it has any.")
+        str | None, typer.Option(metavar="NAME,…", help="Other systems to measure too, where the benchmark has any.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A minute or less.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Of what runs in virtual time.")] = 1,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where plots go.")] = Path("out/bench"),
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of what runs in virtual time.")
+    ] = 1,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for plots.")] = Path("out/bench"),
 ) -> None:
-    """Run a benchmark. Those in virtual time give the same figures everywhere."""
+    """Run a benchmark. One that runs in virtual time has the same figures on every machine."""
     if name is None or name not in BENCHES:
         got = "" if name is None else f"{name}: "
         refuse(f"{got}expected a benchmark: {', '.join(BENCHES)}", as_json)
@@ -97,7 +99,7 @@ def _rich(table: Table) -> RichTable:
 
 
 def _show_plots(sheet: Sheet) -> None:
-    """On stderr, so that it stands beside tables and JSON alike."""
+    """On stderr, so that it does not mix with tables or JSON."""
     if not can_plot():
         if sheet.bench in PLOTTED:
             print(HOW, file=sys.stderr)

@@ -28,26 +28,28 @@ def campaign_command(
     runs: Annotated[int | None, typer.Option(min=1, max=10**7, metavar="N", help="How many scenarios.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**62, metavar="N", help="The first seed.")] = 0,
     nodes: Annotated[
-        int | None, typer.Option(min=2, max=MAX_SITES, metavar="N", help="Sites, instead of what each seed draws.")
+        int | None,
+        typer.Option(min=2, max=MAX_SITES, metavar="N", help="Number of sites; default: drawn from each seed."),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(metavar="|".join(PROFILES), help="Of the faults; without it, each in turn.")
+        str | None, typer.Option(metavar="|".join(PROFILES), help="Profile of the faults; default: all, in turn.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Traces and outcomes; a campaign there goes on.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory for traces and outcomes; a campaign that is there is continued."),
     ] = None,
     master: Annotated[str | None, typer.Option(metavar="URL", help="Spark master's URL, or sc://HOST:PORT.")] = None,
     engine: Annotated[
         str,
         typer.Option(
             metavar="local|spark",
-            help="local: each run is judged where it ran; spark: all of DIR once more, by Spark.",
+            help="local: each run is verified by the task that ran it; spark: also verify all of DIR on Spark.",
         ),
     ] = "local",
     repeat: Annotated[
-        str | None, typer.Option(metavar="PROFILE:SEED", help="Run this one again, here and without Spark.")
+        str | None, typer.Option(metavar="PROFILE:SEED", help="Run this one again, in this process, without Spark.")
     ] = None,
-    trace: Annotated[Path | None, typer.Option(metavar="DIR", help="With --repeat: write its trace there.")] = None,
+    trace: Annotated[Path | None, typer.Option(metavar="DIR", help="With --repeat: write the trace there.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Run seeded random fault scenarios as Spark tasks, their traces as Parquet under DIR, all verified."""
@@ -77,7 +79,7 @@ def campaign_command(
 
 
 def _seeds(runs: int, first: int, profile: str | None) -> list[Seed]:
-    """Of more runs, those of fewer are the first: a campaign grows."""
+    """The first of more runs are those of fewer, so a campaign can grow."""
     profiles = list(PROFILES) if profile is None else [profile]
     return [(profiles[place % len(profiles)], first + place // len(profiles)) for place in range(runs)]
 
@@ -85,7 +87,7 @@ def _seeds(runs: int, first: int, profile: str | None) -> list[Seed]:
 def _run(
     directory: CampaignDirectory[Outcome], seeds: list[Seed], nodes: int | None, master: str | None, engine: str
 ) -> Report | None:
-    """Runs what is not done. Without anything to do, no Spark is started."""
+    """Runs the seeds that are not done. Starts Spark only if there are some."""
     left = directory.missing(seeds)
     if len(left) < len(seeds):
         print(f"{len(seeds) - len(left)} of {len(seeds)} seeds are done already", file=sys.stderr)

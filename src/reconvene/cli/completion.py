@@ -1,6 +1,6 @@
-"""reconvene completion: what a shell needs to complete our commands, options, choices and paths.
+"""reconvene completion: prints a script with which a shell completes commands, options, choices and paths.
 
-The script holds all of it, so that a shell never starts the program for it. After an upgrade it is made anew.
+The script holds everything, so the shell never starts the program to complete a word. Make it again after an upgrade.
 """
 
 from typing import Annotated
@@ -17,7 +17,7 @@ __all__ = ["completion_command"]
 
 
 def completion_command(
-    shell: Annotated[str, typer.Argument(metavar="|".join(SHELLS), help="The shell that is to complete.")],
+    shell: Annotated[str, typer.Argument(metavar="|".join(SHELLS), help="The shell.")],
 ) -> None:
     """Print a script that lets a shell complete commands, options, their choices, and paths.
 

@@ -18,14 +18,19 @@ __all__ = ["demo_command"]
 
 def demo_command(
     directory: Annotated[
-        Path, typer.Option("--dir", metavar="DIR", help="Where cluster, table and reports go; made anew each time.")
+        Path,
+        typer.Option(
+            "--dir",
+            metavar="DIR",
+            help="Directory for the cluster, the table and the reports; emptied at each start.",
+        ),
     ] = Path("reconvene-demo"),
     keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster running.")] = False,
     spark: Annotated[
         bool, typer.Option(help="Follow the log and judge the run with Spark, where it is installed.")
     ] = True,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Of who votes for whom.")] = 7,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Save what is shown as a picture, too.")] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of the votes.")] = 7,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Also save the output as a picture.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Five real sites hold an election; the network is cut, a site is killed, and every vote counts once."""
@@ -42,6 +47,6 @@ def demo_command(
 
 
 def _without_links(picture: str) -> str:
-    """Rich's pictures load their fonts from the web; one that lies in a repository should stand alone."""
+    """Rich's pictures load their fonts from the web. A picture in a repository should need nothing else."""
     picture = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)
     return re.sub(r"<!--.*?-->", "", picture, flags=re.DOTALL)

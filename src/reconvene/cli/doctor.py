@@ -19,18 +19,21 @@ _STYLES = {Level.OK: "green", Level.ADVICE: "yellow", Level.WRONG: "bold red"}
 
 def doctor_command(
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="A site's configuration: look closely, for it.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="A site's configuration: check for exactly this site."),
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", metavar="DIR", help="Where a site would keep its state; the current one by default."),
+        typer.Option(
+            "--dir", metavar="DIR", help="Where a site would keep its state; default: the current directory."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at this machine: can a site run here, and what would make it run better? Exit 1 where something must be
-    changed. It takes a few seconds, changes nothing, and leaves nothing behind."""
+    """Check whether a site can run on this machine, and what would make it run better. Exits with 1 if something must
+    be changed. Takes a few seconds and changes nothing."""
     if config is not None and directory is not None:
-        raise Malformed("expected --config FILE or --dir DIR, not both: the file says where the site's state goes")
+        raise Malformed("expected --config FILE or --dir DIR, not both: the file has the site's directory")
     told = None if config is None else load(config)
     place = directory or Path() if told is None else told.dir
     found = []

@@ -1,4 +1,4 @@
-"""reconvene down: ends a local cluster."""
+"""reconvene down: stops a local cluster."""
 
 from typing import Annotated
 
@@ -16,10 +16,10 @@ __all__ = ["down_command"]
 
 def down_command(
     directory: Dir,
-    settle: Annotated[bool, typer.Option("--settle", help="First wait until nothing happens any more.")] = False,
+    settle: Annotated[bool, typer.Option("--settle", help="First wait until the cluster is quiet.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """End the cluster: every site leaves; one that does not within 15 s is killed. State and trace stay."""
+    """Stop the cluster: every site leaves; a site that does not within 15 s is killed. State and trace stay."""
     cluster = LocalCluster(directory)
     running = list(cluster.pids)
     with Console(stderr=True).status(f"ending {len(running)} sites"):
@@ -34,15 +34,16 @@ def down_command(
     out = console()
     out.print(f"{' '.join(running)}: ended" if running else "nothing was running")
     if killed:
-        out.print(f"{' '.join(killed)}: did not leave in time, and had to be killed", style="yellow")
+        out.print(f"{' '.join(killed)}: did not leave in time and had to be killed", style="yellow")
     if cluster.choices.trace:
-        rest = "; the run ended in rest" if settled else ""
+        rest = "; the run ended quietly" if settled else ""
         what = trouble or f"trace in {cluster.trace_dir}{rest}: reconvene verify {cluster.trace_dir}"
         out.print(what, soft_wrap=True, style="yellow" if trouble else None)
 
 
 def _judgeable(cluster: LocalCluster) -> tuple[bool, str]:
-    """Whether the run ended in rest; and why its trace can't be judged, if so: the cluster has ended all the same."""
+    """Whether the run ended quietly, and why its trace can't be verified, if it can't. The cluster has stopped in any
+    case."""
     try:
         return cluster.choices.trace and read_run(cluster.trace_dir).settled, ""
     except ReconveneError as error:

@@ -9,7 +9,7 @@ __all__ = ["heal_command"]
 
 
 def heal_command(directory: Dir, wait: Wait = True, as_json: AsJson = False) -> None:
-    """Let everyone talk with everyone again."""
+    """End the partition: connect all sites again."""
     cluster = LocalCluster(directory)
     cluster.heal()
     raise typer.Exit(report_faults(cluster, wait, as_json))

@@ -12,13 +12,13 @@ __all__ = ["keygen_command"]
 
 
 def keygen_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the key goes; its owner alone may read it.")],
-    client: Annotated[str | None, typer.Option(metavar="NAME", help="A key for this client, added to FILE.")] = None,
-    role: Annotated[str | None, typer.Option(metavar="|".join(ROLES), help="What the client may do.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a key that is there.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The key file; only its owner may read it.")],
+    client: Annotated[str | None, typer.Option(metavar="NAME", help="Add a key for this client to FILE.")] = None,
+    role: Annotated[str | None, typer.Option(metavar="|".join(ROLES), help="The client's role.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing key.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Make a key: the cluster's, which seals its datagrams, or with --client one that opens a connection."""
+    """Make a cluster key, which seals the datagrams between sites, or with --client a client key."""
     if client is None:
         if role is not None:
             refuse("--role: expected with --client", as_json)

@@ -1,4 +1,4 @@
-"""reconvene listen: what happens in a group."""
+"""reconvene listen: shows what happens in a group."""
 
 import asyncio
 import base64
@@ -21,7 +21,7 @@ __all__ = ["listen_command"]
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "bright_blue", "bright_red", "bright_magenta", "bright_cyan")
 _SHOWN = 500
-"""Characters of a message, on a terminal."""
+"""Characters of a message that are shown on a terminal."""
 _JOIN_S = 15.0
 
 
@@ -38,7 +38,7 @@ def listen_command(
     json_lines: Annotated[bool, typer.Option("--json-lines", help="Print one JSON object for each event.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Join a group and show its views and messages as they come. Ctrl-C ends it."""
+    """Join a group and show its views and messages as they arrive. Ctrl-C ends it."""
     if as_json and count is None and lasting is None:
         raise Malformed("--json prints one document at the end: expected --count or --for with it, or --json-lines")
     seconds = None if lasting is None else parse_seconds(lasting, "--for")
@@ -50,7 +50,7 @@ def listen_command(
         def tell(event: Event) -> None:
             events.append(_document(event))
 
-    with suppress(KeyboardInterrupt):  # that is how one ends it
+    with suppress(KeyboardInterrupt):  # the usual way to end it
         asyncio.run(_listen(target, group, primary, count, seconds, tell))
     if as_json:
         print_json({"group": group, "events": events})
@@ -113,7 +113,7 @@ def _document(event: Event) -> dict[str, object]:
 
 
 def _payload(data: bytes) -> dict[str, object]:
-    """As text where it is text."""
+    """As text, if it is text."""
     try:
         return {"text": data.decode()}
     except UnicodeDecodeError:
@@ -125,7 +125,7 @@ def _print_line(event: Event) -> None:
 
 
 class Painter:
-    """For people: a sender keeps its colour."""
+    """On a terminal; each sender has a colour."""
 
     def __init__(self) -> None:
         self._console = console()
@@ -145,7 +145,9 @@ class Painter:
             case Blocked():
                 return Text("── not in the primary component: blocked", style="yellow")
             case Rejoined():
-                return Text(f"── the connection was lost; again at site {event.site}, as {event.me}", style="yellow")
+                return Text(
+                    f"── connection lost; connected again to site {event.site}, as {event.me}", style="yellow"
+                )
         assert_never(event)
 
     def _view(self, view: View) -> Text:
@@ -165,7 +167,7 @@ class Painter:
 
 
 def _readable(data: bytes) -> str:
-    """Never what could command a terminal."""
+    """Without control characters."""
     text = data[: 4 * _SHOWN].decode(errors="backslashreplace")
     shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text[:_SHOWN])
     return shown if len(text) <= _SHOWN else f"{shown} … ({len(data)} bytes)"

@@ -1,4 +1,4 @@
-"""reconvene log append: messages into the log, from the command line or standard input."""
+"""reconvene log append: appends messages from the command line or standard input to the log."""
 
 import asyncio
 import sys
@@ -18,12 +18,12 @@ from reconvene.errors import Malformed, OutcomeUnknown
 __all__ = ["append_command"]
 
 _TOGETHER = 1_000
-"""Lines that are appended at once, where so many are there."""
+"""Most lines that are appended together."""
 _LEAST_PATIENCE_S = 0.001
 
 
 class _Taken:
-    """What was appended so far."""
+    """The messages appended so far."""
 
     def __init__(self) -> None:
         self.site = ""
@@ -37,28 +37,32 @@ class _Taken:
 def append_command(
     messages: Annotated[
         list[str] | None,
-        typer.Argument(metavar="MESSAGE", help="One message each; - for standard input's lines."),
+        typer.Argument(metavar="MESSAGE", help="One message each; - reads lines from standard input."),
     ] = None,
     directory: MaybeDir = None,
     node: Node = None,
     site: OnSite = None,
     key: Key = None,
     tls: Tls = None,
-    ordered: Annotated[bool, typer.Option("--ordered", help="Wait for, and print, each one's position.")] = False,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Wait for the position of each message, and print it.")
+    ] = False,
     session: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A session of your own: a message is taken once …")
+        str | None,
+        typer.Option(metavar="NAME", help="A session name of your own: a number is accepted once in a session."),
     ] = None,
     number: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="… the first one's number in it; default: 1.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="With --session: the number of the first message; default: 1."),
     ] = None,
     timeout: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Give up after this time without an answer: 5s.")
+        str | None, typer.Option(metavar="TIME", help="Give up if no answer comes within this time: 5s.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Append messages; print their ids when they are durable at the site, and with --ordered their positions."""
+    """Append messages. Prints their ids once they are durable at the site, with --ordered also their positions."""
     if not messages:
-        raise Malformed("log append: expected messages, or - for standard input's lines")
+        raise Malformed("log append: expected messages, or - to read lines from standard input")
     if "-" in messages and len(messages) > 1:
         raise Malformed("log append: expected messages or -, not both")
     if number is not None and session is None:
@@ -107,7 +111,7 @@ async def _append(
             try:
                 await _append_piece(site.log, piece, taken, ordered, session, number + taken.count, timeout, quiet)
             except OutcomeUnknown as error:
-                taken.trouble = f"{taken.count} taken so far: {error}"
+                taken.trouble = f"{taken.count} appended so far: {error}"
                 return
 
 
@@ -131,7 +135,7 @@ async def _append_piece(
         if ordered:
             positions = list(await receipts.ordered(timeout))
     finally:
-        # Without positions where they did not come in time: it is durable all the same.
+        # Without the positions if they did not come in time: the messages are durable in any case.
         if quiet:
             taken.positions += positions
         else:
@@ -147,13 +151,13 @@ async def _pieces(messages: list[str]) -> AsyncIterator[list[bytes]]:
         while piece := list(islice(given, _TOGETHER)):
             yield piece
         return
-    # A thread waits for the lines, so that the connection stays alive meanwhile.
+    # A thread waits for lines, so that the event loop keeps the connection alive.
     while lines := await asyncio.to_thread(_lines):
         yield lines
 
 
 def _lines() -> list[bytes]:
-    """The next line, and those that are there with it."""
+    """The next line, and the ones that are available without waiting."""
     stream = sys.stdin.buffer
     first = stream.readline()
     if not first:
@@ -165,7 +169,7 @@ def _lines() -> list[bytes]:
 
 
 def _at_hand() -> bytes:
-    """What is read already: looking at it waits for nobody."""
+    """Lines that are buffered already: taking them does not wait."""
     buffer = sys.stdin.buffer
     raw = getattr(buffer, "raw", None)
     if raw is None or not hasattr(buffer, "peek"):

@@ -1,4 +1,4 @@
-"""reconvene log check: is a site's storage sound?"""
+"""reconvene log check: checks a site's storage for damage."""
 
 import sys
 from pathlib import Path
@@ -14,10 +14,10 @@ __all__ = ["check_command"]
 
 
 def check_command(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a site that does not run.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a stopped site.")],
     as_json: AsJson = False,
 ) -> None:
-    """Look through a site's storage: every page, every value's checksum, and whether the log can be taken up."""
+    """Check a site's storage: every page, every value's checksum, and whether the log can be loaded."""
     found = check_site(directory, _progress if sys.stderr.isatty() else None)
     if as_json:
         print_json(

@@ -1,4 +1,4 @@
-"""reconvene log backup, reconvene log restore: a copy of a site's storage, and a site's directory from one."""
+"""reconvene log backup copies a site's storage; reconvene log restore makes a site's directory from the copy."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,11 +20,11 @@ def backup_command(
     directory: MaybeDir = None,
     site: Annotated[str | None, typer.Option("--site", metavar="NAME", help="With --dir: the site.")] = None,
     data: Annotated[
-        Path | None, typer.Option("--from", metavar="DIR", help="A site's own directory, where there is no --dir.")
+        Path | None, typer.Option("--from", metavar="DIR", help="A site's own directory, instead of --dir.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a site's storage as one moment saw it, also while the site runs."""
+    """Make a consistent copy of a site's storage, also while the site runs."""
     if (directory is None) == (data is None):
         raise Malformed("log backup: expected either --dir DIR with --site NAME, or --from DIR")
     source = data if data is not None else _data_of(directory, site)
@@ -36,14 +36,14 @@ def backup_command(
 
 
 def restore_command(
-    copy: Annotated[Path, typer.Argument(metavar="COPY", help="What `log backup` made.")],
+    copy: Annotated[Path, typer.Argument(metavar="COPY", help="A copy made by `log backup`.")],
     to: Annotated[Path, typer.Argument(metavar="DIR", help="A site's directory, without storage.")],
     as_json: AsJson = False,
 ) -> None:
-    """Make a site's directory from a copy, after all of it was checked.
+    """Make a site's directory from a copy, after checking the whole copy.
 
-    For a cluster that is lost as a whole. A site of a cluster that lives is not put back from a copy: it would deny
-    what it has promised since; add it as a new replica.
+    Only for a cluster that is lost as a whole. Do not restore one site of a running cluster: it would have forgotten
+    what it acknowledged since the copy. Use `reconvene replace` instead.
     """
     restore_site(copy, to)
     if as_json:
@@ -53,7 +53,7 @@ def restore_command(
 
 
 def _data_of(directory: Path | None, site: str | None) -> Path:
-    assert directory is not None, "one of both was given"
+    assert directory is not None, "checked above"
     cluster = LocalCluster(directory)
     if site not in cluster.names:
         given = "log backup" if site is None else f"--site {site}"

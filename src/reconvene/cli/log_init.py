@@ -1,4 +1,4 @@
-"""reconvene log init: a new log is begun, because its operator says so."""
+"""reconvene log init: creates a new log at the operator's request."""
 
 import asyncio
 import time
@@ -25,22 +25,24 @@ def init_command(
     tls: Tls = None,
     without: Annotated[
         str | None,
-        typer.Option(metavar="SITES", help="Replicas that may be absent, since you know that they hold no log: c,d."),
+        typer.Option(
+            metavar="SITES", help="Replicas that may be absent, because you know that they hold no log: c,d."
+        ),
     ] = None,
 ) -> None:
-    """Begin a new log: once, when its replicas are up for the first time. No empty site begins one by itself."""
+    """Create a new log: once, when its replicas are up for the first time. An empty site never does so by itself."""
     absent = [] if without is None else [name.strip() for name in without.split(",")]
     if not all(absent) or len(set(absent)) != len(absent):
         raise Malformed(f"--without {without}: expected names of sites, such as c,d")
     members = asyncio.run(_begin(Target(directory, node, key, tls, site), absent))
     if members is None:
-        console().print("the log was begun before: nothing is done")
+        console().print("the log exists already: nothing was done")
     else:
-        console().print(f"the log begins: {' '.join(members)}", markup=False)
+        console().print(f"log created: {' '.join(members)}", markup=False)
 
 
 async def _begin(target: Target, without: list[str]) -> list[str] | None:
-    """None: there is a log at this site already."""
+    """None if this site has a log already."""
     async with target.connect() as site:
         status = await site.log.status()
         if status.get("replica") and (status.get("last_primary") or status.get("green")):
@@ -57,4 +59,4 @@ async def _begun(site: Site) -> list[str]:
         if status.get("primary") and isinstance(members, list):
             return members
         await asyncio.sleep(_LOOK_EVERY_S)
-    raise Unavailable(f"the log has not begun within {_BEGIN_S:g} s: see `reconvene log status`, and try again")
+    raise Unavailable(f"the log was not created within {_BEGIN_S:g} s: see `reconvene log status`, and try again")

@@ -1,4 +1,4 @@
-"""reconvene log read, reconvene log follow: what is in the log, in its order."""
+"""reconvene log read, reconvene log follow: print the messages of the log in order."""
 
 import asyncio
 import base64
@@ -26,19 +26,21 @@ _END = "end"
 
 
 class Form(StrEnum):
-    """How an entry is printed, where it is not JSON."""
+    """How an entry is printed without --json."""
 
     TEXT = "text"
     """Position, id, the author's clock, and the data as text."""
     RAW = "raw"
-    """The data alone, byte for byte, with an end of line after each."""
+    """Only the data, byte for byte, each followed by a newline."""
     BASE64 = "base64"
     HEX = "hex"
 
 
-As = Annotated[Form, typer.Option("--as", help="text, or the data alone: raw, base64, hex.")]
-Null = Annotated[bool, typer.Option("--null", "-0", help="End each entry with a zero byte, not with a new line.")]
-Control = Annotated[bool, typer.Option("--control", help="Also what is not the application's.")]
+As = Annotated[Form, typer.Option("--as", help="text, or only the data: raw, base64, hex.")]
+Null = Annotated[bool, typer.Option("--null", "-0", help="End each entry with a zero byte instead of a newline.")]
+Control = Annotated[
+    bool, typer.Option("--control", help="Also entries that are not the application's, such as changes of replicas.")
+]
 
 
 def read_command(
@@ -54,7 +56,7 @@ def read_command(
     null: Null = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print what is ordered now, from position A on and before B."""
+    """Print the messages that are ordered now, from position A to before B."""
     if stop is not None and stop < start:
         raise Malformed(f"--to {stop}: expected at least --from, {start}")
     target = Target(directory, node, key, tls, site)
@@ -72,22 +74,27 @@ def follow_command(
     key: Key = None,
     tls: Tls = None,
     start: Annotated[
-        str, typer.Option("--from", metavar="N|end", help="The first position; end: only what comes from now on.")
+        str,
+        typer.Option(
+            "--from", metavar="N|end", help="The first position; end: only messages that are ordered from now on."
+        ),
     ] = "0",
     count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many entries.")] = None,
     lasting: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after this time: 5s.")] = None,
     control: Control = False,
     form: As = Form.TEXT,
     null: Null = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, as they come.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line, as messages are ordered.")
+    ] = False,
 ) -> None:
-    """Print entries as they are ordered, from position A on. Ctrl-C ends it."""
+    """Print messages as they are ordered, from position A on. Ctrl-C ends it."""
     if start != _END and not start.isdecimal():
         raise Malformed(f"--from {start}: expected a position from 0 on, or {_END}")
     seconds = None if lasting is None else parse_seconds(lasting, "--for")
     target = Target(directory, node, key, tls, site)
     show = _print_json_line if as_json else printer(form, null)
-    with suppress(KeyboardInterrupt):  # that is how one ends it
+    with suppress(KeyboardInterrupt):  # the usual way to end it
         asyncio.run(_follow(target, start, count, seconds, control, show))
 
 
@@ -131,7 +138,7 @@ async def _follow(
     sys.stdout.flush()
 
 
-# -- how entries look
+# -- formatting
 
 
 def printer(form: Form, null: bool) -> Callable[[Entry], None]:
@@ -153,7 +160,7 @@ def printer(form: Form, null: bool) -> Callable[[Entry], None]:
 
 
 def _line(entry: Entry) -> str:
-    """Nothing that an entry holds may move the terminal's cursor."""
+    """Without control characters, which could move the terminal's cursor."""
     text = entry.data.decode(errors="backslashreplace")
     told = entry.change() or entry.transaction()
     if told is not None:

@@ -1,4 +1,4 @@
-"""reconvene log replicas: who keeps the log, and which of them may order it."""
+"""reconvene log replicas: shows and changes the replicas of the log and its quorum."""
 
 import asyncio
 import sys
@@ -23,9 +23,9 @@ def replicas_command(
     site: OnSite = None,
     key: Key = None,
     tls: Tls = None,
-    add: Annotated[str | None, typer.Option(metavar="SITE", help="A site that is to keep the log too.")] = None,
+    add: Annotated[str | None, typer.Option(metavar="SITE", help="Add this site as a replica.")] = None,
     remove: Annotated[
-        str | None, typer.Option(metavar="SITE", help="One that is not to; with --add, replaced.")
+        str | None, typer.Option(metavar="SITE", help="Remove this replica; with --add: replace it.")
     ] = None,
     quorum: Annotated[
         str | None,
@@ -33,7 +33,7 @@ def replicas_command(
     ] = None,
     force_lost: Annotated[
         str | None,
-        typer.Option(metavar="SITES", help="Give up replicas that are gone for good: a,b. Asks before it acts."),
+        typer.Option(metavar="SITES", help="Go on without replicas that are lost for good: a,b. Asks first."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="With --force-lost: do not ask.")] = False,
     as_json: AsJson = False,
@@ -74,8 +74,8 @@ async def _change(
                 position = await site.log.change_replicas(add=add, remove=remove, quorum=quorum)
         except TimeoutError:
             raise Unavailable(
-                f"not ordered within {_CHANGE_S:g} s: it is in the log, and will be ordered when a quorum of the old "
-                "and of the new replicas meets"
+                f"not ordered within {_CHANGE_S:g} s: the change is in the log and will be ordered once "
+                "a quorum of the old and one of the new replicas are connected"
             ) from None
         status = await site.log.status()
     return {"position": position, "replicas": status.get("replicas", {}), "quorum": status.get("quorum", {})}
@@ -87,9 +87,9 @@ def _give_up(target: Target, lost: list[str], yes: bool, as_json: bool) -> int:
         if as_json or not sys.stdin.isatty():
             if not as_json:
                 _show_losses(lost, losses)
-            raise Malformed("--force-lost: expected --yes where nobody can be asked")
+            raise Malformed("--force-lost: expected --yes, since standard input is no terminal")
         _show_losses(lost, losses)
-        if not typer.confirm("Give them up?", err=True):
+        if not typer.confirm("Go on without them?", err=True):
             console().print("nothing was done")
             return VIOLATED
     elif not as_json:

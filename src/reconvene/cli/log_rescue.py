@@ -1,4 +1,5 @@
-"""reconvene log rescue: what a stopped site accepted and its log has no place for."""
+"""reconvene log rescue: prints messages that a stopped site accepted and that were not ordered, as far as it
+knows."""
 
 import sys
 from pathlib import Path
@@ -18,15 +19,16 @@ __all__ = ["rescue_command"]
 def rescue_command(
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="The directory of a stopped site, or a storage moved aside."),
+        typer.Argument(metavar="DIR", help="The directory of a stopped site, or storage that was moved aside."),
     ],
     form: As = Form.TEXT,
     null: Null = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the messages that a site accepted and that have no place in the log as far as it knows.
+    """Print the messages that a site accepted and that have no position in the log, as far as it knows.
 
-    For a site that is to be replaced: others may have ordered some of them. Append again what is missing.
+    Use it before you replace a site. Other sites may have ordered some of these messages; append the missing ones
+    again.
     """
     entries: list[dict[str, object]] = []
     show = collector(entries) if as_json else printer(form, null)
@@ -35,6 +37,6 @@ def rescue_command(
         count += 1
         show(Entry(one.index, one.data, one.author, one.incarnation, one.counter, one.time, Color.RED))
     sys.stdout.flush()
-    print(f"{directory}: {count:,} messages without a place", file=sys.stderr)
+    print(f"{directory}: {count:,} messages without a position", file=sys.stderr)
     if as_json:
         print_json({"dir": str(directory), "entries": entries})

@@ -26,22 +26,28 @@ def snapshot_command(
     key: Key = None,
     tls: Tls = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The state machine's name; without it, all are shown.")
+        str | None, typer.Option(metavar="NAME", help="The state machine's name; default: list all.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there; - for standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the snapshot to this file; - for standard output.")
+    ] = None,
     save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Hand the site this file as the newest one; needs --position.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Save this file at the site as the newest snapshot; needs --position."),
     ] = None,
     position: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="With --save: it has everything below this position.")
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="With --save: the snapshot contains every message below this position."
+        ),
     ] = None,
     drop: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Remove the snapshot of a machine that is run at no site any more."),
+        typer.Option(metavar="NAME", help="Remove the snapshots of a state machine that no site runs any more."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the snapshots of state machines, write one to a file, save one, or drop one."""
+    """List the snapshots of state machines, write one to a file, save one, or remove one."""
     if (save is None) != (position is None) or (save is not None and out is not None):
         raise Malformed("log snapshot: expected --out FILE, or --save FILE with --position P")
     if drop is not None and (name is not None or save is not None or out is not None):
@@ -102,18 +108,18 @@ async def _snapshot(
             return await site.log.snapshot(one)
         found = await site.log.read_snapshot(one)
     if found is None:
-        raise Malformed(f"log snapshot: the site keeps none of the name {one!r}")
+        raise Malformed(f"log snapshot: the site has no snapshot named {one!r}")
     _write(out, found[1])
     return SnapshotInfo(found[0], len(found[1]), one)
 
 
 async def _only(log: Log) -> str:
-    """The one name that there is."""
+    """The only name."""
     names = in_use(await log.status())
     if len(names) > 1:
         raise Malformed(f"log snapshot: expected --name, one of: {', '.join(names)}")
     if not names:
-        raise Malformed("log snapshot: the site keeps none")
+        raise Malformed("log snapshot: the site has no snapshot")
     return next(iter(names))
 
 

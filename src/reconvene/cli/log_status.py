@@ -19,7 +19,7 @@ _COLUMNS = ("primary", "ordered", "first", "yellow", "red", "behind")
 def status_command(
     directory: MaybeDir = None, node: Node = None, key: Key = None, tls: Tls = None, as_json: AsJson = False
 ) -> None:
-    """Show the log at each site: what is ordered, what waits, who its replicas are."""
+    """Show the log at each site: ordered and waiting messages, and the replicas."""
     views = Target(directory, node, key, tls).look()()
     logs = {view.name: (view.status or {}).get("log") for view in views}
     if as_json:
@@ -39,7 +39,7 @@ def status_command(
 
 
 def _snapshots(logs: dict[str, dict[str, Any] | None]) -> list[str]:
-    """What keeps each site from truncating its log."""
+    """Which snapshots keep a site from truncating its log."""
     lines = []
     for site, log in sorted(logs.items()):
         names = {} if log is None else in_use(log)
@@ -89,7 +89,7 @@ def _table(views: list[SiteState], logs: dict[str, dict[str, Any] | None]) -> Ta
 
 
 def quorum_words(quorum: dict[str, Any]) -> str:
-    """A quorum as people say it."""
+    """A quorum in words."""
     match quorum.get("kind"):
         case "weighted":
             weights = dict(quorum.get("weights", {}))

@@ -18,10 +18,12 @@ __all__ = ["node_command"]
 
 def node_command(
     config: Path = typer.Option(..., "--config", metavar="FILE", help="The site's configuration."),
-    check: bool = typer.Option(False, "--check", help="Only check it, and print what is computed from it."),
+    check: bool = typer.Option(
+        False, "--check", help="Only check the configuration, and print what follows from it."
+    ),
     as_json: bool = typer.Option(False, "--json", help="With --check: print one JSON document."),
 ) -> int:
-    """Run one site until SIGTERM or SIGINT. A second one ends it at once; SIGHUP reads key files again."""
+    """Run one site until SIGTERM or SIGINT. A second signal ends it at once. SIGHUP reads the key files again."""
     told = load(config)
     if not check:
         if as_json:

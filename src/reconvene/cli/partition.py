@@ -1,4 +1,4 @@
-"""reconvene partition: cuts a local cluster into components."""
+"""reconvene partition: partitions the network of a local cluster."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ def partition_command(
     wait: Wait = True,
     as_json: AsJson = False,
 ) -> None:
-    """Let only those talk who are in the same component; a site in none is alone. Replaces an earlier partition."""
+    """Connect only sites of the same component; a site in none is alone. Replaces an earlier partition."""
     cluster = LocalCluster(directory)
     cluster.partition([_sites(component) for component in components])
     raise typer.Exit(report_faults(cluster, wait, as_json))

@@ -1,4 +1,4 @@
-"""reconvene pause: sites stand still."""
+"""reconvene pause: stops sites with SIGSTOP."""
 
 import typer
 
@@ -9,7 +9,7 @@ __all__ = ["pause_command"]
 
 
 def pause_command(sites: Sites, directory: Dir, wait: Wait = True, as_json: AsJson = False) -> None:
-    """Make sites stand still (SIGSTOP)."""
+    """Pause sites (SIGSTOP)."""
     cluster = LocalCluster(directory)
     cluster.pause(*sites)
     raise typer.Exit(report_faults(cluster, wait, as_json))

@@ -1,4 +1,4 @@
-"""reconvene pipeline: the log into tables, kept in step by Structured Streaming."""
+"""reconvene pipeline: the log as tables, kept up to date by Structured Streaming."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,15 +21,17 @@ __all__ = ["export_command", "tally_command"]
 Directory = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="A local cluster's directory.")]
 Nodes = Annotated[
     str | None,
-    typer.Option("--node", metavar="ADDR,…", help="Replicas: host:port or a Unix socket's path, one or more."),
+    typer.Option("--node", metavar="ADDR,…", help="One or more replicas: host:port, or the path of a Unix socket."),
 ]
 KeyFile = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="A file with a client key.")]
 Start = Annotated[
-    str, typer.Option("--from", metavar="earliest|latest|N", help="Where a new one begins; N is a position.")
+    str, typer.Option("--from", metavar="earliest|latest|N", help="Where a new query begins; N is a position.")
 ]
-Once = Annotated[bool, typer.Option("--once", help="End where the log ends now.")]
-Every = Annotated[str, typer.Option(metavar="TIME", help="How often to look for what is new: 500ms, 5s.")]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master's URL; without it Spark runs here.")]
+Once = Annotated[bool, typer.Option("--once", help="Stop at the current end of the log.")]
+Every = Annotated[str, typer.Option(metavar="TIME", help="How often to read new messages: 500ms, 5s.")]
+Master = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark master's URL; default: all cores of this machine.")
+]
 PayloadFormat = Annotated[
     str | None, typer.Option("--format", metavar="json|msgpack", help="Decode payloads into columns.")
 ]
@@ -42,7 +44,7 @@ _LOOK_S = 0.5
 
 
 def export_command(
-    to: Annotated[Path, typer.Option(metavar="DIR", help="Where the table goes, and the checkpoint.")],
+    to: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the table and the checkpoint.")],
     directory: Directory = None,
     node: Nodes = None,
     key: KeyFile = None,
@@ -54,7 +56,8 @@ def export_command(
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep a Parquet table in step with the log: killed and started again it neither loses nor repeats a row."""
+    """Export the log to a Parquet table, continuously. If it is killed and started again, no row is lost or
+    repeated."""
     options = _options(directory, node, key, start, payload_format, payload_schema)
     pause = _for_spark(every, "--every")
     from reconvene.pipeline.export import export_log, hold
@@ -84,14 +87,18 @@ def tally_command(
     once: Once = False,
     every: Every = "5s",
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where to go on from, next time; without it from the start.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Checkpoint from which the next run continues; default: none, every run begins at the start.",
+        ),
     ] = None,
     payload_format: PayloadFormat = None,
     payload_schema: PayloadSchema = None,
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count messages by window of the log's time, live: also those of a minority that rejoins hours late."""
+    """Count messages by time window, live. Messages of a minority that rejoins hours later are counted too."""
     options = _options(directory, node, key, start, payload_format, payload_schema)
     pause, length = _for_spark(every, "--every"), _for_spark(window, "--window")
     counts: dict[tuple[str, str], int] = {}
@@ -120,7 +127,7 @@ def _options(
     directory: Path | None, node: str | None, key: Path | None, start: str, payload_format: str | None,
     payload_schema: str | None,
 ) -> dict[str, str]:  # fmt: skip
-    """The source's. Those that it does not like it refuses itself."""
+    """Options for the Spark source, which checks them."""
     if (directory is None) == (node is None):
         raise Malformed("expected either --dir DIR or --node ADDR,…")
     addresses = str(node) if directory is None else ",".join(LocalCluster(directory).addresses.values())
@@ -147,7 +154,7 @@ def _for_spark(text: str, option: str) -> str:
 
 
 def _watch(export: "Export", once: bool, look: Callable[[], None]) -> None:
-    """Until it is over, or whoever is at the keyboard has enough: then what is done is done."""
+    """Waits until the query ends, or for Ctrl-C: then the finished batches stay."""
     try:
         while not export.wait(_LOOK_S):
             look()

@@ -1,4 +1,4 @@
-"""reconvene replace: a site whose storage is lost becomes a new one under its old name."""
+"""reconvene replace: a site that lost its storage starts anew under its old name."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,8 @@ def replace_command(
     config: Annotated[Path, typer.Option("--config", metavar="FILE", help="The configuration of the stopped site.")],
     as_json: AsJson = False,
 ) -> None:
-    """Give a stopped site whose storage is lost, or older than what others know, a new one. Then start it."""
+    """Make new storage for a stopped site whose storage is lost, or older than what the other sites know. Start the
+    site afterwards."""
     told = load(config)
     done = asyncio.run(replace_site(told))
     if as_json:
@@ -34,6 +35,7 @@ def _show(name: str, done: Replaced) -> None:
         out.print(f"moved aside: {moved}", markup=False)
     if done.unheard:
         out.print(
-            f"not heard: {', '.join(done.unheard)}; if one of them refuses {name}, replace it again", markup=False
+            f"no answer from {', '.join(done.unheard)}; if one of them refuses {name} later, run replace again",
+            markup=False,
         )
-    out.print(f"{name} is replaced: its next start is number {done.start}. Start it now", markup=False)
+    out.print(f"{name} is replaced: its next incarnation is {done.start}. Start it now", markup=False)

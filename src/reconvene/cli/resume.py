@@ -1,4 +1,4 @@
-"""reconvene resume: sites go on."""
+"""reconvene resume: resumes paused sites."""
 
 import typer
 
@@ -9,7 +9,7 @@ __all__ = ["resume_command"]
 
 
 def resume_command(sites: Sites, directory: Dir, wait: Wait = True, as_json: AsJson = False) -> None:
-    """Let sites that stand still go on (SIGCONT)."""
+    """Resume paused sites (SIGCONT)."""
     cluster = LocalCluster(directory)
     cluster.resume(*sites)
     raise typer.Exit(report_faults(cluster, wait, as_json))

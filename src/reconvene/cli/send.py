@@ -1,4 +1,4 @@
-"""reconvene send: messages to a group, from the command line or standard input."""
+"""reconvene send: sends messages from the command line or standard input to a group."""
 
 import asyncio
 import sys
@@ -22,18 +22,18 @@ __all__ = ["send_command"]
 
 _JOIN_S = 15.0
 _DELIVERED_S = 30.0
-"""How long the last message may take to come back."""
+"""How long to wait for the last message to be delivered to this process."""
 _MOST = 10**9
 
 
 @dataclass(slots=True)
 class Tally:
-    """How a sending went."""
+    """What was sent and delivered."""
 
     site: str
     sent: int = 0
     delivered: int = 0
-    """How many came back: they were delivered to everyone in the view, or will be."""
+    """Messages that were delivered to this process: every member of the view delivers them too."""
     members: int = 0
     started_s: float = 0.0
     seconds: float = 0.0
@@ -43,19 +43,21 @@ class Tally:
 def send_command(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="The message; standard input's lines if left out.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="The message; default: lines of standard input.")
     ] = None,
     directory: MaybeDir = None,
     node: Node = None,
     site: OnSite = None,
     key: Key = None,
     tls: Tls = None,
-    service: Annotated[str, typer.Option(metavar="fifo|causal|agreed|safe", help="What is promised.")] = "agreed",
-    count: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="How many times.")] = 1,
+    service: Annotated[str, typer.Option(metavar="fifo|causal|agreed|safe", help="The delivery service.")] = "agreed",
+    count: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="How many times to send it.")] = 1,
     size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Made-up messages of this size: 100, 4KiB.")
+        str | None, typer.Option(metavar="SIZE", help="Send generated messages of this size: 100, 4KiB.")
     ] = None,
-    rate: Annotated[float, typer.Option(metavar="R", min=0, help="Messages a second; 0: as fast as it goes.")] = 0.0,
+    rate: Annotated[
+        float, typer.Option(metavar="R", min=0, help="Messages per second; 0: as fast as possible.")
+    ] = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Join a group, send messages to it, wait until they are delivered, and leave."""
@@ -123,7 +125,7 @@ async def _send(target: Target, name: str, payloads: Iterator[bytes] | None, ser
         except TimeoutError:
             tally.trouble = f"{tally.sent - tally.delivered} were not delivered within {_DELIVERED_S:g} s"
         except OutcomeUnknown as error:
-            tally.trouble = f"{error}; whether the rest was sent is not known"
+            tally.trouble = f"{error}; it is unknown whether the rest was sent"
         finally:
             tally.seconds = time.monotonic() - tally.started_s
             reader.cancel()
@@ -139,7 +141,7 @@ async def _count_own(group: Group, tally: Tally, changed: asyncio.Event) -> None
         if isinstance(event, Batch) and event.sender == me:
             tally.delivered += len(event)
         elif isinstance(event, Rejoined):
-            tally.trouble = f"the connection was lost, and made again to site {event.site}"
+            tally.trouble = f"connection lost; connected again to site {event.site}"
         changed.set()
 
 
@@ -158,7 +160,7 @@ async def _each(payloads: Iterator[bytes] | None) -> AsyncIterator[bytes]:
         for payload in payloads:
             yield payload
         return
-    # A thread waits for the lines, so that the connection stays alive meanwhile.
+    # A thread waits for lines, so that the event loop keeps the connection alive.
     while line := await asyncio.to_thread(sys.stdin.buffer.readline):
         yield line.rstrip(b"\r\n")
 

@@ -23,16 +23,16 @@ from reconvene.trace.writer import RUN_FILE, node_file, write_trace
 __all__ = ["sim_command"]
 
 _CHECK_EVERY = 50
-"""Turns between two looks at the sites' invariants: often enough to notice, too seldom to cost."""
+"""Turns between two checks of the sites' invariants."""
 
 
 def sim_command(
     scenario: Path = typer.Argument(..., metavar="SCENARIO.toml", help="The scenario file."),
-    seed: int | None = typer.Option(None, min=0, max=2**63 - 1, metavar="N", help="Instead of the file's seed."),
+    seed: int | None = typer.Option(None, min=0, max=2**63 - 1, metavar="N", help="Overrides the seed of the file."),
     trace: Path | None = typer.Option(None, metavar="DIR", help="Write the trace there."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
 ) -> None:
-    """Run a scenario in virtual time. The same scenario and seed give the same trace, byte for byte."""
+    """Run a scenario in virtual time. The same scenario and seed produce the same trace, byte for byte."""
     plan = load_scenario(scenario)
     if trace is not None:
         _check_target(trace)
@@ -49,7 +49,7 @@ def sim_command(
 
 
 def _check_target(directory: Path) -> None:
-    """A trace may be replaced; anything else that is there stays."""
+    """A trace may be overwritten; any other content of the directory is refused."""
     try:
         if not directory.exists():
             return
@@ -67,7 +67,7 @@ def _write(directory: Path, result: Result) -> None:
     try:
         if directory.is_dir() and any(directory.iterdir()):
             old = read_run(directory)
-            # run.json first, so that what is left after an interruption is not taken for a trace.
+            # Removes run.json first, so that the rest is not mistaken for a trace after an interruption.
             (directory / RUN_FILE).unlink()
             for node in old.nodes:
                 node_file(directory, node).unlink()
@@ -109,6 +109,6 @@ def _print(plan: Scenario, result: Result, trace: Path | None, elapsed: float) -
     down = f"; down: {' '.join(meta.down)}" if meta.down else ""
     print(f"  at the end      {groups}{down}" + ("" if result.settled else " (not settled)"))
     if trace is None:
-        print("  no trace was kept: --trace DIR writes one, which reconvene verify judges")
+        print("  no trace was written: --trace DIR writes one for reconvene verify")
     else:
         print(f"  trace           {trace}")

@@ -1,4 +1,4 @@
-"""reconvene status: how each site is."""
+"""reconvene status: shows the state of each site."""
 
 import time
 
@@ -10,13 +10,13 @@ from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
 __all__ = ["status_command"]
 
 _BETWEEN_S = 0.3
-"""Rates are what grew in this time."""
+"""Rates are measured over this time."""
 
 
 def status_command(
     directory: MaybeDir = None, node: Node = None, key: Key = None, tls: Tls = None, as_json: AsJson = False
 ) -> None:
-    """Show each site: whether it is up, its configuration, health, groups and rates."""
+    """Show the state, configuration, health, groups and rates of each site."""
     look = Target(directory, node, key, tls).look()
     before = look()
     views = before

@@ -1,4 +1,4 @@
-"""reconvene trace: traces from one form into the other."""
+"""reconvene trace: converts traces from one form to the other."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -23,17 +23,19 @@ __all__ = ["pack_command", "unpack_command"]
 
 def pack_command(
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE", help="Trace directories, or directories of them.")],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the Parquet goes, beside what is there.")],
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Directory for the Parquet files; existing runs stay.")
+    ],
     master: Annotated[str | None, typer.Option(metavar="URL", help="Spark master's URL, or sc://HOST:PORT.")] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Also runs of that name which are there.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Pack a run even if one of that name exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Turn trace directories into Parquet. What is packed already is not packed again."""
+    """Convert trace directories to Parquet. Runs that are packed already are skipped."""
     with ExitStack() as copies:
         directories = [copies.enter_context(steady(directory)) for path in traces for directory in find_traces(path)]
         for directory in directories:
             if is_parquet(directory):
-                raise Malformed(f"{directory}: is packed already; expected trace directories")
+                raise Malformed(f"{directory}: is Parquet already; expected trace directories")
         _check_target(to)
         from reconvene.pipeline.session import open_session
 
@@ -51,17 +53,19 @@ def pack_command(
 
 def unpack_command(
     packed: Annotated[Path, typer.Argument(metavar="PACKED", help="A directory with events/ and runs/.")],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Gets a trace directory for each run.")],
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Directory for the trace directories, one for each run.")
+    ],
     run: Annotated[str | None, typer.Option("--run", metavar="NAME", help="Only this run.")] = None,
 ) -> None:
-    """Turn Parquet into trace directories."""
+    """Convert Parquet to trace directories."""
     if not is_parquet(packed):
         raise Malformed(f"{packed}: expected a directory with events/ and runs/")
     runs = events = 0
     for meta, rows in read_parquet_runs(packed, only=run):
         directory = to / _directory_name(meta.run)
         if directory.exists() and any(directory.iterdir()):
-            raise Malformed(f"{directory}: is there already; expected none, or an empty one")
+            raise Malformed(f"{directory}: exists already; expected none, or an empty one")
         try:
             write_trace(directory, meta, rows)
         except OSError as error:

@@ -28,7 +28,7 @@ def up_command(
     trace: Annotated[bool | None, typer.Option(help="Keep a trace in DIR/trace; on by default.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a cluster of real sites on loopback, a new one or the one that DIR holds."""
+    """Start a cluster of real sites on loopback: a new one, or the one in DIR."""
     cluster = _find(directory, nodes, order, insecure, trace)
     with Console(stderr=True).status(f"starting {len(cluster.names)} sites"):
         cluster.start()
@@ -42,7 +42,7 @@ def up_command(
 def _find(
     directory: Path, nodes: int | None, order: str | None, insecure: bool | None, trace: bool | None
 ) -> LocalCluster:
-    """A new cluster, or the one that is there, if it is what was asked for."""
+    """A new cluster, or the existing one if its options are the requested ones."""
     if not Layout(directory).exists():
         return LocalCluster.create(
             directory,
@@ -61,7 +61,7 @@ def _find(
     ):
         if asked is not None and asked != is_so:
             raise Rejected(
-                f"{directory}: {option} is {str(is_so).lower()} in the cluster that it holds, not"
+                f"{directory}: {option} is {str(is_so).lower()} in the existing cluster, not"
                 f" {str(asked).lower()}; expected the same, or another directory"
             )
     return cluster

@@ -31,13 +31,13 @@ def verify_command(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Spark master's URL, or sc://HOST:PORT, for --engine spark; else all cores of this machine.",
+            help="Spark master's URL, or sc://HOST:PORT, for --engine spark; default: all cores of this machine.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report to this file.")] = None,
 ) -> None:
-    """Check traces against every property; exit 1 where one is violated, with witnesses."""
+    """Check traces against every property. Exits with 1 and prints witnesses if one is violated."""
     if engine not in ("local", "spark"):
         refuse(f"--engine {engine}: expected local or spark", as_json)
     if master is not None and engine != "spark":
@@ -63,7 +63,7 @@ def _here(traces: list[str], html: Path | None) -> Report:
 
 
 def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Report:
-    # Only who asks for it needs Spark to be installed; and it is `open_session` that says how, where it is not.
+    # Imported here, since most commands run without Spark. `open_session` says how to install it.
     from reconvene.pipeline.session import open_session
 
     with ExitStack() as stack, progress() as tell:

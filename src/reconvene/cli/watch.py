@@ -1,4 +1,4 @@
-"""reconvene watch: a cluster as it lives."""
+"""reconvene watch: shows a running cluster, live."""
 
 import select
 import sys
@@ -29,7 +29,7 @@ __all__ = ["watch_command"]
 _CHANGES = 8
 _GROUPS = 8
 _FIRST_S = 0.3
-"""Between the first two looks: rates need two."""
+"""Time between the first two looks, from which the first rates are computed."""
 
 
 def watch_command(
@@ -53,18 +53,18 @@ def watch_command(
         else:
             _live(watch, out, every_s)
     except KeyboardInterrupt:
-        pass  # that is how one ends it
+        pass  # the usual way to end it
 
 
 class Watch:
-    """What was seen last, what grew since the look before, and which configurations came."""
+    """The last state of each site, rates since the look before, and recent changes."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
         self.views: list[SiteState] = []
         self.rates: dict[str, dict[str, float]] = {}
         self.changes: deque[tuple[str, Text]] = deque(maxlen=_CHANGES)
-        """(time of day, what changed), the last ones."""
+        """The last changes: (time of day, what changed)."""
 
     def look(self) -> None:
         now = self._look()
@@ -81,7 +81,7 @@ class Watch:
         self.views = now
 
     def components(self) -> list[list[SiteState]]:
-        """Sites by configuration, those of one together; who tells of none comes last, alone."""
+        """Sites grouped by configuration. A site that reports none comes last, alone."""
         together: dict[str, list[SiteState]] = {}
         for view in self.views:
             key = view.name if view.status is None else f" {view.status['configuration']}"
@@ -90,7 +90,7 @@ class Watch:
 
 
 def _change(before: SiteState | None, now: SiteState) -> Text | None:
-    """What became of a site since the look before, if anything did."""
+    """How a site changed since the look before; None: it did not."""
     if now.status is None:
         if before is None or before.state == now.state:
             return None
@@ -111,7 +111,7 @@ def _configuration(status: dict[str, Any]) -> Text:
 
 
 def _lines(watch: Watch, every_s: float, once: bool) -> None:
-    """For pipes and files: one line a site at each look."""
+    """For pipes and files: one line per site at each look."""
     pause_s = min(every_s, _FIRST_S)
     while True:
         time.sleep(pause_s)
@@ -149,7 +149,7 @@ def _live(watch: Watch, out: Console, every_s: float) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Any]:
-    """A function that waits for a key for so many seconds at most. Where the input is no terminal, it just waits."""
+    """A function that waits for a key press, at most so many seconds. If the input is no terminal, it only waits."""
     if not sys.stdin.isatty():
 
         def sleep(seconds: float) -> str:
@@ -236,7 +236,7 @@ def _traffic(rate: float) -> str:
 
 
 def _groups(views: Sequence[SiteState]) -> Panel:
-    """Of each component, since a group has a view in each."""
+    """Groups by component, since a group has a view in each."""
     seen: dict[str, list[str]] = {}
     for configuration in {view.status["configuration"]: view.status for view in views if view.status}.values():
         for group in configuration["groups"]:

@@ -16,45 +16,48 @@ __all__ = ["Disk", "Keeping", "Store", "Transport"]
 
 
 class Transport(Protocol):
-    """Datagrams to and from other sites, by ordinal; sealed, filtered and counted here."""
+    """Sends datagrams to other sites and receives theirs. Seals, filters and counts them. Sites are known by
+    ordinal."""
 
     frame_bytes: int
-    """What a frame's messages may take, from the path or the configuration."""
+    """Most bytes of a frame's messages, from the path or the configuration."""
     buffer_bytes: int
-    """What the receive buffer holds, as the kernel counts."""
+    """Size of the receive buffer, as the kernel counts it."""
     disputes: dict[str, Dispute]
-    """Sites whose datagrams are dropped because they tell something else of the list of sites; kept up to date."""
+    """Sites whose datagrams are dropped because their list of sites differs; kept up to date."""
 
     def start(self, receive: Callable[[list[bytes]], None]) -> None:
-        """From now on each turn's datagrams are handed over, opened, in the order of their arrival."""
+        """From now on `receive` is called with the datagrams of each turn, opened, in the order of their arrival."""
 
     def send(self, datagrams: Sequence[tuple[tuple[int, ...], bytes]]) -> None:
-        """(destinations by ordinal, bytes) … Never blocks: what the kernel does not take is dropped and counted."""
+        """Sends pairs of (destinations by ordinal, bytes). Never blocks: what the kernel does not take is dropped and
+        counted."""
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
-        """Fault injection: drop what comes from, and what goes to, these sites, until told otherwise."""
+        """Fault injection: from now on drops datagrams from, and to, these sites. Replaces an earlier call."""
 
     def counters(self) -> dict[str, int]:
-        """By name: datagrams and bytes sent and received, and each reason for which one was dropped."""
+        """By name: datagrams and bytes sent and received, and datagrams dropped by reason."""
 
     def close(self) -> None: ...
 
 
 class Store(Tables, Protocol):
-    """A site's stable storage: its own values under names, the log's under keys that no name begins like."""
+    """A site's stable storage. The site's own values are under names, the log's under keys that no name begins
+    with."""
 
     @property
     def used_bytes(self) -> int:
-        """What the values take; what was deleted does not count."""
+        """Bytes of the values that are stored, without deleted ones."""
 
     def get(self, key: bytes | str) -> bytes | None: ...
 
     def put(self, values: Mapping[str, bytes]) -> None:
-        """As `write`, under names."""
+        """As `write`, with names as keys."""
 
 
 class Keeping(Protocol):
-    """Writes what turns want kept, beside the loop: see runtime.disk.keeper."""
+    """Writes what turns want kept, outside the event loop: see runtime.disk.keeper."""
 
     trouble: str | None
     """Why the last write failed, until one succeeds."""
@@ -63,14 +66,14 @@ class Keeping(Protocol):
         """A turn's, in one transaction. Their tokens come back once it is synced."""
 
     async def close(self) -> None:
-        """What was handed over is still written; nothing is called any more."""
+        """Pending writes are still done. No callback is called any more."""
 
 
 class Disk(Protocol):
     """Where a site keeps its store: a real disk, or a simulated one."""
 
     def open(self, path: Path, max_bytes: int) -> Store:
-        """Raises Unavailable where it can't be used, Malformed where it is damaged."""
+        """Raises Unavailable if the store can't be used, Malformed if it is damaged."""
 
     def keeper(self, store: Store, synced: Callable[[list[int]], None], failed: Callable[[str], None]) -> Keeping:
         """Made on the loop, and calls back on it: see runtime.disk.keeper."""

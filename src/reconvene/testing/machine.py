@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from reconvene.errors import ReconveneError, Rejected
-from reconvene.runtime.access.auth import unix_door
+from reconvene.runtime.access.auth import unix_endpoint
 from reconvene.runtime.clients.connection import SILENCE_S, Connection
 from reconvene.runtime.clients.server import ClientServer
 from reconvene.runtime.config.settings import Config
@@ -33,7 +33,7 @@ class SiteServer(ClientServer):
     """The clients' server at an address of the simulation. Every client is an admin, as by a Unix socket."""
 
     async def start(self) -> None:
-        connect = partial(Connection, self._state, unix_door(), SILENCE_S)
+        connect = partial(Connection, self._state, unix_endpoint(), SILENCE_S)
         server = await asyncio.get_running_loop().create_server(connect, self._config.name, PORT)
         self._servers.append(server)
 

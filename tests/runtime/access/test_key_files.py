@@ -95,7 +95,7 @@ def test_a_file_that_others_may_read_is_told(tmp_path: Path) -> None:
     assert lines.lines == []
     file.chmod(0o644)
     load_cluster_keys([file], log)
-    assert "others may read it" in lines.of("key_file_open")[0]["why"]
+    assert "other users may read it" in lines.of("key_file_open")[0]["why"]
 
 
 def test_client_keys(tmp_path: Path) -> None:

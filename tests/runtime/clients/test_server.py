@@ -17,7 +17,7 @@ from tests.client.raw import Raw, hello
 
 import reconvene
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
-from reconvene.runtime.access.auth import tcp_door
+from reconvene.runtime.access.auth import tcp_endpoint
 from reconvene.runtime.access.key_files import ClientKey, add_client_key
 from reconvene.runtime.clients.group_requests import WINDOW_BYTES, WINDOW_REQUESTS
 from reconvene.runtime.clients.server import ClientServer
@@ -130,7 +130,7 @@ def refused_key(tmp_path: Path, key: ClientKey | None) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("key", "why"),
     [
-        (None, "site a asks for a client key, and the client shows none"),
+        (None, "site a requires a client key, and the client has none"),
         (ClientKey("nobody", bytes(32), "admin"), "client key 'nobody' is unknown to site a, or differs there"),
         (ClientKey("the-admin", bytes(32), "admin"), "client key 'the-admin' is unknown to site a, or differs there"),
     ],
@@ -618,8 +618,8 @@ def test_a_path_too_long_for_a_socket_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "::", "example.org"])
 def test_tcp_beyond_loopback_needs_keys(tmp_path: Path, host: str) -> None:
     with pytest.raises(Rejected, match=r"is not loopback: set clients\.keys"):
-        tcp_door(Clients(tcp=(host, 7000)))
-    assert tcp_door(Clients(tcp=(host, 7000), keys=keys_file(tmp_path))).keys
+        tcp_endpoint(Clients(tcp=(host, 7000)))
+    assert tcp_endpoint(Clients(tcp=(host, 7000), keys=keys_file(tmp_path))).keys
 
 
 def test_a_port_in_use_is_one_line() -> None:
@@ -655,7 +655,7 @@ def test_tls(tmp_path: Path, loop: Loop) -> None:
                     pass
             assert "tls: " in await serves.until("client refused")
             serves.log.lines.clear()
-            with pytest.raises(Rejected, match="shows none"):
+            with pytest.raises(Rejected, match="the client has none"):
                 async with reconvene.connect(serves.tcp, tls=ours.file):
                     pass
             serves.log.lines.clear()
@@ -702,7 +702,7 @@ def test_tls_with_certificates_of_clients(tmp_path: Path, loop: Loop) -> None:
 def test_a_certificate_that_is_none_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("no certificate")
     with pytest.raises(Rejected, match="tls: "):
-        tcp_door(Clients(tcp=LOOPBACK, tls=Tls(certificate=tmp_path / "x", key=tmp_path / "y")))
+        tcp_endpoint(Clients(tcp=LOOPBACK, tls=Tls(certificate=tmp_path / "x", key=tmp_path / "y")))
 
 
 def test_what_was_asked_when_the_connection_broke_is_unknown() -> None:

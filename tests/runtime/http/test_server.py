@@ -300,7 +300,7 @@ def test_names_that_lead_here_are_not_answered(run: Callable[[Case], None], tmp_
     run(case)
 
 
-# -- doors
+# -- endpoints
 
 
 def test_beyond_loopback_a_key_is_needed(run: Callable[[Case], None], tmp_path: Path) -> None:

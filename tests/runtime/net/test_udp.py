@@ -355,7 +355,7 @@ def test_no_key_is_no_transport(tmp_path: Path) -> None:
             net.node("a", transport=msgspec.structs.replace(TransportSettings(), kind="carrier pigeon"))
         node = net.node("a", seal=INSECURE)
         assert node.lines.of("insecure")
-        with pytest.raises(Rejected, match="decided when a site starts"):
+        with pytest.raises(Rejected, match="switched on or off"):
             node.udp.reload_keys([net.key])
 
 

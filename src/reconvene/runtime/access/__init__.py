@@ -2,6 +2,6 @@
 
 key_files   reads and writes files of cluster keys and client keys
 tls         TLS contexts from a configuration's certificates
-auth        roles, and a client's handshake with its site: `Role`, `Door`, `Admission`
+auth        roles, and a client's handshake with its site: `Role`, `Endpoint`, `Admission`
 listener    listening TCP sockets with limits on connections, in all and per host: `Listener`
 """

@@ -1,8 +1,9 @@
-"""Who may come in by which door, and what for.
+"""Which clients may connect, and in which role.
 
-A *door* is one way in. The Unix socket is guarded by its file mode, and who passes it is an admin. TCP asks for a
-client key where keys are configured, for a certificate where TLS has a client authority, or for both; without
-either it opens on loopback only, and lets in with the role append. Only an admin key makes an admin over TCP.
+An *endpoint* is one way to connect. The Unix socket is protected by its file mode, and its clients have the role
+admin. TCP requires a client key if keys are configured, a certificate if TLS has a client authority, or both. With
+neither it is allowed on loopback only, and clients have the role append. Over TCP only a client key can have the role
+admin.
 """
 
 import ssl
@@ -25,74 +26,74 @@ from reconvene.wire.handshake import (
 from reconvene.wire.records import RecordSeal
 from reconvene.world import world
 
-__all__ = ["Admission", "Door", "Role", "tcp_door", "unix_door"]
+__all__ = ["Admission", "Endpoint", "Role", "tcp_endpoint", "unix_endpoint"]
 
 
 class Role(IntEnum):
-    """Each may do what the ones before it may."""
+    """Each role includes the ones before it."""
 
     READ = 0
     """Status and health; receives in groups; reads and follows the log."""
     APPEND = 1
     """Sends in groups; appends to the log."""
     ADMIN = 2
-    """Injects faults, stops the site; changes the log's replicas, and saves snapshots of it."""
+    """Injects faults, stops the site, changes the log's replicas, saves snapshots."""
 
     @property
     def label(self) -> str:
         return self.name.lower()
 
 
-class Door:
-    """One way in: the keys that open it, or the role of whoever gets as far as this."""
+class Endpoint:
+    """One way to connect: the keys that are accepted, or the role of every client that gets this far."""
 
     def __init__(self, keys: dict[str, ClientKey] | None, role: Role, tls: ssl.SSLContext | None) -> None:
         self.keys = keys
-        """May be replaced: whoever is in stays in."""
+        """May be replaced; clients that are connected stay connected."""
         self.role = role
         self.tls = tls
 
 
-def unix_door() -> Door:
-    return Door(None, Role.ADMIN, None)
+def unix_endpoint() -> Endpoint:
+    return Endpoint(None, Role.ADMIN, None)
 
 
-def tcp_door(clients: Clients) -> Door:
-    """Raises Rejected if it would let strangers from elsewhere in."""
-    assert clients.tcp is not None, "a TCP door has an address"
+def tcp_endpoint(clients: Clients) -> Endpoint:
+    """Raises Rejected if strangers on other machines could connect."""
+    assert clients.tcp is not None, "TCP is configured"
     host, port = clients.tcp
     guarded = clients.keys is not None or (clients.tls is not None and clients.tls.client_ca is not None)
     if not guarded and not is_loopback(clients.tcp):
         raise Rejected(
             f"clients.tcp: {host}:{port} is not loopback: set clients.keys, or clients.tls with a client_ca, "
-            "so that not everyone gets in"
+            "otherwise anyone could connect"
         )
     keys = None if clients.keys is None else load_client_keys(clients.keys)
-    return Door(keys, Role.APPEND, None if clients.tls is None else server_tls(clients.tls))
+    return Endpoint(keys, Role.APPEND, None if clients.tls is None else server_tls(clients.tls))
 
 
 class Admission:
-    """One client's handshake, as its site sees it. What can't go on raises Rejected, with the reason."""
+    """The site's side of one client's handshake. Raises Rejected, with the reason, if the client is refused."""
 
-    def __init__(self, door: Door, config: Config) -> None:
-        self._door = door
+    def __init__(self, endpoint: Endpoint, config: Config) -> None:
+        self._endpoint = endpoint
         self._cluster = config.cluster
         self._site = config.name
         self._key: ClientKey | None = None
         self._hello: Hello | None = None
         self._said = b""
         self.name = ""
-        """Of the client's key, as claimed until it is proven."""
+        """Name of the client's key; only a claim until the client has proven it."""
         self.role: Role | None = None
-        """None until the client is in."""
+        """None until the client is accepted."""
 
     @property
     def minor(self) -> int:
-        """Of the protocol, as the client speaks it."""
+        """The client's minor version of the protocol."""
         return 0 if self._hello is None else self._hello.minor
 
     def hello(self, hello: Hello) -> Challenge | None:
-        """A challenge, or None: the client is in."""
+        """Returns a challenge, or None if the client is accepted without one."""
         self.name = hello.name
         if self._hello is not None:
             raise Rejected("a second hello on one connection")
@@ -102,22 +103,22 @@ class Admission:
                 f"the client speaks version {hello.major}.{hello.minor} of the client protocol, "
                 f"site {self._site} {MAJOR}.{MINOR}: the first number must be the same"
             )
-        keys = self._door.keys
+        keys = self._endpoint.keys
         if keys is None:
             if hello.name:
                 raise Rejected(f"site {self._site} has no client keys: connect without one")
-            self.role = self._door.role
+            self.role = self._endpoint.role
             return None
         if not hello.name:
-            raise Rejected(f"site {self._site} asks for a client key, and the client shows none")
-        # Who names an unknown key is challenged like anyone else, so that names can't be found out by trying.
+            raise Rejected(f"site {self._site} requires a client key, and the client has none")
+        # A client that names an unknown key is challenged like any other, so that names can't be guessed by trying.
         self._key = keys.get(hello.name)
         challenge = Challenge(MAJOR, MINOR, self._cluster, self._site, world().random_bytes(NONCE_BYTES))
-        self._said = transcript(hello, challenge, self._door.tls is not None)
+        self._said = transcript(hello, challenge, self._endpoint.tls is not None)
         return challenge
 
     def proof(self, proof: Proof) -> bytes:
-        """The site's own proof; the client is in."""
+        """Checks the client's proof and accepts the client. Returns the site's own proof."""
         if not self._said or self.role is not None:
             raise Rejected("a proof that was not asked for")
         key = self._key
@@ -128,7 +129,7 @@ class Admission:
         return site_proof(key.key, self._said)
 
     def seals(self) -> tuple[RecordSeal, RecordSeal] | None:
-        """(client to site, site to client) once the client is in; None where records travel as they are."""
-        if self._key is None or self._door.tls is not None:
+        """The seals (client to site, site to client) of an accepted client; None if records are not sealed."""
+        if self._key is None or self._endpoint.tls is not None:
             return None
         return session_seals(self._key.key, self._said)

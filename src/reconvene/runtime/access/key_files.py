@@ -1,10 +1,9 @@
-"""Key files: the cluster's, which seals datagrams, and clients', which open a connection.
+"""Key files: cluster keys, which seal datagrams, and client keys, with which clients connect.
 
-A cluster key file is one line that says what it is, beginning with `#`, and one of base64: 32 bytes. A file of client
-keys is TOML, one client a line: `name = { key = "base64", role = "read" | "append" | "admin" }`.
+A cluster key file is a comment line and a line of base64, 32 bytes. A file of client keys is TOML, one line for each
+client: `name = { key = "base64", role = "read" | "append" | "admin" }`.
 
-Whatever is wrong with a file is one line: `Rejected` where it can't be had, `Malformed` where it is not what it
-should be.
+Errors are one line: `Rejected` if a file can't be read or written, `Malformed` if its content is wrong.
 """
 
 import base64
@@ -36,7 +35,7 @@ __all__ = [
 ]
 
 ROLES = ("read", "append", "admin")
-"""Each may do what the ones before it may."""
+"""Each role includes the ones before it."""
 MAX_CLUSTER_KEYS = 8
 MAX_CLIENTS = 10_000
 _FILE_BYTES = 2 << 20
@@ -58,14 +57,14 @@ class ClientKey(Struct, frozen=True):
 
 
 def load_cluster_keys(paths: Sequence[Path], log: logging.Logger | None = None) -> tuple[ClusterKey, ...]:
-    """The first one seals. A file that others may read is named in the log."""
+    """The first key seals. A warning is logged for a file that other users may read."""
     if len(paths) > MAX_CLUSTER_KEYS:
-        raise Rejected(f"seal.keys: {len(paths)} key files: at most {MAX_CLUSTER_KEYS} are taken")
+        raise Rejected(f"seal.keys: {len(paths)} key files: at most {MAX_CLUSTER_KEYS} are allowed")
     keys: dict[bytes, ClusterKey] = {}
     for path in paths:
         key = _cluster_key(path, _read(path, log, f"`reconvene keygen {path}` makes one"))
         if key.id in keys:
-            raise Rejected(f"{path}: seal.keys: holds the same key as another of these files")
+            raise Rejected(f"{path}: seal.keys: contains the same key as another of these files")
         keys[key.id] = key
     return tuple(keys.values())
 
@@ -87,7 +86,7 @@ def load_client_keys(path: Path, log: logging.Logger | None = None) -> dict[str,
 
 
 def load_peer_key(path: Path) -> ClientKey:
-    """The key that the dashboard shows to other sites: the only one in its file."""
+    """The key for the dashboard's requests to other sites: the only one in its file."""
     keys = list(load_client_keys(path).values())
     if len(keys) != 1:
         raise Rejected(f"dashboard.key: {path}: expected one client key, not {len(keys)}")
@@ -95,14 +94,14 @@ def load_peer_key(path: Path) -> ClientKey:
 
 
 def write_cluster_key(path: Path, force: bool = False) -> ClusterKey:
-    """A new random key in a file that its owner alone may read."""
+    """Writes a new random key to a file that only its owner may read."""
     secret = os.urandom(KEY_BYTES)
     _write(path, f"{_CLUSTER_HEAD}\n{base64.b64encode(secret).decode()}\n", replace=force)
     return ClusterKey(secret)
 
 
 def add_client_key(path: Path, name: str, role: str, force: bool = False) -> ClientKey:
-    """A new random key for a client, beside those that the file holds; comments in it are lost."""
+    """Adds a new random key for a client to the file. Comments in the file are lost."""
     if not _NAME.fullmatch(name):
         raise Rejected(f"--client {name}: expected 1 to 64 letters, digits and . _ @ -")
     if role not in ROLES:
@@ -111,7 +110,7 @@ def add_client_key(path: Path, name: str, role: str, force: bool = False) -> Cli
     if name in clients and not force:
         raise Rejected(f"{path}: {name} has a key already; --force replaces it")
     if len(clients) >= MAX_CLIENTS and name not in clients:
-        raise Rejected(f"{path}: holds {MAX_CLIENTS} clients already, and takes no more")
+        raise Rejected(f"{path}: holds {MAX_CLIENTS} clients already, the limit")
     made = clients[name] = ClientKey(name, os.urandom(KEY_BYTES), role)
     _write(path, "\n".join([_CLIENT_HEAD, *map(_line, clients.values())]) + "\n", replace=True)
     return made
@@ -149,7 +148,7 @@ def _client_key(path: Path, name: str, entry: object) -> ClientKey:
 
 
 def _secret(where: str, text: str) -> bytes:
-    """Says nothing of what it was given: it may be most of a key."""
+    """The error does not quote the text, which may be most of a key."""
     try:
         secret = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -176,7 +175,7 @@ def _read(path: Path, log: logging.Logger | None, remedy: str) -> str:
     if len(data) > _FILE_BYTES:
         raise Malformed(f"{path}: more than {_FILE_BYTES} bytes: expected a key file")
     if log is not None and stat.S_IMODE(mode) & 0o077:
-        event(log, WARNING, "key_file_open", file=str(path), why=f"others may read it: chmod 600 {path}")
+        event(log, WARNING, "key_file_open", file=str(path), why=f"other users may read it: chmod 600 {path}")
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -184,7 +183,7 @@ def _read(path: Path, log: logging.Logger | None, remedy: str) -> str:
 
 
 def _write(path: Path, text: str, replace: bool) -> None:
-    """All of it or nothing, and never readable by others, not for a moment."""
+    """Writes all or nothing. The file is never readable by other users, not even for a moment."""
     if path.is_dir():
         raise Rejected(f"{path}: expected a file, not a directory")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -198,7 +197,7 @@ def _write(path: Path, text: str, replace: bool) -> None:
             if replace:
                 os.replace(beside, path)
             else:
-                os.link(beside, path)  # unlike replace, it fails where a file is
+                os.link(beside, path)  # unlike replace, it fails if the file exists
         finally:
             beside.unlink(missing_ok=True)
     except FileExistsError:

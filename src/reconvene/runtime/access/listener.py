@@ -1,6 +1,6 @@
-"""TCP connections accepted one by one, so that those in their TLS handshake are counted and their failures known.
+"""Accepts TCP connections one by one, so that TLS handshakes in progress are counted and failed ones are reported.
 
-The event loops' own servers tell of a connection only once its handshake is over, and of one that failed not at all.
+The event loops' own servers report a connection only after its handshake, and do not report failed handshakes at all.
 """
 
 import asyncio
@@ -15,12 +15,13 @@ __all__ = ["Listener", "listen_at"]
 
 _BACKLOG = 128
 _BREATH_S = 0.1
-"""After a connection could not be accepted."""
+"""Pause after a connection could not be accepted."""
 
 
 class Listener:
-    """`start`, then `close`. `connect` makes the protocol of a connection; `why_not` says why there is no room for
-    one more from a host, besides the `arriving` ones; `refused` is told who was not let in, and why."""
+    """`start`, then `close`. `connect` makes the protocol of a connection. `why_not` returns why one more connection
+    from a host can't be accepted, besides the `arriving` ones. `refused` is called with the peer and the reason if a
+    connection is refused."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._handshakes: dict[asyncio.Task[None], str] = {}
-        """Those in their handshake, and the host of each, in the order of their arrival."""
+        """Connections in their handshake, with the host of each, in the order of arrival."""
 
     @property
     def arriving(self) -> list[str]:
@@ -48,7 +49,7 @@ class Listener:
         return list(self._handshakes.values())
 
     def displace(self, host: str) -> bool:
-        """Ends the oldest TLS handshake of this host; whether there was one."""
+        """Ends the oldest TLS handshake of this host; returns whether there was one."""
         if self._tls is not None:
             for task, other in self._handshakes.items():
                 if other == host:
@@ -58,7 +59,7 @@ class Listener:
         return False
 
     def start(self, address: Address) -> Address:
-        """Where it listens: with port 0, the port that the system chose. Raises OSError."""
+        """Returns the address, with port 0 the one that the system chose. Raises OSError."""
         self._sockets = listen_at(address)
         for listener in self._sockets:
             self._begin(self._accept(listener))
@@ -66,7 +67,7 @@ class Listener:
         return host, port
 
     async def close(self) -> None:
-        """Takes no more, and ends those that are arriving."""
+        """Accepts no more connections, and ends handshakes in progress."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -85,7 +86,7 @@ class Listener:
         while True:
             try:
                 arrived, peer = await loop.sock_accept(listener)
-            except OSError:  # it was gone again, or this process has no file left for it
+            except OSError:  # the peer was gone again, or this process has no file descriptor left
                 await asyncio.sleep(_BREATH_S)
                 continue
             who = show_address(peer)
@@ -113,7 +114,7 @@ class Listener:
             arrived.close()
             raise
         task = asyncio.current_task()
-        assert task is not None, "it is begun as one"
+        assert task is not None, "a TLS connection has a socket"
         self._handshakes.pop(task, None)
         if self._welcomed is not None:
             self._welcomed(transport)
@@ -124,7 +125,7 @@ class Listener:
 
 
 def listen_at(address: Address) -> list[socket.socket]:
-    """A socket for each address that the name has; with port 0, for the first one. Raises OSError."""
+    """A listening socket for each address of the name; with port 0, only for the first one. Raises OSError."""
     host, port = address
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     places = sorted({(family, place) for family, _, _, _, place in found}, key=str)

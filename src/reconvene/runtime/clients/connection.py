@@ -10,7 +10,7 @@ from typing import assert_never, cast
 
 from reconvene.core.groups.events import GroupEvent
 from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
-from reconvene.runtime.access.auth import Admission, Door, Role
+from reconvene.runtime.access.auth import Admission, Endpoint, Role
 from reconvene.runtime.clients.group_requests import WINDOW_BYTES, WINDOW_REQUESTS, ClientGroups
 from reconvene.runtime.clients.intake import Intake
 from reconvene.runtime.clients.log_requests import ClientLog
@@ -56,11 +56,11 @@ _LINGER_S = 5.0
 class Connection(asyncio.Protocol):
     """A `Receiver` for the engine, a protocol for the event loop's transport."""
 
-    def __init__(self, state: ServerState, door: Door, silence_s: float | None) -> None:
+    def __init__(self, state: ServerState, endpoint: Endpoint, silence_s: float | None) -> None:
         self._state = state
-        self.door = door
+        self.endpoint = endpoint
         self._silence_s = silence_s
-        self._admission = Admission(door, state.config)
+        self._admission = Admission(endpoint, state.config)
         self._groups: ClientGroups | None = None
         """None until the handshake is over."""
         self._log: ClientLog | None = None
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         self._out = ClientOutput(stream, state.config.limits.inbox_bytes, self._cut_off)
         self._intake = Intake(stream, self._receive, self._refuse)
         self.host = _host_of(stream)
-        why_not = state.why_not(self.door, self.host)
+        why_not = state.why_not(self.endpoint, self.host)
         if why_not is not None:
             self._refuse(Unavailable(why_not))
             return

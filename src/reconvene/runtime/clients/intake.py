@@ -1,7 +1,8 @@
-"""What one client asks, taken a little at a time.
+"""The requests of one client, handled a bounded share at a time.
 
-Promised: requests in order, each record opened and decoded once it is its turn; however much a client asks at once,
-the rest of the site has its turn after `TURN_NS`, and while something waits here the client is not read.
+Promised: requests are handled in order, and each record is opened and decoded only when its turn comes. However much
+a client sends at once, the rest of the site runs after `TURN_NS`. While requests wait here, nothing more is read from
+the client.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from reconvene.world import world
 __all__ = ["TURN_NS", "Intake"]
 
 TURN_NS = 5_000_000
-"""How long one client's requests are carried out without a break: far less than what a site may stand still for."""
+"""How long one client's requests are handled without a break: far less than a site may stall for."""
 
 
 class Intake:
@@ -27,7 +28,7 @@ class Intake:
         refuse: Callable[[ReconveneError], None],
     ) -> None:
         self.opener: RecordSeal | None = None
-        """Of the records from now on."""
+        """Opens the records from now on."""
         self._reader = RecordReader(HANDSHAKE_BYTES)
         self._transport = transport
         self._receive = receive
@@ -49,11 +50,11 @@ class Intake:
             self._work()
 
     def allow(self, record_bytes: int) -> None:
-        """Records may be so long from now on."""
+        """Sets the longest record that is accepted from now on."""
         self._reader.limit = record_bytes
 
     def close(self) -> None:
-        """Nothing is carried out any more."""
+        """No request is handled any more."""
         self._closed = True
         self._records.clear()
         self._requests.clear()
@@ -74,7 +75,7 @@ class Intake:
             self._transport.resume_reading()
 
     def _open_record(self) -> bool:
-        """The next record's requests are at hand. False: there is none."""
+        """Decodes the next record. False: there is none."""
         while self._records and not self._requests:
             record = self._records.popleft()
             self._requests.extend(decode_from_client(record if self.opener is None else self.opener.open(record)))

@@ -1,7 +1,7 @@
-"""What goes out to one client: answers and pushes, put into records, one write for all that a turn brings.
+"""Output to one client: answers and events, put into records, with one write for each turn.
 
-Promised: what waits for a client that does not read is counted, and beyond the limit told once to `overflow`, which
-has to end it.
+Promised: what waits to be written is counted. Beyond the limit `overflow` is called once, and has to close the
+connection.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ class ClientOutput:
         self._closed = False
 
     def answer(self, request: int) -> None:
-        """It was carried out. Answers of one turn travel together."""
+        """Answers that a request succeeded. Answers of one turn are sent together."""
         if not self._closed:
             self._done.append(request)
             self._will_flush()
 
     def push(self, struct: ToClient, size: int = _SMALL_BYTES) -> None:
-        """`size`: about how many bytes it takes."""
+        """`size`: its approximate size in bytes."""
         if self._closed:
             return
         self._structs.append(struct)
@@ -72,7 +72,7 @@ class ClientOutput:
 
     def flush(self) -> None:
         self._flushing = False
-        if self._closed or self._transport.is_closing():  # asyncio's TLS raises where its connection is gone
+        if self._closed or self._transport.is_closing():  # asyncio's TLS raises if the connection is gone
             return
         if self._done:
             self._structs.append(Done(self._done))
@@ -86,7 +86,7 @@ class ClientOutput:
             self._overflow(f"does not read: {waiting} bytes wait for it, more than limits.inbox_bytes")
 
     def close(self) -> None:
-        """Nothing is taken or written any more."""
+        """Nothing is written any more."""
         self._closed = True
         self._structs.clear()
         self._pieces.clear()

@@ -1,8 +1,8 @@
-"""Where a site's processes connect: its Unix socket, and TCP where that is configured.
+"""The sockets at which programs connect to a site: a Unix socket, and TCP if it is configured.
 
-Given an engine. Promised: nobody comes in by a door that is not theirs (`runtime.access.auth`), no more than
-`clients.connections` by each at once, by TCP no more than `clients.connections_by_host` of one host, and none of them
-holds up the site (`runtime.clients.connection`).
+Given: an engine. Promised: only authorized clients are accepted (`runtime.access.auth`), at most
+`clients.connections` over each of both, over TCP at most `clients.connections_by_host` from one host, and none of
+them can hold up the site (`runtime.clients.connection`).
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from reconvene.errors import Unavailable
-from reconvene.runtime.access.auth import Door, tcp_door, unix_door
+from reconvene.runtime.access.auth import Endpoint, tcp_endpoint, unix_endpoint
 from reconvene.runtime.access.key_files import load_client_keys
 from reconvene.runtime.access.listener import Listener
 from reconvene.runtime.clients.connection import SILENCE_S, Connection
@@ -27,17 +27,17 @@ from reconvene.runtime.site.interface import Engine
 __all__ = ["ClientServer", "socket_path"]
 
 _FAREWELL_S = 1.0
-"""How long clients may take to read what waits for them when the site stops."""
+"""How long clients may take to read pending data when the site stops."""
 _UNIX_PATH_BYTES = 107
 
 
 def socket_path(config: Config) -> Path:
-    """Of the Unix socket."""
+    """The path of the Unix socket."""
     return config.dir / "site.sock" if config.clients.unix is None else config.clients.unix
 
 
 class ClientServer:
-    """`start`, then `close` before the engine stops."""
+    """Call `start`, and `close` before the engine stops."""
 
     def __init__(
         self, engine: Engine, config: Config, stop: Callable[[], None], log: logging.Logger | None = None
@@ -47,24 +47,25 @@ class ClientServer:
         self._servers: list[asyncio.Server] = []
         self._tls: Listener | None = None
         self._unix: tuple[Path, int] | None = None
-        """The socket's path and inode: what someone else put there since is not ours to remove."""
-        self._tcp_door: Door | None = None
+        """The socket's path and inode. A file that replaced it since is not removed."""
+        self._tcp_endpoint: Endpoint | None = None
         self.tcp: tuple[str, int] | None = None
-        """Where TCP clients connect; with port 0 configured, the one that the system chose."""
+        """The TCP address; if port 0 is configured, with the port that the system chose."""
 
     async def start(self) -> None:
-        """Raises Rejected for a door that may not open, Unavailable for an address that can't be had."""
-        door = None if self._config.clients.tcp is None else tcp_door(self._config.clients)
+        """Raises Rejected for an endpoint that would be open to strangers, Unavailable for an address that can't be
+        used."""
+        endpoint = None if self._config.clients.tcp is None else tcp_endpoint(self._config.clients)
         try:
             await self._open_unix()
-            if door is not None:
-                await self._open_tcp(door)
+            if endpoint is not None:
+                await self._open_tcp(endpoint)
         except BaseException:
             await self.close()
             raise
 
     async def close(self) -> None:
-        """Says goodbye to every client and lets it read that for a moment."""
+        """Notifies every client, and gives it a moment to read that."""
         for server in self._servers:
             server.close()
         self._servers.clear()
@@ -89,21 +90,21 @@ class ClientServer:
                     path.unlink()
 
     def reload_keys(self) -> None:
-        """From now on clients come in by what the key file holds now. Raises Rejected or Malformed, and stays with
-        the old ones."""
-        if self._tcp_door is not None and self._config.clients.keys is not None:
-            self._tcp_door.keys = load_client_keys(self._config.clients.keys, self._state.log)
+        """Reads the key file again, for clients that connect from now on. Raises Rejected or Malformed; then the old
+        keys stay."""
+        if self._tcp_endpoint is not None and self._config.clients.keys is not None:
+            self._tcp_endpoint.keys = load_client_keys(self._config.clients.keys, self._state.log)
 
     def counters(self) -> dict[str, int]:
-        """What only grows: clients let in, refused, cut off."""
+        """Counters: clients accepted, refused, cut off."""
         return dict(self._state.counts)
 
     @property
     def connections(self) -> int:
-        """Now, those in their handshake included."""
+        """The current number, handshakes included."""
         return len(self._state.connections)
 
-    # -- doors
+    # -- endpoints
 
     async def _open_unix(self) -> None:
         path = socket_path(self._config)
@@ -111,24 +112,24 @@ class ClientServer:
             raise Unavailable(f"{path}: a socket's path has at most {_UNIX_PATH_BYTES} bytes: set clients.unix")
         listener = _bind_unix(path, self._config.clients.unix_mode)
         self._unix = (path, path.stat().st_ino)
-        connect = partial(Connection, self._state, unix_door(), None)
+        connect = partial(Connection, self._state, unix_endpoint(), None)
         self._servers.append(await asyncio.get_running_loop().create_unix_server(connect, sock=listener))
 
-    async def _open_tcp(self, door: Door) -> None:
-        assert self._config.clients.tcp is not None, "the door was made for it"
-        self._tcp_door = door
+    async def _open_tcp(self, endpoint: Endpoint) -> None:
+        assert self._config.clients.tcp is not None, "the endpoint is for TCP"
+        self._tcp_endpoint = endpoint
         host, port = self._config.clients.tcp
-        connect = partial(Connection, self._state, door, SILENCE_S)
+        connect = partial(Connection, self._state, endpoint, SILENCE_S)
         loop = asyncio.get_running_loop()
         try:
-            if door.tls is None:
+            if endpoint.tls is None:
                 server = await loop.create_server(connect, host, port)
                 self._servers.append(server)
                 bound = server.sockets[0].getsockname()
             else:
-                # The event loop's own server keeps failed handshakes to itself.
+                # The event loop's own server does not report failed handshakes.
                 handshake_s = self._config.clients.handshake_ns / 1e9
-                self._tls = Listener(connect, door.tls, handshake_s, self._why_not, refused=self._refused)
+                self._tls = Listener(connect, endpoint.tls, handshake_s, self._why_not, refused=self._refused)
                 bound = self._tls.start((host, port))
         except OSError as error:
             why = "in use" if error.errno == 98 else error.strerror or str(error)
@@ -136,13 +137,13 @@ class ClientServer:
         self.tcp = (bound[0], bound[1])
         event(
             self._state.log, logging.INFO, "clients may connect", tcp=f"{bound[0]}:{bound[1]}",
-            keys=door.keys is not None, tls=door.tls is not None,
+            keys=endpoint.keys is not None, tls=endpoint.tls is not None,
         )  # fmt: skip
 
     def _why_not(self, host: str) -> str | None:
-        assert self._tcp_door is not None, "its listener asks"
+        assert self._tcp_endpoint is not None, "its listener calls"
         assert self._tls is not None
-        return self._state.why_not(self._tcp_door, host, self._tls.arriving)
+        return self._state.why_not(self._tcp_endpoint, host, self._tls.arriving)
 
     def _refused(self, who: str, why: str) -> None:
         self._state.counts["clients_refused"] += 1
@@ -150,7 +151,7 @@ class ClientServer:
 
 
 def _bind_unix(path: Path, mode: int) -> socket.socket:
-    """A listening socket at `path`, never for a moment open to more than `mode` says."""
+    """A listening socket at `path` that never, not even for a moment, allows more than `mode`."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o777 & ~mode)
     try:
@@ -169,7 +170,7 @@ def _bind_unix(path: Path, mode: int) -> socket.socket:
 
 
 def _remove_stale(path: Path) -> None:
-    """A site that was killed leaves its socket behind. One that answers is somebody's."""
+    """A killed site leaves its socket behind, which is removed. A socket that answers belongs to a running site."""
     if not path.is_socket():
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -178,4 +179,4 @@ def _remove_stale(path: Path) -> None:
         except OSError:
             path.unlink()
         else:
-            raise Unavailable(f"{path}: another site answers there: one directory is one site's alone")
+            raise Unavailable(f"{path}: another site answers there: each site needs a directory of its own")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from reconvene.runtime.access.auth import Door
+from reconvene.runtime.access.auth import Endpoint
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.site.interface import Engine
 
@@ -15,7 +15,7 @@ __all__ = ["Connected", "ServerState"]
 class Connected(Protocol):
     """A connection, as far as counting and ending it goes."""
 
-    door: Door
+    endpoint: Endpoint
     host: str | None
     """None over the Unix socket."""
     gone: bool
@@ -39,14 +39,16 @@ class ServerState:
         default_factory=lambda: dict.fromkeys(("clients", "clients_refused", "clients_cut_off"), 0)
     )
 
-    def why_not(self, door: Door, host: str | None, arriving: Sequence[str] = ()) -> str | None:
-        """Why one more connection can't be accepted at this door; None: it can.
+    def why_not(self, endpoint: Endpoint, host: str | None, arriving: Sequence[str] = ()) -> str | None:
+        """Why one more connection can't be accepted at this endpoint; None: it can.
 
-        Each door has a limit of its own, so that strangers at the TCP port can't shut out the Unix socket. `arriving`
-        are the hosts of connections that are not in the table yet. `host` is None for the Unix socket.
+        Each endpoint has a limit of its own, so that strangers at the TCP port can't shut out the Unix socket.
+        `arriving` are the hosts of connections that are not in the table yet. `host` is None for the Unix socket.
         """
         clients = self.config.clients
-        here = [connection.host for connection in self.connections if connection.door is door] + list(arriving)
+        here = [connection.host for connection in self.connections if connection.endpoint is endpoint] + list(
+            arriving
+        )
         if len(here) >= clients.connections:
             return f"site {self.config.name} has {clients.connections} clients, its limit"
         if host is not None and here.count(host) >= clients.connections_by_host:

@@ -1,7 +1,7 @@
-"""Whether a site can run as it is told: the same for a file and for objects made in a program.
+"""Checks a configuration, from a file or from objects made in a program.
 
-Promised: what passes has the types and ranges of the schema, sites that can be told apart, files that are there,
-and no door open to strangers unless `insecure` opens it.
+Promised: a configuration that passes has the types and ranges of the schema, distinct sites, files that exist, and no
+open access for strangers unless `insecure` allows it.
 """
 
 import os
@@ -24,7 +24,7 @@ __all__ = ["check", "expected", "is_loopback", "show"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 NAME_WORDS = "a name of up to 64 letters, digits, '.', '_' and '-', a letter or digit first"
 LONGEST_SOCKET_PATH = 107
-"""Bytes: what the system's address of a Unix socket has room for."""
+"""In bytes: the size of a Unix socket's address."""
 LEAST_FRAME = 512
 LEAST_MESSAGE = 256 << 10
 BEACONS_BEFORE_SUSPICION = 3
@@ -41,7 +41,7 @@ _TYPES: dict[Kind, type] = {
 
 
 def check(config: Config, source: str = "Config") -> None:
-    """Raises Malformed: the source, the key and what was expected, in one line."""
+    """Raises Malformed, in one line: the source, the key and what was expected."""
     checker = _Check(source)
     checker.types(config, "")
     checker.sites(config)
@@ -77,7 +77,7 @@ class _Check:
         if isinstance(value, Struct):
             self.types(value, place)
 
-    # -- who there is
+    # -- sites
 
     def sites(self, config: Config) -> None:
         for place, name in (("cluster", config.cluster), ("name", config.name)):
@@ -89,12 +89,14 @@ class _Check:
         folded: dict[str, str] = {}
         for name, address in config.sites.items():
             if not NAME.fullmatch(name):
-                # A site's name is its trace file's too.
+                # A site's name is also the name of its trace file.
                 self.fail("sites", f"expected {NAME_WORDS}, not {show(name)}")
             place = f"sites.{name}"
             self._reachable(place, address)
             if address in at:
-                self.fail(place, f"{show_address(address)} is {at[address]}'s already; expected one of its own")
+                self.fail(
+                    place, f"{show_address(address)} belongs to {at[address]} already; expected another address"
+                )
             if name.lower() in folded:
                 self.fail(place, f"differs from {folded[name.lower()]} only in case; expected another name")
             at[address] = folded[name.lower()] = name
@@ -102,7 +104,7 @@ class _Check:
             if not NAME.fullmatch(name):
                 self.fail(f"numbers[{index}]", f"expected {NAME_WORDS}, not {show(name)}")
             if name in config.numbers[:index]:
-                self.fail(f"numbers[{index}]", f"{name} is there already; expected every name once")
+                self.fail(f"numbers[{index}]", f"{name} is named twice; expected every name once")
         if len(config.numbers) > MAX_SITES:
             self.fail("numbers", f"expected at most {MAX_SITES} names, not {len(config.numbers)}")
         if config.name not in config.sites:
@@ -111,10 +113,10 @@ class _Check:
     def _reachable(self, place: str, address: Address) -> None:
         host, port = address
         if port == 0:
-            self.fail(place, "expected a port from 1 to 65535, since others have to know it, not 0")
+            self.fail(place, "expected a port from 1 to 65535, since the other sites have to know it, not 0")
         ip = _ip(host)
         if ip is not None and (ip.is_unspecified or ip.is_multicast):
-            self.fail(place, f"expected an address that others can send to, not {host}")
+            self.fail(place, f"expected an address that other sites can send to, not {host}")
 
     # -- between sites
 
@@ -159,7 +161,7 @@ class _Check:
             self.fail(
                 "timing.suspect_base",
                 f"expected at least {BEACONS_BEFORE_SUSPICION} times beacon_every ({show_duration(least)}), "
-                f"not {show_duration(timing.suspect_base_ns)}: one lost beacon would be a suspicion",
+                f"not {show_duration(timing.suspect_base_ns)}: otherwise one lost beacon would raise a suspicion",
             )
 
     def limits(self, config: Config) -> None:
@@ -168,7 +170,7 @@ class _Check:
             self.fail(
                 "limits.inbox_bytes",
                 f"expected at least twice message_bytes ({exact_size(2 * limits.message_bytes)}), "
-                f"not {exact_size(limits.inbox_bytes)}: one message would cut a process off",
+                f"not {exact_size(limits.inbox_bytes)}: otherwise one message would cut off a process",
             )
 
     # -- the log
@@ -189,7 +191,7 @@ class _Check:
             self.fail(
                 "limits.message_bytes",
                 f"expected at least {exact_size(LEAST_MESSAGE)} where the log is enabled, not {exact_size(largest)}: "
-                "what replicas tell each other has to fit one message",
+                "the messages between replicas have to fit",
             )
         if 0 < log.batch_bytes < LEAST_FRAME:
             self.fail("log.batch_bytes", f"expected 0 or {LEAST_FRAME} to {largest}, not {log.batch_bytes}")
@@ -202,7 +204,7 @@ class _Check:
             self.fail(
                 "log.red_bytes",
                 f"expected at least limits.message_bytes ({exact_size(largest)}), not {exact_size(log.red_bytes)}: "
-                "one message would never be accepted",
+                "otherwise a large message would never be accepted",
             )
         least = log.red_bytes + log.snapshot_bytes
         if log.max_bytes < least:
@@ -217,7 +219,7 @@ class _Check:
                 f"expected at most max_bytes ({exact_size(log.max_bytes)}), not {exact_size(log.retain_bytes)}",
             )
 
-    # -- doors
+    # -- endpoints
 
     def clients(self, config: Config) -> None:
         length = len(os.fsencode(config.unix_socket))
@@ -228,15 +230,15 @@ class _Check:
             )
         self.exposed("clients", config.clients, config.clients.tcp)
 
-    def exposed(self, table: str, door: Clients | Http, address: Address | None) -> None:
-        if door.keys is not None:
-            self._file(f"{table}.keys", "a file of client keys", door.keys)
-        if door.tls is not None:
-            self._tls(f"{table}.tls", door.tls)
+    def exposed(self, table: str, endpoint: Clients | Http, address: Address | None) -> None:
+        if endpoint.keys is not None:
+            self._file(f"{table}.keys", "a file of client keys", endpoint.keys)
+        if endpoint.tls is not None:
+            self._tls(f"{table}.tls", endpoint.tls)
         if address is None or is_loopback(address):
             return
-        if door.keys is None and (door.tls is None or door.tls.client_ca is None):
-            name = "tcp" if isinstance(door, Clients) else "address"
+        if endpoint.keys is None and (endpoint.tls is None or endpoint.tls.client_ca is None):
+            name = "tcp" if isinstance(endpoint, Clients) else "address"
             self.fail(
                 f"{table}.{name}",
                 f"{show_address(address)} is beyond loopback; expected {table}.keys or {table}.tls.client_ca with it",
@@ -275,13 +277,13 @@ class _Check:
 
 
 def is_loopback(address: Address) -> bool:
-    """A name counts as beyond it, whatever it may resolve to today, but for localhost."""
+    """A host name other than localhost does not count as loopback, whatever it resolves to today."""
     ip = _ip(address[0])
     return address[0] == "localhost" if ip is None else ip.is_loopback
 
 
 def expected(key: Key) -> str:
-    """What belongs under this key, in words."""
+    """What is expected under this key, in words."""
     if key.choices:
         return f"one of {', '.join(key.choices)}"
     if key.least is None or key.most is None:
@@ -291,7 +293,7 @@ def expected(key: Key) -> str:
 
 
 def show(value: Any) -> str:
-    """A value as a message shows it: short, and on one line."""
+    """A value for an error message: short, and on one line."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, bool):

@@ -17,7 +17,7 @@ from reconvene.units import parse_address, parse_duration, parse_size
 __all__ = ["load", "parse", "read_toml"]
 
 MOST_BYTES = 1 << 20
-"""Of a file: no configuration is larger."""
+"""Size limit of a configuration file."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
@@ -30,14 +30,14 @@ def load(path: str | Path) -> Config:
 
 
 def parse(content: dict[str, Any], source: Path) -> Config:
-    """The same from what a file would hold; `source` is what errors name, and where relative paths start."""
+    """The same from the text of a file. Errors name `source`, and relative paths start there."""
     config = _Reader(source).struct(Config, content, "")
     check(config, str(source))
     return config
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Raises Malformed where there is no such file, or no TOML in it."""
+    """Raises Malformed if the file does not exist or is not TOML."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -52,7 +52,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 class _Reader:
-    """TOML values to the schema's, by its keys."""
+    """Converts TOML values to those of the schema."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -87,7 +87,7 @@ class _Reader:
         return struct(**values)
 
     def _value(self, key: Key, value: Any, place: str) -> Any:
-        """What has another form in the file is converted; the rest is left to `check`, which sees it all."""
+        """Converts values that have another form in the file. `check` looks at the rest."""
         reader = self._readers.get(key.kind)
         return value if reader is None else reader(key, value, place)
 
@@ -139,7 +139,7 @@ class _Reader:
 def _suggestion(struct: type[Struct], name: str, known: list[str]) -> str:
     if struct is LogSettings and name in {key.name for key in keys(Logging)}:
         return f"{name} belongs under [logging]; [log] is the durable log"
-    # Who writes a duration's key with its unit, as the program does, means the same key.
+    # A duration's key written with its unit, as in the program, means the same key.
     close = get_close_matches(name.removesuffix("_ns").removesuffix("_ms"), known, 1)
     return f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
 

@@ -1,6 +1,6 @@
 """The configuration's schema as data: each key's name in the file, its kind, range and default.
 
-Reading a file, checking an object and writing docs/configuration.md all go by it, so that they can't disagree.
+Reading a file, checking an object and writing docs/configuration.md all use it, so that they can't disagree.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ __all__ = ["Key", "Kind", "keys"]
 
 
 class Kind(Enum):
-    """The value says what is expected, as messages put it."""
+    """The value is the wording in error messages."""
 
     TEXT = "a string"
     TEXTS = "a list of strings"
@@ -40,13 +40,13 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Key:
     name: str
-    """In the file."""
+    """The key in the file."""
     field: str
-    """In the struct."""
+    """The field of the struct."""
     kind: Kind
     required: bool
     optional: bool
-    """None in the struct, missing in the file."""
+    """Whether it may be None in the struct and missing in the file."""
     default: Any
     least: int | None = None
     most: int | None = None

@@ -1,8 +1,9 @@
-"""What a site is told: one TOML file, or the same as objects in a program.
+"""The configuration of a site: one TOML file, or the same as objects in a program.
 
-Every key, with its default, unit and range, is here and nowhere else; docs/configuration.md is written from it.
-Durations are ns inside, and in the file a number with a unit ("600ms") under the name without `_ns`. Sizes are bytes,
-in the file a number or one with a unit ("4MiB"). Relative paths in the file are relative to it.
+Every key, with its default, unit and range, is defined here and nowhere else; docs/configuration.md is generated from
+it. Durations are ns in the program; in the file they are a number with a unit ("600ms"), and the key has no `_ns`.
+Sizes are bytes; in the file they may have a unit ("4MiB"). Relative paths in the file are relative to the file's
+directory.
 """
 
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """The values that a string may have."""
+    """The allowed values of a string."""
 
     choices: tuple[str, ...]
 
@@ -55,29 +56,30 @@ class Seal(Struct, frozen=True, kw_only=True):
     """How datagrams between sites are protected: see seals.md."""
 
     keys: tuple[Path, ...] = ()
-    """Key files, made by `reconvene keygen`. The first one seals; datagrams under any of them are opened."""
+    """Key files, made by `reconvene keygen`. Datagrams are sealed with the first key, and accepted under any of
+    them."""
     insecure: bool = False
-    """Neither encrypt nor authenticate: anyone who reaches the port is a member."""
+    """Neither encrypt nor authenticate: anyone who can reach the port can act as a site."""
 
 
 class TransportSettings(Struct, frozen=True, kw_only=True):
     """How datagrams travel between sites."""
 
     kind: Annotated[str, OneOf(("unicast", "multicast"))] = "unicast"
-    """unicast: a copy to each site. multicast: one datagram to a multicast group where it goes to several."""
+    """unicast: a copy to each site. multicast: a datagram for several sites is sent once, to a multicast group."""
     group: Address | None = None
-    """The multicast group; required where kind is multicast."""
+    """The multicast group; required if kind is multicast."""
     ttl: Annotated[int, Meta(ge=0, le=255)] = 1
-    """Of multicast datagrams: how many routers they may pass."""
+    """How many routers a multicast datagram may pass."""
     frame_bytes: Annotated[int, Meta(ge=0, le=60_000)] = 0
-    """Of a frame's messages; 0: what the path to the other sites carries in one packet, at most 60,000. More than
-    that is cut by the kernel: one packet lost loses the frame."""
+    """Size of a frame's messages; 0: what fits into one packet to the other sites, at most 60,000. The kernel
+    fragments larger frames: if one fragment is lost, so is the frame."""
     receive_buffer_bytes: Annotated[int, Meta(ge=4096, le=1 << 30)] = 4 << 20
-    """Asked of the system, which may cap it: then the site says so, and its window fits what it got."""
+    """Requested from the system, which may grant less. Then the site logs it, and adapts its window."""
     send_buffer_bytes: Annotated[int, Meta(ge=4096, le=1 << 30)] = 4 << 20
-    """Asked of the system, which may cap it."""
+    """Requested from the system, which may grant less."""
     turn_datagrams: Annotated[int, Meta(ge=1, le=4096)] = 64
-    """Datagrams taken in one turn, at most."""
+    """Most datagrams read in one turn."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -86,44 +88,46 @@ class Order(Struct, frozen=True, kw_only=True):
     engine: Annotated[str, OneOf(("atop", "all-ack"))] = "atop"
     """The order engine."""
     generator: Annotated[str, OneOf(("low-discrepancy", "pseudo-random"))] = "low-discrepancy"
-    """atop: how slots are dealt out."""
+    """atop: how slots are distributed."""
     policy: Annotated[str, OneOf(("book-keeper", "round-trip", "damped", "none"))] = "book-keeper"
-    """atop: how shares follow the traffic."""
+    """atop: how the shares adapt to the traffic."""
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """Base times. What depends on the group's size is derived from them; `reconvene node --check` prints it."""
+    """Base times. Times that depend on the number of sites are derived from them; `reconvene node --check` prints
+    them."""
 
     beacon_every_ns: Span = 100_000_000
-    """A sign of life to every site; also how sites that parted find each other."""
+    """How often a site sends a beacon to every other site. Partitioned sites find each other by them, too."""
     gather_every_ns: Span = 25_000_000
-    """Beacons while a configuration is being found."""
+    """How often beacons are sent while a configuration is being formed."""
     suspect_base_ns: Span = 600_000_000
-    """A member that was silent for suspect_base + suspect_per_site · sites is suspected."""
+    """A member is suspected after suspect_base + suspect_per_site · sites of silence."""
     suspect_per_site_ns: Annotated[int, Meta(ge=0, le=10_000_000_000)] = 10_000_000
     """See suspect_base."""
     round_patience_ns: Span = 500_000_000
-    """How long forming and recovering wait for an answer or for progress, plus six round trips."""
+    """How long forming and recovery wait for an answer or for progress, plus six round trips."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """A bound on everything. At each one the sender waits, or gets an error."""
+    """Limits. At each of them the sender waits or gets an error."""
 
     message_bytes: Annotated[int, Meta(ge=4 << 10, le=1 << 30)] = 16 << 20
-    """A larger message is rejected; of the log, one that is larger than this less 64 KiB (or half of it, if that is
-    more): 16,711,680 bytes by default. All groups of a site's processes have to fit one. The same at every site."""
+    """A larger message is rejected. A message of the log may have 64 KiB less (or half of this, if that is more):
+    16,711,680 bytes by default. The list of all groups of a site's processes has to fit into one message. The same at
+    every site."""
     queue_bytes: Flow = 32 << 20
-    """What may wait to be sent; beyond it senders wait."""
+    """Bytes of messages that may wait to be sent; beyond it senders wait."""
     queue_messages: Count = 100_000
-    """The same, in messages."""
+    """The same, counted in messages."""
     inbox_bytes: Flow = 64 << 20
-    """What may wait for one process to take; beyond it the process is cut off, and leaves its groups."""
+    """Bytes that may wait to be read by one process; beyond it the process is cut off, and leaves its groups."""
     inbox_messages: Count = 500_000
-    """The same, in messages."""
+    """The same, counted in messages."""
     processes: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
-    """At one site."""
+    """Most processes of a site."""
     groups_per_process: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000
-    """That one process may be in."""
+    """Most groups of a process."""
     group_name_bytes: Annotated[int, Meta(ge=1, le=1024)] = 255
     """A longer name is rejected. The same at every site."""
 
@@ -132,73 +136,76 @@ class Tls(Struct, frozen=True, kw_only=True):
     """TLS for clients or for HTTP."""
 
     certificate: Path
-    """This site's chain of certificates, PEM."""
+    """This site's certificate chain, PEM."""
     key: Path
-    """Its private key, PEM."""
+    """The private key, PEM."""
     client_ca: Path | None = None
-    """Clients show a certificate of this authority; else they show a client key."""
+    """Clients must present a certificate of this authority; without it, a client key."""
 
 
 class Clients(Struct, frozen=True, kw_only=True):
-    """Where processes connect. The Unix socket is guarded by its file mode; TCP by TLS, a client key, or both."""
+    """Where programs connect. The Unix socket is protected by its file mode; TCP by TLS, a client key, or both."""
 
     unix: Path | None = None
     """The Unix socket; default: site.sock in `dir`."""
     unix_mode: Annotated[int, Meta(ge=0, le=0o777)] = 0o600
-    """Its file mode: who may connect."""
+    """Mode of the socket's file, which decides who may connect."""
     tcp: Address | None = None
-    """Where to listen for TCP; default: nowhere. Port 0: any free one, which the log names. Beyond loopback keys or
+    """The TCP address; default: none. Port 0: any free port, which is logged. Other than on loopback, keys or
     tls.client_ca are required."""
     keys: Path | None = None
     """A TOML file of client keys: name = { key = "…", role = "read" | "append" | "admin" }."""
     tls: Tls | None = None
     """TLS on the TCP address."""
     connections: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
-    """At once by TCP, and as many by the Unix socket; beyond it a client is refused."""
+    """Most connections over TCP, and as many over the Unix socket; beyond it a client is refused."""
     connections_by_host: Annotated[int, Meta(ge=1, le=100_000)] = 500
-    """Of those by TCP, from one address. Keep it below connections, so that no host can take all of them."""
+    """Most TCP connections from one address. Keep it below connections, so that no host can use up all of them."""
     handshake_ns: Span = 5_000_000_000
-    """A client that has not said who it is by then is cut off."""
+    """A client that has not completed its handshake by then is cut off."""
 
 
 class Http(Struct, frozen=True, kw_only=True):
     """Health, metrics and status: see operations.md."""
 
     address: Address | None = None
-    """Where to listen; default: nowhere. Port 0: any free one, which the log names. Beyond loopback keys or
+    """The address; default: none. Port 0: any free port, which is logged. Other than on loopback, keys or
     tls.client_ca are required."""
     tls: Tls | None = None
     """HTTPS instead of HTTP."""
     keys: Path | None = None
-    """As for clients: every request carries one as a bearer token. Without it anyone who can connect is answered."""
+    """A file of client keys: every request must carry one as a bearer token. Without it, anyone who can connect is
+    answered."""
     connections: Annotated[int, Meta(ge=1, le=10_000)] = 64
-    """At once; beyond it the oldest one that has not asked yet is closed, of the host that has most of these."""
+    """Most connections. Beyond it, of the host that has most connections without a request, the oldest of these is
+    closed."""
     connections_by_host: Annotated[int, Meta(ge=1, le=10_000)] = 32
-    """Of those, from one address."""
+    """Most connections from one address."""
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
-    """The cluster as a live page, at `/` of http.address: see dashboard.md."""
+    """A live page that shows the cluster, at `/` of http.address: see dashboard.md."""
 
     enabled: bool = True
-    """Whether it is served, where http.address is set."""
+    """Whether the page is served, if http.address is set."""
     payloads: bool = False
-    """Whether its log shows the beginnings of messages to everyone who may ask."""
+    """Whether the page shows the beginnings of the log's messages, to everyone who may see the page."""
     peers: dict[str, Address] = field(default_factory=dict)
-    """Where the other sites' HTTP is, by name, so that the page shows what they say of themselves."""
+    """HTTP addresses of the other sites, by name, so that the page can show their status."""
     key: Path | None = None
-    """A file with one client key, which is shown to the peers. Its role is read; or admin, for the page's faults."""
+    """A file with one client key, for the requests to the peers. Its role is read, or admin if the page may inject
+    faults."""
     ca: Path | None = None
-    """The authority of the peers' certificates: they are then asked by HTTPS, and shown http.tls's certificate."""
+    """The authority of the peers' certificates. Requests then use HTTPS, and present the certificate of http.tls."""
     watchers: Annotated[int, Meta(ge=1, le=1_000)] = 16
-    """Pages that may be open at once; each takes one of http.connections."""
+    """Most pages that may be open; each uses one of http.connections."""
 
 
 class Trace(Struct, frozen=True, kw_only=True):
-    """What happened, for `reconvene verify`: see traces.md."""
+    """A record of everything that happened, for `reconvene verify`: see traces.md."""
 
     dir: Path | None = None
-    """Where NAME.jsonl and run.json go; default: no trace."""
+    """Directory for NAME.jsonl and run.json; default: no trace."""
     max_bytes: Flow = 1 << 30
     """At this size the trace stops, with a log line and a metric."""
 
@@ -207,77 +214,78 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     """The durable, totally ordered log."""
 
     enabled: bool = True
-    """Whether this site takes part in it."""
+    """Whether this site takes part in the log."""
     replicas: tuple[str, ...] = ()
-    """The sites that keep a new log; default: all of them. The same at every site. From then on the log itself says
-    who its replicas are, and `reconvene log replicas` changes them."""
+    """The replicas of a new log; default: all sites. The same at every site. Once the log exists, it contains its own
+    replicas, and `reconvene log replicas` changes them."""
     quorum: dict[str, object] = field(default_factory=lambda: {"kind": "majority"})
-    """Which of them may order a new log: { kind = "majority" }, { kind = "weighted", weights = { a = 2, b = 1 } } or
-    { kind = "grid", rows = [["a", "b"], ["c", "d"]] }; see quorums.md. The same at every site; changed later as
-    replicas are."""
+    """Which sets of replicas may order messages of a new log: { kind = "majority" }, { kind = "weighted", weights = {
+    a = 2, b = 1 } } or { kind = "grid", rows = [["a", "b"], ["c", "d"]] }; see quorums.md. The same at every site;
+    later changed by `reconvene log replicas`, too."""
     max_bytes: Annotated[int, Meta(ge=16 << 20, le=1 << 44)] = 64 << 30
-    """Of the log on disk, which takes what it needs. At this size the site stops accepting, as on a full disk."""
+    """Most bytes of the log on disk. At this size the site stops accepting appends, as on a full disk."""
     red_messages: Count = 1_000_000
-    """Own messages that are accepted and not ordered yet; at it an append waits, or is refused."""
+    """Most messages of this site that are accepted and not ordered yet; beyond it an append waits or is refused."""
     red_bytes: Flow = 1 << 30
-    """The same, in bytes."""
+    """The same, counted in bytes."""
     batch_bytes: Annotated[int, Meta(ge=0, le=16 << 20)] = 0
-    """Of messages that are stored, sent and ordered together; 0: what fits a frame. A larger message is a batch by
-    itself."""
+    """Size of a batch: messages that are stored, sent and ordered together. 0: what fits into a frame. A larger
+    message is a batch by itself."""
     retain_bytes: Annotated[int, Meta(ge=0, le=1 << 44)] = 0
-    """Of ordered messages that are kept: beyond it the oldest go, also where a replica lacks them, but for what a
-    state machine that is in use needs to start. 0: no such limit."""
+    """Most bytes of ordered messages that are kept. Beyond it the oldest are removed, even if a replica lacks them,
+    but not those that a state machine in use needs to start. 0: no such limit."""
     retain_age_ns: Annotated[int, Meta(ge=0, le=LONGEST_NS)] = 0
-    """The same by age, since their authors accepted them. 0: no such limit."""
+    """The same by age, counted from when a message was accepted. 0: no such limit."""
     staged_age_ns: Annotated[int, Meta(ge=0, le=LONGEST_NS)] = 3_600 * 10**9
-    """Messages of a transaction that is not committed are kept so long though a snapshot covers them: more than a
-    transaction takes."""
+    """How long messages of an uncommitted transaction are kept although a snapshot covers them. Should be longer than
+    a transaction takes."""
     snapshot_bytes: Annotated[int, Meta(ge=1 << 16, le=1 << 40)] = 1 << 30
-    """Of the snapshots of all state machines together: one that would make them larger is refused."""
+    """Most bytes of the snapshots of all state machines together; a snapshot that would exceed it is refused."""
     sessions: Count = 10_000
-    """Client sessions that are remembered, so that an append that is tried again is taken once; beyond it the one
-    that was used least recently is forgotten. As many transactions are, by themselves. The same at every site."""
+    """Most client sessions that are remembered, so that a repeated append is accepted once. Beyond it the least
+    recently used session is forgotten. The same limit holds for transactions, which are counted separately. The same
+    at every site."""
     begin: bool = False
-    """Whether a new log begins by itself once all of its replicas are there, empty, and say so too. For clusters of
-    one machine, and for tests. Else `reconvene log init` begins it."""
+    """Whether a new log is created automatically once all of its replicas are connected, empty, and have this
+    setting. For clusters on one machine, and for tests. Otherwise `reconvene log init` creates it."""
 
 
 class Logging(Struct, frozen=True, kw_only=True):
-    """What goes to stderr."""
+    """The lines that a site writes to stderr."""
 
     level: Annotated[str, OneOf(("debug", "info", "warning", "error"))] = "info"
-    """The least level that is logged."""
+    """The lowest level that is logged."""
     format: Annotated[str, OneOf(("text", "json"))] = "text"
-    """text: key=value. json: one object a line."""
+    """text: key=value. json: one object per line."""
 
 
 class FaultSettings(Struct, frozen=True, kw_only=True):
-    """Faults on purpose, for tests and drills."""
+    """Fault injection, for tests and drills."""
 
     allowed: bool = False
-    """Whether an admin may have this site drop datagrams: by an admin's client, or on the dashboard with an admin's
-    key. On loopback without http.keys whoever sees the dashboard is one."""
+    """Whether an admin may make this site drop datagrams, by an admin's client or on the dashboard with an admin's
+    key. On loopback without http.keys, everyone who sees the dashboard counts as an admin."""
     blocked: tuple[str, ...] = ()
-    """Sites that this one is cut off from at its start, both ways, until an admin says otherwise."""
+    """Sites that this one is disconnected from at its start, in both directions, until an admin changes it."""
     record: Path | None = None
-    """Where a partition that the dashboard makes is written down, for whoever starts sites."""
+    """A file in which the dashboard saves a partition that it makes, for the program that starts the sites."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
     cluster: str
-    """The cluster's name: datagrams of another one are refused."""
+    """The cluster's name. Datagrams of another cluster are refused."""
     name: str
     """This site's."""
     sites: dict[str, Address]
-    """Every site of the cluster, this one included, and where it receives datagrams."""
+    """Every site of the cluster, this one included, with the address at which it receives datagrams."""
     sites_version: Annotated[int, Meta(ge=1, le=MAX_VERSION)] = 1
-    """Of the list of sites: one more each time that sites are added or removed. A list that has changed under the
-    same version is refused; see sites.md."""
+    """Version of the list of sites: add one each time that sites are added or removed. A changed list with the same
+    version is refused; see sites.md."""
     numbers: tuple[str, ...] = ()
-    """Every name that the list ever had, in the order of the sites' numbers, as `reconvene status` shows it. Only
-    needed at a new site; default: the sites by name."""
+    """Every site that was ever in the list, in the order of the sites' numbers, as `reconvene status` shows it. Only
+    needed at a new site; default: the sites, sorted by name."""
     dir: Path
-    """What this site keeps: its record, its socket. One site's alone; made where it is missing."""
+    """Directory for this site's storage and socket. Each site needs its own; it is created if it is missing."""
     seal: Seal = field(default_factory=Seal)
     transport: TransportSettings = field(default_factory=TransportSettings)
     order: Order = field(default_factory=Order)
@@ -303,16 +311,16 @@ class Config(Struct, frozen=True, kw_only=True):
 
     @property
     def replicas(self) -> tuple[str, ...]:
-        """Of a new log, sorted."""
+        """The replicas of a new log, sorted."""
         return tuple(sorted(self.log.replicas)) or self.names
 
     @property
     def unix_socket(self) -> Path:
-        """Where processes of this machine connect."""
+        """The Unix socket at which programs on this machine connect."""
         return self.clients.unix or self.dir / "site.sock"
 
     def options(self, frame_bytes: int, buffer_bytes: int) -> Options:
-        """What the core is told; a frame's size and the receive buffer are the transport's to say."""
+        """Options of the core. The frame size and the receive buffer come from the transport."""
         return Options(
             order=self.order.engine,
             generator=self.order.generator,

@@ -1,7 +1,7 @@
-"""How late the event loop is: everything in a site waits that long.
+"""How late the event loop runs its timers. Everything in a site waits that long.
 
-A timer that comes late was held up by a turn, by the machine, or by a stop of the whole process. Of the last minute
-the worst is kept; a long one is told to the log.
+A late timer was delayed by a long turn, by the machine, or because the process was paused. The worst lag of the last
+minute is kept; a long one is logged.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ __all__ = ["LoopLag"]
 EVERY_S = 0.25
 KEPT_S = 60.0
 TOLD_S = 0.5
-"""From here on a lag is worth a line."""
+"""A lag of at least this is logged."""
 
 
 class LoopLag:
@@ -23,7 +23,7 @@ class LoopLag:
         self.last_s = 0.0
         self._log = log
         self._kept: deque[tuple[float, float]] = deque()
-        """(when, lag), falling: what is less than a later one can't be the worst any more."""
+        """(when, lag), with falling lags: one that is smaller than a later one can never be the worst again."""
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -36,7 +36,7 @@ class LoopLag:
 
     @property
     def worst_s(self) -> float:
-        """In the last minute."""
+        """The worst lag of the last minute."""
         return self._kept[0][1] if self._kept else 0.0
 
     def note(self, lag_s: float, now: float) -> None:

@@ -1,7 +1,7 @@
-"""Structured logs: one line an event, with named fields, on standard `logging`.
+"""Structured logging: one line for each event, with named fields, on standard `logging`.
 
-Promised: a line is one line, whatever a stranger put into a field; a kind of event that repeats without end is told
-`BURST` times in `WINDOW_S`, and the next line of that kind says how many were left out.
+Promised: an event is one line, whatever a field contains. An event that repeats is logged at most `BURST` times in
+`WINDOW_S`, and the next line of its kind says how many were left out.
 """
 
 import json
@@ -19,11 +19,11 @@ __all__ = ["BURST", "DEBUG", "ERROR", "INFO", "ROOT", "WARNING", "WINDOW_S", "co
 
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 ROOT = "reconvene"
-"""Every logger of the program is below this one; an application that embeds a site sets its own handlers on it."""
+"""Every logger of the program is below this one. An application that embeds a site sets its own handlers on it."""
 BURST = 20
 WINDOW_S = 10.0
 LONGEST_VALUE = 2_000
-"""Characters of a field; the rest is cut off."""
+"""Most characters of a field; the rest is cut off."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/+,@%*\[\]-]+", re.ASCII)
 
@@ -34,14 +34,14 @@ def logger(part: str) -> logging.Logger:
 
 
 def event(log: logging.Logger, level: int, what: str, /, **fields: object) -> None:
-    """Says that `what` happened. Fields are numbers, strings, or lists of them; those that are None are left out."""
+    """Logs that `what` happened. Fields are numbers, strings, or lists of them; fields that are None are left out."""
     if log.isEnabledFor(level):
         given = {name: value for name, value in fields.items() if value is not None}
         log.log(level, "%s", what, extra={"fields": given}, stacklevel=2)
 
 
 def configure(log: Logging, stream: TextIO | None = None) -> None:
-    """Sends what the program logs to stderr, as configured, and nothing of it anywhere else."""
+    """Sends the program's log lines to stderr, as configured, and nowhere else."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonLines() if log.format == "json" else TextLines())
     handler.addFilter(Sparing())
@@ -54,13 +54,13 @@ def configure(log: Logging, stream: TextIO | None = None) -> None:
 
 
 class Sparing(logging.Filter):
-    """Lets `BURST` lines of a kind through in any `WINDOW_S` seconds. A kind is a logger, a level and an event's
-    name, which are the program's own, so that there are few of them whatever comes in from outside."""
+    """Lets `BURST` lines of a kind through in `WINDOW_S` seconds. A kind is a logger, a level and an event's name.
+    All three come from the program, so input from outside can't make more kinds."""
 
     def __init__(self) -> None:
         super().__init__()
         self._kinds: dict[tuple[str, int, str], tuple[float, int]] = {}
-        """When the kind's window began, and how many came in it."""
+        """When the current window of each kind began, and how many lines it had."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         kind = (record.name, record.levelno, record.getMessage())
@@ -123,7 +123,7 @@ def _part(record: logging.LogRecord) -> str:
 
 
 def _plain(value: object) -> object:
-    """As JSON takes it."""
+    """As a value that JSON can represent."""
     if isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple | set | frozenset):
@@ -146,5 +146,5 @@ def _ordered(values: Iterable[object]) -> list[object]:
 
 
 def _bare(text: str) -> str:
-    """As it is if that can't be misread, else quoted, with what is not ASCII or printable escaped."""
+    """Unchanged if it can't be misread, otherwise quoted, with characters escaped that are not printable ASCII."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=True)

@@ -1,8 +1,8 @@
-"""Whether the last run of a site ended in a crash of the interpreter or of a library: a page of storage that was
-damaged while the site ran ends it that way.
+"""Remembers whether the last process of a site crashed in native code, as it does when a page of storage is damaged
+while the site runs.
 
-Given: a site's directory, held. Promised: `left` is true where the last process that armed the mark here ended by
-SIGABRT, SIGBUS, SIGSEGV, SIGILL or SIGFPE, until `clear`. SIGKILL and a power failure leave no mark.
+Given: a site's directory, locked. Promised: `left` is true if the last process that used the mark ended by SIGABRT,
+SIGBUS, SIGSEGV, SIGILL or SIGFPE, until `clear`. SIGKILL and a power failure leave no mark.
 """
 
 import faulthandler
@@ -15,12 +15,12 @@ from reconvene.errors import Unavailable
 __all__ = ["CRASH_FILE", "CrashMark"]
 
 CRASH_FILE = "crash"
-"""Where every thread was when the process crashed, for a bug report; empty otherwise."""
+"""The stack of every thread at the crash, for a bug report; empty if there was none."""
 
 
 class CrashMark:
     def __init__(self, directory: Path) -> None:
-        """Raises Unavailable where the directory can't be written to."""
+        """Raises Unavailable if the directory can't be written to."""
         try:
             self._fd = os.open(directory / CRASH_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -30,7 +30,7 @@ class CrashMark:
         faulthandler.enable(self._fd)
 
     def clear(self) -> None:
-        with suppress(OSError):  # then the next start looks at more than it has to
+        with suppress(OSError):  # then the next start checks more than it has to
             os.ftruncate(self._fd, 0)
 
     def close(self) -> None:

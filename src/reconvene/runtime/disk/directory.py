@@ -1,4 +1,4 @@
-"""A site's directory is one site's alone: held by a lock while it runs, and marked with its name for ever."""
+"""A site's directory. It belongs to one site: it is locked while the site runs, and marked with the site's name."""
 
 import errno
 import fcntl
@@ -12,13 +12,13 @@ from reconvene.errors import Rejected, Unavailable
 __all__ = ["OWNER_FILE", "held", "owner_problem", "runs_in"]
 
 OWNER_FILE = "owner"
-"""CLUSTER SITE PID, on one line. The lock on it goes with the process, however that ends."""
+"""Contains CLUSTER SITE PID, on one line. The lock on it ends with the process, however that ends."""
 
 
 @contextmanager
 def held(directory: Path, cluster: str, site: str) -> Iterator[None]:
-    """Makes the directory where it is missing. Raises Unavailable where another process holds it, Rejected where it
-    can't be written to or is another site's."""
+    """Locks the directory, and creates it if it is missing. Raises Unavailable if another process holds it, Rejected
+    if it can't be written to or belongs to another site."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(directory / OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -33,8 +33,8 @@ def held(directory: Path, cluster: str, site: str) -> Iterator[None]:
 
 
 def runs_in(directory: Path) -> str | None:
-    """CLUSTER SITE PID of the site that holds the directory now; None where none does. For a look, no more: while it
-    lasts, some microseconds, a site that starts would be refused."""
+    """CLUSTER SITE PID of the site that holds the directory now; None if no site does. Only for diagnosis: a site
+    that starts during the call, which takes microseconds, would be refused."""
     try:
         file = os.open(directory / OWNER_FILE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -49,11 +49,11 @@ def runs_in(directory: Path) -> str | None:
 
 
 def owner_problem(directory: Path, cluster: str, site: str) -> str | None:
-    """Why the directory is another site's; None where it is this one's, or nobody's."""
+    """Why the directory belongs to another site; None if it belongs to this one or to none."""
     try:
         file = os.open(directory / OWNER_FILE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return None  # a new one; or not readable, which making it will tell
+        return None  # it does not exist, or is not readable: then creating it fails
     try:
         return _not_owned(_owner(file), directory, cluster, site)
     finally:
@@ -63,9 +63,9 @@ def owner_problem(directory: Path, cluster: str, site: str) -> str | None:
 def _not_owned(owner: list[str], directory: Path, cluster: str, site: str) -> str | None:
     if not owner or owner[:2] == [cluster, site]:
         return None
-    # Its record would give this site the other's numbers.
+    # With the other site's storage this site would take over its numbers.
     whose = f"site {owner[1]} of cluster {owner[0]}" if len(owner) == 3 else "something else"
-    return f"dir: {directory}: holds {whose}; expected a directory of site {site}'s own"
+    return f"dir: {directory}: holds {whose}; expected a directory of site {site}"
 
 
 def _lock(file: int, directory: Path) -> None:

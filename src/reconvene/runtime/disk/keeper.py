@@ -1,12 +1,12 @@
-"""Writes beside the loop: a slow disk delays what depends on it, and nothing else.
+"""Writes to disk in a thread: a slow disk delays what depends on a write, and nothing else.
 
-Given: the writes of turns, each with its token. Promised: tokens come back in order, on the loop, once what they
-stand for is synced; all that waits when a write begins goes into one transaction with one sync. Where the disk
-refuses, nothing comes back, the reason is kept for everyone to see, and the write is tried again.
+Given: the writes of turns, each with its token. Promised: tokens are reported in order, on the loop, once their
+writes are synced. Everything that waits when a write begins goes into one transaction with one sync. While the disk
+refuses, nothing is reported, the reason is in `trouble`, and the write is tried again.
 
-One thread takes from a plain queue and calls back; a task and a future for each write would cost more than the sync
-of a good disk. It looks for more work before the loop has heard of the last, so the disk does not wait for the loop.
-What waits is bounded by those who hand it over: a site has few writes outstanding, the log has its limits.
+One thread takes writes from a plain queue and calls back. A task and a future for each write would cost more than the
+sync of a good disk. The thread begins the next write before the loop has handled the last one, so the disk does not
+wait for the loop. The callers bound what waits: a site has few writes outstanding, and the log has its limits.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _RETRY_S = 1.0
 
 
 class Writable(Protocol):
-    """What a keeper needs of storage.tables.Tables."""
+    """The part of storage.tables.Tables that a keeper needs."""
 
     def write(self, ops: Sequence[Op]) -> None: ...
 
@@ -35,8 +35,8 @@ class _Job(NamedTuple):
 
 
 class Keeper:
-    """Made on its loop. `synced` is called on it with tokens, `failed` with the reason once for each time that the
-    disk begins to refuse."""
+    """To be created on its loop, on which it calls back: `synced` with tokens, and `failed` with the reason each time
+    that the disk begins to refuse."""
 
     def __init__(
         self,
@@ -55,17 +55,16 @@ class Keeper:
         self._thread: Thread | None = None
 
     def write(self, writes: Sequence[Write]) -> None:
-        """A turn's: surely in one transaction."""
+        """The writes of one turn go into one transaction."""
         self._jobs.put(_Job([op for write in writes for op in write.ops], [write.token for write in writes]))
         if self._thread is None:
-            # A process that ends without closing is a crash like others, which the store survives.
+            # Ending the process without closing is like a crash, which the store survives.
             self._thread = Thread(target=self._run, name="keeper", daemon=True)
             self._thread.start()
 
     async def close(self) -> None:
-        """Ends the thread; what was handed over is still written, but what the disk refuses is given up.
-
-        Nothing is called any more."""
+        """Ends the thread. Pending writes are still done, but not tried again if the disk refuses. No callback is
+        called any more."""
         self._closing.set()
         if self._thread is not None:
             self._jobs.put(None)
@@ -97,10 +96,10 @@ class Keeper:
                 if job is not None and self._kept(job):
                     self._loop.call_soon_threadsafe(self._done, job)
             except RuntimeError:
-                return  # the loop is closed: there is no one left to tell
+                return  # the loop is closed: nobody waits for the result
 
     def _next(self) -> tuple[_Job | None, bool]:
-        """All that waits, as one, and whether it is the last; waits where there is nothing."""
+        """Everything that waits, as one write, and whether it is the last. Blocks while nothing waits."""
         first = self._jobs.get()
         jobs: list[_Job | None] = [first]
         try:
@@ -116,13 +115,14 @@ class Keeper:
         return _Job(ops, [token for job in found for token in job.tokens]), closing
 
     def _kept(self, job: _Job) -> bool:
-        """Tries until it is; False where it is given up."""
+        """Tries until the write is durable; False if the thread is closed meanwhile."""
         while True:
             try:
                 self._store.write(job.ops)
                 return True
             except Exception as error:
-                # Also one that no disk raises: whatever the reason, it is not durable, and no thread may end unseen.
+                # Any exception counts: whatever the reason, the write is not durable, and the thread must not end
+                # silently.
                 self._loop.call_soon_threadsafe(self._refused, str(error))
             if self._closing.wait(_RETRY_S):
                 return False

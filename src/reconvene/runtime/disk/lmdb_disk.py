@@ -12,7 +12,7 @@ __all__ = ["LmdbDisk"]
 
 class LmdbDisk:
     def __init__(self, check_all: bool = False) -> None:
-        """`check_all`: all pages of a store are looked at when it is opened, however long that takes."""
+        """`check_all`: check all pages of a store when it is opened, however long that takes."""
         self._check_s = None if check_all else CHECK_S
 
     def open(self, path: Path, max_bytes: int) -> LmdbStore:

@@ -1,4 +1,4 @@
-"""What people are told of the cluster's list of sites: in a site's status, and in its log when something changes."""
+"""Reports the cluster's list of sites in a site's status, and logs its changes."""
 
 import logging
 
@@ -18,7 +18,7 @@ class ListWatch:
         self._disputes: dict[str, Dispute] = {}
 
     def look(self, site: Site) -> None:
-        """After each turn: logs what is new."""
+        """To be called after each turn: logs what is new."""
         if site.sites is not self._known:
             self._changed(site.sites)
         if site.counters.other_lists != self._ignored:
@@ -54,12 +54,12 @@ class ListWatch:
 
 
 def refused(site: Site) -> dict[str, str]:
-    """Sites that tell something else of the list: by name, what differs."""
+    """Sites whose list of sites contradicts this site's: by name, what differs."""
     return {name: difference(site.sites, dispute) for name, dispute in sorted(site.disputes.all.items())}
 
 
 def _waits_for(known: SiteList) -> str | None:
-    """What the newest version still needs before it counts alone; None: nothing."""
+    """What has to happen before the newest version alone is in force; None: it is."""
     if known.finished:
         return None
     if not known.base:
@@ -72,8 +72,8 @@ def difference(known: SiteList, dispute: Dispute) -> str:
     theirs = " ".join(dispute.theirs)
     if dispute.version:
         mine = " ".join(known.sites(dispute.version)) if dispute.version in known.lists else "another one"
-        return f"version {dispute.version} of the list is {theirs} there, and {mine} here: a version has one list"
+        return f"version {dispute.version} of the list is {theirs} there and {mine} here: a version has one list"
     return (
-        f"its numbers of the sites are {theirs}, and {' '.join(known.names)} here: "
-        "set numbers in the file of the site that is new"
+        f"its sites are numbered {theirs}, those here {' '.join(known.names)}: "
+        "set `numbers` in the file of the new site"
     )

@@ -1,7 +1,7 @@
-"""How the C library keeps memory, in a process that makes and frees megabytes of frames in every turn.
+"""Tunes the C library's allocator for a process that allocates and frees megabytes of frames in every turn.
 
-Left alone, glibc gives the end of its heap back to the system as soon as 128 KiB of it are free, and takes it again
-page by page in the next turn: that costs more than opening the frames.
+By default glibc returns the end of its heap to the system as soon as 128 KiB of it are free, and requests it again
+page by page in the next turn. That costs more than opening the frames.
 """
 
 import ctypes
@@ -11,16 +11,16 @@ from functools import cache
 __all__ = ["KEPT_BYTES", "keep_freed_memory"]
 
 KEPT_BYTES = 32 << 20
-"""How much may be free at the heap's end and stay with the process."""
+"""How much free memory at the heap's end is kept."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _MAPPED_BYTES = 1 << 20
-"""What is larger than this is mapped and given back one by one, as before."""
+"""Larger blocks are mapped and returned one by one, as by default."""
 
 
 @cache
 def keep_freed_memory() -> bool:
-    """Once for the process; whether the C library has such a setting."""
+    """Applies the settings, once for the process; returns whether the C library has them."""
     if sys.platform != "linux":
         return False
     try:

@@ -1,4 +1,4 @@
-"""Who can talk with whom, where that is decided on purpose; kept in a file for whoever starts a site next."""
+"""A partition made on purpose. It is kept in a file, so that a site that starts later follows it too."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -14,19 +14,19 @@ __all__ = ["Partition", "check_components"]
 
 class Partition(Struct, frozen=True, kw_only=True):
     components: tuple[tuple[str, ...], ...] = ()
-    """Who can talk with whom; empty: everyone with everyone."""
+    """Only sites of the same component are connected; empty: all sites are."""
     changed_at: float = 0.0
-    """When something was last broken, mended, started or ended: seconds since 1970."""
+    """When a fault, its end, a start or a stop last happened: seconds since 1970."""
 
     def blocked(self, name: str, names: Iterable[str]) -> tuple[str, ...]:
-        """With whom this site can't talk."""
+        """The sites that this site is disconnected from."""
         if not self.components:
             return ()
         own = next(component for component in self.components if name in component)
         return tuple(other for other in sorted(names) if other not in own)
 
     def connected(self, up: Iterable[str]) -> list[list[str]]:
-        """The components, as far as they are up."""
+        """The components, with only the sites that are up."""
         there = sorted(up)
         if not self.components:
             return [there] if there else []
@@ -34,7 +34,7 @@ class Partition(Struct, frozen=True, kw_only=True):
         return [part for part in parts if part]
 
     def save(self, path: Path) -> None:
-        """With the time at which it is saved."""
+        """Saves it with the current time."""
         scratch = path.with_name(path.name + ".new")
         scratch.write_bytes(msgspec.json.encode(msgspec.structs.replace(self, changed_at=time.time())) + b"\n")
         scratch.replace(path)
@@ -48,11 +48,12 @@ class Partition(Struct, frozen=True, kw_only=True):
         except OSError as error:
             raise Malformed(f"{path}: can't be read: {error.strerror}") from None
         except msgspec.MsgspecError as error:
-            raise Malformed(f"{path}: {error}; `reconvene heal` writes it anew") from None
+            raise Malformed(f"{path}: {error}; `reconvene heal` writes a new one") from None
 
 
 def check_components(components: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Sorted, and with everyone: a site in no list is alone. Raises Rejected for a stranger, and at a repetition."""
+    """The components, sorted; a site in no list is alone. Raises Rejected for an unknown name, or one that occurs
+    twice."""
     named: set[str] = set()
     for component in components:
         for name in component:

@@ -1,4 +1,4 @@
-"""What lies between this site and the others: addresses, sockets, their buffers, and how much a packet carries."""
+"""The network path to the other sites: addresses, sockets, their buffers, and the size of a packet."""
 
 import errno
 import logging
@@ -28,19 +28,19 @@ __all__ = [
 ]
 
 FRAME_BYTES = 60_000
-"""The largest frame: with its header and its seal it is still a datagram."""
+"""The largest frame that fits into a datagram with header and seal."""
 _LEAST_FRAME_BYTES = 512
 _USUAL_MTU = 1_500
 _LOOPBACK_MTU = 65_536
 
-# Linux; Python does not name these.
+# Linux; Python has no names for these.
 _IP_MTU_DISCOVER, _IP_MTU = 10, 14
 _IPV6_MTU_DISCOVER, _IPV6_MTU = 23, 24
 _PMTUDISC_DONT = 0
 
 
 def family_of(config: Config) -> socket.AddressFamily:
-    """Of this site's address; the others' must have one of the same."""
+    """The address family of this site; all sites need the same."""
     name, (host, port) = config.name, config.sites[config.name]
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
@@ -56,12 +56,12 @@ def resolve(name: str, address: Address, family: socket.AddressFamily) -> Source
         found = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
         kind = "IPv6" if family == socket.AF_INET6 else "IPv4"
-        raise Unavailable(f"sites.{name}: {host}: no {kind} address is known for it") from None
+        raise Unavailable(f"sites.{name}: {host}: has no {kind} address") from None
     return found[0][4]  # type: ignore[return-value]
 
 
 def bind(name: str, address: Source, family: socket.AddressFamily) -> socket.socket:
-    """A socket that does not block, bound to this site's address and no one else's."""
+    """A non-blocking socket, bound to this site's address only."""
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
@@ -81,7 +81,7 @@ def bind(name: str, address: Source, family: socket.AddressFamily) -> socket.soc
 
 
 def join_group(group: Address, ttl: int, own: Source, sender: socket.socket) -> socket.socket:
-    """A second socket, which receives what is sent to the group on the network of this site's address."""
+    """A second socket, which receives datagrams to the multicast group on the network of this site's address."""
     host = group[0]
     where = f"transport.group: {written(group)}"
     if sender.family != socket.AF_INET:
@@ -97,7 +97,7 @@ def join_group(group: Address, ttl: int, own: Source, sender: socket.socket) -> 
     try:
         sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
         sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
-        # Other sites may be on this machine; this site's own come back too, and are known by their salt.
+        # Other sites may be on this machine. This site's own datagrams come back too; their salt identifies them.
         sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -110,7 +110,7 @@ def join_group(group: Address, ttl: int, own: Source, sender: socket.socket) -> 
 
 
 def set_buffers(sock: socket.socket, receive: int, send: int, log: logging.Logger) -> int:
-    """Gives what the receive buffer holds as the kernel counts: twice what was granted, for its own costs."""
+    """Returns the size of the receive buffer as the kernel counts it: twice what was granted, for its overhead."""
     for option, asked, key, sysctl in (
         (socket.SO_RCVBUF, receive, "transport.receive_buffer_bytes", "net.core.rmem_max"),
         (socket.SO_SNDBUF, send, "transport.send_buffer_bytes", "net.core.wmem_max"),
@@ -118,7 +118,7 @@ def set_buffers(sock: socket.socket, receive: int, send: int, log: logging.Logge
         try:
             sock.setsockopt(socket.SOL_SOCKET, option, asked)
         except (OSError, OverflowError):
-            raise Rejected(f"{key}: {asked}: not a size that the system takes") from None
+            raise Rejected(f"{key}: {asked}: not a size that the system accepts") from None
         granted = sock.getsockopt(socket.SOL_SOCKET, option) // 2
         if granted < asked:
             why = f"the system grants {granted} of {asked} bytes: sysctl -w {sysctl}={asked} raises its limit"
@@ -127,7 +127,8 @@ def set_buffers(sock: socket.socket, receive: int, send: int, log: logging.Logge
 
 
 def path_mtu(address: Source, family: socket.AddressFamily) -> int | None:
-    """What one packet to there carries, headers included, as far as this machine knows; None: there is no way."""
+    """The size of a packet to this address, headers included, as far as this machine knows; None: there is no
+    route."""
     if sys.platform != "linux":
         return _USUAL_MTU
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -141,10 +142,10 @@ def path_mtu(address: Source, family: socket.AddressFamily) -> int | None:
 
 
 def frame_header_bytes(sites: int) -> int:
-    """What a frame has besides its messages, at most, also where another site sends it on.
+    """The most bytes that a frame has besides its messages, also when another site forwards it.
 
-    Frames are counted up to 2³² here, and weights are left out: the few frames that bring a new distribution, or
-    come after so many, may be cut in two by the kernel."""
+    Assumes frame numbers up to 2³² and no weights: the kernel may fragment the few frames that carry a new
+    distribution or a larger number."""
     many = 2**62
     frame = Frame(
         conf=many,
@@ -169,7 +170,8 @@ def frame_header_bytes(sites: int) -> int:
 def choose_frame_bytes(
     config: Config, others: Iterable[Source], family: socket.AddressFamily, log: logging.Logger
 ) -> int:
-    """As configured, or what fits one packet on the narrowest way to another site; alone, nothing is narrow."""
+    """As configured, or what fits into one packet on the narrowest path to another site; for a single site, the
+    maximum."""
     paths = [path_mtu(address, family) for address in others]
     mtu = min((path for path in paths if path is not None), default=_USUAL_MTU if paths else _LOOPBACK_MTU)
     headers = (40 if family == socket.AF_INET6 else 20) + 8
@@ -182,14 +184,14 @@ def choose_frame_bytes(
     if not _LEAST_FRAME_BYTES <= asked <= FRAME_BYTES:
         raise Rejected(f"transport.frame_bytes: {asked}: expected {_LEAST_FRAME_BYTES} to {FRAME_BYTES}, or 0")
     if asked > fits:
-        why = f"a packet carries {fits} bytes of a frame (MTU {mtu}): longer ones are cut, and a lost part loses all"
+        why = f"a packet carries {fits} bytes of a frame (MTU {mtu}): larger frames are fragmented"
         event(log, INFO, "frames_beyond_path", frame_bytes=asked, why=why)
     return asked
 
 
 def _let_fragment(sock: socket.socket, family: socket.AddressFamily) -> None:
-    """States of large clusters, and frames where so configured, are larger than a packet: they are cut on the way
-    rather than refused by a router that this machine has not heard of."""
+    """Allows fragmentation: states of large clusters, and frames if so configured, are larger than a packet.
+    Otherwise a router that this machine does not know of could drop them."""
     if sys.platform == "linux":
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_DONT)

@@ -1,7 +1,7 @@
-"""What was dropped, and why: counted always, said in one line now and then.
+"""Dropped datagrams: all are counted, some are logged.
 
-Promised: a line for the first of a reason and a source, then at most one a minute; at most `SOURCES` lines a minute
-in all, however many addresses a flood pretends to come from.
+Promised: one line for the first datagram of a reason and a source, then at most one per minute; at most `SOURCES`
+lines per minute in all, however many source addresses a flood forges.
 """
 
 import logging
@@ -15,10 +15,10 @@ __all__ = ["EVERY_S", "SOURCES", "Refusals", "Source", "written"]
 
 EVERY_S = 60.0
 SOURCES = 256
-"""How many (reason, source) are remembered."""
+"""How many pairs of (reason, source) are remembered."""
 
 Source = tuple[str, int] | tuple[str, int, int, int]
-"""As a socket gives it, of IPv4 and IPv6."""
+"""An address as a socket returns it, of IPv4 or IPv6."""
 
 
 def written(source: Source) -> str:
@@ -27,7 +27,7 @@ def written(source: Source) -> str:
 
 
 _EXPECTED = {Reason.UNVERIFIED, Reason.BLOCKED}
-"""Nobody's fault: a site that starts, a fault that was asked for."""
+"""Expected reasons: a site that starts, an injected fault."""
 
 
 class Refusals:
@@ -35,14 +35,14 @@ class Refusals:
         self._log = log
         self._clock = clock
         self._told: dict[tuple[Reason, Source], float] = {}
-        """When each was last told, the oldest first."""
+        """When each was last logged, the oldest first."""
         self._counts = dict.fromkeys(Reason, 0)
 
     def counters(self) -> dict[str, int]:
         return {reason.value: count for reason, count in self._counts.items()}
 
     def note(self, reason: Reason, source: Source, why: str, outgoing: bool = False) -> None:
-        """One more. `source`: where it came from, or where it did not go."""
+        """Counts one more. `source`: where the datagram came from, or was to be sent."""
         self._counts[reason] += 1
         if reason is Reason.OWN:
             return

@@ -1,13 +1,13 @@
-"""Whose datagrams are opened: the sessions of the other sites.
+"""The sessions of the other sites: decides which sealed datagrams are accepted.
 
-A session is one boot of a site, known by its salt. That a datagram opens says only that someone with the key made it
-at some time; a recording of an earlier boot opens too, also at a site that restarted and remembers nothing. So the
-datagrams of a new session are dropped, and the site that they name is sent a challenge, at its configured address;
-when it answers, the session counts, and the site's earlier one no longer does. A site that starts challenges all
-others at once, and is challenged in turn: by the time it has something to say, it is known.
+A session is one boot of a site, identified by its salt. If a datagram opens, someone with the key made it at some
+time. It may still be a recording of an earlier boot, and a site that restarted could not know. So datagrams of a new
+session are dropped, and the site that they name is sent a challenge at its configured address. Once it answers, the
+new session is accepted and the site's earlier one ends. A site that starts challenges all others at once and is
+challenged in turn, so it is accepted before it has anything to send.
 
-Promised: `open` never raises, whatever it is given. What is kept is one session, one challenge and a few derived keys
-for each site. Not sealed, a session is whatever a header says, and nobody is challenged.
+Promised: `open` never raises, whatever the bytes. For each site one session, one challenge and a few derived keys are
+kept. Without seals, the session in a datagram's header is believed, and no site is challenged.
 """
 
 import logging
@@ -55,35 +55,35 @@ __all__ = [
 
 CHALLENGE_BYTES = 16
 CHALLENGE_EVERY_S = 0.02
-"""A site is challenged at most this often, whatever comes in its name."""
+"""A site is challenged at most this often, whatever arrives in its name."""
 CHALLENGE_LIFE_S = 5.0
-"""An answer that comes later than this answers nothing."""
+"""An answer that arrives later than this is ignored."""
 STRANGERS_A_SECOND_AND_SITE = 200
 STRANGERS_A_SECOND = 500
-"""Packets of unknown sessions that are opened: from each site's own address, and from all others together. Deriving a
-key costs several times what reading a packet does, and a flood can bring a new salt with each; a site that starts
-needs a few, and a flood from elsewhere leaves it those."""
+"""Packets per second of unknown sessions that are opened: from each site's own address, and from all other addresses
+together. Deriving a key costs several times as much as reading a packet, and a flood can have a new salt in each. A
+site that starts needs only a few, and a flood from other addresses can't use those up."""
 
 _HASH_BYTES = 8
-"""Of the names: all that a program of minor version 0 tells of its list."""
+"""A digest of the names: all that a program of minor version 0 sends of its list."""
 _LENGTH_BYTES = 2
 
 
 class _Session:
-    """One boot of a site, and an opener for each key that the site has sealed with."""
+    """One boot of a site, with an opener for each key that the site has used."""
 
     __slots__ = ("openers", "salt", "seen")
 
     def __init__(self, salt: bytes, answered: int) -> None:
-        """`answered`: the counter of the answer that it was accepted for. What it sent before may be a recording
-        of what an earlier boot of this site has taken."""
+        """`answered`: the counter of the answer with which the session was accepted. Earlier datagrams may be
+        recordings that an earlier boot of this site has accepted already."""
         self.salt = salt
         self.seen = Seen(answered)
         self.openers: dict[bytes, Opener] = {}
 
 
 class _Allowance:
-    """So many a second."""
+    """A limit per second."""
 
     __slots__ = ("_rate", "_since", "_spent")
 
@@ -121,8 +121,8 @@ class SealSessions:
         log: logging.Logger,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`sites`: what this site knows of the cluster's list; `addresses`: of the other sites, by number, as far as
-        they are known. `post` sends a packet to a site that has one. No keys: nothing is sealed."""
+        """`sites`: the cluster's list as this site knows it. `addresses`: those of the other sites, by number, as far
+        as they are known. `post` sends a packet to a site with a known address. Without keys nothing is sealed."""
         self._cluster = cluster
         self._tag = cluster_tag(cluster)
         self._sites = sites
@@ -136,22 +136,23 @@ class SealSessions:
         self._log = log
         self._clock = clock
         self._ways: dict[bytes, Opener | PlainOpener] = {}
-        """By a packet's prefix: one lookup says that all of its header is as it was when the session was accepted."""
+        """By a packet's prefix: one lookup shows that the whole header is the one with which the session was
+        accepted."""
         self._sessions: dict[int, _Session] = {}
         self._challenges: dict[int, _Challenge] = {}
         self._addresses = dict(addresses)
         self._near = tuple(_Allowance(STRANGERS_A_SECOND_AND_SITE) for _ in self._names)
         self._far = _Allowance(STRANGERS_A_SECOND)
         self.deaf: frozenset[int] = frozenset()
-        """Fault injection: what these send is dropped."""
+        """Fault injection: datagrams from these sites are dropped."""
         self.opened = 0
         """Sessions accepted."""
         self.disputes: dict[str, Dispute] = {}
-        """What sites tell of the list of sites that this one knows otherwise, by name. They have no session."""
+        """Sites whose list of sites contradicts this site's, by name. They have no session."""
         self.use(keys)
 
     def use(self, keys: Sequence[ClusterKey]) -> None:
-        """From now on these keys open, and no others. Sessions go on under any of them."""
+        """From now on only these keys are accepted. Sessions continue under any of them."""
         self._keys = {key.id: key for key in keys}
         self._key_names = ", ".join(key.id.hex() for key in keys)
         self._sealed = bool(keys)
@@ -160,13 +161,13 @@ class SealSessions:
             session.openers.clear()
 
     def greet(self) -> None:
-        """This site starts: it asks everyone, and by asking makes itself known."""
+        """Challenges all other sites when this site starts, which also introduces it to them."""
         if self._sealed:
             for site in self._addresses:
                 self._challenge(site, self._clock())
 
     def open(self, packet: memoryview, source: Source) -> bytes | None:
-        """What the packet carries; None: nothing for the core. What is refused is counted and told."""
+        """The content of the packet; None: nothing for the core. Refused packets are counted and logged."""
         try:
             if len(packet) >= HEADER_BYTES:
                 prefix, counter = split(packet)
@@ -184,12 +185,12 @@ class SealSessions:
             return None
 
     def _meet(self, packet: memoryview, header: Header, source: Source) -> bytes | None:
-        """A packet that is not simply the next one of a session."""
+        """Handles a packet that does not belong to an accepted session."""
         site = header.site
         if header.salt == self._sealer.salt:
             raise Refused(Reason.OWN, "this site's own")
         if site >= len(self._names):
-            raise Refused(Reason.OTHER_SITES, f"of site number {site}: this site knows of {len(self._names)} sites")
+            raise Refused(Reason.OTHER_SITES, f"from site number {site}: this site knows {len(self._names)} sites")
         if site == self._sealer.site:
             why = f"in the name of this site, {self._names[site]}: another process has that name, or it is a replay"
             raise Refused(Reason.SAME_NAME, why)
@@ -206,10 +207,10 @@ class SealSessions:
         self._check_blocked(site)
         now = self._clock()
         if header.kind is Kind.DATA and not self._may_challenge(site, now):
-            # Whatever it is, opening it would change nothing.
+            # Opening it would change nothing.
             raise self._unverified(site)
         if not (self._near[site] if source == self._addresses[site] else self._far).spend(now):
-            raise Refused(Reason.UNVERIFIED, "too many packets of unknown sessions come: not looked at")
+            raise Refused(Reason.UNVERIFIED, "too many packets of unknown sessions: not examined")
         aead = key.session(self._cluster, header.salt)
         data = unseal(aead, packet)
         match header.kind:
@@ -223,8 +224,8 @@ class SealSessions:
         return None
 
     def _greeted(self, site: int, data: bytes, now: float) -> None:
-        """A site that starts. If it has other numbers, the one that it gives itself may be another site's here: it is
-        answered under its name, so that its log says what is wrong too."""
+        """Handles the first packet of a site that starts. If its sites are numbered differently, its own number may
+        be another site's here. It is answered by name, so that it can log the mistake as well."""
         told = self._list_in(data)
         dispute = None if told is None else self._sites.differs(told)
         if told is not None and dispute is not None and not dispute.version and site < len(told.names):
@@ -238,7 +239,7 @@ class SealSessions:
         self._challenge(site, now)
 
     def _open_known(self, packet: memoryview, header: Header, session: _Session, key: ClusterKey) -> bytes | None:
-        """Of an accepted session, but under a key that it has not used yet, or a challenge or an answer."""
+        """Handles a packet of an accepted session that is under a new key, or is a challenge or an answer."""
         site = header.site
         opener = session.openers.get(key.id)
         if opener is None:
@@ -253,7 +254,7 @@ class SealSessions:
             case Kind.CHALLENGE:
                 self._answer(site, data)
             case Kind.ANSWER:
-                # It was challenged because of a recording. Asked twice, it answers twice.
+                # A recording caused the challenge. The site answers each challenge, also a second one.
                 challenge = self._challenges.get(site)
                 if challenge is not None and data[:CHALLENGE_BYTES] == challenge.data:
                     del self._challenges[site]
@@ -275,8 +276,8 @@ class SealSessions:
         return challenge is None or now - challenge.asked_at >= CHALLENGE_EVERY_S
 
     def _challenge(self, site: int, now: float) -> None:
-        """The same challenge is asked until it is answered or too old: so a recording that keeps coming in a site's
-        name can't take the place of what the site is about to answer."""
+        """Repeats the same challenge until it is answered or too old. So recordings that keep arriving in a site's
+        name can't invalidate the challenge that the site is about to answer."""
         challenge = self._challenges.get(site)
         if challenge is None or now - challenge.made_at >= CHALLENGE_LIFE_S:
             challenge = self._challenges[site] = _Challenge(now)
@@ -298,7 +299,7 @@ class SealSessions:
             or data[:CHALLENGE_BYTES] != challenge.data
             or self._clock() - challenge.made_at >= CHALLENGE_LIFE_S
         ):
-            raise Refused(Reason.UNVERIFIED, f"an answer of {self._names[site]}'s to nothing that was asked")
+            raise Refused(Reason.UNVERIFIED, f"an answer from {self._names[site]} to no challenge of this site")
         self._check_list(site, data)
         del self._challenges[site]
         self._forget_ways(site)
@@ -319,7 +320,7 @@ class SealSessions:
         self.disputes.pop(told.names[site], None)
 
     def _list_in(self, data: bytes) -> SiteList | None:
-        """What the sender of a challenge or an answer knows of the cluster's list."""
+        """The cluster's list as the sender of a challenge or an answer knows it."""
         start = CHALLENGE_BYTES + _HASH_BYTES + _LENGTH_BYTES
         end = start + int.from_bytes(data[start - _LENGTH_BYTES : start])
         if len(data) < max(end, start + 1):
@@ -347,5 +348,7 @@ class SealSessions:
             del self._ways[prefix]
 
     def _unverified(self, site: int) -> Refused:
-        why = f"in the name of {self._names[site]}, which is challenged: it has just started, or this is a replay"
+        why = (
+            f"in the name of {self._names[site]}, which is being challenged: it has just started, or this is a replay"
+        )
         return Refused(Reason.UNVERIFIED, why)

@@ -1,8 +1,7 @@
-"""Who the sites are, by number, and where each receives datagrams: what a site's file and its storage say together.
+"""The number and address of each site, from a site's file and its storage together.
 
-A number never changes (`reconvene.site_list`), so storage has the last word on numbers. While a change of the list is
-under way, sites that it removes are still needed to finish it: they are talked to at the address that an earlier file
-gave.
+A number never changes (`reconvene.site_list`), so for numbers storage decides. While a change of the list is in
+progress, the removed sites are still needed to finish it. They are reached at the address from an earlier file.
 """
 
 from dataclasses import dataclass
@@ -18,20 +17,21 @@ from reconvene.site_list import SiteList, read_list
 __all__ = ["ADDRESSES", "Numbers", "kept_addresses", "numbers_in", "read_numbers", "store_bytes"]
 
 _RESERVE_BYTES = 256 << 20
-"""Of storage beyond the log's limit: what others had accepted, truncation and the site's record need room still."""
+"""Storage beyond the log's limit: messages that other sites accepted, truncation and the site's record need room
+too."""
 
 ADDRESSES = "addresses"
-"""Where a site keeps the addresses of all sites that its files ever listed."""
+"""The key under which a site stores the addresses of all sites that its files ever listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
     sites: SiteList
-    """What the site knows of the cluster's list when it starts."""
+    """The cluster's list as the site knows it when it starts."""
     ordinal: int
     """This site's own number."""
     addresses: tuple[Address | None, ...]
-    """By number; None: this site does not know it, or has no use for it any more."""
+    """By number; None: unknown, or no longer needed."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -39,14 +39,15 @@ class Numbers:
 
     @property
     def peers(self) -> tuple[int, ...]:
-        """The other sites, as far as they can be sent anything."""
+        """The other sites that have an address."""
         return tuple(
             number for number, address in enumerate(self.addresses) if address is not None and number != self.ordinal
         )
 
 
 def numbers_in(config: Config, store: Store | None = None) -> Numbers:
-    """Raises Rejected where the file contradicts storage, Malformed where storage is damaged. None: a new site."""
+    """`stored` is None for a new site. Raises Rejected if the file contradicts storage, Malformed if storage is
+    damaged."""
     stored = None if store is None else store.get(KEY)
     try:
         known = stored_list(stored)
@@ -66,7 +67,7 @@ def kept_addresses(store: Store) -> dict[str, Address]:
 
 
 def store_bytes(config: Config) -> int:
-    """What a site's storage may take."""
+    """The size limit of a site's storage."""
     return config.log.max_bytes + _RESERVE_BYTES
 
 

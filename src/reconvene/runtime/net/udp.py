@@ -1,8 +1,8 @@
 """Datagrams over UDP, sealed: the transport of a real site.
 
-One socket that never blocks, read in turns: what has arrived, up to a number, is opened and handed over as one list.
-A datagram is sealed once, however many sites it goes to. By multicast, what goes to several sites goes to the group
-once, and a second socket receives it.
+One non-blocking socket is read in turns: the datagrams that have arrived, up to a limit, are opened and passed on as
+one list. A datagram is sealed once, however many sites it goes to. With multicast, a datagram for several sites is
+sent to the group once, and a second socket receives it.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ __all__ = ["Udp"]
 
 _DATAGRAM_BYTES = 65_536
 _TURN_BYTES = 2 << 20
-"""That are read in one turn, besides the limit on their number."""
+"""Most bytes read in one turn, besides the limit on the number of datagrams."""
 
 
 class Udp:
-    """Implements `ports.Transport`. Bound when it is made; it receives from `start` on, in the running loop."""
+    """Implements `runtime.outside.Transport`. The socket is bound when the object is made; it receives from `start`
+    on."""
 
     def __init__(self, config: Config, log: logging.Logger, numbers: Numbers | None = None) -> None:
-        """`numbers`: default: those of a new site.
-
-        Raises Rejected or Unavailable, one line, where the configuration can't be followed on this machine."""
+        """`numbers`: default: those of a new site. Raises Rejected or Unavailable if this machine can't do what the
+        configuration requests."""
         transport = config.transport
         if transport.kind not in ("unicast", "multicast"):
             raise Rejected(f"transport.kind: {transport.kind}: expected unicast or multicast")
@@ -82,12 +82,14 @@ class Udp:
         )
         self.disputes = self._sessions.disputes
         if not keys:
-            event(log, WARNING, "insecure", why="seal.insecure is set: whoever reaches the port is a member")
+            event(
+                log, WARNING, "insecure", why="seal.insecure is set: anyone who can reach the port can act as a site"
+            )
 
-    # -- what an engine asks
+    # -- for the engine
 
     def start(self, receive: Callable[[list[bytes]], None]) -> None:
-        """From now on each turn's datagrams are handed over, opened, in the order of their arrival."""
+        """From now on `receive` is called with the datagrams of each turn, opened, in the order of their arrival."""
         keep_freed_memory()
         self._loop = asyncio.get_running_loop()
         for sock in self._sockets:
@@ -95,7 +97,8 @@ class Udp:
         self._sessions.greet()
 
     def send(self, datagrams: Sequence[tuple[tuple[int, ...], bytes]]) -> None:
-        """(destinations by ordinal, bytes) … Never blocks: what the kernel does not take is dropped and counted."""
+        """Sends pairs of (destinations by ordinal, bytes). Never blocks: what the kernel does not take is dropped and
+        counted."""
         seal, sendto, addresses = self._sealer.seal, self._socket.sendto, self._addresses
         for destinations, data in datagrams:
             if self._mute:
@@ -116,12 +119,12 @@ class Udp:
                     self._sent_bytes += len(packet)
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
-        """Fault injection: drop what comes from, and what goes to, these sites, until told otherwise."""
+        """Fault injection: from now on drops datagrams from, and to, these sites. Replaces an earlier call."""
         self._sessions.deaf = incoming
         self._mute = outgoing
 
     def counters(self) -> dict[str, int]:
-        """By name: datagrams and bytes sent and received, and each reason for which one was dropped."""
+        """By name: datagrams and bytes sent and received, and datagrams dropped by reason."""
         return {
             "sent_datagrams": self._sent,
             "sent_bytes": self._sent_bytes,
@@ -140,10 +143,10 @@ class Udp:
     # -- keys
 
     def reload_keys(self, keys: Sequence[ClusterKey]) -> None:
-        """From now on the first of these seals, and any of them opens; sessions go on. Nothing is lost as long as
-        every site has the others' first key."""
+        """From now on the first of these keys seals, and any of them is accepted. Sessions continue. Nothing is lost
+        as long as every site has the first key of the others."""
         if not keys or not self._sealer.sealed:
-            raise Rejected("seal.keys: whether datagrams are sealed is decided when a site starts")
+            raise Rejected("seal.keys: sealing can't be switched on or off while a site runs")
         self._sealer.use(keys)
         self._sessions.use(keys)
         event(self._log, INFO, "keys", seals=keys[0].id.hex(), opens=[key.id.hex() for key in keys])
@@ -158,7 +161,7 @@ class Udp:
             try:
                 length, source = take(buffer)
             except OSError:
-                break  # nothing more is there, or an error of an earlier packet's, which is gone by being read
+                break  # nothing more to read, or an error of an earlier packet, which reading clears
             count += 1
             size += length
             data = open_(view[:length], source)
@@ -170,7 +173,7 @@ class Udp:
             receive(turn)
 
     def _post(self, site: int, packet: bytes) -> None:
-        """For sessions: a challenge or an answer."""
+        """Sends a challenge or an answer for the sessions."""
         if self._not_muted((site,)):
             self._send_one(packet, self._addresses[site])
 

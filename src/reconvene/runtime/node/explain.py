@@ -185,14 +185,14 @@ def _doors(config: Config, found: Explanation) -> None:
     if config.transport.group is not None:
         found.listens["multicast"] = show_address(config.transport.group)
     found.listens["unix"] = f"{config.unix_socket} (mode {config.clients.unix_mode:o})"
-    doors: tuple[tuple[str, Address | None, Clients | Http], ...] = (
+    endpoints: tuple[tuple[str, Address | None, Clients | Http], ...] = (
         ("tcp", config.clients.tcp, config.clients),
         ("http", config.http.address, config.http),
     )
-    for name, address, door in doors:
+    for name, address, endpoint in endpoints:
         if address is None:
             continue
-        guards = [word for word, given in (("tls", door.tls), ("keys", door.keys)) if given is not None]
+        guards = [word for word, given in (("tls", endpoint.tls), ("keys", endpoint.keys)) if given is not None]
         found.listens[name] = f"{show_address(address)} ({', '.join(guards) or 'open to this machine'})"
     if config.http.address is not None and config.dashboard.enabled:
         scheme = "http" if config.http.tls is None else "https"

@@ -31,11 +31,11 @@ def load_secrets(config: Config) -> None:
     """Reads every file of keys and certificates as the site will, also those that only a client or a page needs."""
     if not config.seal.insecure:
         load_cluster_keys(config.seal.keys)
-    for door in (config.clients, config.http):
-        if door.keys is not None:
-            load_client_keys(door.keys)
-        if door.tls is not None:
-            server_tls(door.tls)
+    for endpoint in (config.clients, config.http):
+        if endpoint.keys is not None:
+            load_client_keys(endpoint.keys)
+        if endpoint.tls is not None:
+            server_tls(endpoint.tls)
     if config.dashboard.key is not None:
         load_peer_key(config.dashboard.key)
     peer_tls(config)

@@ -1,4 +1,4 @@
-"""The configurations that a site went through, the last ones, for people who look at it."""
+"""The last configurations of a site, for the dashboard."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ from reconvene.world import world
 __all__ = ["KEPT", "History", "Stay"]
 
 KEPT = 600
-"""Stays that are remembered: configurations, and the times between them."""
+"""How many stays are remembered: configurations, and the times between them."""
 
 
 class Stay(Struct, frozen=True):
-    """From here on, until the next one begins."""
+    """The time that a site stays in a configuration, or between two. It lasts until the next one begins."""
 
     n: int
-    """Counts the stays of an incarnation, from 1."""
+    """Number of the stay in its incarnation, from 1."""
     at: int
     """ms since 1970, by the site's clock."""
     number: str
-    """The configuration; while one is being found, the one that it comes from."""
+    """The configuration; while another one is being formed, the last one."""
     members: tuple[str, ...]
     forming: bool
-    """Another one is being found."""
+    """Another one is being formed."""
 
 
 class History:
@@ -37,19 +37,19 @@ class History:
         self._note(number, tuple(self._names[member] for member in members), False)
 
     def forming(self) -> None:
-        """The site looks for another configuration."""
+        """The site began to form another configuration."""
         last = self._stays[-1] if self._stays else None
         if last is not None and not last.forming:
             self._note(last.number, last.members, True)
 
     def resumed(self) -> None:
-        """It has stopped looking: the configuration is the one that it had, unless another was installed."""
+        """Forming ended: the site is still in its last configuration, unless another was installed."""
         last = self._stays[-1] if self._stays else None
         if last is not None and last.forming:
             self._note(last.number, last.members, False)
 
     def since(self, n: int) -> list[Stay]:
-        """Those after the one of this number, as far as they are remembered."""
+        """The stays after this number, as far as they are remembered."""
         if not self._stays:
             return []
         return list(islice(self._stays, max(n + 1 - self._stays[0].n, 0), None))

@@ -17,19 +17,21 @@ __all__ = ["Engine", "ProcessHandle", "Receiver"]
 
 
 class Receiver(Protocol):
-    """One process, as its site sees it."""
+    """A process of the site, to which events are delivered."""
 
     def events(self, batch: list[GroupEvent]) -> None:
-        """What a turn brought for this process, in order. Must not block, and must bound what it keeps."""
+        """Called with the events of a turn for this process, in order. Must not block, and must bound what it
+        keeps."""
 
 
 class ProcessHandle(Protocol):
-    """One process's hold on its site. Closing it leaves all its groups."""
+    """What a process can do at its site. Closing it leaves all its groups."""
 
     process: Process
 
     def join(self, group: str, primary: bool) -> int:
-        """Gives the membership's number at once; it begins with its first ViewChanged, or ends with Left.
+        """Returns the membership's number at once. The membership begins with its first ViewChanged, or ends with
+        Left.
 
         Raises Rejected for a bad name or a second membership in a group, Unavailable at a limit."""
 
@@ -38,18 +40,18 @@ class ProcessHandle(Protocol):
     def send(
         self, membership: int, service: Service, payloads: Sequence[bytes], to: tuple[Process, ...] | None = None
     ) -> int:
-        """Takes as many as there is room for, from the first on; gives how many. Never waits.
+        """Accepts as many payloads as there is room for, from the first on; returns how many. Never waits.
 
         Raises Rejected (too large, no such membership), Unavailable (blocked by the filter, stopping)."""
 
     async def room(self) -> None:
-        """Waits until `send` would take something."""
+        """Waits until `send` would accept something."""
 
     def close(self) -> None: ...
 
 
 class Engine(Protocol):
-    """The site as its shell's other parts see it."""
+    """A running site."""
 
     names: tuple[str, ...]
     ordinal: int
@@ -57,32 +59,32 @@ class Engine(Protocol):
 
     @property
     def log(self) -> LogPort | None:
-        """None where the site takes no part in the log."""
+        """None if the site takes no part in the log."""
 
     @property
     def history(self) -> History:
-        """The configurations that it went through."""
+        """The last configurations."""
 
     def open(self, receiver: Receiver) -> ProcessHandle:
-        """A new process. Raises Unavailable at the limit, or when the site is stopping."""
+        """Makes a new process. Raises Unavailable at the limit, or when the site is stopping."""
 
     def status(self) -> dict[str, object]:
-        """For people and programs, JSON-able: see docs/operations.md."""
+        """The status as JSON-able values: see docs/operations.md."""
 
     def health(self) -> str:
         """primary | minority | forming"""
 
     def refused_sites(self) -> dict[str, str]:
-        """Sites that tell something else of the list of sites: by name, what differs."""
+        """Sites whose list of sites contradicts this site's: by name, what differs."""
 
     def log_note(self) -> str | None:
-        """Why the log accepts nothing here, in one line; None: it does, or the disk is why."""
+        """Why the log accepts no appends here, in one line; None: it does, or the disk is the reason."""
 
     def storage(self) -> str:
-        """ok, or why nothing can be kept"""
+        """`ok`, or why nothing can be stored."""
 
     def counters(self) -> dict[str, int]:
-        """Everything that only grows, by name: of the core, of groups, of the transport."""
+        """All counters by name: of the core, of groups, of the transport."""
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
         """Fault injection. Raises Rejected unless the configuration allows it."""

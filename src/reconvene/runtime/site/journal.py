@@ -1,8 +1,8 @@
 """One site's trace file, written as it runs.
 
-Given: rows, a turn at a time. Promised: they are with the operating system when `flush` returns, whole lines in
-order; a restart cuts off a line that was torn and goes on with the next number; at its size limit the trace stops
-for good, since with a hole in it, it could not be judged.
+Given: rows, a turn at a time. Promised: they are with the operating system when `flush` returns, as whole lines in
+order. A restart cuts off a torn line and continues with the next number. At its size limit the trace stops for good,
+since a trace with a gap can't be verified.
 """
 
 import os
@@ -19,7 +19,7 @@ __all__ = ["Journal", "Past", "run_quorum", "tell_changed", "write_run"]
 
 _CHUNK = 1 << 16
 _MOST_ROWS = 1 << 16
-"""Kept in memory: what a restart finds unrecorded may be long."""
+"""Flushed at this size, since the rows that a restart has to add may be many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Past:
     next_n: int = 0
     incarnation: int = 0
     conf: str | None = None
-    """The configuration that it ended in."""
+    """The last configuration."""
     ended: bool = True
-    """With `fail` or `stop`; or it never began."""
+    """Whether it ended with `fail` or `stop`, or never began."""
 
 
 class Journal:
     def __init__(self, directory: Path, node: str, max_bytes: int, say: Callable[[str], None]) -> None:
-        """Raises OSError where the file can't be opened. `say` is told why the trace stops, once."""
+        """Raises OSError if the file can't be opened. `say` is called once, with the reason, if the trace stops."""
         directory.mkdir(parents=True, exist_ok=True)
         self.path = node_file(directory, node)
         self._mark = stopped_file(directory, node)
@@ -52,10 +52,10 @@ class Journal:
         if not self.stopped:
             self._rows.append(encode_row(row))
             if len(self._rows) >= _MOST_ROWS:
-                self.flush()  # early does no harm
+                self.flush()  # flushing early does no harm
 
     def flush(self) -> None:
-        """Hands what was appended to the operating system, all of it or none."""
+        """Passes the appended rows to the operating system, all or none."""
         if not self._rows:
             return
         data = b"".join(self._rows)
@@ -75,9 +75,9 @@ class Journal:
         self.bytes += len(data)
 
     def stop(self, why: str) -> None:
-        """For good: nothing more is recorded, and readers refuse it."""
+        """Stops for good: nothing more is recorded, and readers refuse the trace."""
         self.stopped = True
-        # The mark outlives this process: its next incarnation must not go on after the hole.
+        # The mark outlives this process: the next incarnation must not continue after the gap.
         try:
             self._mark.write_text(f"{why}\n")
         except OSError as error:
@@ -91,7 +91,7 @@ class Journal:
     # -- what an earlier incarnation left
 
     def _mend(self) -> Past:
-        """Cuts a torn last line off, and reads back how far the trace had come."""
+        """Cuts off a torn last line, and reads how far the trace had come."""
         size = os.fstat(self._fd).st_size
         lines = self._lines_from_the_end(size)
         last = next(lines, None)
@@ -100,7 +100,7 @@ class Journal:
         at, line = last
         if not line.endswith(b"\n"):
             if _decode(line) is not None:
-                os.write(self._fd, b"\n")  # it was whole but for its end
+                os.write(self._fd, b"\n")  # only its newline was missing
             else:
                 os.ftruncate(self._fd, at)
                 last = next(lines, None)
@@ -109,7 +109,7 @@ class Journal:
                 line = last[1]
         row = _decode(line)
         if row is None:
-            raise OSError(f"{self.path}: its last line is no event; move the file away to begin a new trace")
+            raise OSError(f"{self.path}: its last line is not an event; move the file away to begin a new trace")
         found = row
         while not _tells_configuration(found, row.inc):
             last = next(lines, None)
@@ -122,7 +122,7 @@ class Journal:
         return Past(row.n + 1, row.inc, conf, ended or conf is None)
 
     def _lines_from_the_end(self, size: int) -> Iterator[tuple[int, bytes]]:
-        """(where it begins, the line with its newline) from the last one backwards."""
+        """Yields (offset, line with its newline) from the last line backwards."""
         end = size
         tail = b""
         while end > 0:
@@ -153,7 +153,7 @@ def _tells_configuration(row: Row, incarnation: int) -> bool:
 def write_run(
     directory: Path, cluster: str, nodes: tuple[str, ...], order: str, stack: str, quorum: dict[str, object]
 ) -> None:
-    """run.json, where there is none yet: a run that has not ended, and nobody knows how it will."""
+    """Writes run.json if there is none: a run that has not ended yet."""
     run = Run(
         schema=SCHEMA, run=cluster, nodes=list(nodes), stack=stack, order=order, seed=0, settled=False,
         components=[list(nodes)], down=[], quorum=quorum,
@@ -172,8 +172,8 @@ def write_run(
 
 
 def tell_changed(directory: Path) -> None:
-    """Notes in run.json that the log's replicas or its quorum are not those any more that it names: nobody can tell
-    from it then who was a quorum. Sites that share the directory may all do so. Raises OSError."""
+    """Marks in run.json that the log's replicas or its quorum have changed, so that run.json no longer tells which
+    sets were quorums. Sites that share the directory may all do so. Raises OSError."""
     try:
         run = msgspec.json.decode((directory / RUN_FILE).read_bytes(), type=Run)
     except msgspec.MsgspecError as error:
@@ -187,7 +187,7 @@ def tell_changed(directory: Path) -> None:
 
 
 def run_quorum(nodes: Collection[str], replicas: Collection[str], quorum: Mapping[str, object]) -> dict[str, object]:
-    """As run.json has it, where a quorum is over all nodes: who is no replica weighs nothing."""
+    """The quorum for run.json, which is over all nodes: a node that is no replica has weight 0."""
     if quorum.get("kind") == "majority" and replicas and len(replicas) < len(nodes):
         return {"kind": "weighted", "weights": dict.fromkeys(sorted(replicas), 1)}
     return dict(quorum)

@@ -1,4 +1,4 @@
-"""What a site counts, and what it says of itself in its log."""
+"""A site's counters, and its log lines about configurations, storage and faults."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ class SiteNotes:
         )
         self.phase = "operational"
         self.health = "forming"
-        """As they were last told."""
+        """As last logged."""
         self.longest_turn_ns = 0
         """Since the start."""
         self._refusing = False
@@ -58,7 +58,7 @@ class SiteNotes:
         event(self._log, logging.INFO, what, number=changed.conf, members=self._listed(changed.members))
 
     def phase_of(self, site: Site) -> None:
-        """Why it looks for another configuration: someone is not heard any more, or someone new is."""
+        """Why another configuration is being formed: a member went silent, or a new site is heard."""
         if self.phase == "operational":
             hearing = site.changes.hearing
             silent = self._listed(member for member in site.members if not hearing.hears(member))
@@ -75,7 +75,7 @@ class SiteNotes:
                 event(self._log, logging.INFO, "health", health=health, configuration=configuration)
 
     def log_is(self, note: str | None) -> None:
-        """Why the log takes nothing here; None: it does."""
+        """Why the log accepts no appends here; None: it does."""
         if note == self._log_note:
             return
         self._log_note = note
@@ -85,7 +85,7 @@ class SiteNotes:
             event(self._log, logging.WARNING, "the log accepts nothing", why=note)
 
     def refused(self, sites: dict[str, str]) -> None:
-        """Sites whose storage is older than what is known of them, and why."""
+        """Sites that are refused because their storage is older than what is known of them, and why."""
         if sites == self._refused:
             return
         for name, why in sorted(sites.items()):
@@ -98,13 +98,13 @@ class SiteNotes:
 
     def disk_refuses(self, why: str) -> None:
         self._refusing = True
-        what = "storage refuses; nothing is accepted, and no new configuration, until it takes writes"
+        what = "storage refuses writes; until it works again, nothing is accepted and no configuration is formed"
         event(self._log, logging.ERROR, what, why=why)
 
     def disk_takes(self) -> None:
         if self._refusing:
             self._refusing = False
-            event(self._log, logging.WARNING, "storage takes writes again")
+            event(self._log, logging.WARNING, "storage works again")
 
     def full(self, full: bool, limit: int) -> None:
         what = "the log is full; nothing is accepted" if full else "the log has room again"

@@ -1,7 +1,7 @@
-"""A site's trace as it runs: the journal, and who writes into it for each layer.
+"""A site's trace as it runs: the journal, and a recorder for each layer.
 
-Promised: what an earlier incarnation left is completed first, with what storage holds of the log and the file lacks,
-and with its `fail`; then each turn's rows are with the operating system when `turn` returns.
+Promised: the trace of an earlier incarnation is completed first, with the rows of the log that storage has and the
+file lacks, and with its `fail`. From then on each turn's rows are with the operating system when `turn` returns.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ __all__ = ["SiteTrace"]
 
 
 class SiteTrace:
-    """Raises Unavailable where the trace can't be kept, or tells that the site's directory is an older one."""
+    """Raises Unavailable if the trace can't be written, or if it shows that the site's directory is an older one."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class SiteTrace:
             self.journal.flush()
         except OSError as error:
             self.journal.close()
-            raise Unavailable(f"{directory}: can't go on with a trace: {error}") from None
+            raise Unavailable(f"{directory}: can't continue the trace: {error}") from None
         except BaseException:
             self.journal.close()
             raise
@@ -108,18 +108,19 @@ class SiteTrace:
         try:
             tell_changed(self._directory)
         except OSError as error:
-            self.journal.stop(f"run.json can't tell that the replicas have changed: {error}")
+            self.journal.stop(f"can't mark in run.json that the replicas have changed: {error}")
 
     def close(self, t: int, left: bool) -> None:
-        """`left`: in good order, with everything recorded that storage has; else the next start counts it failed."""
+        """`left`: a clean stop, with everything recorded that storage has. Otherwise the next start records a
+        failure."""
         if left:
             self._recorder.stop(t)
         if self._changed:
-            self._tell_changed()  # who wrote run.json at the same time may have missed it
+            self._tell_changed()  # a site that wrote run.json at the same time may have missed it
         self.journal.close()
 
     def abandon(self) -> None:
-        """As if the process had ended here."""
+        """Ends as a crash of the process would."""
         self.journal.close()
 
     def status(self) -> dict[str, object]:

@@ -33,19 +33,19 @@ _POLICY = (
 )
 
 
-class Door(Protocol):
-    """Who let the request in."""
+class HttpConnections(Protocol):
+    """The HTTP server, as far as the dashboard needs it."""
 
     def is_admin(self, request: web.Request) -> bool:
-        """Whether who asks may make faults, where they are allowed."""
+        """Whether the requester may inject faults, where they are allowed."""
 
     def hold(self, request: web.Request) -> Callable[[], None]:
-        """Lets its connection stay for longer than others may; gives what ends it at once."""
+        """Exempts the request's connection from the time limit; returns a function that closes it at once."""
 
 
 class Dashboard:
     def __init__(
-        self, config: Config, engine: Engine, lag: LoopLag | None, log: logging.Logger, door: "Door"
+        self, config: Config, engine: Engine, lag: LoopLag | None, log: logging.Logger, connections: HttpConnections
     ) -> None:
         """Raises Rejected or Malformed for a key or a certificate that can't be used."""
         self._config = config
@@ -53,7 +53,7 @@ class Dashboard:
         self._log = log
         self._sampler = Sampler(config, engine, lag)
         self._watchers = Watchers(config, self._sampler, log)
-        self._door = door
+        self._connections = connections
 
     def add_to(self, router: web.UrlDispatcher) -> None:
         router.add_get("/", _serve(_ASSETS / "index.html"))
@@ -77,7 +77,7 @@ class Dashboard:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         watcher = self._watchers.join(
-            self._door.hold(request), self._door.is_admin(request) and self._config.faults.allowed
+            self._connections.hold(request), self._connections.is_admin(request) and self._config.faults.allowed
         )
         if watcher is None:
             raise Refusal(503, f"{self._config.dashboard.watchers} pages are open, as many as may be")
@@ -156,7 +156,7 @@ class Dashboard:
     def _expect_order(self, request: web.Request) -> None:
         if not self._config.faults.allowed:
             raise Refusal(403, f"site {self._config.name} does not allow faults: see [faults] allowed")
-        if not self._door.is_admin(request):
+        if not self._connections.is_admin(request):
             raise Refusal(403, "the role admin is needed to make faults")
         origin = request.headers.get("Origin")
         if ORDER_HEADER not in request.headers or (origin is not None and urlsplit(origin).netloc != request.host):
