@@ -23,8 +23,8 @@ setup: ## create .venv with the pinned dependencies, if it is not up to date
 test: setup ## run the tests that every change needs, in minutes (ARGS="-k name" selects)
 	@scripts/test short $(WORKERS) $(ARGS)
 
-test-all: setup ## run all tests (REST=1 skips those of `make test` if they passed on this very tree)
-	@scripts/test $(if $(REST),rest,all) $(WORKERS) $(ARGS)
+test-all: setup ## run all tests
+	@scripts/test all $(WORKERS) $(ARGS)
 
 seeds: setup ## run the seeds of this commit in the simulator, as `make test` does (SEEDS=17-20 PROFILES=log: others)
 	@$(BIN)/python scripts/seeds.py $(or $(SEEDS),commit) --profiles $(PROFILES) --jobs $(WORKERS)
