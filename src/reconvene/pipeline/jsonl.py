@@ -131,7 +131,7 @@ def rows_of(part: Part) -> Iterator[tuple[list[Row], Places]]:
 
 
 def _rows(file: BinaryIO, part: Part) -> Iterator[tuple[list[Row], Places]]:
-    started = part.begin > 0  # whoever has the file's first lines looks for the start
+    started = part.begin > 0  # the part with the file's first lines looks for the start
     for offset, data in line_chunks(file, part.begin, part.end, part.size):
         rows = _decode(part, offset, data)
         started = started or _starts(part, offset, rows)

@@ -4,9 +4,9 @@ Given: directories of the form, on a file system that driver and executors share
 Promised: the events as `EVENTS` says; what can't be judged is refused by file and row, as
 `reconvene.trace.parquet` refuses it without Spark.
 
-One pass looks at everything: it gives, for each file and node, the first row that is no event, the first row of the
-node's history, and the range of its numbers. Only what is suspect of that, and who is spread over several files,
-comes to the driver.
+One pass looks at everything: it returns, for each file and node, the first row that is no event, the first row of the
+node's history, and the range of its numbers. Only what is suspect of that, and nodes that are spread over several
+files, comes to the driver.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ _STORED = T.StructType([*FIELDS, T.StructField("run", T.StringType())])
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A run, and which file or directory tells of it."""
+    """A run, and which file or directory holds it."""
 
     run: Run
     place: str
@@ -124,7 +124,7 @@ class _Piece:
 
 
 def _survey(spark: SparkSession, raw: DataFrame, runs: Sequence[Run]) -> list[_Piece]:
-    """Refuses what can't be judged; gives the pieces of those nodes that are spread over several files."""
+    """Refuses what can't be judged; returns the pieces of those nodes that are spread over several files."""
     named = pa.table({"run": [run.run for run in runs], "nodes": [run.nodes for run in runs]})
     known = F.broadcast(spark.createDataFrame(named))
     pieces = (

@@ -1,7 +1,7 @@
 """Writes the Parquet form of traces: whole files only, a run at a time.
 
-A run is written under a name that readers pass over, and gets its own when all of it is there: who is killed in
-between leaves nothing torn, and what is left over is used or replaced by the next attempt.
+A run is written under a name that readers pass over, and gets its own when all of it is there: a writer that is
+killed in between leaves nothing torn, and what is left over is used or replaced by the next attempt.
 """
 
 import os
@@ -67,7 +67,7 @@ def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 
 def finish_run(root: Path, run: Run, told: Mapping[str, str]) -> None:
-    """Gives the run its name: from here on readers see it."""
+    """Renames the run to its own name: from here on readers see it."""
     directory = run_directory(root, run.run)
     file = run_file(root, run.run)
     file.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """What fails in Spark, as one line.
 
-Over bad input our tasks give back a row that says so, where they can: a task that fails is tried again, to the same
+Over bad input our tasks return a row that says so, where they can: a task that fails is tried again, to the same
 end, and fills the log with the stacks of two languages. What is left is what Spark itself finds, and errors of ours
 that come out of a Python process of Spark's with their stack: of those, the one line that was meant.
 """
@@ -26,7 +26,7 @@ _LONGEST = 400
 _FROM_JAVA = "Py4JJavaError"
 """A failed job's error where the driver is in this process. A client of Connect may lack the package that has it."""
 _CALLING = "An error occurred while calling"
-"""What Py4J begins with: it says nothing."""
+"""What Py4J begins with: it is of no use to a reader."""
 
 
 @contextmanager

@@ -58,7 +58,8 @@ def open_session(
 ) -> Iterator["SparkSession"]:
     """A session, stopped at the end. `master`: a Spark master's URL, or `sc://HOST:PORT` for Spark Connect.
 
-    Raises Unavailable, in one line that says what to do, where Spark or Java is missing or nobody answers.
+    Raises Unavailable, in one line that says what to do, where Spark or Java is missing or the cluster does not
+    answer.
     """
     session = _make(master or DEFAULT_MASTER, app, {**_CONF, **(conf or {})})
     try:
@@ -99,7 +100,7 @@ def _make(master: str, app: str, conf: Mapping[str, str]) -> "SparkSession":
 
 
 def _need_answer(master: str) -> None:
-    """Spark itself tries for minutes before it says that nobody listens."""
+    """Spark itself tries for minutes before it reports that nothing listens there."""
     for scheme, port in _PORTS.items():
         if master.startswith(scheme):
             places = [place.partition("/")[0] for place in master.removeprefix(scheme).split(",")]

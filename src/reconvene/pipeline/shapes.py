@@ -81,6 +81,6 @@ def _foreign_label() -> Column:
 
 
 def _holes() -> list[Column]:
-    """A list with a null in it. Looking for a value that is not there gives null then, and false otherwise."""
+    """A list with a null in it. Looking for a value that is not there returns null then, and false otherwise."""
     lists = (("members", F.lit("")), ("dests", F.lit("")), ("ts", F.lit(-(2**63)).cast("long")))
     return [F.array_contains(name, value).isNull() & F.col(name).isNotNull() for name, value in lists]

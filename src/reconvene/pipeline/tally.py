@@ -1,4 +1,4 @@
-"""A live aggregation: how many messages, by window of the log's time, and by whatever the payload says.
+"""A live aggregation: how many messages, by window of the log's time, and by keys in the payload.
 
 The window is of `log_time`, which never falls back along the order; so nothing is ever late. A minority that rejoins
 after hours has its messages counted in the window in which they were ordered. Windows of `time`, the author's own
@@ -25,8 +25,8 @@ _STATE_PARTITIONS = "4"
 
 
 def tally_by_window(log: DataFrame, window: str, *keys: str) -> DataFrame:
-    """`log`: rows of the source, streaming or not. `keys`: columns, or expressions over them. Gives window_start,
-    window_end, the keys, and count, as Spark's update mode tells them."""
+    """`log`: rows of the source, streaming or not. `keys`: columns, or expressions over them. Returns window_start,
+    window_end, the keys, and count, as Spark's update mode reports them."""
     by = [F.expr(key).alias(key) for key in keys]
     return (
         log.withWatermark("log_time", "0 seconds")

@@ -34,7 +34,7 @@ from reconvene.verify.quorums import quorum_of
 __all__ = ["APART", "Traces", "read_traces"]
 
 APART = "\x1f"
-"""Between a run's name and the number that tells it from others of the same name. No name holds it."""
+"""Between a run's name and the number that distinguishes it from others of the same name. No name holds it."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,6 @@ def _read_directories(spark: SparkSession, traces: list[tuple[Path, Run]]) -> Da
     except Malformed as error:
         line = str(error)
         for directory, _ in traces:
-            # Tasks know the absolute path; whoever reads the line knows the one that was given.
+            # Tasks know the absolute path; the reader of the line knows the one that was given.
             line = line.replace(f"{directory.absolute()}/", f"{directory}/")
         raise Malformed(line) from None

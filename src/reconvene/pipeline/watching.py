@@ -1,4 +1,4 @@
-"""An action that someone watches: Spark tells nothing of its progress through Connect, but files can be counted."""
+"""An action with progress: Spark reports none through Connect, but files can be counted."""
 
 import threading
 from collections.abc import Callable
@@ -25,11 +25,11 @@ class _Result(Generic[T]):
 
 
 def watched(action: Callable[[], T], look: Callable[[], None] | None) -> T:
-    """What the action gives or raises. Meanwhile `look` is called now and then, and once at its end."""
+    """Returns or raises what the action does. Meanwhile `look` is called now and then, and once at its end."""
     if look is None:
         return action()
     result = _Result(action)
-    # Whoever interrupts waits for no job: the session ends it.
+    # An interrupt does not wait for the job: the session ends it.
     thread = threading.Thread(target=result.run, name="spark action", daemon=True)
     thread.start()
     while thread.is_alive():

@@ -185,7 +185,7 @@ def _time(story: Story) -> Section:
                 whole=True,
             ),
             card(
-                "Who was in which configuration",
+                "Which site was in which configuration",
                 "A colour is a regular configuration; a dotted line, a site down. ✕ crash, ■ left, ▲ restart.",
                 in_both(lambda width: draw_timeline(story, width), WHOLE),
                 whole=True,

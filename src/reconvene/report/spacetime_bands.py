@@ -20,7 +20,7 @@ class Band:
     kind: str
     """regular, transitional, or down."""
     root: str
-    """Its regular configuration: it gives the colour."""
+    """Its regular configuration: it decides the colour."""
     size: str
     """Its members, shortly."""
     title: str

@@ -11,7 +11,7 @@ __all__ = ["find_traces"]
 def find_traces(path: Path) -> list[Path]:
     """Trace directories and Parquet forms, at this path or directly below it, by their names.
 
-    Where there are none, the path itself: whoever reads it says what is wrong with it.
+    Where there are none, the path itself: reading it then raises Malformed, which says what is wrong.
     """
     if not path.is_dir() or _is_trace(path):
         return [path]

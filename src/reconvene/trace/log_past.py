@@ -1,4 +1,4 @@
-"""What a node's trace already tells of the log: read back at its restart.
+"""What a node's trace already holds of the log: read back at its restart.
 
 Storage may be ahead of the trace: what was synced just before a crash was not recorded. And it may be behind, by the
 green line alone, which becomes durable lazily. So what is kept here of the file is how far its green rows go, and

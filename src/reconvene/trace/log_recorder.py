@@ -38,7 +38,7 @@ _PHASES = {Attempted: "attempt", Committed: "commit", Established: "establish"}
 
 
 class LogRecorder:
-    """Writes through the node's recorder. `author` gives the name of an author by its number in the log."""
+    """Writes through the node's recorder. `author` returns the name of an author by its number in the log."""
 
     def __init__(self, recorder: Recorder, author: Callable[[int], str], green: int = 0) -> None:
         self._recorder = recorder

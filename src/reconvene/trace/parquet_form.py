@@ -3,7 +3,7 @@
     DIR/runs/*.parquet                  one row a run: run.json, with `quorum` as the text of a JSON object
     DIR/events/run=NAME/*.parquet       the events of that run, all nodes together or in a file each
 
-Needs pyarrow, which the extra `spark` brings: without it, Unavailable says so.
+Needs pyarrow, which the extra `spark` installs; raises Unavailable without it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -77,7 +77,7 @@ def _escape(name: str) -> str:
 
 
 def name_of(directory: str) -> str | None:
-    """The run that a directory's name tells; None where it tells none."""
+    """The run that a directory is named after; None if the name is of another form."""
     if not directory.startswith(_PREFIX):
         return None
     first, *rest = directory.removeprefix(_PREFIX).split("%")
@@ -90,7 +90,7 @@ def name_of(directory: str) -> str | None:
 
 
 def _visible(directory: Path, what: str) -> list[Path]:
-    """Its files; those that begin with a dot or an underscore are someone's scratch, for every reader."""
+    """Its files; those that begin with a dot or an underscore are temporary files, which every reader ignores."""
     try:
         found = sorted(path for path in directory.iterdir() if not path.name.startswith((".", "_")))
     except OSError as error:
@@ -124,7 +124,7 @@ def run_files(root: Path) -> list[Path]:
 
 
 def check_file(file: Path) -> int:
-    """Is this a whole Parquet file of events, by its footer? Gives how many rows it has, or raises Malformed."""
+    """Is this a whole Parquet file of events, by its footer? Returns how many rows it has, or raises Malformed."""
     with _open(file, EVENT_TYPES) as opened:
         return cast("int", opened.metadata.num_rows)
 

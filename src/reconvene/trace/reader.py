@@ -2,7 +2,7 @@
 
 Only one thing is forgiven, since a crash makes it: a last line that was torn while it was written. It is dropped.
 Anything else that is not a trace of this schema, or lacks its start, raises `Malformed`. A trace that can be read
-but tells of something impossible (a delivery without a sending) is not refused: the checks report it.
+but records something impossible (a delivery without a sending) is not refused: the checks report it.
 """
 
 from dataclasses import dataclass
@@ -211,7 +211,7 @@ def _decode_line(number: int, line: bytes) -> Row:
 
 
 def find_start(rows: list[Row]) -> int | None:
-    """Where the node started: in a configuration that no other one leads to. None: these rows do not tell yet.
+    """Where the node started: in a configuration that no other one leads to. None: these rows do not show it yet.
 
     Raises `BadLine` where it is not the first thing that happened.
     """

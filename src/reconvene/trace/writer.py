@@ -1,6 +1,6 @@
 """Writes a trace directory: run.json and one NODE.jsonl for each node.
 
-The same run gives the same bytes: fields in the schema's order, no spaces, one newline a row.
+The same run is written as the same bytes: fields in the schema's order, no spaces, one newline a row.
 """
 
 from collections.abc import Iterable, Mapping

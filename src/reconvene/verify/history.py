@@ -72,7 +72,7 @@ class Declared:
 
 @dataclass(slots=True)
 class Configuration:
-    """A configuration as the first event that tells of it (not as hidden, if there is one) describes it."""
+    """A configuration as its first event describes it: the first that is not hidden, if there is one."""
 
     id: str
     kind: str = "unknown"

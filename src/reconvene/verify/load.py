@@ -27,7 +27,7 @@ def load_histories(path: Path) -> Iterator[History]:
 
 
 def _need_quorum(history: History, where: str) -> None:
-    """Whether a settled log is all green depends on who is a quorum."""
+    """Which nodes are a quorum decides whether a settled log has to be all green."""
     if history.log.rows and history.run.settled:
         try:
             quorum_of(history.run)

@@ -1,7 +1,7 @@
 """The events of the durable log (layer `corel`), in the form that the checks read.
 
 Each node's events are columns of their own, all its incarnations in one; an event is a node and a *place* in them.
-Where a node leaves a configuration, as the layer `evs` tells it, there is an event too: what a primary component
+Where a node leaves a configuration, by the layer `evs`, there is an event too: what a primary component
 orders, it orders before that. Of two events the one of the lower node, then of the lower place, is the lower.
 
 From these is worked out when each node came to have each message, had it green, and had it yellow or green for good:
@@ -78,7 +78,7 @@ class NodeLog:
     n: list[int] = field(default_factory=list)
     inc: int = 0
     conf: str | None = None
-    """The configuration that it is in, empty after a failure; None where no event of the layer `evs` has told."""
+    """The configuration that it is in, empty after a failure; None where the layer `evs` has no event yet."""
     stale: set[int] = field(default_factory=set)
     """Events of a primary component that name another configuration than the one the node is in."""
     named: dict[int, "Component"] = field(default_factory=dict)
@@ -176,7 +176,7 @@ class LogHistory:
             self.restamped.append((node, place))
 
     def move(self, node: int, row: Row, conf: str) -> None:
-        """The layer `evs` tells that the node leaves its configuration, for this one or, empty, by failing."""
+        """By the layer `evs` the node leaves its configuration, for this one or, empty, by failing."""
         node_log = self.node_logs[node]
         self._leave(node_log, row, failed=not conf or row.inc != node_log.inc)
         node_log.conf = conf

@@ -1,4 +1,5 @@
-"""The number of a regular configuration: how far a node has come, for the checks that excuse who has not come so far.
+"""The number of a regular configuration: how far a node has come. Some checks excuse a node that has not come far
+enough.
 
 An id that holds one integer is numbered by it ("131073", "c7"), as long as these numbers grow along every node's
 file. Otherwise the run's configurations are numbered by the order in which they were entered, as late as that order

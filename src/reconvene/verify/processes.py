@@ -190,7 +190,7 @@ class Processes:
         names = tuple(cast("list[str]", row.members))
         members = self._member_sets.get(names)
         if members is None:
-            # Everyone tells of the same views: one set for all of them.
+            # All processes have the same views: one set for all of them.
             members = self._member_sets[names] = frozenset(map(self._process, names))
         self.declared[event] = Declared(members, cast(int, row.primary), cast(str, row.conf))
         known = self.confs[view]

@@ -1,4 +1,4 @@
-"""Which sets of nodes hold a quorum, as run.json tells."""
+"""Which sets of nodes hold a quorum, by run.json."""
 
 from typing import cast
 
@@ -10,7 +10,7 @@ __all__ = ["quorum_of"]
 
 
 def quorum_of(run: Run) -> Quorum | None:
-    """None where run.json does not tell: with dynamic voting a quorum depends on what was a primary component before,
+    """None where run.json does not say: with dynamic voting a quorum depends on what was a primary component before,
     and where the replicas or the quorum were changed it depends on when. Raises Malformed.
 
     A judge takes more than a log does: weights may be any numbers that are not negative, a node without one has none,

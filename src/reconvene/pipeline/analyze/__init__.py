@@ -1,4 +1,4 @@
-"""What traces tell of a system's speed and fairness: a file for each measure, a function from tables to a table each.
+"""A system's speed and fairness, from its traces: a file for each measure, a function from tables to a table each.
 
 `measure` puts them together. Nothing that grows with the traces is collected: aggregates, and samples with limits.
 """

@@ -1,4 +1,4 @@
-"""Configuration changes: who came together from where, and how long it took.
+"""Configuration changes: which sites came together from where, and how long it took.
 
 A change is a regular configuration that was entered from others. It begins when the first of its members leaves its
 old regular configuration (enters the transitional one), and has ended when the last one has entered the new one.

@@ -53,7 +53,7 @@ def latency_by(found: "DataFrame", exact: bool) -> "DataFrame":
     def jain(name: str) -> "Column":
         squares = F.sum(F.pow(name, F.lit(2.0))).over(alike)
         index = F.try_divide(F.pow(F.sum(name).over(alike), F.lit(2.0)), F.count(F.lit(1)).over(alike) * squares)
-        # Of what no clock can have measured it says nothing.
+        # What no clock can have measured is left out.
         return F.when(F.min(name).over(alike) >= 0, index)
 
     return (

@@ -33,7 +33,7 @@ ACCURACY = 10_000
 """An estimated percentile's rank is off by no more than 1 in so many."""
 
 SPREAD: dict[str, T.DataType] = {"count": LONG, "mean": DOUBLE, "longest": DOUBLE, "curve": T.ArrayType(DOUBLE)}
-"""The columns that `spread` gives."""
+"""The columns that `spread` returns."""
 
 
 def table(**columns: T.DataType) -> T.StructType:

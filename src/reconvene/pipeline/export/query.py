@@ -67,7 +67,7 @@ class Export:
 
 
 def _position(offset: str) -> int:
-    """Of the source's offset, as Spark tells it: JSON. 0 before it has found a replica."""
+    """Of the source's offset, as Spark reports it: JSON. 0 before it has found a replica."""
     reached = decode_offset(msgspec.json.decode(offset, type=dict[str, Any])) if offset else None
     return 0 if reached is None else reached.mark.position
 

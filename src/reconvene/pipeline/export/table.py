@@ -1,7 +1,7 @@
 """The table on disk: whole batches of the stream in directories `batch=N`.
 
-Given: batches with numbers that grow, the last one perhaps again after a crash. Promised: whoever lists the directory
-at any moment, also after a kill, sees each batch that was added wholly, once, or not at all.
+Given: batches with numbers that grow, the last one perhaps again after a crash. Promised: a reader that lists the
+directory at any moment, also after a kill, sees each batch that was added wholly, once, or not at all.
 
 A large batch has a directory of its own. A small one joins the last directory, if that is small as well: the one file
 there is written anew with the rows of both. So `batch=M` holds the batches from M up to the next directory's number,
@@ -58,7 +58,7 @@ class LogTable:
         sync_directory(self.root.parent)
 
     def staging(self, batch: int) -> Path:
-        """Where a batch's files are to be written, by whoever writes them, before `add`."""
+        """Where a batch's files are to be written before `add`."""
         return self._staging / f"batch={batch}"
 
     def last(self) -> int | None:

@@ -30,7 +30,7 @@ def staged_of(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
 def commit(options: SinkOptions, staged: Sequence[Staged], name: str | None, version: int) -> None:
     """Returns when the rows are visible to every reader, by this commit or by an earlier one of the same version.
 
-    Raises OutcomeUnknown where that is not known in time: with a name, whoever writes it again writes it once.
+    Raises OutcomeUnknown where that is not known in time: with a name, writing it again writes it once.
     """
     if any(message.done for message in staged):
         _log.info("%s %d: the log has it; nothing was written", name, version)

@@ -78,7 +78,7 @@ class _Head(Struct, frozen=True):
 def commit_new(log: Log, staged: Sequence[Staged], name: str, timeout_s: float) -> tuple[int, int]:
     """Commits those rows whose ids the application does not have in the log: (how many, of how many).
 
-    Raises as `Log.commit` does; who tries again commits what is not there by then.
+    Raises as `Log.commit` does; trying again commits what is not there by then.
     """
     rows = sum(message.rows for message in staged)
     if rows > MOST_ROWS:

@@ -1,4 +1,4 @@
-"""What a writer is told: Spark's options, checked, each fault in one line that says what was expected."""
+"""A writer's options as Spark passes them, checked, each fault in one line that says what was expected."""
 
 from collections.abc import Mapping
 

@@ -19,7 +19,7 @@ __all__ = ["Staged", "stage"]
 
 @dataclass(frozen=True)
 class Staged(WriterCommitMessage):
-    """What a task tells the driver."""
+    """What a task reports to the driver."""
 
     partition: int
     query: str = ""
@@ -49,7 +49,7 @@ def stage(
         return Staged(partition, query)
     with Target(options.access, partition) as target:
         if name is not None and _has(target.log, name, version):
-            for _ in batches:  # whoever sends them expects them to be read
+            for _ in batches:  # the sender expects them to be read
                 pass
             return Staged(partition, query, done=True)
         rows, places, index = _stage(target.log, options, chain([first], batches))

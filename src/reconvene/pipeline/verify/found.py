@@ -20,7 +20,7 @@ FOUND = T.StructType([
     T.StructField("cases", T.LongType(), False),
     T.StructField("suspects", T.LongType(), False),
 ])  # fmt: skip
-"""What a certificate says of a run: how many cases the check has, and how many of them it does not prove right. No
+"""What is proven of a run: how many cases the check has, and how many of them are not proven right. No
 suspects: the check holds. Several rows of one run and check add up."""
 
 CONCERNED = T.StructType([
@@ -55,7 +55,7 @@ CONFS = T.StructType([
 ])  # fmt: skip
 """A configuration as its lowest entering describes it.
 
-Where nobody entered it, as its first hidden report does; one that no such event tells of has no row.
+Where no node entered it, as its first hidden report does; one without such an event has no row.
 
 root: its regular configuration. members: node codes; NOBODY, once each, for names that are no nodes of the run.
 groups: of each next configuration that two or more nodes went to directly from this one, those nodes, each as often

@@ -17,7 +17,7 @@ _AT_ONCE = 8192
 
 
 def read_run(runs: pa.Table) -> Run:
-    """From the one row of the table `runs` that tells of it."""
+    """From its one row of the table `runs`."""
     (document,) = runs.select(ARROW_RUNS.names).to_pylist()
     return msgspec.convert({**document, "quorum": msgspec.json.decode(document["quorum"])}, Run)
 

@@ -2,12 +2,13 @@
 
 A node is *in* a primary component from its establish event on, until it leaves the configuration or goes on to
 another attempt, commit or adoption. What it makes green there, it makes green in the context of that component; what
-it learns to be green in a recovery stands outside.
+it learns to be green in a recovery is made green in none.
 
 Rows of the log may be recorded late, after the configuration events of a change that came meanwhile. So a green event
 that comes after the node has left *may have been* made in that component: as long as the node has entered one other
-regular configuration at most, and has not failed. Where no event that is in time tells of a message, some late one
-does. Of the components that come into question the highest one counts: who knows of that one knows of all before it.
+regular configuration at most, and has not failed. Where no event that is in time shows where a message
+was made green, a late one does. Of the components that are possible the highest one counts: a node that knows of that
+one knows of all before it.
 """
 
 from bisect import bisect_right

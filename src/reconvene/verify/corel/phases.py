@@ -64,7 +64,7 @@ def wrong_phases(h: History) -> Iterator[tuple[int, int, str]]:
 
 
 def _judged_quorum(h: History) -> Quorum | None:
-    """None where the run does not tell which sets are quorums."""
+    """None where run.json does not say which sets are quorums."""
     try:
         return quorum_of(h.run)
     except Malformed:

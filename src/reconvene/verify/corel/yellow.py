@@ -1,10 +1,10 @@
 """The Yellow invariant (section 5.4): what was made green in a primary component is yellow or green, in the same
 place, wherever that component is known of.
 
-In which component a message was made green is worked out by `made`. Nothing tells when one node's event happened at
-another. But who makes a message green in a primary component has the acknowledgement of every member, given when it
-had the message yellow; so a member has it yellow before it leaves.
-Who comes to know of the component later has got all that from one who knew.
+In which component a message was made green is worked out by `made`. Nothing shows when one node's event happened at
+another. But a node that makes a message green in a primary component has the acknowledgement of every member, given
+when it had the message yellow; so a member has it yellow before it leaves. A node that comes to know of the component
+later has got all that from one that knew.
 """
 
 from bisect import bisect_left
@@ -49,7 +49,7 @@ def _known(h: History, tally: Tally) -> None:
         _judge_events(h, node_log, tally)
 
 
-# -- who knows of what, and until when it has to show ---------------------------------------------------------------
+# -- which node knows of what, and until when it has to show ------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -199,7 +199,7 @@ def early_events(node_log: NodeLog) -> dict[int, str]:
 
     An attempt or commit lasts until the node goes on to another phase, leaves the configuration, or its file ends. A
     node that failed may record late what its storage holds, and not what it had established; and where no event of
-    the layer `evs` tells of configurations, nobody can tell a phase that was given up. Then it counts only if its
+    the layer `evs` shows configurations, a phase that was given up can't be recognized. Then it counts only if its
     commit or establish follows.
     """
     found: dict[int, str] = {}

@@ -171,7 +171,7 @@ class EvsPatterns:
 
     @cached_property
     def once(self) -> bool:
-        """Was every delivered message sent as it says, once, and delivered once by each node?"""
+        """Was every delivered message sent as its deliveries say, once, and delivered once by each node?"""
         return not (self.sums["strange"] or self.sums["resent"] or self.sums["again"])
 
     @cached_property

@@ -21,7 +21,7 @@ class Ways:
         self.problems = 0
         """Rows that break 2.2."""
         self.differ = 0
-        """Enterings of which another one, the lowest, says something else."""
+        """Enterings that differ from the lowest one of the same configuration."""
         self.events = 0
         self.hidden = 0
         self.others = 0

@@ -1,4 +1,4 @@
-"""The extend mechanism (section 4, as 5.1 revises it): who has to have delivered what by the end of the trace.
+"""The extend mechanism (section 4, as 5.1 revises it): what each process has to have delivered by the end.
 
 A history may be completed by events that are missing at its end: before a stop, or, where the run was not given the
 time to settle, where the trace breaks off. So an event can only be said to lack at a process that *goes on*: that

@@ -1,8 +1,9 @@
 """The logical times of views, from the timestamps that processes had delivered when they installed them.
 
-A process's time is the highest timestamp that it has delivered, or that anyone had who installed one of its views. A
-view's time is the highest of all who install it; views of one time are told apart by an order in which everyone
-installed them. Along a process it never goes back, if what it delivers after a view is above the view's time.
+A process's time is the highest timestamp that it has delivered, or that any process had that installed one of its
+views. A view's time is the highest of all processes that install it; views of one time are in an order in which all
+processes installed them. Along a process it never goes back, if what it delivers after a view is above the view's
+time.
 """
 
 from bisect import bisect
@@ -69,7 +70,7 @@ class Times:
         return self._ends[process] < self._views[view]
 
     def _follow(self) -> None:
-        """Through all views, each when everyone who installs it has come to it."""
+        """Through all views, each when all processes that install it have come to it."""
         p = self._p
         state: dict[int, Stamp] = {}
         place = dict.fromkeys(self._ways, 0)

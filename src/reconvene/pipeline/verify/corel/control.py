@@ -1,7 +1,7 @@
-"""What a run's log tells apart from its messages: who knows of which primary component until when, who has to order
+"""A run's log apart from its messages: which node knows of which primary component until when, which has to order
 everything at the end, which snapshots were taken, and which phases are wrong.
 
-The rows that tell of it are few, so one task takes all of one run's, and the local engine's own code reads them. Of
+The rows about it are few, so one task takes all of one run's, and the local engine's own code reads them. Of
 the rows about messages it gets one of each incarnation of a node, the first, and the place of the last.
 """
 
@@ -77,7 +77,7 @@ def tell_control(coded: "DataFrame", runs: "DataFrame") -> "DataFrame":
 
 
 def _bones(coded: "DataFrame") -> "DataFrame":
-    """Each row that tells, and of the rows about messages of an incarnation the first and the last place: one pass,
+    """Each such row, and of the rows about messages of an incarnation the first and the last place: one pass,
     in which these fall into one group."""
     kind = F.col("kind")
     told = kind.isin(_TOLD)

@@ -1,4 +1,4 @@
-"""What each node's file says of each message: one pass along the file, then one row of a node and a message.
+"""What each node's file holds of each message: one pass along the file, then one row of a node and a message.
 
 Along the file are carried: the configuration, the last event that begins or ends a phase of a primary component, or a
 term, which an establish event does not end; the next position. What begins with such an event is over where the
@@ -55,7 +55,7 @@ def follow_files(coded: "DataFrame") -> "DataFrame":
       life, see `life_of`, when it first accepted and first logged it.
 
     Also a row of each commit, with its place for the message, its number for the stay, and turned; and one without a
-    message, of a node that has a snapshot or another phase, which tells by `misplaced` how many snapshots are below
+    message, of a node that has a snapshot or another phase, with, as `misplaced`, how many snapshots are below
     the node's next position.
     """
     return _by_message(_carry(coded))

@@ -36,7 +36,7 @@ def gather_messages(told: "DataFrame", control: "DataFrame") -> "DataFrame":
     rows = _with_message(told).join(F.broadcast(control), "rid").withColumns(_of_the_run())
     rows = rows.withColumns({
         "cover": _cover(F.col("node")),
-        # Who made it green itself, and recorded that late, has to have had it yellow then.
+        # A node that made it green itself, and recorded that late, has to have had it yellow then.
         "due": F.when(F.col("late") & (F.col("may") == F.col("primary")), F.col("green"))
         .otherwise(F.get("due_by_node", F.col("node"))),
         "rest": F.get("resting", F.col("node")),
@@ -103,7 +103,7 @@ def _with_message(told: "DataFrame") -> "DataFrame":
 
 
 def _is_named() -> "Column":
-    """Does the row tell of a message? Else of phases or snapshots."""
+    """Is the row about a message? Else about phases or snapshots."""
     return F.col("accepts") + F.col("logs") + F.col("yellows") + F.col("reds") + F.col("greens") > 0
 
 

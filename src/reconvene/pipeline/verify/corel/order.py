@@ -53,7 +53,7 @@ def _ordered_after_what_they_follow(rows: "DataFrame") -> "DataFrame":
 
 
 def _had_in_order(rows: "DataFrame") -> "DataFrame":
-    """Each row stands with its message's author; one that is late, besides, with all others who have it."""
+    """Each row stands with its message's author; one that is late, besides, with all other nodes that have it."""
     itself = F.struct(
         F.when(F.col("what") == LOGGED, F.coalesce("author", F.lit(_NO_AUTHOR)))
         .otherwise(F.lit(_NO_AUTHOR)).alias("by"),

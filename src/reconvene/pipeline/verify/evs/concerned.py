@@ -128,7 +128,7 @@ def _lacking(messages: DataFrame, nodes: int) -> DataFrame:
         .select("rid", "root", "fifo", *(F.col("lacking")[name].alias(name) for name in fields))
         .distinct()
     )
-    # Where the counts differ, the greatest is that of the sending: who delivers too early has counted less.
+    # Where the counts differ, the greatest is that of the sending: a node that delivers too early has counted less.
     return messages.select("*", is_fifo, sender.alias("of"), F.col("greatest_index").alias("number")).join(
         F.broadcast(wanted), ["rid", "root", "fifo", *fields], "left_semi"
     )

@@ -1,4 +1,4 @@
-"""Along each node's file: what the rows before an event tell of it. One shuffle and one sort, by node and place.
+"""Along each node's file: what the rows before an event show of it. One shuffle and one sort, by node and place.
 
 Given: coded events of any layer. Promised: of each sending and delivery, what `messages` compares between them, and
 what is wrong with it by its own file alone; and the other rows with which something is wrong.

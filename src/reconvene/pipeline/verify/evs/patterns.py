@@ -36,12 +36,12 @@ PATTERN = T.StructType([
     T.StructField("last", T.ArrayType(T.LongType()), True),
     T.StructField("leads", T.ArrayType(T.LongType()), True),
 ])  # fmt: skip
-"""stamp: null; or, of a row that tells only that a timestamp is that of several messages, its hash. root: the regular
-configuration. origin: the sender's code times four, plus the service. regular, late: who delivered the messages in
-the root, and who in the transitional configuration after it; sets of nodes, in words of WORD bits. messages: how
-many. sums: SUMS. first, last: their lowest and highest timestamp. leads: of each node, by how much its clock, at a
-delivery in the root, was ahead of the sender's clock at the sending, at least; null for the sender and who delivered
-none there."""
+"""stamp: null; or, of a row that stands for a timestamp of several messages, its hash. root: the regular
+configuration. origin: the sender's code times four, plus the service. regular, late: which nodes delivered the
+messages in the root, and which in the transitional configuration after it; sets of nodes, in words of WORD bits.
+messages: how many. sums: SUMS. first, last: their lowest and highest timestamp. leads: of each node, by how much its
+clock, at a delivery in the root, was ahead of the sender's clock at the sending, at least; null for the sender and
+nodes that delivered none there."""
 
 
 def group_messages(messages: "DataFrame", nodes: int) -> "DataFrame":

@@ -25,7 +25,7 @@ WAY = T.StructType([
     T.StructField("rows", T.LongType(), False),
 ])  # fmt: skip
 """An event that moves a node, or hides a configuration. reg: of a transitional one. alone: it holds the node alone.
-One row of each run, without a node, tells how many `rows` of other layers it has."""
+One row of each run, without a node, has the number of `rows` of other layers."""
 
 
 def way_rows(coded: "DataFrame", runs: "DataFrame") -> "DataFrame":

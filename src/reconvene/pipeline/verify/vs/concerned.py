@@ -108,7 +108,7 @@ def _lacking(messages: DataFrame, shape: Shape) -> DataFrame:
         .select(*where, "fifo", *(F.col("lacking")[name].alias(name) for name in fields))
         .distinct()
     )
-    # Where the counts differ, the greatest is the right one: who delivers too early has counted less.
+    # Where the counts differ, the greatest is the right one: a process that delivers too early has counted less.
     numbered = messages.select("*", is_fifo, F.col("seat").alias("of"), F.col("greatest_number").alias("index"))
     return numbered.join(F.broadcast(wanted), [*where, "fifo", *fields], "left_semi")
 

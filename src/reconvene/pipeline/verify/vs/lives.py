@@ -1,7 +1,7 @@
-"""Along each process's life: what the events before one tell of it. One shuffle, by process, and a sort.
+"""Along each process's life: what the events before one show of it. One shuffle, by process, and a sort.
 
 Given: coded events of the filter. Promised: of each cast and delivery, what `messages` compares between them; and of
-each process a few *marks*, which tell where its views stand among what it delivers.
+each process a few *marks*, which show where its views stand among what it delivers.
 
 Two orders serve all: that of a process's events, for clocks and timestamps; and that of its events in one group, for
 views and counts. Where every process is in one group they are the same, and one sort does. Counts of messages are
@@ -51,7 +51,7 @@ def shape_of(coded: "DataFrame") -> Shape:
 
 
 def heard(seat: int) -> str:
-    """The column that counts deliveries of the messages of who has this seat."""
+    """The column that counts deliveries of the messages of the member with this seat."""
     return f"heard_{seat}"
 
 

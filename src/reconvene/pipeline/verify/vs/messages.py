@@ -44,8 +44,8 @@ PATTERN = T.StructType([
         T.StructField(f"mark_{name}", T.BooleanType() if name == "is_last" else _LONG, True) for name in _MARK
     ),
 ])  # fmt: skip
-"""stamp: null; or, of a row that tells only that a timestamp is that of several messages, its hash. view: the one of
-the cast. home: the one that the messages are of. by: who delivered them; a set of seats, in words of WORD bits.
+"""stamp: null; or, of a row that stands for a timestamp of several messages, its hash. view: the one of the cast.
+home: the one that the messages are of. by: which members delivered them; a set of seats, in words of WORD bits.
 messages: how many. first: the least number that one has at its caster. least, greatest: by how much the numbers that
 messages have at their caster are above those that they have where they are delivered. A row with a mark_label is a
 mark, and no message."""
@@ -167,7 +167,7 @@ def describe_messages(messages: "DataFrame", shape: Shape) -> "DataFrame":
 
 
 def group_messages(messages: "DataFrame", shape: Shape) -> "DataFrame":
-    """rid, and the columns of PATTERN. Given what `describe_messages` gives."""
+    """rid, and the columns of PATTERN. Given: what `describe_messages` returns."""
     sets = sets_of("by", shape.seats)
     marks = [f"mark_{name}" for name in _MARK if name != "length"]
     keys = ["caster", "group", "view", "home", "service", *sets, *marks]
