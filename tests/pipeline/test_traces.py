@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from reconvene.errors import Malformed, Unavailable
 from reconvene.pipeline import lines
 from reconvene.pipeline.columns import fields_batch, runs_table
-from reconvene.pipeline.jsonl import plan_parts, rows_of
+from reconvene.pipeline.jsonl import plan_ranges, rows_of
 from reconvene.pipeline.pack import pack_traces
 from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import EVENTS, FIELDS, RUNS
@@ -135,7 +135,7 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 def read_all(directory: Path) -> list[Row]:
     return [
-        row for part in plan_parts([(directory, read_run(directory))]) for rows, _ in rows_of(part) for row in rows
+        row for part in plan_ranges([(directory, read_run(directory))]) for rows, _ in rows_of(part) for row in rows
     ]
 
 

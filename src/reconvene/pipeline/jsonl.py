@@ -28,7 +28,7 @@ from reconvene.trace.events import Row, Run
 from reconvene.trace.reader import BadLine, decode_rows, find_start
 from reconvene.trace.writer import node_file
 
-__all__ = ["RANGE_BYTES", "Part", "plan_parts", "read_jsonl", "rows_of"]
+__all__ = ["RANGE_BYTES", "FileRange", "plan_ranges", "read_jsonl", "rows_of"]
 
 RANGE_BYTES = 16 << 20
 """Of one part of a file, and of the parts of small files that one task reads."""
@@ -48,7 +48,7 @@ _TABLE = T.StructType([*EVENTS, T.StructField("refused", T.StringType())])
 _ARROW_TABLE = ARROW_EVENTS.append(pa.field("refused", pa.string()))
 
 
-class Part(Struct, frozen=True):
+class FileRange(Struct, frozen=True):
     """The lines of a node's file that begin in begin … end - 1."""
 
     run: str
@@ -60,13 +60,13 @@ class Part(Struct, frozen=True):
     """Of the file: what was written to it later is not read."""
 
 
-def plan_parts(traces: Iterable[tuple[Path, Run]]) -> Iterator[Part]:
+def plan_ranges(traces: Iterable[tuple[Path, Run]]) -> Iterator[FileRange]:
     for directory, run in traces:
         for node in run.nodes:
             path = node_file(directory, node).absolute()
             size = _size(path)
             for begin in range(0, size, RANGE_BYTES):
-                yield Part(run.run, node, str(path), begin, min(begin + RANGE_BYTES, size), size)
+                yield FileRange(run.run, node, str(path), begin, min(begin + RANGE_BYTES, size), size)
 
 
 def _size(path: Path) -> int:
@@ -76,7 +76,7 @@ def _size(path: Path) -> int:
         raise Malformed(f"{path}: can't be read ({error.strerror})") from None
 
 
-def read_jsonl(spark: SparkSession, parts: Iterable[Part]) -> DataFrame:
+def read_jsonl(spark: SparkSession, parts: Iterable[FileRange]) -> DataFrame:
     """The table of these parts' events (and a column that is null throughout), until it is unpersisted.
 
     May raise Malformed.
@@ -105,7 +105,7 @@ def read_jsonl(spark: SparkSession, parts: Iterable[Part]) -> DataFrame:
 def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.drop_columns(["task"]).to_pylist():
-            part = Part(**row)
+            part = FileRange(**row)
             try:
                 for rows, places in rows_of(part):
                     good = events_batch(part.run, rows, places)
@@ -116,7 +116,7 @@ def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
                 yield pa.RecordBatch.from_pylist([told], schema=_ARROW_TABLE)
 
 
-def rows_of(part: Part) -> Iterator[tuple[list[Row], Places]]:
+def rows_of(part: FileRange) -> Iterator[tuple[list[Row], Places]]:
     """The part's rows with their places, some at a time. Raises Malformed over a line that is no event."""
     try:
         with Path(part.path).open("rb") as file:
@@ -130,7 +130,7 @@ def rows_of(part: Part) -> Iterator[tuple[list[Row], Places]]:
         ) from None
 
 
-def _rows(file: BinaryIO, part: Part) -> Iterator[tuple[list[Row], Places]]:
+def _rows(file: BinaryIO, part: FileRange) -> Iterator[tuple[list[Row], Places]]:
     started = part.begin > 0  # the part with the file's first lines looks for the start
     for offset, data in line_chunks(file, part.begin, part.end, part.size):
         rows = _decode(part, offset, data)
@@ -143,21 +143,21 @@ def _rows(file: BinaryIO, part: Part) -> Iterator[tuple[list[Row], Places]]:
                 return
 
 
-def _decode(part: Part, offset: int, data: bytes) -> list[Row]:
+def _decode(part: FileRange, offset: int, data: bytes) -> list[Row]:
     try:
         return decode_rows(data, part.node)
     except BadLine as bad:
         raise _refusal(part, offset, bad) from None
 
 
-def _starts(part: Part, offset: int, rows: list[Row]) -> bool:
+def _starts(part: FileRange, offset: int, rows: list[Row]) -> bool:
     try:
         return find_start(rows) is not None
     except BadLine as bad:
         raise _refusal(part, offset, bad) from None
 
 
-def _refusal(part: Part, offset: int, bad: BadLine) -> Malformed:
+def _refusal(part: FileRange, offset: int, bad: BadLine) -> Malformed:
     return Malformed(f"{part.path}:{_lines_before(part.path, offset) + bad.line + 1}: {bad.problem}")
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from reconvene.errors import Malformed, ReconveneError
 from reconvene.pipeline.columns import fields_batch
-from reconvene.pipeline.jsonl import Part, rows_of
+from reconvene.pipeline.jsonl import FileRange, rows_of
 from reconvene.pipeline.parquet_writer import finish_run, scratch_directory, write_events, writing
 from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.watching import watched
@@ -61,7 +61,7 @@ class _File:
     """A file to be, and what its rows come from."""
 
     target: Path
-    parts: list[Part]
+    parts: list[FileRange]
 
     @property
     def size(self) -> int:
@@ -72,7 +72,7 @@ class _File:
         return _source(self.parts)
 
 
-def _source(parts: Iterable[Part]) -> str:
+def _source(parts: Iterable[FileRange]) -> str:
     return msgspec.json.encode({part.node: part.size for part in parts}).decode()
 
 
@@ -148,7 +148,7 @@ def _files(directory: Path, run: Run, scratch: Path) -> Iterator[_File]:
     for node in run.nodes:
         path = node_file(directory, node).absolute()
         size = path.stat().st_size
-        parts.append(Part(run.run, node, str(path), 0, size, size))
+        parts.append(FileRange(run.run, node, str(path), 0, size, size))
     if sum(part.size for part in parts) <= LARGE_BYTES:
         yield _File(scratch / "part.parquet", parts)
         return
@@ -182,7 +182,7 @@ def _write(spark: SparkSession, files: Sequence[_File]) -> int:
 def _write_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
-            file = _File(Path(row["target"]), msgspec.json.decode(row["parts"], type=list[Part]))
+            file = _File(Path(row["target"]), msgspec.json.decode(row["parts"], type=list[FileRange]))
             told: dict[str, object] = {"target": row["target"]}
             try:
                 told["rows"] = _write_file(file)

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from reconvene.errors import Malformed
 from reconvene.pipeline.columns import runs_table
-from reconvene.pipeline.jsonl import plan_parts, read_jsonl
+from reconvene.pipeline.jsonl import plan_ranges, read_jsonl
 from reconvene.pipeline.parquet import Told, is_url, read_events, read_runs
 from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import EVENTS
@@ -142,7 +142,7 @@ def _check_quorums(runs: Iterable[Told], events: DataFrame) -> None:
 
 def _read_directories(spark: SparkSession, traces: list[tuple[Path, Run]]) -> DataFrame:
     try:
-        return read_jsonl(spark, plan_parts(traces))
+        return read_jsonl(spark, plan_ranges(traces))
     except Malformed as error:
         line = str(error)
         for directory, _ in traces:

@@ -14,7 +14,7 @@ from msgspec import UNSET
 from reconvene.trace.events import Row
 from reconvene.verify.codes import AGREED, CONF, DELIVER, FAIL, NONE, SEND, SERVICES
 
-__all__ = ["Declared", "Processes", "View"]
+__all__ = ["Declared", "KnownView", "Processes"]
 
 _NAMES = {code: name for name, code in SERVICES.items()}
 _KINDS = {"view": CONF, "cast": SEND, "deliver": DELIVER, "stop": FAIL}
@@ -30,7 +30,7 @@ class Declared:
 
 
 @dataclass(slots=True)
-class View:
+class KnownView:
     """A group's view as its lowest event describes it. One that no process installed has no members."""
 
     group: int
@@ -51,7 +51,7 @@ class Processes:
         self._process_index: dict[str, int] = {}
         self.groups: list[str] = []
         self._group_index: dict[str, int] = {}
-        self.confs: list[View] = []
+        self.confs: list[KnownView] = []
         self._view_index: dict[tuple[int, int], int] = {}
         self.messages: list[str] = []
         self._msg_index: dict[str, int] = {}
@@ -168,7 +168,7 @@ class Processes:
         index = self._view_index.get((group, number))
         if index is None:
             index = self._view_index[group, number] = len(self.confs)
-            self.confs.append(View(group, number))
+            self.confs.append(KnownView(group, number))
         return index
 
     def _message(self, msg: str) -> int:

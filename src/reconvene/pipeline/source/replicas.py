@@ -15,7 +15,7 @@ from reconvene.entries import Entry
 from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.pipeline.source.options import Access
 
-__all__ = ["Replica", "Replicas", "Standing", "Survey", "open_site"]
+__all__ = ["ReplicaLink", "Replicas", "Standing", "Survey", "open_site"]
 
 _GRACE_S = 0.5
 """For the others, once one has answered: a stream need not wait at every trigger for one that is dead."""
@@ -81,7 +81,7 @@ def _key_file(access: Access) -> Path | None:
     return distributed if distributed.exists() else Path(access.key_file)
 
 
-class Replica:
+class ReplicaLink:
     """One address: connected to when it is asked, and again after it failed."""
 
     def __init__(self, access: Access, address: str) -> None:
@@ -120,7 +120,7 @@ class Replicas:
     def __init__(self, access: Access) -> None:
         self.access = access
         self.thread = LoopThread()
-        self._replicas = [Replica(access, address) for address in access.addresses]
+        self._replicas = [ReplicaLink(access, address) for address in access.addresses]
 
     def __enter__(self) -> "Replicas":
         return self
@@ -196,7 +196,7 @@ async def _first_and_soon(tasks: "Sequence[asyncio.Future[Standing]]", timeout_s
 
 
 def _outcomes(
-    tasks: "Sequence[asyncio.Future[Standing]]", replicas: Sequence[Replica], timeout_s: float
+    tasks: "Sequence[asyncio.Future[Standing]]", replicas: Sequence[ReplicaLink], timeout_s: float
 ) -> tuple[list[Standing], list[ReconveneError]]:
     standings: list[Standing] = []
     errors: list[ReconveneError] = []
