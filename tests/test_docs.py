@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 from msgspec import Struct
 from tests.client.places import short_dir
 from tests.pages import GOES_ON, ROOT, Block, Step, call, check, fences, going_on, run_program, session
@@ -57,6 +58,9 @@ PAGES = {path.name: fences(path.read_text()) for path in sorted((ROOT / "docs").
 BLOCKS = [(name, block) for name, blocks in PAGES.items() for block in blocks]
 
 of_block = pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{name}:{block.line}" for name, block in BLOCKS])
+
+LONG = ("local-clusters.md", "operations.md", "tutorial.md")
+"""Pages that are run by `make test-all` only."""
 
 
 def to_run(page: str) -> list[Block]:
@@ -147,7 +151,13 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
                 LocalCluster(cluster.parent).kill()
 
 
-@pytest.mark.parametrize("page", [name for name in PAGES if to_run(name) and name not in ELSEWHERE])
+def pages_to_run() -> list[ParameterSet]:
+    long = pytest.mark.long("the page runs real clusters for ten seconds and more")
+    names = [name for name in PAGES if to_run(name) and name not in ELSEWHERE]
+    return [pytest.param(name, marks=[long] if name in LONG else []) for name in names]
+
+
+@pytest.mark.parametrize("page", pages_to_run())
 def test_a_page(page: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with ExitStack() as terminals:
         running = Page(place, capsys, terminals)

@@ -25,6 +25,7 @@ DOWN_NS = 150 * MS
 EACH = 11
 """Of all pairs of crashes, one in so many: 11 has no factor in common with their ways and writes."""
 PARTS = 4
+MORE = pytest.mark.long("more pairs of crashes")
 
 
 class When(Enum):
@@ -176,7 +177,7 @@ def pairs() -> list[list[tuple[str, int, When]]]:
     return every[::EACH]
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=MORE) for part in range(1, PARTS))])
 def test_two_crashes(part: int) -> None:
     """Both at their own writes: together, or one while the others recover from the other."""
     both = 0

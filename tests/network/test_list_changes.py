@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.network.sites import NODE, RealSites, until
 
 import reconvene.blocking
@@ -129,6 +130,7 @@ def test_a_list_that_changed_under_its_version_ends_the_start(tmp_path: Path) ->
         assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.long("a real cluster for ten seconds")
 def test_a_disk_that_is_lost_after_the_list_has_changed(tmp_path: Path) -> None:
     """Once a is removed, the numbers of the other sites are no longer their places in the file, and what the site
     knew of the list is lost with its disk."""

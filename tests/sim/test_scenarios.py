@@ -32,7 +32,14 @@ def test_each_says_what_it_shows(path: Path) -> None:
     assert path.stem in (FOLDER.parent / "docs" / "scenarios.md").read_text()
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.long("seconds")] if path.stem == "twenty-sites" else [])
+        for path in SCENARIOS
+    ],
+    ids=lambda path: path.stem,
+)
 def test_each_holds(path: Path, once: Once) -> None:
     result = play(once, path.stem)
     report = verify([History.of(result.meta, result.rows)])

@@ -113,6 +113,7 @@ def test_peers_are_run_as_told() -> None:
     assert agreed.COROSYNC[TUNED] == Options(mtu=9000, netmtu=8900, window_size=256, max_messages=64)
 
 
+@pytest.mark.long("a bench of real sites")
 def test_real_sites() -> None:
     with sites.running(Setup(), "throughput") as running:
         first = running.throughput(100, 0.2)

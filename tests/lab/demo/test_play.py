@@ -33,6 +33,7 @@ def brisk(place: Path, keep: bool = False) -> tuple[DemoResult, str]:
     return outcome, out.getvalue()
 
 
+@pytest.mark.long("a whole demo, with Spark")
 def test_it_is_told_checked_and_judged_and_the_cluster_kept(place: Path) -> None:
     outcome, told = brisk(place, keep=True)
     assert outcome.ok, outcome.findings
