@@ -1,4 +1,5 @@
-"""Namespaces: who hears whom under each cut, and that nothing stays behind. Needs root; skipped with a reason."""
+"""Namespaces: which sites are connected under each cut, and that nothing is left. Needs root; skipped with a
+reason."""
 
 import os
 import signal
@@ -40,7 +41,7 @@ for target in targets:
 
 
 class Net:
-    """Three sites that listen, and what each has heard."""
+    """Three sites that listen, and what each received."""
 
     def __init__(self, network: Namespaces) -> None:
         self.network = network
@@ -57,7 +58,9 @@ class Net:
         return listener.stdout.readline().decode().strip()
 
     def heard(self, *targets: str) -> set[tuple[int, int]]:
-        """From, to: each sends one word to all others, or to `targets`; then each one to itself, which ends it."""
+        """The pairs (from, to) that are connected: each site sends a word to all others, or to `targets`, then one to
+            itself,
+        which ends it."""
         self.round += 1
         for index, own in enumerate(self.network.addresses):
             to = targets or [address for address in self.network.addresses if address != own]
@@ -156,7 +159,7 @@ def test_an_exception_leaves_nothing() -> None:
         assert len(names(network)) == 3
         mtu = network.run(1, ["cat", "/sys/class/net/eth0/mtu"], stdout=subprocess.PIPE)
         assert mtu.communicate(timeout=10)[0] == b"9000\n"
-        # Its child is not known to us, but is inside.
+        # We do not know its child, but it is inside.
         shell = network.run(0, ["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE)
         assert shell.stdout is not None
         child = int(shell.stdout.readline())

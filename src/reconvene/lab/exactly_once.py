@@ -149,7 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         line = run(given.out, given.kills, given.seed)
     except (Found, ReconveneError) as error:
-        print(f"exactly-once: {error}; what there is stays in {given.out}", file=sys.stderr)
+        print(f"exactly-once: {error}; its files stay in {given.out}", file=sys.stderr)
         return 1
     print(f"{line}; {monotonic() - begun:.0f} s")
     return 0

@@ -1,4 +1,4 @@
-"""bench agreed: its rows and bars, the bare loop, and real sites for a moment."""
+"""bench agreed: its rows and targets, the bare loop, and a short run of real sites."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def ours(per_second: float) -> Throughput:
 
 
 def canned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours 500,000, theirs 100,000, whatever the size; namespaces work."""
+    """Our figure is 500,000, Corosync's 100,000, for any size; namespaces work."""
     monkeypatch.setattr(namespaces, "available", lambda: None)
 
     def measure_ours(setup: Setup, sizes: tuple[int, ...], settings: Settings) -> object:
@@ -58,7 +58,7 @@ def test_rows_and_bars(monkeypatch: pytest.MonkeyPatch) -> None:
         "agreed 100 B: at least 4 times its default",
         "agreed 1 KiB: at least 3 times its best",
     }
-    # 400 datagrams of each site in 2 s, against 1,000 a second of a bare loop's.
+    # 400 datagrams of each site in 2 s; a bare loop does 1,000 a second.
     datagrams = by_key["agreed 100 B: datagrams that a site sends", "reconvene, loopback"]
     assert (datagrams.value, datagrams.ratio) == (200, 0.2)
 
@@ -108,7 +108,7 @@ def test_spread() -> None:
     assert spread([1.1, 1.2], lambda value: f"{value:.0f}") == "1"
 
 
-def test_peers_are_run_as_told() -> None:
+def test_peers_run_with_their_options() -> None:
     assert agreed.COROSYNC[DEFAULT] == Options()
     assert agreed.COROSYNC[TUNED] == Options(mtu=9000, netmtu=8900, window_size=256, max_messages=64)
 
@@ -127,7 +127,7 @@ def test_real_sites() -> None:
     assert all(not _runs(pid) for pid in pids)
 
 
-def test_a_site_that_dies_is_told() -> None:
+def test_a_site_that_dies_is_reported() -> None:
     with sites.running(Setup(2), "throughput") as running:
         os.kill(running.pids[0], signal.SIGKILL)
         running.loads[0].process.wait(10)

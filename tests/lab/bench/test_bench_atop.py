@@ -73,7 +73,7 @@ def test_nothing_is_lost_where_traffic_is_not_steady(work: atop_beyond.Work) -> 
     assert arrivals.messages > 25
 
 
-def test_who_stands_still_holds_up_the_others() -> None:
+def test_a_paused_member_delays_the_others() -> None:
     traffic = Traffic(((lambda _: 20.0), (lambda _: 20.0)), 0, 2 * SECOND, still=((1, SECOND // 2, SECOND),))
     arrivals = measure(System("atop", Options()), traffic)
     assert arrivals.missing == 0

@@ -1,4 +1,4 @@
-"""reconvene bench: rows as the contract has them, and one line where something is wrong."""
+"""reconvene bench: rows in the promised form, and one line for each error."""
 
 import json
 from pathlib import Path

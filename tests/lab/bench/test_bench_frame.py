@@ -1,4 +1,4 @@
-"""The benchmark of frames measures what it says; how long it takes is not tested."""
+"""bench frame: what it measures; its times are not tested."""
 
 import pytest
 

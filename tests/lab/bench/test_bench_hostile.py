@@ -1,4 +1,4 @@
-"""bench hostile: its rows, what the flood is made of, and real sites under it for a moment."""
+"""bench hostile: its rows, the kinds of datagrams in the flood, and a short run of real sites."""
 
 import random
 from dataclasses import replace

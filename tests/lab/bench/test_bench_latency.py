@@ -1,4 +1,4 @@
-"""bench latency: its rows and bars, and real sites for a moment."""
+"""bench latency: its rows and targets, and a short run of real sites."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Changes of membership take about as long as their time-outs."""
+"""bench membership: a change takes about as long as its timeouts."""
 
 from statistics import median
 

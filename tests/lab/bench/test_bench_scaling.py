@@ -1,4 +1,4 @@
-"""bench scaling: its tables, and where a look falls."""
+"""bench scaling: its tables, and to which layer a sample belongs."""
 
 import signal
 from collections import Counter

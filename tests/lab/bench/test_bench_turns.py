@@ -1,4 +1,4 @@
-"""bench turns: its rows and its bar, and real sites for a moment."""
+"""bench turns: its rows and its target, and a short run of real sites."""
 
 from pathlib import Path
 

@@ -18,7 +18,7 @@ REASON = corosync.available()
 needs_corosync = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 
 QUICK = Options(sched_rr=False, token_ms=400, token_coefficient_ms=0, consensus_ms=480, join_ms=30)
-"""Not real-time, so that tests disturb nobody."""
+"""Not real-time, so that tests do not disturb other programs."""
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def test_daemons_form_and_end() -> None:
 
 
 @needs_corosync
-def test_a_bad_configuration_is_told() -> None:
+def test_a_bad_configuration_is_reported() -> None:
     with pytest.raises(Unavailable, match="corosync ended"), Corosync(replace(QUICK, transport="pigeons")):
         pass
 
@@ -98,14 +98,14 @@ def test_latency() -> None:
 @needs_corosync
 def test_reconfiguration() -> None:
     result = cpg.reconfiguration(QUICK, heals=1)
-    # A token is waited for that long; how much more it takes depends on the machine.
+    # The wait for a token takes that long; the rest depends on the machine.
     assert result.crash_ms >= 400
     assert result.cut_ms >= 400
     assert result.heal_ms > 0
 
 
 @needs_corosync
-def test_a_load_that_dies_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_load_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = tmp_path / "broken.c"
     broken.write_text('#include <stdio.h>\nint main(void) { fputs("out of cheese\\n", stderr); return 1; }\n')
     monkeypatch.setattr(cpg, "SOURCE", broken)

@@ -1,4 +1,4 @@
-"""bench durable: what is asked of a system, what is told of it, and where its data stands."""
+"""bench durable: the calls to a system, its rows and notes, and where its data is."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from reconvene.lab.bench.durable_system import Durable, Minority, Way
 
 @dataclass
 class Canned:
-    """A system whose figures are known: its rate times what a way has outstanding."""
+    """A system with known figures: its rate times the outstanding requests."""
 
     name: str
     rate: float
@@ -91,7 +91,7 @@ def test_a_quick_run_tries_one_way_of_each_name(monkeypatch: pytest.MonkeyPatch)
     assert system.asked == ["100 x 1", "100 x 2", "1024 x 1", "1024 x 2", "lose one", "100 x 1", "end"]
 
 
-def test_the_table_says_what_is_synced_and_what_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_shows_what_is_synced_and_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     sheet = measured(monkeypatch, [], Canned("etcd", 10))
     (table,) = sheet.tables
     notes = {(line[0], line[1]): line[-1] for line in table.lines}

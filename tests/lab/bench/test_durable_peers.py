@@ -1,4 +1,4 @@
-"""The peers of bench durable: each runs, loses replicas, and leaves no process and no file behind."""
+"""The peers of bench durable: each runs, loses replicas, and leaves no process and no file."""
 
 import json
 import os
@@ -92,7 +92,7 @@ def test_configurations() -> None:
     assert not any("forceSync" in line for line in lines), "it syncs unless it is told not to"
 
 
-def test_a_compiler_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_compiler_that_fails_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="sh: no such client"):
         build(["sh", "-c", "echo no such client >&2; exit 1"], tmp_path / "x")
     with pytest.raises(Unavailable, match="no-such-compiler"):

@@ -1,4 +1,4 @@
-"""Each check is shown to fail: a vote that is lost, that counts twice, that is somebody else's; a table that lags."""
+"""Each check fails if it should: for a lost vote, a vote that counts twice, a wrong vote, an incomplete table."""
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ def entry(position: int, choice: str, tally: str = "mayor") -> Entry:
 def test_the_same_tallies() -> None:
     assert same_tallies({"a": {"Ada": 2}, "b": {"Ada": 2}}, {"Ada": 2, "Bo": 0}).ok
     found = same_tallies({"a": {"Ada": 2}, "b": {"Ada": 1}}, {"Ada": 2, "Bo": 0})
-    assert (found.ok, found.detail) == (False, "b has Ada 1, Bo 0, Cleo 0; cast were Ada 2, Bo 0, Cleo 0")
+    assert (found.ok, found.detail) == (False, "b has Ada 1, Bo 0, Cleo 0; the votes cast are Ada 2, Bo 0, Cleo 0")
 
 
 GOOD = [entry(0, "Ada"), entry(4, "Bo"), entry(2, "Ada")]
@@ -69,8 +69,8 @@ def test_a_violation() -> None:
     assert verified(report).detail == "violated: to.order"
 
 
-def test_who_had_to_wait() -> None:
-    """Accepted and green without a change between is at once; everything else has waited."""
+def test_votes_that_had_to_wait() -> None:
+    """A vote that is accepted and green in one configuration is counted at once; all others have waited."""
     steps = [
         ("conf", ""), ("establish", ""), ("accept", "a:1:1"), ("green", "a:1:1"), ("accept", "a:1:2"), ("conf", ""),
         ("accept", "a:1:3"), ("establish", ""), ("green", "a:1:2"), ("green", "a:1:3"), ("green", "b:1:1"),

@@ -1,4 +1,4 @@
-"""Configurations, read from traces while they are written, against what the script has announced."""
+"""Configurations, read from traces while they are written, compared with those that the script announced."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ SITES = ("a", "b", "c")
 
 
 class Files:
-    """Traces in the making."""
+    """Traces that are being written."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -22,7 +22,7 @@ class Files:
             node_file(directory, site).touch()
 
     def install(self, members: str, at_ns: int = 0, kind: str = "regular") -> None:
-        """At each of its members."""
+        """Adds the configuration at each of its members."""
         for site in members:
             self._events[site] += 1
             row = Row(
@@ -43,7 +43,7 @@ def files(tmp_path: Path) -> Files:
 
 @pytest.fixture
 def chronicle(tmp_path: Path, files: Files) -> Chronicle:
-    for members in ("a", "b", "c", "ab", "abc"):  # they may come together in any way
+    for members in ("a", "b", "c", "ab", "abc"):  # any configuration is fine while they start
         files.install(members, 10)
     chronicle = Chronicle(tmp_path, SITES)
     chronicle.read()
@@ -53,7 +53,7 @@ def chronicle(tmp_path: Path, files: Files) -> Chronicle:
 def test_what_is_announced_is_no_surprise(files: Files, chronicle: Chronicle) -> None:
     assert chronicle.unexpected() is None
     chronicle.expect("ab", "c")
-    files.install("ab", 1_500, kind="hidden")  # never anybody's
+    files.install("ab", 1_500, kind="hidden")  # no site ever has it
     files.install("ab", 1_700)
     files.install("c", 1_600)
     assert chronicle.took("the cut", 1_000).took_ns == 700
@@ -102,7 +102,7 @@ def test_a_stranger_is_not_on_the_way(files: Files, chronicle: Chronicle) -> Non
     assert chronicle.unexpected() == "site a went into a configuration of a b c: expected a"
 
 
-def test_a_line_that_is_not_whole_is_for_the_next_time(files: Files, chronicle: Chronicle) -> None:
+def test_an_incomplete_line_is_read_the_next_time(files: Files, chronicle: Chronicle) -> None:
     row = Row(node="a", inc=1, n=9, t=5, layer="evs", kind="conf", conf="9", conf_kind="regular", members=["a"])
     line = encode_row(row)
     files.write("a", line[:20])
@@ -113,6 +113,6 @@ def test_a_line_that_is_not_whole_is_for_the_next_time(files: Files, chronicle: 
     assert chronicle.unexpected() == "site a went into a configuration of a: nothing was due"
 
 
-def test_a_change_that_nobody_noticed(chronicle: Chronicle) -> None:
+def test_a_change_without_a_configuration(chronicle: Chronicle) -> None:
     with pytest.raises(Malformed, match="no site has a new configuration since the cut"):
         chronicle.took("the cut", 1_000)

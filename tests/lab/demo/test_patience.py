@@ -1,4 +1,4 @@
-"""The demo waits for as long as something moves, and goes on without Spark where that never starts."""
+"""The demo waits as long as there is progress, and continues without Spark if Spark never starts."""
 
 import asyncio
 import os
@@ -62,12 +62,12 @@ def test_processor_time_is_that_of_the_group() -> None:
 
 @pytest.mark.long("a whole demo")
 def test_spark_that_never_starts_is_left_out_and_the_story_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Java is there and does nothing."""
+    """A Java that does nothing."""
     pytest.importorskip("pyspark")
     with short_dir() as directory:
         java = directory / "java" / "bin" / "java"
         java.parent.mkdir(parents=True)
-        # It has a version, and after that it sleeps.
+        # It prints a version, and then sleeps.
         java.write_text(
             '#!/bin/sh\n[ "$1" = -version ] && { echo \'openjdk version "17.0.1"\' >&2; exit; }\nexec sleep 600\n'
         )
@@ -85,7 +85,7 @@ def test_spark_that_never_starts_is_left_out_and_the_story_goes_on(monkeypatch: 
 
 
 def _with_environment(words: bytes) -> list[Path]:
-    """Processes that were told so: what should have ended."""
+    """Processes with this argument: they should have ended."""
     found = []
     for environ in Path("/proc").glob("[0-9]*/environ"):
         if int(environ.parent.name) == os.getpid():

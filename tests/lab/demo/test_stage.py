@@ -1,4 +1,4 @@
-"""What is shown: in colour where the terminal can, plain where it can't, and nothing by colour alone."""
+"""The output: in colour on a terminal, plain elsewhere, and no information in a colour alone."""
 
 from io import StringIO
 

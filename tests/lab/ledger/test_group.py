@@ -1,4 +1,4 @@
-"""The reader's own checks are shown to fail: each planted fault is named."""
+"""The checks of a reader fail if they should: each planted fault is reported."""
 
 from reconvene.client.events import Batch, Process, View, ViewId
 from reconvene.ids import Service
@@ -47,8 +47,9 @@ def test_what_is_right_passes() -> None:
     assert reading.heard["97/1/other"] == 2
 
 
-def test_who_parts_and_comes_back_at_once() -> None:
-    """Its last messages of before come in the transitional view; those that only it delivered never do."""
+def test_a_sender_that_leaves_and_comes_back_at_once() -> None:
+    """A sender leaves and comes back: its last messages come in the transitional view; those that only it delivered
+    never come."""
     parted = (view(1, A, B), messages(B, 0), view(1, A, kind="transitional"), messages(B, 1), view(2, A, B))
     assert read(*parted, messages(B, 5)).faults == []
     (fault,) = read(*parted, messages(B, 5), messages(B, 7)).faults

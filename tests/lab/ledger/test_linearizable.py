@@ -1,4 +1,4 @@
-"""The search against all orders of short histories, and on histories that are plainly right or wrong."""
+"""The search, compared with all orders of short histories, and on histories that are clearly right or wrong."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""The judge of receipts: what the log keeps is let pass, and each way of not keeping it is named."""
+"""The comparison of receipts with the log: it accepts a correct log, and reports each kind of error."""
 
 import pytest
 

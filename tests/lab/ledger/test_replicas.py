@@ -1,4 +1,4 @@
-"""The ledger finds what a trace can't tell: each kind of difference is planted, and named."""
+"""The ledger finds what a trace does not show: each kind of planted difference is reported."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,7 @@ def change_a_message(cluster: Cluster) -> None:
 
 
 def leave_one_yellow(cluster: Cluster) -> None:
-    """b's disk is full, so that what a appended can't become green."""
+    """b's disk is full, so messages of a can't become green."""
     cluster.refuse("b", 10 * SECOND)
     cluster.append("a", [b"late"])
     cluster.run_for(SECOND // 10)
@@ -53,7 +53,7 @@ def forget_the_last(cluster: Cluster) -> None:
 
 
 def accept_in_vain(cluster: Cluster) -> None:
-    """c takes what it can't write."""
+    """c accepts a message that it can't write."""
     cluster.refuse("c", 10 * SECOND)
     cluster.append("c", [b"unsent"])
     cluster.run_for(SECOND // 10)

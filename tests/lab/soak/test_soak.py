@@ -75,7 +75,7 @@ def test_it_resumes_after_an_interruption(
     arguments = ["--sites", "3", "--run", "1", "--out", str(tmp_path)]
     runs.update({1: group_run(1), 2: group_run(2), 3: group_run(3)})
     assert soak.main([*arguments, "--minutes", "2"]) == 0
-    # As a kill leaves it that comes while an outcome is written.
+    # As after a kill while an outcome is written.
     (tmp_path / "outcomes" / "groups" / ".half.tmp").write_bytes(b'{"number": 3')
     assert list(runs) == [3]
     assert soak.main([*arguments, "--minutes", "3"]) == 0
@@ -125,7 +125,7 @@ def test_another_number_of_sites(
     runs.update({1: group_run(1), 2: group_run(2)})
     assert soak.main(["--sites", "3", "--minutes", "1", "--run", "1", "--out", str(tmp_path)]) == 0
     assert soak.main(["--sites", "4", "--minutes", "2", "--run", "1", "--out", str(tmp_path)]) == 1
-    assert "holds a cluster of 3 sites, not 4; --fresh makes another" in capsys.readouterr().err
+    assert "holds a cluster of 3 sites, not 4; --fresh makes a new one" in capsys.readouterr().err
     runs[1] = group_run(1)
     assert soak.main(["--sites", "4", "--minutes", "1", "--run", "1", "--out", str(tmp_path), "--fresh"]) == 0
 

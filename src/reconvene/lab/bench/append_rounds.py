@@ -89,7 +89,7 @@ def _times(rows: list[Row], kind: str) -> list[int]:
 
 
 def main() -> None:
-    print("times in latencies of one way")
+    print("times in one-way latencies")
     print("order     sites  batches  acks by a site  accepted to delivered  to green    in all")
     for order in ("atop", "all-ack"):
         for sites in (3, 5, 9):

@@ -151,7 +151,7 @@ def run(settings: Settings) -> Sheet:
     sheet.tables.insert(0, Table.of(f"cost of a frame at each site, messages of {MESSAGE_BYTES} B", columns, lines))
     sheet.notes.append(f"submit: {', '.join(submits)}")
     sheet.notes.append(
-        f"the least of {repeat} stretches of about {STRETCH_FRAMES} frames; frames up to {Wired.FRAME_BYTES} B; "
+        f"the minimum of {repeat} runs of about {STRETCH_FRAMES} frames; frames up to {Wired.FRAME_BYTES} B; "
         "bare msgspec: encoding and decoding the same frame once"
     )
     return sheet

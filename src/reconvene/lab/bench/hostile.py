@@ -108,7 +108,7 @@ def run(settings: Settings) -> Sheet:
         ratio = rates_of[AT_SITE] / rates_of[READ]
         sheet.notes.append(
             f"{rate:,} a second: the fall is no more than what reading costs: {verdict(ratio >= 1)} "
-            f"({ratio:.2f} of the throughput where the same process only reads and drops it)"
+            f"({ratio:.2f} of the throughput if the same process only reads and drops it)"
         )
     columns = (
         *("flood/s", "", "messages/s", "fall", "flood sent", "read or counted", "cores by site"),

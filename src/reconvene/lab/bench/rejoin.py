@@ -58,7 +58,7 @@ def run(settings: Settings) -> Sheet:
     exponent = math.log(took_ms[-1] / took_ms[0]) / math.log(counts[-1] / counts[0])
     sheet.add("growth: exponent of heal over red messages", "reconvene", exponent, "power")
     sheet.notes.append(f"it grows with the number of red messages to the power of {exponent:.2f}")
-    sheet.notes.append(f"others used {foreign.cores:.2f} cores meanwhile")
+    sheet.notes.append(f"other programs used {foreign.cores:.2f} cores meanwhile")
     _start_up(sheet, settings)
     return sheet
 

@@ -26,7 +26,7 @@ def same_tallies(tallies: Mapping[str, Mapping[str, int]], cast: Mapping[str, in
     what = "the tally is the same at every site, and is what was cast"
     for site, tally in tallies.items():
         if dict(tally) != {choice: count for choice, count in cast.items() if count}:
-            return Finding(what, False, f"{site} has {shown_counts(tally)}; cast were {shown_counts(cast)}")
+            return Finding(what, False, f"{site} has {shown_counts(tally)}; the votes cast are {shown_counts(cast)}")
     return Finding(what, True, f"{len(tallies)} sites: {shown_counts(cast)}")
 
 
@@ -60,19 +60,19 @@ def _choice(entry: Entry, tally: str) -> str | None:
 def lost_answer(lost: Lost | None) -> Finding:
     what = "the voter whose answer was lost is counted once"
     if lost is None:
-        return Finding(what, False, "she never got a receipt")
-    had = "which had it already" if lost.again else "which took it; the other copy counts for nothing"
-    return Finding(what, lost.position >= 0, f"{lost.first} had it on disk, she asked {lost.then}, {had}")
+        return Finding(what, False, "the voter never got a receipt")
+    had = "which had it already" if lost.again else "which accepted it; the other copy does not count"
+    return Finding(what, lost.position >= 0, f"{lost.first} had it on disk, the voter asked {lost.then}, {had}")
 
 
 def caused(chronicle: Chronicle) -> Finding:
-    what = "no configuration changed but by what the script did"
+    what = "every configuration change was caused by the script"
     wrong = chronicle.unexpected()
     if wrong is not None:
         return Finding(what, False, wrong)
     due, between = chronicle.steps()
     more = f", and {between} on the way to them" if between else ""
-    return Finding(what, True, f"{due} changes at {len(chronicle.seen)} sites, all of them due{more}")
+    return Finding(what, True, f"{due} changes at {len(chronicle.seen)} sites, all of them expected{more}")
 
 
 def same_table(table: Table, tally: Mapping[str, int]) -> Finding:
@@ -83,10 +83,10 @@ def same_table(table: Table, tally: Mapping[str, int]) -> Finding:
 
 
 def verified(report: Report) -> Finding:
-    what = "the whole history is as the papers say"
+    what = "the whole history satisfies the papers' specifications"
     where = "by Spark" if report.engine == "spark" else "in this process"
     if not report.ok:
         return Finding(what, False, f"violated: {', '.join(report.violated())}")
     looked = sum(check.cases > 0 for check in report.checks)
     cases = sum(check.cases for check in report.checks)
-    return Finding(what, True, f"{looked} checks, {cases:,} cases over {report.events:,} events, judged {where}")
+    return Finding(what, True, f"{looked} checks, {cases:,} cases over {report.events:,} events, verified {where}")

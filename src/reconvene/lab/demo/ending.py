@@ -31,8 +31,8 @@ _MARGIN_NS = 30_000_000
 async def count(story: Story) -> None:
     """The polls are closed. Adds the findings to the story's result."""
     stage, polls, board, outcome = story.stage, story.polls, story.board, story.outcome
-    stage.begin("The polls close, and everyone is asked")
-    stage.say("Every site for its tally and its whole log; every voter for the place that the vote was given.")
+    stage.begin("The polls close, and all results are compared")
+    stage.say("Each site reports its tally and its whole log; each voter the place that the vote was given.")
     await while_it_moves(polls.hold(), polls.receipts, story.pace.patience_s)
     async with asyncio.timeout(story.pace.patience_s):
         tallies = {name: await tally.totals(ordered=True) for name, tally in board.tallies.items()}
@@ -59,7 +59,7 @@ async def count(story: Story) -> None:
     figures.answered = spread(vote.waited_ns for vote in polls.box.votes)
     figures.changes = [Took(change.what, change.took_ns) for change in story.chronicle.changes]
     if story.spark is not None:
-        stage.say("And Spark for the table that its stream has made of the log.")
+        stage.say("Spark reports the table that its stream has made of the log.")
         table = await story.spark.close(max(positions) + 1, story.pace.spark)
         figures.rows = table.rows
         outcome.findings.append(checks.same_table(table, tallies["a"]))

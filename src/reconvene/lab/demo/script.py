@@ -134,8 +134,8 @@ class Story:
     async def _come_back(self) -> None:
         async with self._scene(f"Site {KILLED} comes back"):
             self.stage.say(
-                f"It finds on its disk all that it ever took. Sites {_named(MAJORITY)} are three of five again, and"
-                " count what has waited."
+                f"It finds on its disk everything that it has accepted. Sites {_named(MAJORITY)} are three of five"
+                " again, and count the votes that have waited."
             )
             self.chronicle.expect([KILLED])
             await self._change(
@@ -150,8 +150,8 @@ class Story:
     async def _mend(self) -> None:
         async with self._scene("The network mends: they reconvene"):
             self.stage.say(
-                f"Sites {_named(MINORITY)} bring along what they have taken. Each of their votes gets its one place"
-                " in the one order, after what was counted before it. Nobody has to forget anything."
+                f"Sites {_named(MINORITY)} bring the votes that they have accepted. Each of them gets one place in"
+                " the one order, after what was counted before. No vote is lost."
             )
             self.mended_ns = time.time_ns()
             without = _leader(self.rows)

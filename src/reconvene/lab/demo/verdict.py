@@ -31,7 +31,7 @@ def figures_table(figures: Figures) -> Table:
     for change in figures.changes:
         table.add_row(Text(change.what, style="dim"), f"{show_ns(change.took_ns)} until the new configurations")
     if figures.retried:
-        table.add_row(Text("second copies", style="dim"), f"{figures.retried} in the log; they count for nothing")
+        table.add_row(Text("second copies", style="dim"), f"{figures.retried} in the log; they do not count")
     return table
 
 

@@ -128,7 +128,7 @@ async def throughput(load: Load, arguments: list[str]) -> None:
     await _either(load.ended, load.changed)
     load.refuse_a_change()
     if len(load.noted) < 2:
-        raise reconvene.Unavailable("nothing was delivered after the last moment that counts")
+        raise reconvene.Unavailable("nothing was delivered after the measured time")
     first, last = load.noted
     counted = {name: count - first["counters"].get(name, 0) for name, count in last["counters"].items()}
     told: dict[str, object] = {"from": first["delivered"], "to": last["delivered"], "counted": counted}

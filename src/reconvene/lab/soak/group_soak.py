@@ -36,7 +36,7 @@ class GroupSoak(Soak[GroupTotals]):
         cluster = LocalCluster(directory)
         if cluster.names != site_names(sites):
             raise Rejected(
-                f"{directory}: holds a cluster of {len(cluster.names)} sites, not {sites}; --fresh makes another"
+                f"{directory}: holds a cluster of {len(cluster.names)} sites, not {sites}; --fresh makes a new one"
             )
         cluster.kill()  # of a run that was interrupted
         shutil.rmtree(cluster.trace_dir, ignore_errors=True)

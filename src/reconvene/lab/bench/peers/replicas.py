@@ -146,7 +146,7 @@ class Cluster(ABC):
             told = load.hear("accepted", deadline + _GRACE_S)
             if told["accepted"] < FIRST_WRITES:
                 said = told["error"] or self._last_words()
-                raise Unavailable(f"{self.name}: it did no writes within {seconds:g} s: {said}")
+                raise Unavailable(f"{self.name}: it accepted no writes within {seconds:g} s: {said}")
 
     def _attempt(self, size: int, count: int, seconds: float) -> Minority:
         load = self._writers()[0]
