@@ -172,7 +172,7 @@ def _(finish: Any) -> Any:
     "transitional-holds-those-who-left",
     Configuration,
     "finish",
-    "a transitional configuration is told with all members of the old one",
+    "a transitional configuration is reported with all members of the old one",
     {"evs.2.4"},
     3,
 )
@@ -200,7 +200,7 @@ def _with(exchange: Exchange, name: str, value: Any, function: Any, closure: lis
     "obligation-ignored",
     Configuration,
     "finish",
-    "step 6.a to the letter: what those who left sent after the first gap in the order is discarded",
+    "step 6.a to the letter: messages of members that left, after the first gap in the order, are discarded",
     {"evs.7.1"},
     11,
 )
@@ -282,7 +282,7 @@ def _(clocks: Any) -> Any:
     "those-who-left-count-as-having",
     Exchange,
     "stable",
-    "what those who go on have exchanged counts as being with those who left too",
+    "messages that the remaining members have exchanged count as received by those that left too",
     {"evs.7.1"},
     10,
 )

@@ -64,7 +64,7 @@ def _(boot: Any) -> Any:
     "same-incarnation-after-a-restart",
     Changes,
     "__init__",
-    "a restarted site calls itself by its first incarnation",
+    "a restarted site uses its first incarnation again",
     {"evs.1.3", "evs.1.4", "content"},
     9,
 )
@@ -98,7 +98,7 @@ def _(receive_proposal: Any) -> Any:
     "number-not-raised",
     Changes,
     "_propose",
-    "a proposal's number is not above the highest that was told",
+    "a proposal's number is not above the highest that was reported",
     NUMBERS | {"live.membership"},
     3,
 )
@@ -115,7 +115,7 @@ def _(propose: Any) -> Any:
     "hidden-view-not-reported",
     Changes,
     "_give_up",
-    "a configuration that was answered for and not installed is kept quiet",
+    "a configuration that was agreed to but not installed is not reported",
     {"transis.uniformity"},
     24,
     half_installed,
@@ -154,7 +154,7 @@ def _(give_up: Any) -> Any:
     "never-suspects",
     Hearing,
     "check",
-    "a member that is silent for ever stays a member",
+    "a member that stays silent remains a member",
     {"live.membership"},
     0,
     dead_member,
@@ -174,7 +174,7 @@ def _(check: Any) -> Any:
     "gathering-never-ends",
     Gathering,
     "_hold_ns",
-    "a gathering waits for ever before it proposes",
+    "a gathering never proposes",
     {"live.membership"},
     3,
 )
@@ -186,7 +186,7 @@ def _(hold_ns: Any) -> Any:
     "left-out-for-ever",
     Hearing,
     "leave_out",
-    "who did not answer in time is never taken back",
+    "a site that did not answer in time is never admitted again",
     {"live.membership"},
     27,
 )
@@ -202,7 +202,7 @@ def _(leave_out: Any) -> Any:
     "foreign-sites-ignored",
     Changes,
     "_needs_change",
-    "a configuration that all its members can go on with takes nobody else in",
+    "a configuration whose members are all connected admits no other site",
     {"live.membership"},
     3,
 )

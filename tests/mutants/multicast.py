@@ -59,7 +59,7 @@ def _(count: Any) -> Any:
     "ack-of-a-frame-not-accepted",
     Multicast,
     "turn",
-    "alive frames acknowledge what lies beyond a gap",
+    "alive frames acknowledge frames after a gap",
     {"evs.7.1", "evs.4", "live.delivery"},
     49,
 )
@@ -97,7 +97,7 @@ def _(hear: Any) -> Any:
     "alive-frame-shortens-acks",
     Multicast,
     "turn",
-    "what an alive frame told, which may be lost, is left out of the next frame's acks",
+    "acks that an alive frame carried, which may be lost, are left out of the next frame",
     {"evs.5", "evs.4"},
     1,
 )
@@ -131,7 +131,7 @@ def _(compose: Any) -> Any:
     "never-nacks",
     Multicast,
     "_due_nacks",
-    "missing frames are never asked for",
+    "a site never asks for missing frames",
     {"live.membership", "live.delivery"},
     3,
 )
@@ -147,7 +147,7 @@ def _(due_nacks: Any) -> Any:
     "never-asks",
     Multicast,
     "_asks",
-    "a sender never asks for acks, so that a lost last frame is missed by nobody",
+    "a sender never asks for acks, so no site notices that the last frame is lost",
     {"live.membership", "live.delivery"},
     8,
 )
@@ -195,7 +195,7 @@ def _(answer: Any) -> Any:
     "duplicates-accepted",
     Multicast,
     "receive",
-    "a frame that came twice is handed up twice",
+    "a frame that arrives twice is delivered twice",
     {"evs.1.4"},
     3,
 )
@@ -281,7 +281,7 @@ def _(accept: Any) -> Any:
     "accepts-what-nobody-can-complete",
     Multicast,
     "accept_stored",
-    "step 6.a discards nothing, not even what depends on frames that nobody here has",
+    "step 6.a discards nothing, not even messages that depend on frames that no member has",
     {"evs.5", "evs.1.1"},
     39,
 )

@@ -37,7 +37,7 @@ def _(horizon: Any) -> Any:
     "distribution-switched-too-early",
     Atop,
     "_horizon",
-    "the first member no longer waits for members that have not taken up the new distribution",
+    "the first member does not wait for members that have not adopted the new distribution",
     ORDER,
     0,
     shifting,
@@ -56,7 +56,7 @@ def _(horizon: Any) -> Any:
     "pass-skips-a-used-slot",
     Atop,
     "_pass",
-    "the first member takes a pass to reach further than it does, and drops what is sent there",
+    "the first member extends a pass too far, and drops what is sent in those slots",
     {"evs.4", "evs.6.3", "evs.7.1", "live.delivery"},
     48,
 )
@@ -91,7 +91,7 @@ def _(stamp: Any) -> Any:
     "discards-after-the-first-gap-atop",
     Atop,
     "_skip",
-    "what follows an empty slot is not delivered in the transitional configuration either",
+    "messages after an empty slot are not delivered in the transitional configuration either",
     {"evs.3", "evs.7.1"},
     48,
 )
@@ -103,7 +103,7 @@ def _(skip: Any) -> Any:
     "discards-after-the-first-gap-all-ack",
     AllAck,
     "_skip",
-    "what follows a clock that not all were heard with is not delivered in the transitional configuration either",
+    "messages after an unconfirmed clock are not delivered in the transitional configuration either",
     {"evs.3", "evs.7.1"},
     3,
 )
