@@ -285,10 +285,10 @@ def test_sighup_reads_key_files_again(make: Make, tmp_path: Path) -> None:
 def test_what_kills_the_engine_ends_the_process(make: Make, tmp_path: Path) -> None:
     site = make()
     program = (
-        "from reconvene.core.groups.groups import Groups\n"
+        "from reconvene.stack.stack import Stack\n"
         "from reconvene.cli import main\n"
         "def broken(*_): raise RuntimeError('planted')\n"
-        "Groups.tick = broken\n"
+        "Stack.tick = broken\n"
         f"main(['node', '--config', {str(site.file)!r}])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S)
@@ -500,7 +500,7 @@ def no_client_keys(site: Site) -> str:
     ("damage", "expected"),
     [
         (no_directory, r"^dir: .*/a: expected a directory"),
-        (no_socket, r"^clients\.unix: .*/sock: is there and is no socket"),
+        (no_socket, r"^clients\.unix: .*/sock: exists and is not a socket"),
         (two_keys, r"^dashboard\.key: .*/keys: expected one client key, not 2$"),
         (no_certificates, r"^dashboard\.ca: .*/ca\.pem: expected certificates in PEM"),
         (no_client_keys, r"/keys: "),
@@ -559,7 +559,7 @@ def test_check_for_people(make: Make, capsys: pytest.CaptureFixture[str], tmp_pa
         "if new, at a b c d; 3 of them order it; up to 64GiB on disk",
         "/trace, up to 1GiB",
         "warning: transport.receive_buffer_bytes: the system grants",
-        "warning: sites: 4 bear the loss of no more sites than 3 would",
+        "warning: sites: 4 sites tolerate no more failures than 3 would",
     ):
         assert words in text, words
     assert not (tmp_path / "b").exists()  # it only looked
@@ -591,14 +591,14 @@ def test_check_for_programs(make: Make, capsys: pytest.CaptureFixture[str]) -> N
         (
             'quorum = { kind = "weighted", weights = { a = 3, b = 1, c = 1 } }',
             "if new, at a b c; more than half of the weight orders it: a 3, b 1, c 1; ",
-            "nothing is ordered while a is away",
+            "nothing is ordered while a is down",
         ),
         (
             'quorum = { kind = "grid", rows = [["a"], ["b", "c"]] }',
             "if new, at a b c; all of one row, with one of each, order it: a, b c; ",
-            "nothing is ordered while a is away",
+            "nothing is ordered while a is down",
         ),
-        ('replicas = ["c", "b"]', "if new, at b c; 2 of them order it", "nothing is ordered while b or c is away"),
+        ('replicas = ["c", "b"]', "if new, at b c; 2 of them order it", "nothing is ordered while b or c is down"),
     ],
 )
 def test_check_of_a_log(

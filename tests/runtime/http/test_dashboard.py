@@ -201,9 +201,9 @@ def test_sites_that_are_not_heard(tmp_path: Path) -> None:
                     views = (await told())["look"]["views"]
                     if all(views[name]["why"] != "not asked yet" for name in "cde"):
                         break
-                assert views["b"]["why"] == "can't be asked: it is not in dashboard.peers"
+                assert views["b"]["why"] == "can't be reached: it is not in dashboard.peers"
                 assert views["c"]["why"].startswith("does not answer: ")
-                assert views["d"]["why"] == "does not answer as a site does"
+                assert views["d"]["why"] == "sends no valid answer"
                 assert views["e"]["why"] == "is x of cluster shop"
                 assert all(views[name]["sample"] is None for name in "bcde")
         await runner.cleanup()
@@ -219,7 +219,7 @@ def test_so_many_pages_and_no_more(tmp_path: Path) -> None:
         async with site(tmp_path, dashboard=Dashboard(watchers=2)) as place:
             async with place.watching(), place.watching():
                 status, said = await place.ask("/dashboard/events")
-                assert (status, said) == (503, {"error": "2 pages are open, as many as may be"})
+                assert (status, said) == (503, {"error": "2 pages are open, the limit"})
             while (await place.ask("/health"))[0] != 200:
                 pass
             async with asyncio.timeout(30):
@@ -292,7 +292,7 @@ def test_no_orders_from_pages_of_another_origin(tmp_path: Path) -> None:
             heal = "/dashboard/heal"
             for headers in ({}, {**ORDER, "Origin": "http://evil.example"}, {**ORDER, "Origin": "null"}):
                 status, said = await place.ask(heal, "POST", **headers)
-                assert (status, said["error"]) == (403, "expected an order from the dashboard's own page")
+                assert (status, said["error"]) == (403, "expected a request from the dashboard's own page")
             assert (await place.ask(heal, "OPTIONS", Origin="http://evil.example"))[0] == 405
             assert (await place.ask(heal, "POST", **ORDER, Origin=place.url))[0] == 200
 
@@ -336,7 +336,7 @@ def test_a_partition_reaches_the_sites_and_is_written_down(tmp_path: Path) -> No
                 status, said = await a.ask("/dashboard/partition?components=a;b,c", "POST", **ORDER)
                 assert status == 200
                 assert said["components"] == [["a"], ["b", "c"]]
-                assert said["failed"] == {"c": "can't be told: it is not in dashboard.peers"}
+                assert said["failed"] == {"c": "can't be reached: it is not in dashboard.peers"}
                 assert a.engine.status()["blocked"] == {"incoming": ["b", "c"], "outgoing": ["b", "c"]}
                 assert b.engine.status()["blocked"] == {"incoming": ["a"], "outgoing": ["a"]}
                 assert Partition.load(record).components == (("a",), ("b", "c"))

@@ -306,7 +306,7 @@ def test_names_that_lead_here_are_not_answered(run: Callable[[Case], None], tmp_
 def test_beyond_loopback_a_key_is_needed(run: Callable[[Case], None], tmp_path: Path) -> None:
     async def case() -> None:
         for http in (Http(address=("0.0.0.0", 0)), Http(address=("host.example", 0))):
-            with pytest.raises(Rejected, match="is beyond loopback"):
+            with pytest.raises(Rejected, match="is not loopback"):
                 await HttpServer(config(tmp_path, http), FakeEngine(), LOG).start()
 
     run(case)

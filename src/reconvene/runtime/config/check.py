@@ -241,7 +241,7 @@ class _Check:
             name = "tcp" if isinstance(endpoint, Clients) else "address"
             self.fail(
                 f"{table}.{name}",
-                f"{show_address(address)} is beyond loopback; expected {table}.keys or {table}.tls.client_ca with it",
+                f"{show_address(address)} is not loopback; expected {table}.keys or {table}.tls.client_ca with it",
             )
 
     def _tls(self, place: str, tls: Tls) -> None:

@@ -1,4 +1,4 @@
-"""How a site's HTTP answers: documents in JSON, and refusals that say why."""
+"""HTTP responses of a site: JSON documents, and errors with a reason."""
 
 import msgspec
 from aiohttp import web
@@ -7,7 +7,7 @@ __all__ = ["Refusal", "json_answer", "refusal"]
 
 
 class Refusal(Exception):
-    """Raised by whoever handles a request: this status, and why, in words."""
+    """Raised while a request is handled: an HTTP status, and the reason in words."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)

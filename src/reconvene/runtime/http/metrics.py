@@ -1,4 +1,4 @@
-"""A site's numbers in Prometheus' format. They are read when someone asks for them, and cost nothing until then."""
+"""A site's metrics in Prometheus' format. They are collected at each request, and cost nothing in between."""
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
@@ -18,59 +18,59 @@ DROPPED = "dropped_"
 
 COUNTERS: Mapping[str, str] = {
     "alives": "Alive frames sent: signs of life and acks of an idle site.",
-    "clients": "Clients that were let in.",
+    "clients": "Clients that were accepted.",
     "clients_cut_off": "Clients that did not read and reached their limit.",
-    "clients_refused": "Clients that were not let in.",
+    "clients_refused": "Clients that were refused.",
     "configurations": "Regular configurations installed.",
-    "delivered_bytes": "Of messages delivered here, whoever they were for.",
-    "delivered_messages": "Messages delivered here, whoever they were for.",
-    "duplicates": "Frames that were here already.",
+    "delivered_bytes": "Bytes of messages delivered here, for whichever process.",
+    "delivered_messages": "Messages delivered here, for whichever process.",
+    "duplicates": "Duplicate frames.",
     "log_accepted_messages": "Messages accepted here: on this site's stable storage.",
-    "log_malformed": "Messages between replicas of the log that made no sense.",
-    "log_ordered_messages": "Messages that became green here, whoever accepted them.",
+    "log_malformed": "Messages between replicas of the log that were invalid.",
+    "log_ordered_messages": "Messages that became green here, whichever site accepted them.",
     "log_primaries": "Primary components of the log that were established with this site.",
-    "malformed": "Datagrams that were opened and made no sense.",
+    "malformed": "Datagrams that were opened and were invalid.",
     "nacks": "Requests for lost frames sent.",
     "overflow": "Frames too far ahead to be stored.",
-    "received_bytes": "Of datagrams received, refused ones included.",
+    "received_bytes": "Bytes of datagrams received, refused ones included.",
     "received_datagrams": "Datagrams received, refused ones included.",
     "resent": "Frames sent again.",
-    "sent_bytes": "Of datagrams sent.",
+    "sent_bytes": "Bytes of datagrams sent.",
     "sent_datagrams": "Datagrams sent, each copy counted.",
     "sent_messages": "Messages of this site's processes that were numbered.",
     "sessions": "Sessions of other sites that were opened: one for each of their starts and of ours.",
-    "other_lists": "Beacons of sites that tell something else of the cluster's list of sites.",
-    "stale": "Datagrams of another configuration or incarnation, or that came too late.",
+    "other_lists": "Beacons of sites whose list of sites contradicts this site's.",
+    "stale": "Datagrams of another configuration or incarnation, or that arrived too late.",
     "turns": "Turns of the engine.",
 }
-"""What `Engine.counters` and the clients' server count, by name; reconvene_NAME_total."""
+"""The counters of `Engine.counters` and of the clients' server, by name; each is reconvene_NAME_total."""
 
 GAUGES: Mapping[str, str] = {
-    "info": "1; the labels say which site this is.",
-    "health": "1 for the health that the site has: primary, minority or forming.",
-    "phase": "1 for the phase that the site is in.",
+    "info": "Always 1; the labels name the site.",
+    "health": "1 for the site's current health: primary, minority or forming.",
+    "phase": "1 for the site's current phase.",
     "incarnation": "How often this site has been started.",
-    "uptime_seconds": "Since this start.",
+    "uptime_seconds": "Time since this start.",
     "sites": "Sites of the cluster.",
-    "configuration_members": "Members of the present configuration.",
+    "configuration_members": "Members of the current configuration.",
     "processes": "Processes of this site.",
     "groups": "Groups with members anywhere in the configuration.",
     "waiting_messages": "Messages accepted and not yet sent.",
-    "waiting_bytes": "Of messages accepted and not yet sent.",
-    "round_trip_seconds": "To another site, smoothed.",
-    "blocked_sites": "Sites cut off on purpose, by direction.",
-    "storage_ok": "0: the disk refuses or is damaged; nothing is accepted, and no new configuration made.",
-    "log_primary": "Number of the log's primary component that this site is in; 0: it is in none.",
-    "log_base": "First position of the log that is kept here; what is below is truncated.",
-    "log_green": "The green line: how many messages have their place in the log.",
-    "log_yellow_messages": "Logged in a primary component, and not yet known to be so everywhere in it.",
-    "log_red_messages": "Logged, without a place yet.",
-    "log_unlogged_messages": "Accepted here, and not yet sent to the other replicas.",
-    "log_own_messages": "Accepted here, and without a place yet.",
-    "log_own_bytes": "The same, in bytes: at log.red_bytes nothing more is accepted.",
-    "log_lag_messages": "How far a replica's green line, as it last told it, is behind this site's.",
-    "trace_bytes": "Of the trace so far.",
-    "trace_stopped": "1: the trace has reached its limit.",
+    "waiting_bytes": "Bytes of messages accepted and not yet sent.",
+    "round_trip_seconds": "Round trip to another site, smoothed.",
+    "blocked_sites": "Sites disconnected by fault injection, by direction.",
+    "storage_ok": "0: the disk refuses writes or is damaged; nothing is accepted, and no configuration is formed.",
+    "log_primary": "Number of the log's primary component that this site is in; 0: none.",
+    "log_base": "First position of the log that is kept here; earlier ones are truncated.",
+    "log_green": "The green line: how many messages have a position in the log.",
+    "log_yellow_messages": "Messages logged in a primary component, not yet known to be logged by all its members.",
+    "log_red_messages": "Messages logged, without a position yet.",
+    "log_unlogged_messages": "Messages accepted here, and not yet sent to the other replicas.",
+    "log_own_messages": "Messages accepted here, without a position yet.",
+    "log_own_bytes": "The same in bytes: at log.red_bytes nothing more is accepted.",
+    "log_lag_messages": "How far a replica's green line, as it last reported it, is behind this site's.",
+    "trace_bytes": "Size of the trace so far.",
+    "trace_stopped": "1: the trace has stopped at its size limit.",
     "longest_turn_seconds": "The longest turn of the engine since the start.",
     "loop_lag_seconds": "How late the event loop was when last measured.",
     "loop_lag_worst_seconds": "The worst of the last minute.",
@@ -89,7 +89,7 @@ _LOG_FIELDS = {
 
 
 class SiteMetrics(Collector):
-    """Collects from an engine; `more` are counters of other parts, and `lag` measures the loop."""
+    """Collects metrics from an engine; `more` are counters of other parts, and `lag` measures the loop."""
 
     def __init__(
         self, engine: Engine, lag: LoopLag | None = None, more: Callable[[], Mapping[str, int]] = dict
@@ -97,7 +97,7 @@ class SiteMetrics(Collector):
         self._engine = engine
         self._lag = lag
         self._more = more
-        # A registry of its own: the application's metrics are the application's.
+        # A registry of its own, so that an embedding application's metrics stay separate.
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -106,7 +106,7 @@ class SiteMetrics(Collector):
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
-        """Nothing: registering must not ask an engine that has not started yet."""
+        """Nothing, since registering must not query an engine that has not started yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -181,7 +181,7 @@ def _family(name: str, labels: list[str], values: Mapping[tuple[str, ...], float
 
 
 def _number(value: object) -> float:
-    """A number, or how many there are."""
+    """The number, or the length of a collection."""
     if isinstance(value, int | float):
         return float(value)
     return float(len(value)) if isinstance(value, list | tuple) else 0.0

@@ -1,10 +1,10 @@
-"""Health, metrics and status over HTTP, for operators and their tools; and the dashboard, for people.
+"""Health, metrics and status over HTTP, for operators and their tools, and the dashboard.
 
-It reads, and changes nothing, but for the faults that the dashboard may make where the configuration allows them.
-Given an engine. Promised: nobody without a key is answered where keys are configured; a stranger can't hold more than
-`http.connections` connections, nor one of them for longer than `LIFETIME_S` unless it is an open page's, nor send
-more than a small request. Connections on which nothing is asked keep nobody out: where there is no room, the oldest
-of them makes room. Open pages leave one place free, so that /health is always answered.
+It only reads, except for faults that the dashboard may inject if the configuration allows them. Given: an engine.
+Promised: if keys are configured, requests without one are refused. There are at most `http.connections` connections,
+each lasts at most `LIFETIME_S` unless it belongs to an open page, and requests are small. Connections without a
+request can't block others: if there is no room, the oldest of them is closed. Open pages always leave one connection
+free, so that /health is always answered.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from reconvene.units import show_address
 __all__ = ["LIFETIME_S", "HttpServer"]
 
 LIFETIME_S = 10.0
-"""Of a connection. One request each: a scraper that comes every few seconds can afford a new one."""
+"""Most time of a connection. Each serves one request: a scraper can afford a new one every few seconds."""
 _LINE_BYTES = 4_096
 _HEADER_BYTES = 4_096
 _LONGEST_TOKEN = 256
@@ -54,13 +54,13 @@ class _Guest:
 
     host: str
     end: float
-    """When it is closed, by the loop's clock."""
+    """When it will be closed, by the loop's clock."""
     has_asked: bool = False
-    """Its request has arrived as a whole."""
+    """Whether its request has arrived completely."""
 
 
 class HttpServer:
-    """`start`, then `stop`. Does nothing where no address is configured."""
+    """Call `start`, then `stop`. Does nothing if no address is configured."""
 
     def __init__(
         self,
@@ -84,18 +84,16 @@ class HttpServer:
         """In the order of their arrival."""
         self._sweeper: asyncio.TimerHandle | None = None
         self.address: tuple[str, int] | None = None
-        """Where it listens; with port 0 configured, the one that the system chose."""
+        """The address; if port 0 is configured, with the port that the system chose."""
 
     async def start(self) -> None:
-        """Raises Rejected or Malformed for a bad configuration, Unavailable for an address that can't be had."""
+        """Raises Rejected or Malformed for a bad configuration, Unavailable for an address that can't be used."""
         http = self._config.http
         if http.address is None:
             return
         guarded = http.keys is not None or (http.tls is not None and http.tls.client_ca is not None)
         if not guarded and not is_loopback(http.address):
-            raise Rejected(
-                f"http.address: {show_address(http.address)} is beyond loopback; expected http.keys with it"
-            )
+            raise Rejected(f"http.address: {show_address(http.address)} is not loopback; expected http.keys with it")
         self.reload_keys()
         self._tls = None if http.tls is None else server_tls(http.tls)
         app = web.Application(middlewares=[self._guard], client_max_size=1)
@@ -106,7 +104,7 @@ class HttpServer:
             self._dashboard = Dashboard(self._config, self._engine, self._lag, self._log, self)
             self._dashboard.add_to(app.router)
         quiet = logger("http.requests")
-        quiet.setLevel(logging.CRITICAL)  # what strangers send is no event; our own faults are logged in _guard
+        quiet.setLevel(logging.CRITICAL)  # bad requests are not logged; internal errors are, in _guard
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -146,7 +144,7 @@ class HttpServer:
         self._open.clear()
 
     def reload_keys(self) -> None:
-        """Raises Rejected or Malformed; then the keys that it had stay."""
+        """Raises Rejected or Malformed; then the old keys stay."""
         path = self._config.http.keys
         if path is not None:
             self._keys = tuple(load_client_keys(path, self._log).values())
@@ -156,23 +154,25 @@ class HttpServer:
     # -- connections
 
     def _why_not(self, host: str) -> str | None:
-        """Why a connection from there can't be taken; makes room for it where others only wait."""
+        """Why a connection from this host can't be accepted. Closes one without a request if that makes room."""
         assert self._listener is not None
         http = self._config.http
         self._open = {other: guest for other, guest in self._open.items() if not other.is_closing()}
         arriving = self._listener.arriving
         by_host = Counter([guest.host for guest in self._open.values()] + arriving)
         if by_host[host] >= http.connections_by_host:
-            return None if self._displace(host) else "this host has as many as it may"
+            return None if self._displace(host) else "this host has reached its limit"
         if by_host.total() < http.connections:
             return None
         waiting = Counter([guest.host for guest in self._open.values() if not guest.has_asked] + arriving)
         return (
-            None if any(self._displace(most) for most, _ in waiting.most_common()) else "as many as may be are here"
+            None
+            if any(self._displace(most) for most, _ in waiting.most_common())
+            else "the limit of connections is reached"
         )
 
     def _displace(self, host: str) -> bool:
-        """Ends the oldest connection of this host that has not asked anything yet; whether there was one."""
+        """Closes the oldest connection of this host without a request; returns whether there was one."""
         assert self._listener is not None
         for transport, guest in self._open.items():
             if guest.host == host and not guest.has_asked:
@@ -193,20 +193,20 @@ class HttpServer:
         return next(((open_, guest) for open_, guest in self._open.items() if open_ is request.transport), None)
 
     def hold(self, request: web.Request) -> Callable[[], None]:
-        """This connection may stay as long as who is at its other end wants to; gives what ends it. Raises Refusal
-        where no place would be left for others."""
+        """Exempts this connection from the time limit; returns a function that closes it. Raises Refusal if no
+        connection would be left for other requests."""
         found = self._guest(request)
         if found is None:
             return lambda: None
         held = sum(guest.end == math.inf for guest in self._open.values())
         if held >= max(self._config.http.connections - 1, 1):
-            raise Refusal(503, f"{held} pages are open: one of http.connections is left for others")
+            raise Refusal(503, f"{held} pages are open: one of http.connections is reserved for other requests")
         transport, guest = found
         guest.end = math.inf
         return transport.abort
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """One timer for all: a connection ends half its lifetime late at most."""
+        """One timer for all connections: each is closed at most half its lifetime late."""
         for transport, guest in list(self._open.items()):
             if guest.end <= loop.time():
                 transport.abort()
@@ -230,7 +230,7 @@ class HttpServer:
                 response.headers["Allow"] = refused.headers["Allow"]
         except Exception:
             self._log.exception("fault in a request")
-            response = refusal(500, "a fault in the site; its log says which")
+            response = refusal(500, "internal error of the site; see its log")
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.force_close()
@@ -240,19 +240,20 @@ class HttpServer:
         if self._keys is not None:
             if self._key_of(request) is None:
                 response = refusal(401, "expected a client key: Authorization: Bearer KEY")
-                # A browser asks its user for a name and a password: those of the key.
+                # A browser then asks its user for name and password, which are those of the key.
                 is_page = self._dashboard is not None and _is_page(request.path)
                 response.headers["WWW-Authenticate"] = 'Basic realm="reconvene"' if is_page else "Bearer"
                 return response
         elif not self._is_meant(request.host):
-            # A browser that was led here by a name that a stranger made point to loopback.
+            # DNS rebinding: a stranger's host name that resolves to loopback leads a browser here.
             return refusal(403, "expected this site's own address in the Host header")
         if request.body_exists:
             return refusal(413, "expected no body")
         return None
 
     def is_admin(self, request: web.Request) -> bool:
-        """Who shows an admin's key. Without keys and certificates of clients, anyone on this machine."""
+        """Whether the request has an admin's key. Without keys and client certificates, anyone on this machine
+        counts."""
         tls = self._config.http.tls
         if self._keys is None:
             return tls is None or tls.client_ca is None
@@ -260,7 +261,7 @@ class HttpServer:
         return key is not None and key.role == "admin"
 
     def _key_of(self, request: web.Request) -> ClientKey | None:
-        """The key that is shown, as a token or as a password. All are compared, each in constant time."""
+        """The key of the request, from a token or a password. It is compared with all keys, each in constant time."""
         assert self._keys is not None
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if len(token) > _LONGEST_TOKEN:
@@ -317,7 +318,7 @@ def _is_page(path: str) -> bool:
 
 
 def _decode(token: str) -> bytes:
-    """Empty, as no key is, where it is no base64."""
+    """Empty, which is never a key, if it is not base64."""
     try:
         return base64.b64decode(token, validate=True)
     except (binascii.Error, ValueError):

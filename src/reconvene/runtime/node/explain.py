@@ -1,7 +1,6 @@
 """What follows from a configuration on this machine: `reconvene node --check` prints it.
 
-Times and the window are what the core itself computes, sizes what the sockets give: nothing is bound, and nothing is
-sent.
+Times and the window are computed by the core itself, sizes come from sockets. Nothing is bound, and nothing is sent.
 """
 
 import logging
@@ -29,7 +28,7 @@ __all__ = ["Explanation", "NewLog", "buffers", "explain", "lines"]
 
 @dataclass(slots=True)
 class NewLog:
-    """What a log begins with; one that there is already knows better."""
+    """Settings of a new log; an existing log has its own."""
 
     replicas: list[str]
     quorum: dict[str, Any]
@@ -38,7 +37,7 @@ class NewLog:
 
 @dataclass(slots=True)
 class Explanation:
-    """JSON-able. Durations in ns, sizes in bytes; None: not known, or not configured."""
+    """JSON-able. Durations are in ns, sizes in bytes; None: unknown, or not configured."""
 
     cluster: str
     site: str
@@ -46,41 +45,41 @@ class Explanation:
     sites: dict[str, str]
     sites_version: int
     quorum: int
-    """Sites of a configuration that is primary, at least."""
+    """Fewest sites of a primary configuration."""
     order: str
     seal: list[str] | None
-    """The ids of the cluster's keys, the one that seals first; None: insecure."""
+    """Ids of the cluster keys, the sealing one first; None: insecure."""
     suspicion_ns: int = 0
     """A member's silence until it is suspected."""
     detection_ns: int = 0
-    """From a crash until all suspect it, at most."""
+    """Longest time from a crash until all sites suspect it."""
     crash_ns: tuple[int, int] = (0, 0)
-    """From a crash to the next configuration: as a rule, and at most if nothing else happens."""
+    """Time from a crash to the next configuration: usually, and at most if nothing else happens."""
     merge_ns: tuple[int, int] = (0, 0)
-    """From a heal to the common configuration: as a rule, and at most if nothing else happens."""
+    """Time from a heal to the common configuration: usually, and at most if nothing else happens."""
     mtus: dict[str, int | None] = field(default_factory=dict)
-    """What one packet to each other site carries."""
+    """The MTU to each other site."""
     frame_bytes: int = 0
     receive_buffer_bytes: tuple[int, int] = (0, 0)
     """Asked, granted."""
     send_buffer_bytes: tuple[int, int] = (0, 0)
     window_bytes: int = 0
-    """Of frames under way in the whole configuration, as receive buffers count."""
+    """Bytes of frames in flight in the whole configuration, as receive buffers count them."""
     queue_bytes: int = 0
     inbox_bytes: int = 0
-    """For each process."""
+    """Per process."""
     listens: dict[str, str] = field(default_factory=dict)
     client_keys: dict[str, int] = field(default_factory=dict)
-    """How many of each role."""
+    """Number of client keys of each role."""
     log: NewLog | None = None
-    """None: the site takes no part in it."""
+    """None: the site takes no part in the log."""
     trace: tuple[str, int] | None = None
-    """Where, and up to how many bytes."""
+    """Directory and size limit."""
     warnings: list[str] = field(default_factory=list)
 
 
 def explain(config: Config) -> Explanation:
-    """Raises Malformed or Rejected where the configuration, or a file that it names, is bad."""
+    """Raises Malformed or Rejected if the configuration, or a file that it names, is bad."""
     check(config)
     load_secrets(config)
     keys = load_cluster_keys(config.seal.keys)
@@ -113,16 +112,16 @@ def explain(config: Config) -> Explanation:
 def _times(suspicion: int, options: Options, found: Explanation) -> None:
     timing = options.timing
     found.suspicion_ns = suspicion
-    # From half of that time on a silent site is probed, and looked at each time.
+    # A silent site is probed from half of that time on, and checked at each probe.
     found.detection_ns = suspicion + timing.probe_every_ns
-    # Sites need not notice at the same time, and a message of a round may be lost.
+    # Sites may notice at different times, and a message of a round may be lost.
     settle = timing.gather_patience_ns + timing.round_patience_ns
     found.crash_ns = (suspicion, found.detection_ns + settle)
     found.merge_ns = (timing.beacon_every_ns, timing.beacon_every_ns + settle)
 
 
 def buffers(transport: TransportSettings) -> dict[str, tuple[int, int]]:
-    """What is asked and what the system grants, by the limit of its that decides."""
+    """Requested and granted sizes, by the name of the system's limit."""
     found = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for option, asked, sysctl in (
@@ -130,7 +129,7 @@ def buffers(transport: TransportSettings) -> dict[str, tuple[int, int]]:
             (socket.SO_SNDBUF, transport.send_buffer_bytes, "net.core.wmem_max"),
         ):
             probe.setsockopt(socket.SOL_SOCKET, option, asked)
-            # Linux doubles it, for its own costs, and tells the double.
+            # Linux doubles it for its overhead, and returns the double.
             found[sysctl] = asked, min(probe.getsockopt(socket.SOL_SOCKET, option) // 2, asked)
     return found
 
@@ -205,34 +204,34 @@ def _doors(config: Config, found: Explanation) -> None:
 def _warn(config: Config, found: Explanation) -> None:
     warn = found.warnings.append
     if config.seal.insecure:
-        warn("seal.insecure: whoever reaches the port is a member, and reads everything")
+        warn("seal.insecure: anyone who can reach the port can act as a site and read everything")
     secrets = (*config.seal.keys, config.clients.keys, config.http.keys, config.dashboard.key)
     for path in (path for path in secrets if path is not None):
         if _open_to_others(path):
-            warn(f"{path}: others may read this key file: chmod 600 {path}")
+            warn(f"{path}: other users may read this key file: chmod 600 {path}")
     http = config.http
     if http.address is not None and not is_loopback(http.address) and http.tls is None:
-        warn("http.address: without http.tls keys travel in the clear, and who sees one can use it")
+        warn("http.address: without http.tls keys are sent in clear text, and anyone who sees one can use it")
     if "dashboard" in found.listens and http.keys is None and (http.tls is None or http.tls.client_ca is None):
         if config.dashboard.payloads:
             warn("dashboard.payloads: without http.keys every user of this machine can read messages of the log")
         if config.faults.allowed:
-            warn("faults.allowed: without http.keys every user of this machine can cut this site off")
+            warn("faults.allowed: without http.keys every user of this machine can disconnect this site")
     if len(config.sites) == 2:
-        warn("sites: of two sites neither is a majority: when one is away there is no primary component")
+        warn("sites: neither of two sites is a majority: while one is down there is no primary component")
     elif len(config.sites) > 1 and len(config.sites) % 2 == 0:
-        warn(f"sites: {len(config.sites)} bear the loss of no more sites than {len(config.sites) - 1} would")
+        warn(f"sites: {len(config.sites)} sites tolerate no more failures than {len(config.sites) - 1} would")
     if found.log is not None and len(found.log.replicas) > 1:
         replicas = set(found.log.replicas)
         quorum = make_quorum(found.log.quorum, replicas)
         needed = [name for name in sorted(replicas) if not quorum.holds(replicas - {name})]
         if needed:
-            warn(f"log.quorum: nothing is ordered while {' or '.join(needed)} is away")
+            warn(f"log.quorum: nothing is ordered while {' or '.join(needed)} is down")
     loopback = [name for name in config.names if is_loopback(config.sites[name])]
     if loopback and len(loopback) < len(config.sites):
-        warn(f"sites: {', '.join(loopback)} on loopback: no other machine can reach that")
+        warn(f"sites: {', '.join(loopback)} on loopback: other machines can't reach that")
     if config.faults.allowed:
-        warn("faults.allowed: an admin can cut this site off")
+        warn("faults.allowed: an admin can disconnect this site")
     memory = _memory_bytes()
     taken = found.queue_bytes + 2 * found.window_bytes + found.inbox_bytes
     if memory is not None and taken > memory:

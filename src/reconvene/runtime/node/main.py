@@ -1,8 +1,8 @@
-"""One site as a process: its parts put together, and the signals that end it.
+"""One site as a process: puts its parts together, and handles signals.
 
-SIGTERM, SIGINT   a clean leave: what was accepted is sent, the others are told, the trace ends with `stop`
-the second one    the process ends at once, as if it had crashed
-SIGHUP            key files are read again
+SIGTERM, SIGINT   clean stop: accepted messages are sent, the other sites are notified, the trace ends with `stop`
+a second signal   the process ends at once, as if it had crashed
+SIGHUP            reads the key files again
 """
 
 import asyncio
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 __all__ = ["FAULT", "new_event_loop", "run", "run_site", "running"]
 
 FAULT = 1
-"""Exit code where the engine failed: an error of ours, never of the configuration or of a stranger."""
+"""Exit code if the engine failed: a bug, never caused by the configuration or by input."""
 _KILLED = 128
-"""Plus the signal's number, as a shell would have it."""
+"""Plus the signal's number, as shells do."""
 
 
 @dataclass(slots=True)
 class RunningSite:
-    """A site that runs."""
+    """The parts of a running site."""
 
     config: Config
     transport: Udp
@@ -58,14 +58,14 @@ class RunningSite:
     http: "HttpServer | None"
 
     def reload_keys(self, reload: Callable[[], Config], log: logging.Logger) -> None:
-        """Each file that is bad is told to the log, and what was read from it before stays."""
+        """A bad file is logged; the keys that were read from it before stay."""
         _told(log, lambda: self._reload_seal(reload(), log))
         _told(log, self.clients.reload_keys)
         if self.http is not None:
             _told(log, self.http.reload_keys)
 
     def _reload_seal(self, told: Config, log: logging.Logger) -> None:
-        """Which keys there are, and which one seals, is what changes when keys are replaced: see docs/seals.md."""
+        """The list of keys, and which one seals, changes when keys are replaced: see docs/seals.md."""
         if told.seal.keys:
             self.transport.reload_keys(load_cluster_keys(told.seal.keys, log))
         if replace(told, seal=self.config.seal) != self.config:
@@ -76,10 +76,10 @@ class RunningSite:
 
 @asynccontextmanager
 async def running(config: Config) -> AsyncIterator[SiteEngine]:
-    """A site with all its parts, in the running loop; they end in reverse order.
+    """Runs a site with all its parts in the current loop; they are closed in reverse order.
 
-    Raises Malformed for a bad configuration, Rejected for one that can't be followed on this machine, Unavailable
-    where an address or the directory is in use, or storage is newer than this program.
+    Raises Malformed for a bad configuration, Rejected for one that is impossible on this machine, Unavailable if an
+    address or the directory is in use, or if storage is newer than this program.
     """
     async with _parts(config, lambda: None) as parts:
         yield parts.engine
@@ -87,7 +87,7 @@ async def running(config: Config) -> AsyncIterator[SiteEngine]:
 
 @asynccontextmanager
 async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) -> AsyncIterator[RunningSite]:
-    """`alone`: the process is the site's, and may be marked when it crashes."""
+    """`alone`: the process runs nothing but the site, and may leave a crash mark."""
     check(config)
     preflight(config)
     load_modules(config)
@@ -122,7 +122,8 @@ async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) 
 
 
 def run_site(config: Config, reload: Callable[[], Config] | None = None) -> int:
-    """Runs the site in the foreground until it is told to end; gives the exit code. `reload` reads its file again."""
+    """Runs the site in the foreground until a signal or an admin ends it; returns the exit code. `reload` reads the
+    configuration file again."""
     logs.configure(config.logging)
     load_modules(config)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -130,15 +131,15 @@ def run_site(config: Config, reload: Callable[[], Config] | None = None) -> int:
 
 
 def load_modules(config: Config) -> None:
-    """What is imported only where it is used, before the site starts: in its midst it would stand still meanwhile.
+    """Imports optional modules before the site starts, because an import would stall a running site.
 
-    HTTP needs packages that take longer to load than all the rest of a site."""
+    The packages for HTTP take longer to load than all the rest of a site."""
     if config.http.address is not None:
         import_module("reconvene.runtime.http.server")
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop where there is one."""
+    """uvloop, if it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -147,7 +148,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 async def run(config: Config, reload: Callable[[], Config] | None = None) -> int:
-    """Until a signal, or an admin, ends it. Raises as `running` does."""
+    """Runs until a signal or an admin ends it. Raises as `running` does."""
     log = logger("site")
     loop = asyncio.get_running_loop()
     ending = asyncio.Event()
@@ -194,8 +195,8 @@ def _told(log: logging.Logger, reload: Callable[[], None]) -> None:
 
 
 class _FaultHandler:
-    """What nobody caught. A site whose engine failed in the middle of a turn has broken its promises to itself: it
-    ends, as in a crash, which the others know how to bear, and starts anew."""
+    """Handles uncaught exceptions. If the engine failed in the middle of a turn, its state may be inconsistent: the
+    process ends, which the other sites handle like any crash."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -217,7 +218,7 @@ def _passes_through(traceback: TracebackType | None, module: str) -> bool:
 
 
 def _notify(state: str) -> None:
-    """Tells systemd, where it has asked to be told."""
+    """Notifies systemd, if NOTIFY_SOCKET is set."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address[:1] not in ("/", "@"):
         return

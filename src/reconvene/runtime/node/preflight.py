@@ -1,10 +1,10 @@
-"""What a start needs of this machine's files, looked at before anything of the site runs.
+"""Checks the files that a site needs before any part of it starts.
 
-A start, `reconvene node --check` and `reconvene doctor` all ask here, so none of them passes what another refuses.
+A start, `reconvene node --check` and `reconvene doctor` all use these checks, so they never disagree.
 
-Given: a configuration that `config_check.check` passed. Promised: `load_secrets` raises Rejected or Malformed, in one
-line, where a file of keys or certificates is not what it should be; `place_problems` names what keeps the site from
-making its files. Nothing is made or changed.
+Given: a configuration that passed `config.check.check`. Promised: `load_secrets` raises Rejected or Malformed, in one
+line, if a file of keys or certificates is bad. `place_problems` names what keeps the site from creating its files.
+Nothing is created or changed.
 """
 
 import os
@@ -28,7 +28,8 @@ def preflight(config: Config) -> None:
 
 
 def load_secrets(config: Config) -> None:
-    """Reads every file of keys and certificates as the site will, also those that only a client or a page needs."""
+    """Reads every file of keys and certificates as the site will, also those that are only needed for clients or
+    HTTP."""
     if not config.seal.insecure:
         load_cluster_keys(config.seal.keys)
     for endpoint in (config.clients, config.http):
@@ -42,7 +43,7 @@ def load_secrets(config: Config) -> None:
 
 
 def place_problems(config: Config) -> Iterator[str]:
-    """Where the site could not make its files."""
+    """Why the site could not create its files."""
     yield from _folder("dir", config.dir)
     problem = owner_problem(config.dir, config.cluster, config.name)
     if problem is not None:
@@ -56,11 +57,11 @@ def place_problems(config: Config) -> Iterator[str]:
         elif not os.access(unix.parent, os.W_OK | os.X_OK):
             yield f"clients.unix: {unix}: expected a directory to write to: {os.strerror(13)}"
     if os.path.lexists(unix) and not unix.is_socket():
-        yield f"clients.unix: {unix}: is there and is no socket: move it away, or set clients.unix"
+        yield f"clients.unix: {unix}: exists and is not a socket: move it away, or set clients.unix"
 
 
 def _folder(key: str, path: Path) -> Iterator[str]:
-    """One that a site makes where it is missing."""
+    """Problems with a directory that a site creates if it is missing."""
     place = path.absolute()
     while not os.path.lexists(place) and place != place.parent:
         place = place.parent

@@ -1,9 +1,10 @@
-"""A site whose storage is lost, or was put back, becomes a new one under its old name.
+"""A site whose storage is lost, or was restored from a copy, starts anew under its old name.
 
-Given: the site's configuration, with the site stopped, and at least one other site that runs. Promised: what the
-others know of the site, and of the cluster's list, is learnt from their beacons; the old storage is moved aside, and
-nothing of it is deleted; the new one starts above everything that the others know, and its log asks for a number of
-its own. Until the last step, which renames, the directory is as it was; if that is cut off, a second try finishes it.
+Given: the site's configuration, with the site stopped, and at least one other running site. Promised: what the others
+know of the site, and of the cluster's list, is taken from their beacons. The old storage is moved aside, and nothing
+of it is deleted. The new storage starts above everything that the others know, and its log requests a new author
+number. Until the last step, which renames, the directory is unchanged; if that step is interrupted, a second try
+finishes it.
 """
 
 import asyncio
@@ -37,25 +38,25 @@ from reconvene.world import world
 __all__ = ["LISTEN_S", "Known", "Replaced", "replace_site"]
 
 LISTEN_S = 5.0
-"""How long the others are listened to, if not all of them are heard before."""
+"""How long to listen for beacons, unless all sites are heard before."""
 _LOOK_EVERY_S = 0.02
 _NUMBERS = "; the list has changed: this site's file may need `numbers`, which `reconvene status` shows elsewhere"
 _log = logging.getLogger("reconvene.replace")
-_log.addHandler(logging.NullHandler())  # what is refused meanwhile is told by those who were not heard
+_log.addHandler(logging.NullHandler())  # no log lines: sites that were not heard are reported in the result
 
 
 class Known:
-    """What the beacons of other sites say of one site."""
+    """What the beacons of other sites contain about one site."""
 
     def __init__(self, ordinal: int) -> None:
         self.heard: set[int] = set()
-        """Sites whose beacons have come."""
+        """Sites whose beacons have arrived."""
         self.incarnation = 0
-        """The highest that anyone knows of the site …"""
+        """The highest incarnation of the site that another site knows."""
         self.number = 0
-        """… and the highest configuration number that anyone knows at all."""
+        """The highest configuration number that another site knows."""
         self.sites: SiteList | None = None
-        """What all of them together know of the cluster's list."""
+        """The cluster's list, as far as all of them together know it."""
         self._ordinal = ordinal
 
     def receive(self, datagrams: Collection[bytes]) -> None:
@@ -73,7 +74,7 @@ class Known:
     def _learn(self, told: SiteList | None) -> None:
         if told is None or self.sites is None:
             self.sites = self.sites or told
-        elif self.sites.differs(told) is None:  # otherwise they refuse each other, and say so
+        elif self.sites.differs(told) is None:  # otherwise these sites refuse each other, and log it
             self.sites = self.sites.merged(told)
 
 
@@ -82,14 +83,14 @@ class Replaced(Struct, frozen=True):
     """The incarnation of its next start."""
     heard: list[str]
     unheard: list[str]
-    """Sites that were not heard. If one of them knows of later starts, it will refuse this one."""
+    """Sites that were not heard. If one of them knows a later incarnation, it will refuse this one."""
     moved: list[str]
-    """Where what was there is now."""
+    """Where the old storage is now."""
 
 
 async def replace_site(config: Config, listen_s: float = LISTEN_S) -> Replaced:
-    """Raises Unavailable where the site runs or no other one is heard, Rejected where the file's list of sites
-    contradicts what the others know of it."""
+    """Raises Unavailable if the site runs or no other site is heard, Rejected if the file's list of sites contradicts
+    what the others know."""
     check(config)
     numbers = numbers_in(config)
     with held(config.dir, config.cluster, config.name):
@@ -99,7 +100,7 @@ async def replace_site(config: Config, listen_s: float = LISTEN_S) -> Replaced:
         if unheard and not known.heard:
             changed = "" if config.sites_version == 1 or config.numbers else _NUMBERS
             raise Unavailable(
-                f"no other site was heard within {listen_s:g} s: what they know of {config.name} is needed; start one"
+                f"no other site was heard within {listen_s:g} s: start one that knows {config.name}"
                 f" of {', '.join(unheard)}{changed}"
             )
         read_list(known.sites, config.sites_version, config.sites, config.numbers)
@@ -128,7 +129,7 @@ async def _listen(config: Config, numbers: Numbers, listen_s: float) -> Known:
 
 
 def _make(config: Config, path: Path, known: Known) -> None:
-    """A storage that has nothing but what others know of the site."""
+    """New storage that contains only what other sites know of the site."""
     _remove(path)
     with contextlib.closing(LmdbStore(path)) as store:
         ops: list[Op] = [Put(KEY.encode(), replacement(known.incarnation, known.number, known.sites))]
@@ -139,7 +140,7 @@ def _make(config: Config, path: Path, known: Known) -> None:
 
 
 def _put_in_place(config: Config, fresh: Path) -> list[str]:
-    """The old storage goes aside, and the trace with it: it can't go on with what it does not know."""
+    """Moves the old storage aside, and the trace with it, which the new storage could not continue."""
     old = [config.dir / STORE]
     if config.trace.dir is not None:
         old.append(node_file(config.trace.dir, config.name))
@@ -157,7 +158,7 @@ def _aside(path: Path) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """What an earlier try has left."""
+    """Removes what an earlier try left behind."""
     if path.exists():
         for file in path.iterdir():
             file.unlink()

@@ -1,1 +1,1 @@
-"""The dashboard: a site's live page, what it shows of this site and of the others, and its two faults."""
+"""The dashboard: a live page of the cluster, with partition and heal if fault injection is allowed."""

@@ -1,4 +1,4 @@
-"""How long this site's appends wait for their place, measured while someone looks."""
+"""How long this site's appends take to be ordered, measured while a page is open."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,9 +13,9 @@ __all__ = ["OrderDelays"]
 _KEPT = 64
 _KEPT_S = 5.0
 _EVERY_S = 0.05
-"""No more than one is looked at in this time."""
+"""At most one append is measured in this time."""
 _REST_S = 10.0
-"""Nobody has asked for so long: nothing is measured until somebody does."""
+"""After this time without a request, nothing is measured until the next one."""
 
 
 class OrderDelays:
@@ -28,7 +28,7 @@ class OrderDelays:
         self._end: Callable[[], None] | None = None
 
     def median_ms(self) -> float | None:
-        """Of the last seconds; None where nothing was ordered."""
+        """The median of the last seconds; None if nothing was ordered."""
         now = self._asked_at = monotonic()
         if self._end is None:
             self._end = self._log.watch(self._moved)
@@ -50,5 +50,5 @@ class OrderDelays:
                 last = self._log.headings(green - 1, 1)
             except ReconveneError:
                 return
-            if last and last[0].author == self._log.name:  # only then both times are of one clock
+            if last and last[0].author == self._log.name:  # otherwise the two times are of different clocks
                 self._found.append((now, max(time_ns() - last[0].time, 0) / 1e6))

@@ -1,7 +1,7 @@
-"""The other sites, as they answer when they are asked by HTTP.
+"""Requests to the other sites over HTTP, for the dashboard.
 
-Given: where their HTTP is, and a key if they want one. Promised: one that does not answer holds up nobody; what it
-last said is kept, with when that was; nonsense is an answer that did not come.
+Given: their HTTP addresses, and a key if they require one. Promised: a site that does not answer delays no other. Its
+last answer is kept, with its time. An invalid answer counts as none.
 """
 
 import asyncio
@@ -24,10 +24,11 @@ from reconvene.units import show_address
 __all__ = ["ORDER_HEADER", "Peer", "Peers"]
 
 ORDER_HEADER = "X-Reconvene-Order"
-"""On every order: a page of another origin can't send it without asking first, and is then refused."""
+"""Required on every POST: a page of another origin can't send this header without a CORS preflight, which is
+refused."""
 _PATIENCE_S = 2.0
 _MOST_BYTES = 1 << 20
-"""Of an answer: the whole history of a cluster of 64 fits."""
+"""Size limit of an answer: the whole history of a cluster of 64 sites fits."""
 
 
 class Peer(Struct):
@@ -37,7 +38,7 @@ class Peer(Struct):
     heard_at: int | None = None
     """ms since 1970, by this site's clock: when it last answered."""
     why: str = "not asked yet"
-    """Empty: it answered when it was last asked."""
+    """Why the last request failed; empty: it did not."""
 
 
 class Peers:
@@ -52,11 +53,11 @@ class Peers:
         self.known: dict[str, Peer] = {name: Peer() for name in sorted(self._addresses)}
 
     def reload_key(self) -> None:
-        """Raises Rejected or Malformed; then the one that it had stays. A page that is opened next is shown by it."""
+        """Raises Rejected or Malformed; then the old key stays. The new key is used from the next opened page on."""
         self._headers = _headers(self._config)
 
     def start(self, every_s: float) -> None:
-        """Asks each of them again and again, until `stop`."""
+        """Requests the state of each site at this interval, until `stop`."""
         self._tasks = [asyncio.create_task(self._follow(name, every_s)) for name in self.known]
 
     async def stop(self) -> None:
@@ -66,7 +67,7 @@ class Peers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def order(self, paths: Mapping[str, str]) -> dict[str, str]:
-        """POSTs to each of these sites at the same time; gives why one did not do it, by name."""
+        """POSTs to each of these sites at the same time. Returns the failures: by name, why."""
         async with self._session() as session:
             answers = await asyncio.gather(*(self._order(session, name, path) for name, path in paths.items()))
         return {name: why for name, why in zip(paths, answers, strict=True) if why}
@@ -99,7 +100,7 @@ class Peers:
         try:
             sample = msgspec.json.decode(await self._request(session, "GET", name, path), type=SiteSample)
         except msgspec.MsgspecError:
-            raise Unavailable("does not answer as a site does") from None
+            raise Unavailable("sends no valid answer") from None
         if (sample.cluster, sample.name) != (self._config.cluster, name):
             raise Unavailable(f"is {sample.name} of cluster {sample.cluster}")
         return sample
@@ -117,7 +118,7 @@ class Peers:
                 async for chunk in answer.content.iter_chunked(1 << 16):
                     body += chunk
                     if len(body) > _MOST_BYTES:
-                        raise Unavailable("answers too much")
+                        raise Unavailable("sends too long an answer")
         except TimeoutError:
             raise Unavailable(f"does not answer within {_PATIENCE_S:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -137,7 +138,7 @@ class Peers:
 
 
 def _refusal(status: int, body: bytes) -> str:
-    """In the site's own words, where it has some."""
+    """The reason that the site gave, if it gave one."""
     try:
         document = msgspec.json.decode(body, type=dict[str, object])
     except msgspec.MsgspecError:

@@ -1,7 +1,7 @@
-"""The dashboard's paths on a site's HTTP: the page, its stream, what other sites' dashboards ask, and the two faults.
+"""The dashboard's HTTP paths: the page, its event stream, requests of other sites' dashboards, and fault injection.
 
-Given: requests that `HttpServer` has let in, with what their sender may do. Promised: an order is carried out only
-where the configuration allows faults, for who may make them, and never for a page of another origin.
+Given: requests that `HttpServer` has authorized. Promised: faults are injected only if the configuration allows them,
+only for an admin, and never for a page of another origin.
 """
 
 import logging
@@ -80,7 +80,7 @@ class Dashboard:
             self._connections.hold(request), self._connections.is_admin(request) and self._config.faults.allowed
         )
         if watcher is None:
-            raise Refusal(503, f"{self._config.dashboard.watchers} pages are open, as many as may be")
+            raise Refusal(503, f"{self._config.dashboard.watchers} pages are open, the limit")
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         response.force_close()
         try:
@@ -94,14 +94,14 @@ class Dashboard:
         return response
 
     async def _site(self, request: web.Request) -> web.Response:
-        """For other sites' dashboards: this site, with the configurations that they lack."""
+        """For other sites' dashboards: the state of this site, with the configurations that they lack."""
         known = _number(request, "incarnation") == self._engine.incarnation
         return json_answer(self._sampler.sample(_number(request, "since") if known else 0))
 
-    # -- breaking and mending
+    # -- fault injection
 
     async def _partition(self, request: web.Request) -> web.Response:
-        """`components=a,b;c,d`: only sites in the same list can talk; a site in no list is alone."""
+        """`components=a,b;c,d`: only sites in the same list are connected; a site in no list is alone."""
         self._expect_order(request)
         lists = [part.split(",") for part in request.query.get("components", "").split(";") if part]
         try:
@@ -117,15 +117,15 @@ class Dashboard:
         return await self._connect(Partition())
 
     async def _connect(self, faults: Partition) -> web.Response:
-        """Tells every site with whom it can talk."""
+        """Sends every site the list of sites to block."""
         config = self._config
         if config.faults.record is not None:
             try:
-                faults.save(config.faults.record)  # first: who starts meanwhile starts into it
+                faults.save(config.faults.record)  # saved first, so that a site that starts meanwhile follows it
             except OSError as error:
                 raise Refusal(503, f"{config.faults.record}: can't be written: {error.strerror}") from None
-        shown = " | ".join(",".join(part) for part in faults.components) or "everyone with everyone"
-        event(self._log, WARNING, "who can talk is decided on the dashboard", sites=shown)
+        shown = " | ".join(",".join(part) for part in faults.components) or "all connected"
+        event(self._log, WARNING, "partition set from the dashboard", sites=shown)
         blocked = {name: faults.blocked(name, config.names) for name in config.names if name != config.name}
         failed = await self._watchers.peers.order(
             {
@@ -135,12 +135,12 @@ class Dashboard:
             }
         )
         for name in blocked.keys() - config.dashboard.peers.keys():
-            failed[name] = "can't be told: it is not in dashboard.peers"
+            failed[name] = "can't be reached: it is not in dashboard.peers"
         self._drop(faults.blocked(config.name, config.names))
         return json_answer({"components": faults.components, "failed": failed})
 
     async def _block(self, request: web.Request) -> web.Response:
-        """`sites=a,b`: with these this site exchanges nothing from now on; with all others it does."""
+        """`sites=a,b`: from now on this site is disconnected from these, and connected to all others."""
         self._expect_order(request)
         sites = [name for name in request.query.get("sites", "").split(",") if name]
         for name in sites:
@@ -157,10 +157,10 @@ class Dashboard:
         if not self._config.faults.allowed:
             raise Refusal(403, f"site {self._config.name} does not allow faults: see [faults] allowed")
         if not self._connections.is_admin(request):
-            raise Refusal(403, "the role admin is needed to make faults")
+            raise Refusal(403, "the role admin is needed to inject faults")
         origin = request.headers.get("Origin")
         if ORDER_HEADER not in request.headers or (origin is not None and urlsplit(origin).netloc != request.host):
-            raise Refusal(403, "expected an order from the dashboard's own page")
+            raise Refusal(403, "expected a request from the dashboard's own page")
 
 
 def _serve(path: Path) -> Callable[[web.Request], Awaitable[web.Response]]:

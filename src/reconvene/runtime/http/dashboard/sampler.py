@@ -1,4 +1,4 @@
-"""Looks at this site for a dashboard. It costs nothing until someone asks."""
+"""Collects the state of this site for a dashboard. Costs nothing while no page is open."""
 
 from collections.abc import Mapping
 from time import time_ns
@@ -28,14 +28,14 @@ class Sampler:
         self._tail = None if log is None else Tail(log, config.dashboard.payloads)
         self._delays = None if log is None else OrderDelays(log)
         self.tail: list[ShownMessage] = []
-        """The end of the log at the last look: what has a place, then what has none yet."""
+        """The end of the log at the last look: ordered messages, then those without a position."""
 
     def close(self) -> None:
         if self._delays is not None:
             self._delays.close()
 
     def sample(self, since: int = 0) -> SiteSample:
-        """With the configurations after number `since`."""
+        """The current state, with the configurations after number `since`."""
         engine = self._engine
         status: Mapping[str, Any] = engine.status()
         counters = engine.counters()

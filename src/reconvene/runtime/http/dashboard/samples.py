@@ -1,4 +1,4 @@
-"""What a site says of itself to a dashboard, its own or another site's."""
+"""The state of a site, as it reports it to dashboards, its own and those of other sites."""
 
 from msgspec import Struct
 
@@ -8,13 +8,13 @@ __all__ = ["LogSample", "QueueSegment", "ShownMessage", "SiteSample"]
 
 
 class QueueSegment(Struct, frozen=True, array_like=True):
-    """Messages of one author that follow each other in a site's queue."""
+    """Consecutive messages of one author in a site's queue."""
 
     color: str
     """green | yellow | red"""
     author: str
     first: int
-    """The first one's counter."""
+    """Counter of the first message."""
     count: int
 
 
@@ -23,16 +23,16 @@ class LogSample(Struct, frozen=True):
     primary: int | None
     base: int
     green: int
-    """The green line: how many messages have their place."""
+    """The green line: how many messages have a position."""
     yellow: int
     red: int
-    """Without a place, whether logged or only accepted."""
+    """Messages without a position, logged or only accepted."""
     greens: list[QueueSegment]
-    """The last ones below the green line."""
+    """The last messages below the green line."""
     pending: list[QueueSegment]
-    """The last ones above it."""
+    """The last messages above the green line."""
     greens_told: dict[str, int]
-    """Of every replica: its green line, as this site last heard of it."""
+    """The green line of every replica, as this site last heard of it."""
 
 
 class SiteSample(Struct, frozen=True):
@@ -48,7 +48,7 @@ class SiteSample(Struct, frozen=True):
     members: list[str]
     sites: list[str]
     blocked: list[str]
-    """Whom it is cut off from on purpose, one way or both."""
+    """Sites that it is disconnected from by fault injection, in one direction or both."""
     storage: str
     processes: int
     waiting: int
@@ -56,23 +56,23 @@ class SiteSample(Struct, frozen=True):
     counters: dict[str, int]
     round_trips_us: dict[str, float]
     lag_ms: float
-    """How late its event loop was, at the worst of the last minute."""
+    """The worst lag of its event loop in the last minute."""
     order_ms: float | None
-    """From an append's accept until it had its place: the median of this site's own, of the last seconds."""
+    """Time from accepting an append until it was ordered: the median of this site's appends of the last seconds."""
     log: LogSample | None
     faults: bool
-    """Whether datagrams may be dropped on purpose."""
+    """Whether fault injection is allowed."""
     history: list[Stay] = []
-    """Its configurations, those that the asker does not know."""
+    """Its configurations that the requester does not know."""
 
 
 class ShownMessage(Struct, frozen=True):
-    """A message of the log as it is shown."""
+    """A message of the log for the page."""
 
     color: str
     """green | yellow | red"""
     position: int | None
-    """None: it has none yet."""
+    """None: not ordered yet."""
     author: str
     incarnation: int
     counter: int
@@ -81,7 +81,7 @@ class ShownMessage(Struct, frozen=True):
     kind: str
     """data | change | staged | commit"""
     void: bool
-    """It repeats an earlier one, and counts for nothing."""
+    """It repeats an earlier message and is ignored."""
     size: int
     text: str | None
-    """Its beginning; None where messages are not shown."""
+    """The beginning of the message; None if messages are not to be shown."""

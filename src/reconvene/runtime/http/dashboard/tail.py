@@ -1,7 +1,7 @@
-"""The end of the log, as far as a page shows it.
+"""The end of the log, for the page.
 
-Given: the log. Promised: at most `KEPT` messages, and no more than `_READ_BYTES` and one batch read in a look,
-however fast the log grows and however large its messages are.
+Given: the log. Promised: at most `KEPT` messages are kept, and at most `_READ_BYTES` and one batch are read at a
+time, however fast the log grows and however large its messages are.
 """
 
 from collections import deque
@@ -28,18 +28,18 @@ class Tail:
         self._next = 0
 
     def look(self) -> list[ShownMessage]:
-        """What is at the end of the log now, as far as it could be read."""
+        """The last ordered messages, as far as they can be read."""
         start = max(self._next, self._log.green - KEPT, self._log.base)
         try:
             batches = self._log.read(start, KEPT, _READ_BYTES)
-        except ReconveneError:  # damaged or just truncated: what was read before is still true
+        except ReconveneError:  # damaged or just truncated: the messages read before are still right
             batches = []
         for batch in batches:
             self._take(batch)
         return list(self._entries)
 
     def waiting(self) -> list[ShownMessage]:
-        """What comes after the green line, the last of it."""
+        """The last messages after the green line."""
         try:
             batches = self._log.pending(KEPT, newest=True)
         except ReconveneError:
@@ -85,7 +85,7 @@ class Tail:
 
 
 def segments(entries: Iterable[ShownMessage]) -> list[QueueSegment]:
-    """The same, without what they say."""
+    """The messages as segments, without their content."""
     found: list[QueueSegment] = []
     for entry in entries:
         last = found[-1] if found else None
@@ -106,11 +106,11 @@ def _nothing(_: bytes) -> None:
 
 
 def excerpt(message: bytes) -> str:
-    """A message's beginning, as text where it is some."""
+    """The beginning of a message, as text if it is text, otherwise in hex."""
     data = message[: 4 * _TEXT]
     text = data.decode("utf-8", errors="replace")
     if len(data) < len(message):
-        text = text.rstrip("\ufffd")  # a letter that was cut in two
+        text = text.rstrip("\ufffd")  # a character that was cut in two
     if "\ufffd" in text or not all(letter.isprintable() or letter in "\t\r\n" for letter in text):
         text = data[: _TEXT // 3].hex(" ")
     text = " ".join(text.split())

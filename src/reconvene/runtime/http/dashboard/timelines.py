@@ -1,6 +1,6 @@
-"""Every site's configurations through time, put together from what each has told.
+"""Every site's configurations over time, from the histories that the sites report.
 
-Promised: of a site at most `history.KEPT` bands are kept, and of configurations only those in a band.
+Promised: at most `history.KEPT` bands of a site are kept, and only configurations that a band names.
 """
 
 from collections import deque
@@ -17,37 +17,37 @@ __all__ = ["Band", "News", "Timelines"]
 
 
 class Band(NamedTuple):
-    """From here on, until the site's next one."""
+    """A time span of a site, until its next one begins."""
 
     at: int
-    """ms since 1970, by that site's clock; of a band that is gone, by the clock of who noticed."""
+    """ms since 1970, by that site's clock; of a `gone` band, by the clock of this site."""
     state: str
-    """in: in the configuration; forming: another one is being found; gone: it does not answer"""
+    """in: in the configuration; forming: another one is being formed; gone: the site does not answer"""
     number: str
     incarnation: int
 
 
 class News(Struct, frozen=True):
     configurations: dict[str, tuple[str, ...]]
-    """Number to members, of those that the bands name."""
+    """The members of each configuration that the bands name, by its number."""
     bands: dict[str, list[Band]]
-    """By site, in order."""
+    """The bands by site, in order."""
 
 
 class Timelines:
     def __init__(self, names: Iterable[str]) -> None:
         self.serial = 0
-        """Of the last band that came, from any site."""
+        """Serial number of the last band of any site."""
         self._bands: dict[str, deque[tuple[int, Band]]] = {name: deque(maxlen=KEPT) for name in names}
         self._members: dict[str, tuple[str, ...]] = {}
         self._cursors: dict[str, tuple[int, int]] = {}
 
     def cursor(self, name: str) -> tuple[int, int]:
-        """(incarnation, number) of the last stay that is known of this site."""
+        """(incarnation, number) of the last known stay of this site."""
         return self._cursors.get(name, (0, 0))
 
     def take(self, sample: SiteSample) -> None:
-        """What a site has told, in answer to a question for what comes after its `cursor`."""
+        """Adds the stays of a site's answer to a request for those after its `cursor`."""
         for stay in sample.history:
             self._members[stay.number] = stay.members
             state = "forming" if stay.forming else "in"
@@ -60,13 +60,13 @@ class Timelines:
             self._add(sample.name, Band(sample.at, state, sample.configuration, sample.incarnation))
 
     def gone(self, name: str, at: int) -> None:
-        """It does not answer any more since then."""
+        """Notes that the site has not answered since then."""
         last = self._last(name)
         if last is not None and last.state != "gone":
             self._add(name, Band(max(at, last.at), "gone", last.number, last.incarnation))
 
     def last_together(self, name: str, other: str, now: int) -> int | None:
-        """When `name` was last in a configuration with `other`, as far as is known."""
+        """When `name` was last in a configuration with `other`, if known."""
         until = now
         for _, band in reversed(self._bands[name]):
             if other in self._members.get(band.number, ()):
@@ -75,7 +75,7 @@ class Timelines:
         return None
 
     def since(self, serial: int) -> News:
-        """What came after the news of this serial; after 0: everything that is kept."""
+        """The bands after this serial number; after 0: all that are kept."""
         bands: dict[str, list[Band]] = {}
         for name, kept in self._bands.items():
             fresh = list(takewhile(lambda one: one[0] > serial, reversed(kept)))

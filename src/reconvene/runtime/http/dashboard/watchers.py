@@ -1,7 +1,7 @@
-"""The pages that are open, and what they are told.
+"""The open pages, and the updates that they get.
 
-Promised: nothing is done while none is open; no more than the configuration's number are; one that does not read as
-fast as it is told is dropped, and holds up neither the site nor the others.
+Promised: nothing is done while no page is open. The number of pages is limited by the configuration. A page that
+reads too slowly is dropped, and delays neither the site nor other pages.
 """
 
 import asyncio
@@ -23,25 +23,25 @@ from reconvene.runtime.http.dashboard.timelines import News, Timelines
 __all__ = ["EVERY_S", "Watcher", "Watchers"]
 
 EVERY_S = 0.5
-"""Between two looks at this site, and at each of the others."""
+"""Interval of the updates, and of the requests to other sites."""
 _UNREAD = 8
-"""Looks that a page may be behind."""
+"""Unread updates of a page before it is dropped."""
 
 
 class SiteOnPage(Struct, frozen=True):
-    """One site, as this one sees it."""
+    """The state of one site, as this site knows it."""
 
     sample: SiteSample | None
-    """What it said last."""
+    """Its last answer."""
     heard_at: int | None
-    """ms since 1970: when it said it; or, of a site that can't be asked, when it was last in one configuration with
-    this one."""
+    """ms since 1970: when it answered; for a site that is not in dashboard.peers, when it was last in a configuration
+    with this one."""
     why: str
-    """Why nothing is heard of it now; empty where it answers, or is in one configuration with this one."""
+    """Why its state is unknown now; empty if it answers, or is in a configuration with this one."""
 
 
 class PageState(Struct, frozen=True):
-    """Everything that a page shows, as of now."""
+    """Everything that a page shows now."""
 
     at: int
     site: str
@@ -53,26 +53,26 @@ class PageState(Struct, frozen=True):
 
 
 class PageUpdate(Struct, frozen=True):
-    """What a page is told."""
+    """An update for a page."""
 
     look: PageState
     news: News
-    """The bands that it lacks."""
+    """The bands that the page lacks."""
     whole: bool
-    """They are all that there are: the page forgets what it had."""
+    """Whether these are all bands: the page then forgets its own."""
     faults: bool
-    """Whether it may make faults."""
+    """Whether the page may inject faults."""
 
 
 class Watcher:
-    """One open page. `cut` ends its connection at once."""
+    """One open page. `cut` closes its connection at once."""
 
     def __init__(self, cut: Callable[[], None], faults: bool) -> None:
         self.cut = cut
         self.faults = faults
         self.unread: asyncio.Queue[bytes | None] = asyncio.Queue(_UNREAD)
         self.serial = 0
-        """Of the last band that it was told of."""
+        """Serial number of the last band that it was sent."""
 
 
 class Watchers:
@@ -87,7 +87,7 @@ class Watchers:
         self.peers = Peers(config, self._timelines)
 
     def join(self, cut: Callable[[], None], faults: bool) -> Watcher | None:
-        """A page that is told at once what there is; None where there are as many as may be."""
+        """Adds a page, which gets an update at once; None if the limit is reached."""
         if len(self._watchers) >= self._config.dashboard.watchers:
             return None
         watcher = Watcher(cut, faults)
@@ -101,7 +101,7 @@ class Watchers:
         self._watchers.discard(watcher)
 
     async def close(self) -> None:
-        """Every stream ends."""
+        """Ends every stream."""
         for watcher in self._watchers:
             if watcher.unread.full():
                 watcher.cut()
@@ -153,7 +153,7 @@ class Watchers:
         if peer is None:
             heard_at = self._timelines.last_together(own.name, name, now)
             return SiteOnPage(
-                None, heard_at, "" if name in own.members else "can't be asked: it is not in dashboard.peers"
+                None, heard_at, "" if name in own.members else "can't be reached: it is not in dashboard.peers"
             )
         sample = None if peer.sample is None else replace(peer.sample, history=[])
         return SiteOnPage(sample, peer.heard_at, peer.why)
