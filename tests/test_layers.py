@@ -28,7 +28,7 @@ class Layer:
 
 LAYERS = (
     Layer("words", ("ids", "errors", "units", "quorum", "site_list"), uses=(), pure=True),
-    Layer("world", ("world",), uses=()),
+    Layer("world", ("world", "room"), uses=()),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
     Layer(
         "interface",

@@ -8,6 +8,7 @@ from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process, ViewChanged, ViewId
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
+from reconvene.room import UNBOUNDED, Room
 from reconvene.runtime.log.interface import LogPort
 from reconvene.runtime.site.history import History
 from reconvene.runtime.site.interface import Receiver
@@ -25,7 +26,7 @@ class FakeEngine:
     def __init__(self, room: int = 1_000_000_000) -> None:
         self.room = room
         """Messages that are taken before senders wait."""
-        self.waiting: list[asyncio.Future[None]] = []
+        self.waiting = Room(lambda: UNBOUNDED if self.room < 0 else self.room)
         self.accesses: list[FakeAccess] = []
         self.members: dict[str, list[tuple[int, FakeAccess]]] = {}
         self.blocked: tuple[frozenset[int], frozenset[int]] | None = None
@@ -62,10 +63,7 @@ class FakeEngine:
 
     def make_room(self, room: int) -> None:
         self.room = room
-        waiting, self.waiting = self.waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self.waiting.wake()
 
     def view(self, group: str) -> None:
         self.changes += 1
@@ -124,6 +122,8 @@ class FakeAccess:
     ) -> int:
         if membership not in self.groups:
             raise Rejected(f"no membership {membership}")
+        if self.engine.room < 0:
+            raise Unavailable("site a is stopping")
         taken = list(payloads[: self.engine.room])
         self.engine.room -= len(taken)
         group = self.groups[membership]
@@ -132,13 +132,9 @@ class FakeAccess:
             self.engine.deliver(group, self.process, service, taken)
         return len(taken)
 
-    async def room(self) -> None:
-        while not self.engine.room:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.engine.waiting.append(future)
-            await future
-        if self.engine.room < 0:
-            raise Unavailable("site a is stopping")
+    @property
+    def room(self) -> Room:
+        return self.engine.waiting
 
     def close(self) -> None:
         for membership in list(self.groups):

@@ -1,7 +1,7 @@
 """A log without a site: every step of it happens when a test says so."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -13,7 +13,10 @@ from reconvene.corel.events import Color
 from reconvene.entries import EntryBatch
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import UNNAMED
-from reconvene.runtime.log.interface import Appended, AppendedPart
+from reconvene.room import UNBOUNDED, Room, Waiter
+from reconvene.runtime.log.finding import Finder
+from reconvene.runtime.log.places import Places
+from reconvene.wire.client_log import Appended, Part
 
 __all__ = ["FakeLog", "Shared"]
 
@@ -55,10 +58,10 @@ class FakeLog:
         self.synced = 0
         self.waiting: list[Waiting] = []
         """What has no position."""
-        self.positions: dict[int, int] = {}
         self.until_durable: list[tuple[int, asyncio.Future[None]]] = []
-        self.until_ordered: list[tuple[int, asyncio.Future[int]]] = []
-        self.roomless: list[asyncio.Future[None]] = []
+        self.places = Places()
+        self._finder = Finder(self, self.places)
+        self.room = Room(self.free)
         self.barriers: list[asyncio.Future[None]] = []
         self.moved: dict[int, Callable[[int], None]] = {}
         self.changed: dict[int, Callable[[list[tuple[Color, str, int, int, int]]], None]] = {}
@@ -81,10 +84,6 @@ class FakeLog:
         waiting, self.waiting = self.waiting, []
         for each in waiting:
             self._place(*each)
-        for counter, future in self.until_ordered:
-            if not future.done() and counter in self.positions:
-                future.set_result(self.positions[counter])
-        self.until_ordered = [(at, future) for at, future in self.until_ordered if not future.done()]
         if waiting:
             for log in self.shared.logs:
                 for moved in list(log.moved.values()):
@@ -93,16 +92,12 @@ class FakeLog:
                     if not barrier.done():
                         barrier.set_result(None)
             self.tell(Color.GREEN, waiting)
-        roomless, self.roomless = self.roomless, []
-        for waits in roomless:
-            if not waits.done():
-                waits.set_result(None)
+        self.room.wake()
 
     def _place(self, first: int, messages: list[bytes], session: bytes | None, number: int, kind: Kind) -> None:
         shared = self.shared
         void = []
         for at in range(len(messages)):
-            self.positions[first + at] = shared.green + at
             if session is not None:
                 self.shared.sources[shared.green + at] = (session, number + at)
                 if (session, number + at) in shared.taken:
@@ -111,6 +106,8 @@ class FakeLog:
         shared.batches.append(
             EntryBatch(shared.green, self.name, 1, first, first * 1_000, kind, messages, tuple(void))
         )
+        for log in shared.logs:
+            log.places.green(self.name, first, len(messages), shared.green)
         shared.green += len(messages)
 
     def change(self, data: bytes = b"replicas") -> None:
@@ -130,6 +127,10 @@ class FakeLog:
     # -- the port
 
     @property
+    def author(self) -> str:
+        return self.name
+
+    @property
     def base(self) -> int:
         return self.shared.base
 
@@ -138,13 +139,19 @@ class FakeLog:
         return self.shared.green
 
     def append(
-        self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0, kind: Kind = Kind.DATA
+        self,
+        messages: Sequence[bytes],
+        session: bytes | None = None,
+        number: int = 0,
+        kind: Kind = Kind.DATA,
+        request: int = 0,
     ) -> Appended:
         if self.trouble is not None:
             raise Unavailable(self.trouble)
         if max(map(len, messages)) > 1_000_000:
             raise Rejected("a message that is too large")
         self.appends.append((len(messages), session, number))
+        green = self.green
         taken = 0
         if session is not None:
             while taken < len(messages) and self._has(session, number + taken):
@@ -156,10 +163,10 @@ class FakeLog:
             self.last += len(rest)
             asyncio.get_running_loop().call_soon(self.turn)
             self.tell(Color.RED, self.waiting[-1:])
-        parts = [AppendedPart(taken, "", 0, False)] if taken else []
+        parts = [Part(taken, "", 0, 0, False)] if taken else []
         if rest:
-            parts.append(AppendedPart(len(rest), self.name, first + taken, True, incarnation=1))
-        return Appended(tuple(parts))
+            parts.append(Part(len(rest), self.name, 1, first + taken, True))
+        return Appended(request, parts, green)
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
         found = [(number, at) for (name, number), at in self.shared.taken.items() if name == session]
@@ -168,16 +175,13 @@ class FakeLog:
     def _has(self, session: bytes, number: int) -> bool:
         return (session, number) in self.shared.taken
 
-    def room(self) -> int:
-        return 0 if self.trouble else max(0, self.most - sum(len(messages) for _, messages, *_ in self.waiting))
+    def free(self) -> int:
+        if self.trouble is not None:
+            return UNBOUNDED
+        return max(0, self.most - sum(len(messages) for _, messages, *_ in self.waiting))
 
-    async def wait_for_room(self) -> None:
-        while not self.room():
-            if self.trouble is not None:
-                raise Unavailable(self.trouble)
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.roomless.append(future)
-            await future
+    def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
+        return self.room.when(count, enter)
 
     def durable(self, counter: int) -> "asyncio.Future[None]":
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -188,12 +192,15 @@ class FakeLog:
         return future
 
     def ordered(self, counter: int) -> "asyncio.Future[int]":
-        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        if counter in self.positions:
-            future.set_result(self.positions[counter])
-        else:
-            self.until_ordered.append((counter, future))
-        return future
+        return asyncio.get_running_loop().create_task(self._ordered(counter))
+
+    async def _ordered(self, counter: int) -> int:
+        return (await self.find(self.name, counter, 1, 0, False))[0][0]
+
+    def find(
+        self, author: str, first: int, count: int, since: int, retried: bool
+    ) -> "asyncio.Future[list[tuple[int, int]]]":
+        return asyncio.get_running_loop().create_task(self._finder.find(author, first, count, since, retried))
 
     def read(self, start: int, messages: int, size: int) -> list[EntryBatch]:
         if not self.base <= start <= self.green:
@@ -230,6 +237,10 @@ class FakeLog:
 
     async def origin(self, position: int) -> int | None:
         return self.counted(position, 1)[0]
+
+    def placed(self, start: int) -> Iterator[tuple[str, int, int, int]]:
+        for batch in self.read(start, 1 << 30, 1 << 30):
+            yield batch.author, batch.first, len(batch), batch.position
 
     def pending(self, messages: int, newest: bool = False) -> list[tuple[Color, EntryBatch]]:
         return [

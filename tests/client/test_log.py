@@ -14,12 +14,13 @@ from tests.client.raw import Raw
 
 import reconvene
 from reconvene import Color, Entry, Log, OutcomeUnknown, Rejected, Truncated, Unavailable
+from reconvene.client.log_link import LogLink
 from reconvene.client.positions import Positions
-from reconvene.client.remote_log import RemoteLog
 from reconvene.corel.batch import Kind
 from reconvene.entries import EntryBatch
 from reconvene.runtime.access.key_files import add_client_key
 from reconvene.runtime.clients import log_requests as client_log
+from reconvene.runtime.clients.log_appends import WINDOW_REQUESTS
 from reconvene.runtime.config.settings import Clients, Limits
 from reconvene.runtime.log.interface import LogPort
 from reconvene.wire import client_log as wire
@@ -32,7 +33,7 @@ async def until(happened: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-class Place:
+class ServedLog:
     """A site with a made-up log, and a client of it."""
 
     def __init__(self, serves: Serving, log: FakeLog) -> None:
@@ -47,16 +48,16 @@ class Place:
 @asynccontextmanager
 async def place(
     fake: FakeLog | None = None, clients: Clients | None = None, limits: Limits | None = None
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[ServedLog]:
     engine = FakeEngine()
     made = FakeLog() if fake is None else fake
     engine.log = made
     async with serving(engine=engine, name=made.name, clients=clients, limits=limits) as serves:
-        yield Place(serves, made)
+        yield ServedLog(serves, made)
 
 
 @asynccontextmanager
-async def connected(timeout: float = 10.0) -> AsyncIterator[tuple[Log, Place]]:
+async def connected(timeout: float = 10.0) -> AsyncIterator[tuple[Log, ServedLog]]:
     async with (
         asyncio.timeout(30),
         place() as here,
@@ -186,7 +187,7 @@ def test_what_was_not_acknowledged_is_tried_again_and_taken_once() -> None:
 
 
 @asynccontextmanager
-async def two(first: FakeLog, second: FakeLog) -> AsyncIterator[tuple[Place, reconvene.Site]]:
+async def two(first: FakeLog, second: FakeLog) -> AsyncIterator[tuple[ServedLog, reconvene.Site]]:
     """A client of the first, which may go to the second."""
     async with (
         asyncio.timeout(30),
@@ -538,7 +539,7 @@ def test_a_client_that_oversteps_its_window_is_refused(monkeypatch: pytest.Monke
         async with asyncio.timeout(30), place() as here:
             here.fake.sync = False
             raw = await Raw.welcome(here.serves.unix)
-            raw.send(*(wire.Append(number, [b"x"]) for number in range(client_log.WINDOW_REQUESTS + 2)))
+            raw.send(*(wire.Append(number, [b"x"]) for number in range(WINDOW_REQUESTS + 2)))
             assert "unanswered" in (await raw.expect(Refused)).reason
             raw.close()
             waits = await Raw.welcome(here.serves.unix)
@@ -610,7 +611,7 @@ def test_a_wrong_answer_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None
             monkeypatch.setattr(here.fake, "status", lambda: ["no", "document"])
             with pytest.raises(reconvene.Malformed, match="the site's answer"):
                 await log.status()
-            assert isinstance(log._link, RemoteLog)
+            assert isinstance(log._link, LogLink)
 
     asyncio.run(scenario())
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.client.test_log import Place, connected, place, until
+from tests.client.test_log import ServedLog, connected, place, until
 
 import reconvene
 from reconvene import Entry, Log, Rejected, StateMachine, Truncated, Unavailable
@@ -38,7 +38,7 @@ class Other(Words):
 
 
 @asynccontextmanager
-async def log_of(*words: str) -> AsyncIterator[tuple[Log, Place]]:
+async def log_of(*words: str) -> AsyncIterator[tuple[Log, ServedLog]]:
     async with connected() as (log, here):
         if words:
             await log.append_many([word.encode() for word in words])

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.client.fake_log import FakeLog, Shared
-from tests.client.test_log import Place, place, until
+from tests.client.test_log import ServedLog, place, until
 
 import reconvene
 from reconvene import Log, Site, Unavailable
@@ -22,7 +22,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def two(returns: bool = True) -> AsyncIterator[tuple[Place, Place, Site]]:
+async def two(returns: bool = True) -> AsyncIterator[tuple[ServedLog, ServedLog, Site]]:
     """Two sites with one log, and a client that is at the second, since it was sent away from the first."""
     shared = Shared()
     first, second = FakeLog("a", shared), FakeLog("b", shared)
@@ -33,7 +33,7 @@ async def two(returns: bool = True) -> AsyncIterator[tuple[Place, Place, Site]]:
             yield here, there, site
 
 
-async def send_away(here: Place, site: Site) -> None:
+async def send_away(here: ServedLog, site: Site) -> None:
     here.abort()
     await until(lambda: site.name == "b" and site.connected)
 

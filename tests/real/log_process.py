@@ -56,7 +56,8 @@ async def append(engine: SiteEngine, quiet: asyncio.Event) -> None:
         try:
             taken = log.append([b"%s %d" % (engine.config.name.encode(), number + i) for i in range(MESSAGES)])
         except Unavailable:
-            await log.wait_for_room()
+            await log.room.wait(MESSAGES)
+            await asyncio.sleep(GAP_S)
             continue
         number += MESSAGES
         task = asyncio.create_task(follow(taken.parts[0].first, MESSAGES))

@@ -7,24 +7,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from msgspec import Struct
-
 from reconvene.corel.batch import Kind
 from reconvene.errors import OutcomeUnknown, ReconveneError
-from reconvene.wire.client_log import Part
+from reconvene.wire.client_log import Appended, Part
 
-__all__ = ["Flight", "Landed", "gathered"]
+__all__ = ["Flight", "gathered"]
 
 T = TypeVar("T")
-
-
-class Landed(Struct, frozen=True):
-    """They are on stable storage at a site."""
-
-    parts: list[Part]
-    """What became of them, in their order."""
-    green: int
-    """The green line then: no position is below it, but of what the log had before."""
 
 
 class Crowd:
@@ -82,13 +71,13 @@ class Flight:
         """A site may have it."""
         self.retried = session is not None
         """It may have been sent before: by this process, or, under the program's own session, by an earlier one."""
-        self.landed: asyncio.Future[Landed] = asyncio.get_running_loop().create_future()
+        self.landed: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         self._waiting = Crowd(self.landed)
         self._order: asyncio.Future[list[tuple[int, int]]] | None = None
         """Where they are, once someone has asked."""
         self._ordering: Crowd | None = None
 
-    async def arrived(self) -> Landed:
+    async def arrived(self) -> Appended:
         """Waits until they have landed. Raises what `fail` was told."""
         await self._waiting.wait()
         return self.landed.result()
@@ -105,7 +94,7 @@ class Flight:
         await self._ordering.wait()
         return order.result()
 
-    def land(self, landed: Landed) -> None:
+    def land(self, landed: Appended) -> None:
         self.messages = []
         if not self.landed.done():
             self.landed.set_result(landed)
@@ -121,7 +110,9 @@ class Flight:
         self.fail(OutcomeUnknown(f"{why}: it may or may not have been appended") if self.sent else why)
 
 
-async def gathered(landed: Landed, find: Callable[[Part], Awaitable[list[tuple[int, int]]]]) -> list[tuple[int, int]]:
+async def gathered(
+    landed: Appended, find: Callable[[Part], Awaitable[list[tuple[int, int]]]]
+) -> list[tuple[int, int]]:
     """Where all parts are: (position, count) …; `find` waits for those that are not ordered yet."""
     places: list[tuple[int, int]] = []
     for part in landed.parts:

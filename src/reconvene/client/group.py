@@ -8,7 +8,8 @@ from typing import TypeAlias
 from reconvene.client.arguments import check_payloads
 from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View
 from reconvene.client.inbox import Again, Waiting
-from reconvene.client.link import Link, Place
+from reconvene.client.link import Link
+from reconvene.client.membership import Membership
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, ViewChanged
 from reconvene.errors import InvalidArgument, Rejected, Unavailable
@@ -31,7 +32,7 @@ _BYTES = {bytes}
 class Group:
     """Made by `Site.join`. Read it from one task; send from as many as you like."""
 
-    def __init__(self, link: Link, place: Place) -> None:
+    def __init__(self, link: Link, place: Membership) -> None:
         self._link = link
         self._place = place
         self._inbox = place.inbox

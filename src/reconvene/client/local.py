@@ -7,8 +7,10 @@ from pathlib import Path
 
 from reconvene.client.here import Here
 from reconvene.client.inbox import Inboxes
-from reconvene.client.link import Place
-from reconvene.client.local_log import CLOSED, LocalLog
+from reconvene.client.local_channel import LocalChannel
+from reconvene.client.log_link import LogLink
+from reconvene.client.membership import Membership
+from reconvene.client.requests import Requests
 from reconvene.client.roll import Roll
 from reconvene.client.site import Site
 from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process
@@ -21,8 +23,7 @@ from reconvene.runtime.site.interface import Engine
 
 __all__ = ["LocalLink", "open"]
 
-_NOT_YET_S = 0.01
-"""Where there is room, but a membership takes nothing yet."""
+_CLOSED = "the site was closed"
 
 
 @asynccontextmanager
@@ -56,10 +57,25 @@ class LocalLink:
         self.name = config.name
         self._engine = engine
         self._loop = asyncio.get_running_loop()
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, Membership] = {}
         self._access = engine.open(self)
         self.here = Here()
-        self.log = None if engine.log is None else LocalLog(engine.log, self.here)
+        self.requests = Requests()
+        self.timeout_s = None
+        self.retries = False
+        self.channel: LocalChannel | None = None
+        self.log: LogLink | None = None
+        if engine.log is not None:
+            log = self.log = LogLink(self)
+            self.channel = LocalChannel(engine.log, config, self.requests, log.colored)
+            self.requests.connect(self.channel.welcome)
+        self._delivered: asyncio.Future[None] | None = None
+        """Done when something is delivered to this process."""
+
+    async def connected(self, patient: bool = False) -> LocalChannel:
+        self.here.check()
+        assert self.channel is not None, "only its log asks for it"
+        return self.channel
 
     def events(self, batch: list[GroupEvent]) -> None:
         places = self._places
@@ -75,18 +91,26 @@ class LocalLink:
                 place.over(event.reason)
             else:
                 place.inbox.put(event)
+        if self._delivered is not None:
+            self._delivered.set_result(None)
+            self._delivered = None
 
-    async def join(self, place: Place) -> None:
+    async def _next_delivery(self) -> None:
+        if self._delivered is None:
+            self._delivered = self._loop.create_future()
+        await asyncio.shield(self._delivered)
+
+    async def join(self, place: Membership) -> None:
         self.here.check()
         place.membership = self._access.join(place.group, place.primary)
         place.me = self._access.process
         self._places[place.membership] = place
 
-    async def leave(self, place: Place) -> None:
+    async def leave(self, place: Membership) -> None:
         self.here.check()
         self._access.leave(place.membership)
 
-    def abandon(self, place: Place) -> None:
+    def abandon(self, place: Membership) -> None:
         membership, place.membership = place.membership, 0
         if self._places.pop(membership, None) is not None:
             # Not now: this may be the middle of the site's turn.
@@ -99,7 +123,7 @@ class LocalLink:
             return  # it is over already
 
     def send(
-        self, place: Place, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None
+        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None
     ) -> Awaitable[None] | None:
         self.here.check()
         if place.leaving or not place.membership:
@@ -108,23 +132,24 @@ class LocalLink:
         return None if taken == len(payloads) else self._send_rest(place, service, payloads, to, taken)
 
     async def _send_rest(
-        self, place: Place, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None, taken: int
+        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None, taken: int
     ) -> None:
         while taken < len(payloads):
             try:
-                await self._access.room()
+                if self._access.room.free() <= 0:
+                    await self._access.room.wait()
+                else:
+                    await self._next_delivery()  # the membership has not begun
+                self.here.check()
                 place.check()
-                more = self._access.send(place.membership, service, payloads[taken:], to)
-                if not more:
-                    await asyncio.sleep(_NOT_YET_S)
-                taken += more
+                taken += self._access.send(place.membership, service, payloads[taken:], to)
             except ReconveneError as error:
                 error.taken += taken
                 raise
 
     async def send_slices(
         self,
-        place: Place,
+        place: Membership,
         service: Service,
         slices: Iterable[list[bytes]],
         to: tuple[Process, ...] | None,
@@ -157,9 +182,13 @@ class LocalLink:
         raise Rejected("this site is inside the program: it ends with the block that opened it")
 
     def close(self) -> None:
-        self.here.end(CLOSED)
-        if self.log is not None:
-            self.log.close()
+        self.here.end(_CLOSED)
+        if self.log is not None and self.channel is not None:
+            self.requests.lose_questions(_CLOSED)
+            self.log.close(_CLOSED)
+            self.channel.close()
+        if self._delivered is not None:
+            self._delivered.set_result(None)
         self._access.close()
         for place in self._places.values():
             place.inbox.end(None)

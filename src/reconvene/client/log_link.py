@@ -1,76 +1,333 @@
-"""How a program reaches the log of its site: in the same process, or over a socket."""
+"""The log of a site, as the objects of an application use it: questions and their answers.
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+It is the same over a socket and for a site inside the program; only the channel differs. A question is asked again
+where the connection is lost, at the same or another site.
+"""
 
-from reconvene.client.flight import Flight
-from reconvene.client.here import Here
-from reconvene.entries import ColorChange, Entry
-from reconvene.wire.client_log import Fetched
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
-__all__ = ["LogLink"]
+import msgspec
+
+from reconvene.client.appends import Appends, Connected, check_minor
+from reconvene.client.flight import Flight, gathered
+from reconvene.client.requests import Lost
+from reconvene.entries import Color, ColorChange, Entry
+from reconvene.errors import Malformed, OutcomeUnknown, Unavailable
+from reconvene.ids import UNNAMED
+from reconvene.wire import client_log as wire
+from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR
+
+__all__ = ["COLORS_WAITING", "LogLink"]
+
+COLORS_WAITING = 100_000
+"""Changes of colour that may wait unread."""
+
+T = TypeVar("T")
 
 
-class LogLink(Protocol):
-    here: Here
-
-    @property
-    def session(self) -> bytes | None:
-        """Of this process; None where nothing is ever tried again."""
+class LogLink:
+    def __init__(self, link: Connected) -> None:
+        self._link = link
+        self.here = link.here
+        self.appends = Appends(link)
+        self._colors: dict[int, _Colors] = {}
+        self._saving = 0
+        """Snapshots that are under way, in pieces over one connection."""
 
     @property
     def name(self) -> str:
         """The site's."""
+        return self._link.name
+
+    @property
+    def session(self) -> bytes | None:
+        """Of this process; None where nothing is ever sent again."""
+        return self.appends.session
+
+    @property
+    def seen(self) -> int:
+        """The green line, as far as a site has reported it."""
+        return self.appends.seen
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is under way that another connection would disturb."""
+        return self.appends.quiet and not self._colors and not self._saving
+
+    # -- the link calls
+
+    def connect(self) -> None:
+        self.appends.connect()
+
+    def lose(self) -> None:
+        self.appends.lose()
+        self._end_colors("the connection was lost: changes of colour may be missing")
+
+    def close(self, why: str) -> None:
+        self.appends.close(why)
+        self._end_colors(why)
+
+    def _end_colors(self, why: str) -> None:
+        colors, self._colors = self._colors, {}
+        for one in colors.values():
+            one.end(Unavailable(why))
+
+    def colored(self, colored: wire.Colored) -> None:
+        colors = self._colors.get(colored.request)
+        if colors is not None:
+            colors.put([ColorChange(Color(change[0]), *change[1:]) for change in colored.changes])
+
+    # -- appending
 
     def append(self, flight: Flight) -> None:
         """Takes it on its way; `landed` tells. It is tried again, at another site too, until someone answers."""
+        self.appends.append(flight)
 
     def has_room(self) -> bool:
         """Whether a further flight would be on its way at once."""
+        return self.appends.room.free() > 0
 
     async def room(self) -> None:
         """Waits until it would. Raises Unavailable."""
+        self.here.check()
+        while not self.has_room():
+            await self.appends.room.wait()
+            self.here.check()
 
     async def find(self, flight: Flight) -> list[tuple[int, int]]:
         """Where a flight that has landed is, once it is ordered: (position, count) …"""
+        landed = await flight.arrived()
+        places = await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
+        self.appends.found(flight, max((position + count for position, count in places), default=0))
+        return places
 
-    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> Fetched:
-        """With `wait`: until there is something, however long; a lost connection is waited out."""
+    async def _find(self, part: wire.Part, green: int, retried: bool) -> list[tuple[int, int]]:
+        try:
+            said: wire.Ordered = await self._ask(
+                lambda number: wire.Order(number, part.author, part.first, part.count, green, retried), patient=True
+            )
+        except Unavailable as error:
+            raise OutcomeUnknown(str(error)) from None
+        return said.places
 
-    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> Fetched:
-        """The messages of these ranges, at most MOST_COLLECTED, in their order: of as many, from the first on, as
-        about `size` bytes hold, and as can be read. A lost connection is waited out."""
+    # -- reading
+
+    async def fetch(self, start: int, messages: int, size: int, wait: bool) -> wire.Fetched:
+        said: wire.Fetched = await self._ask(
+            lambda number: wire.Fetch(number, start, messages, size, wait), patient=wait
+        )
+        self.appends.seen = max(self.appends.seen, said.green)
+        return said
+
+    async def collect(self, ranges: Sequence[tuple[int, int]], size: int) -> wire.Fetched:
+        wanted = list(ranges)
+        said: wire.Fetched = await self._ask(lambda number: wire.Collect(number, wanted, size), True, STAGING_MINOR)
+        return said
 
     async def last_commit(self, session: bytes) -> tuple[int, int] | None:
-        """(number, position) of a transaction's last commit, as far as the site knows."""
+        said = await self._ask_briefly(lambda number: wire.LastCommit(number, session), STAGING_MINOR)
+        return _converted(said, tuple[int, int] | None)  # type: ignore[arg-type]
 
-    async def headings(self, start: int, batches: int) -> Fetched:
-        """What is green now, without the messages of applications."""
+    async def headings(self, start: int, batches: int) -> wire.Fetched:
+        said: wire.Fetched = await self._ask_briefly(
+            lambda number: wire.Fetch(number, start, batches, wire.FETCH_BYTES, False, True)
+        )
+        return said
 
     async def pending(self, messages: int) -> tuple[int, list[Entry]]:
-        """The green line, and what is not green, in its present order."""
+        said = await self._ask_briefly(lambda number: wire.Pending(number, messages))
+        pending = _converted(said, _Pending)
+        return pending.green, _listed(pending.green, pending.found, messages)
 
-    def colors(self) -> AsyncIterator[list[ColorChange]]: ...
+    async def colors(self) -> AsyncIterator[list[ColorChange]]:
+        channel = await self._link.connected()
+        check_minor(channel)
+        number = self._link.requests.number()
+        colors = self._colors[number] = _Colors()
+        channel.send(wire.WatchColors(number))
+        try:
+            while True:
+                yield await colors.next()
+        finally:
+            if self._colors.pop(number, None) is not None and not channel.closed:
+                channel.send(wire.Forget(number))
 
-    async def barrier(self) -> int: ...
+    async def barrier(self) -> int:
+        return _converted(await self._ask(wire.Barrier, patient=True), int)
 
-    async def status(self) -> dict[str, object]: ...
+    async def status(self) -> dict[str, object]:
+        return _converted(await self._ask_briefly(wire.LogStatus), dict[str, object])
 
-    async def snapshot(self, name: str) -> tuple[int, int] | None: ...
+    # -- snapshots
+
+    async def snapshot(self, name: str) -> tuple[int, int] | None:
+        return await self._newest(name, False)
+
+    async def _newest(self, name: str, patient: bool) -> tuple[int, int] | None:
+        channel = await self._link.connected(patient)
+        if name != UNNAMED and channel.welcome.minor < NAMES_MINOR:
+            return None  # such a site keeps one, without a name
+        said = await self._asker(patient)(lambda number: wire.Snapshot(number, name))
+        return _converted(said, tuple[int, int] | None)  # type: ignore[arg-type]
+
+    def _asker(self, patient: bool) -> "_Ask":
+        return partial(self._ask, patient=True) if patient else self._ask_briefly
 
     async def read_snapshot(self, name: str, patient: bool = False) -> tuple[int, bytes] | None:
-        """(position, data). With `patient`, a lost connection is waited out, however long it takes."""
+        while True:
+            newest = await self._newest(name, patient)
+            if newest is None:
+                return None
+            position, size = newest
+            data = await self._pieces(self._asker(patient), name, position, size)
+            if data is not None:
+                return position, data
 
-    async def save_snapshot(self, position: int, data: bytes, name: str) -> None: ...
+    async def _pieces(self, ask: "_Ask", name: str, position: int, size: int) -> bytes | None:
+        """None: there is a newer one, or the site that has taken over has another."""
+        data = bytearray()
+        while len(data) < size:
+            most = min(size - len(data), wire.SNAPSHOT_PIECE_BYTES)
+            piece = _converted(
+                await ask(partial(_read, name, position, len(data), most)),
+                bytes | None,  # type: ignore[arg-type]
+            )
+            if not piece:
+                return None
+            data += piece
+        return bytes(data)
 
-    async def use_snapshot(self, name: str, start: int) -> None: ...
+    async def save_snapshot(self, position: int, data: bytes, name: str) -> None:
+        channel = await self._link.connected()
+        check_minor(channel, LOG_MINOR if name == UNNAMED else NAMES_MINOR)
+        at = 0
+        self._saving += 1
+        try:
+            while True:
+                piece = data[at : at + wire.SNAPSHOT_PIECE_BYTES]
+                struct = wire.SaveSnapshot(self._link.requests.number(), position, len(data), at, piece, name)
+                await self._link.requests.add(channel, struct, None, len(piece))
+                at += len(piece)
+                if at >= len(data):
+                    return
+        finally:
+            self._saving -= 1
 
-    async def drop_snapshot(self, name: str) -> None: ...
+    async def use_snapshot(self, name: str, start: int) -> None:
+        await self._ask_briefly(lambda number: wire.UseSnapshot(number, name, start), NAMES_MINOR)
 
-    async def change_replicas(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> int: ...
+    async def drop_snapshot(self, name: str) -> None:
+        await self._ask_briefly(lambda number: wire.DropSnapshot(number, name), NAMES_MINOR)
 
-    async def losses(self, lost: Sequence[str]) -> dict[str, object]: ...
+    # -- administration
 
-    async def init(self, without: Sequence[str]) -> None: ...
+    async def change_replicas(self, add: str | None, remove: str | None, quorum: dict[str, object] | None) -> int:
+        return _converted(await self._ask(lambda number: wire.ChangeReplicas(number, add, remove, quorum)), int)
 
-    async def force_lost(self, lost: Sequence[str]) -> None: ...
+    async def losses(self, lost: Sequence[str]) -> dict[str, object]:
+        return _converted(await self._ask_briefly(lambda number: wire.Losses(number, list(lost))), dict[str, object])
+
+    async def init(self, without: Sequence[str]) -> None:
+        await self._ask_briefly(lambda number: wire.Init(number, list(without)), minor=INIT_MINOR)
+
+    async def force_lost(self, lost: Sequence[str]) -> None:
+        await self._ask_briefly(lambda number: wire.ForceLost(number, list(lost)))
+
+    # -- questions
+
+    async def _ask_briefly(self, make: Callable[[int], wire.LogRequest], minor: int = LOG_MINOR) -> Any:
+        """What a site answers at once."""
+        limit = self._link.timeout_s
+        if limit is None:
+            return await self._ask(make, minor=minor)
+        try:
+            async with asyncio.timeout(limit):
+                return await self._ask(make, minor=minor)
+        except TimeoutError:
+            raise Unavailable(f"site {self.name} did not answer in {limit:g} s") from None
+
+    async def _ask(
+        self, make: Callable[[int], wire.LogRequest], patient: bool = False, minor: int = LOG_MINOR
+    ) -> Any:
+        """Asked again where the connection is lost; with `patient`, however long there is none."""
+        while True:
+            channel = await self._link.connected(patient)
+            check_minor(channel, minor)
+            struct = make(self._link.requests.number())
+            answer = self._link.requests.add(channel, struct)
+            try:
+                return await answer
+            except Lost:
+                continue
+            except asyncio.CancelledError:
+                self._link.requests.take(struct.request)
+                if not channel.closed:
+                    channel.send(wire.Forget(struct.request))
+                raise
+
+
+_Ask = Callable[[Callable[[int], wire.LogRequest]], Awaitable[Any]]
+"""Asks a site for one thing."""
+
+
+class _Pending(msgspec.Struct, array_like=True):
+    green: int
+    found: list[tuple[str, str, int, int, int, list[bytes]]]
+
+
+class _Colors:
+    """What waits to be read."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[list[ColorChange]] = deque()
+        self._size = 0
+        self._error: Unavailable | None = None
+        self._news = asyncio.Event()
+
+    def put(self, changes: list[ColorChange]) -> None:
+        if self._error is None:
+            self._waiting.append(changes)
+            self._size += len(changes)
+            if self._size > COLORS_WAITING:
+                self.end(Unavailable(f"more than {COLORS_WAITING} changes of colour waited unread"))
+            self._news.set()
+
+    def end(self, error: Unavailable) -> None:
+        self._error = error
+        self._news.set()
+
+    async def next(self) -> list[ColorChange]:
+        while not self._waiting:
+            if self._error is not None:
+                raise self._error
+            self._news.clear()
+            await self._news.wait()
+        changes = self._waiting.popleft()
+        self._size -= len(changes)
+        return changes
+
+
+def _read(name: str, position: int, offset: int, size: int, number: int) -> wire.ReadSnapshot:
+    return wire.ReadSnapshot(number, position, offset, size, name)
+
+
+def _converted(said: object, form: type[T]) -> T:
+    try:
+        return msgspec.convert(said, form)
+    except msgspec.ValidationError as error:
+        raise Malformed(f"the site's answer: {error}") from None
+
+
+def _listed(green: int, found: Sequence[tuple[str, str, int, int, int, list[bytes]]], messages: int) -> list[Entry]:
+    """Pending batches, one by one."""
+    entries: list[Entry] = []
+    for color, author, incarnation, first, time, datas in found:
+        for at, data in enumerate(datas):
+            if len(entries) == messages:
+                return entries
+            entries.append(Entry(green + len(entries), data, author, incarnation, first + at, time, Color(color)))
+    return entries

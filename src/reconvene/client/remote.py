@@ -12,9 +12,9 @@ from reconvene.client.channel import Channel, open_channel
 from reconvene.client.flights import cut, failure, landed
 from reconvene.client.here import Here
 from reconvene.client.inbox import Again, Inboxes
-from reconvene.client.link import Place
-from reconvene.client.remote_log import RemoteLog
-from reconvene.client.requests import Requests
+from reconvene.client.log_link import LogLink
+from reconvene.client.membership import Membership
+from reconvene.client.requests import Requests, failure_of
 from reconvene.client.returning import Returning, pauses
 from reconvene.client.roll import Roll
 from reconvene.core.effects import ConfKind
@@ -78,9 +78,9 @@ class RemoteLink:
         self._loop = asyncio.get_running_loop()
         self.requests = Requests()
         self.channel: Channel | None = None
-        self._places: dict[Place, None] = {}
+        self._places: dict[Membership, None] = {}
         """In the order of their joins, in which they are joined again."""
-        self._numbered: dict[int, Place] = {}
+        self._numbered: dict[int, Membership] = {}
         self._given_up: set[str] = set()
         """Groups whose join was given up before the site answered it: they are left first."""
         self._news: asyncio.Future[None] | None = None
@@ -88,7 +88,8 @@ class RemoteLink:
         self._trouble = ""
         """Why there is no connection."""
         self._closing = False
-        self.log = RemoteLog(self)
+        self.retries = True
+        self.log = LogLink(self)
         self._returning = Returning(self, self._open_first) if returns and len(addresses) > 1 else None
 
     # -- connections
@@ -154,9 +155,10 @@ class RemoteLink:
             self.cluster = welcome.cluster
         self.name = welcome.site
         self.channel = channel
+        self.requests.connect(welcome)
         for place in self._places:
             self._ask_to_join(channel, place)
-        self.log.connect(channel)
+        self.log.connect()
         self._tell_news()
         if self._returning is not None and channel.address != self._addresses[0]:
             self._returning.begin()
@@ -223,7 +225,7 @@ class RemoteLink:
         for place in self._places:
             place.inbox.end(None)
         self._places.clear()
-        self.log.close()
+        self.log.close(_CLOSED)
         self._tell_news()
         if channel is not None:
             await channel.wait_closed()
@@ -259,7 +261,7 @@ class RemoteLink:
             await self.wait_for_news(until)
         return self.channel
 
-    async def _clear_to_send(self, place: Place) -> Channel:
+    async def _clear_to_send(self, place: Membership) -> Channel:
         """A connection that has a membership and room. Room is waited for as long as it takes, the rest is not."""
         self.here.check()
         until: float | None = None
@@ -267,10 +269,11 @@ class RemoteLink:
             place.check()
             channel = self.channel
             if channel is not None and place.begun:
-                if self.requests.has_room(channel):
+                if self.requests.sends.free() > 0:
                     return channel
                 until = None
-                await self.wait_for_news(None)
+                await self.requests.sends.wait()
+                self.here.check()
             else:
                 if until is None:
                     until = self._loop.time() + self.timeout_s
@@ -304,7 +307,7 @@ class RemoteLink:
                 case Told(request=request, document=document):
                     self.requests.answer(request, document)
                 case Failed():
-                    failed = self.requests.fail(struct)
+                    failed = self.requests.fail(struct.request, failure_of(struct))
                     if failed is not None and failed.place is not None:
                         self._given_up.discard(failed.place.group)
                 case _:
@@ -351,7 +354,7 @@ class RemoteLink:
 
     # -- groups
 
-    async def join(self, place: Place) -> None:
+    async def join(self, place: Membership) -> None:
         until = self._loop.time() + self.timeout_s
         channel = await self.connected()
         while place.group in self._given_up:
@@ -360,20 +363,20 @@ class RemoteLink:
         self._places[place] = None
         await self._answer(self._ask_to_join(channel, place), Unavailable)
 
-    def _ask_to_join(self, channel: Channel, place: Place) -> "asyncio.Future[None]":
+    def _ask_to_join(self, channel: Channel, place: Membership) -> "asyncio.Future[None]":
         struct = Join(self.requests.number(), place.group, place.primary, place.receive)
         future = self.requests.add(channel, struct, place)
         future.add_done_callback(lambda done: self._refused(place, done))
         return future
 
-    def _refused(self, place: Place, asked: "asyncio.Future[None]") -> None:
+    def _refused(self, place: Membership, asked: "asyncio.Future[None]") -> None:
         """A join that fails, the first or a later one, ends the place; a lost connection is tried again."""
         error = None if asked.cancelled() else asked.exception()
         if error is not None and self.channel is not None and place in self._places:
             self._places.pop(place, None)
             place.inbox.end(Unavailable(f"group {place.group!r}: {error}"))
 
-    async def leave(self, place: Place) -> None:
+    async def leave(self, place: Membership) -> None:
         self.here.check()
         channel = self.channel
         if channel is None or not place.membership:
@@ -382,7 +385,7 @@ class RemoteLink:
             return
         await self._answer(self.requests.add(channel, Leave(self.requests.number(), place.membership)), Unavailable)
 
-    def abandon(self, place: Place) -> None:
+    def abandon(self, place: Membership) -> None:
         if place in self._places and not place.membership and self.channel is not None:
             self._given_up.add(place.group)
         self._places.pop(place, None)
@@ -391,17 +394,17 @@ class RemoteLink:
             self.channel.send(Leave(self.requests.number(), membership))
 
     def send(
-        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
     ) -> Awaitable[None] | None:
         return self._send(place, service, payloads, to)
 
     async def _send(
-        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
     ) -> None:
         await (await self._fly(place, service, payloads, to))
 
     async def _fly(
-        self, place: Place, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
     ) -> "asyncio.Future[None]":
         """Sends as soon as the window allows it; the answer is in the future."""
         channel = await self._clear_to_send(place)
@@ -415,7 +418,7 @@ class RemoteLink:
 
     async def send_slices(
         self,
-        place: Place,
+        place: Membership,
         service: Service,
         slices: Iterable[list[bytes]],
         to: tuple[events.Process, ...] | None,

@@ -5,11 +5,12 @@ had an effect and Unavailable where it had none that lasts.
 """
 
 import asyncio
-from typing import Any
+from typing import Any, Protocol
 
-from reconvene.client.channel import ERRORS, Channel
-from reconvene.client.link import Place
+from reconvene.client.channel import ERRORS
+from reconvene.client.membership import Membership
 from reconvene.errors import InvalidArgument, Malformed, OutcomeUnknown, ReconveneError, Unavailable
+from reconvene.room import Room
 from reconvene.wire.client_log import (
     Append,
     ChangeReplicas,
@@ -20,9 +21,21 @@ from reconvene.wire.client_log import (
     Order,
     SaveSnapshot,
 )
-from reconvene.wire.clients import Block, Failed, Health, Join, Leave, Send, Status, Stop, check_request
+from reconvene.wire.clients import (
+    Block,
+    Failed,
+    Health,
+    Join,
+    Leave,
+    Send,
+    Status,
+    Stop,
+    ToSite,
+    Welcome,
+    check_request,
+)
 
-__all__ = ["Lost", "Request", "Requests"]
+__all__ = ["Lost", "Request", "RequestChannel", "Requests", "failure_of"]
 
 _REQUEST_BYTES = 64
 _PAYLOAD_BYTES = 5
@@ -44,11 +57,47 @@ class Lost(Unavailable):
 class Request:
     __slots__ = ("future", "place", "size", "struct")
 
-    def __init__(self, struct: AnyRequest, future: asyncio.Future[Any], place: Place | None, size: int) -> None:
+    def __init__(self, struct: AnyRequest, future: asyncio.Future[Any], place: Membership | None, size: int) -> None:
         self.struct = struct
         self.future = future
         self.place = place
         self.size = size
+
+
+class RequestChannel(Protocol):
+    """What carries requests to a site: a socket, or a call."""
+
+    @property
+    def address(self) -> object:
+        """Where the site is, for errors."""
+
+    @property
+    def welcome(self) -> Welcome:
+        """What the site said of itself: its name, its version, its limits."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def send(self, struct: ToSite, size: int = 64) -> None:
+        """`size`: about how many bytes it takes."""
+
+
+class _Window:
+    """Of requests of one kind that may be unanswered at once."""
+
+    __slots__ = ("bytes", "count", "limits", "room")
+
+    def __init__(self) -> None:
+        self.limits: Welcome | None = None
+        self.room = Room(self._free)
+        self.count = 0
+        self.bytes = 0
+
+    def _free(self) -> int:
+        limits = self.limits
+        if limits is None or self.count >= limits.window_requests or self.bytes >= limits.window_bytes:
+            return 0
+        return limits.window_requests - self.count
 
 
 class Requests:
@@ -58,40 +107,47 @@ class Requests:
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, Request] = {}
         self._last = 0
-        self._sends = 0
-        self._send_bytes = 0
-        self._appends = 0
-        self._append_bytes = 0
+        self._sends = _Window()
+        self._appends = _Window()
+
+    @property
+    def sends(self) -> Room:
+        """How many Sends may go out now."""
+        return self._sends.room
+
+    @property
+    def appends(self) -> Room:
+        return self._appends.room
+
+    def connect(self, welcome: Welcome) -> None:
+        """There is a connection, with these limits."""
+        for window in (self._sends, self._appends):
+            window.limits, window.count, window.bytes = welcome, 0, 0
+            window.room.wake()
 
     def number(self) -> int:
         self._last += 1
         return self._last
 
     def add(
-        self, channel: Channel, struct: AnyRequest, place: Place | None = None, size: int = 0
+        self, channel: RequestChannel, struct: AnyRequest, place: Membership | None = None, size: int = 0
     ) -> "asyncio.Future[Any]":
         """Sends it; the future has the answer. Raises InvalidArgument where no site could read it."""
         if not isinstance(struct, _CHECKED_BEFORE):
             _check(struct)
         future: asyncio.Future[Any] = self._loop.create_future()
         self._open[struct.request] = Request(struct, future, place, size)
-        if isinstance(struct, Send):
-            self._sends += 1
-            self._send_bytes += size
-        elif isinstance(struct, Append):
-            self._appends += 1
-            self._append_bytes += size
+        window = self._window(struct)
+        if window is not None:
+            window.count += 1
+            window.bytes += size
         channel.send(struct, size + _header_bytes(struct))
         return future
 
-    def has_room(self, channel: Channel) -> bool:
-        """Whether a further Send may go out."""
-        window = channel.welcome
-        return self._sends < window.window_requests and self._send_bytes < window.window_bytes
-
-    def has_room_to_append(self, channel: Channel) -> bool:
-        window = channel.welcome
-        return self._appends < window.window_requests and self._append_bytes < window.window_bytes
+    def _window(self, struct: AnyRequest) -> _Window | None:
+        if type(struct) is Append:
+            return self._appends
+        return self._sends if type(struct) is Send else None
 
     @property
     def only_waiting(self) -> bool:
@@ -101,13 +157,12 @@ class Requests:
     def take(self, number: int) -> Request | None:
         """The request is answered. None: nobody asked, or nobody waits any more."""
         request = self._open.pop(number, None)
-        if request is not None:
-            if isinstance(request.struct, Send):
-                self._sends -= 1
-                self._send_bytes -= request.size
-            elif isinstance(request.struct, Append):
-                self._appends -= 1
-                self._append_bytes -= request.size
+        window = None if request is None else self._window(request.struct)
+        if request is not None and window is not None:
+            window.count -= 1
+            window.bytes -= request.size
+            if window.room.waiting:
+                window.room.wake()
         return request
 
     def answer(self, number: int, result: Any = None) -> None:
@@ -115,23 +170,40 @@ class Requests:
         if request is not None and not request.future.done():
             request.future.set_result(result)
 
-    def fail(self, failed: Failed) -> Request | None:
-        request = self.take(failed.request)
+    def fail(self, number: int, error: ReconveneError) -> Request | None:
+        request = self.take(number)
         if request is not None:
-            error = ERRORS.get(failed.kind, Unavailable)(failed.reason)
-            error.taken = failed.taken
             _settle(request, error)
         return request
 
     def lose_all(self, reason: str) -> None:
         """The connection is gone."""
         requests, self._open = self._open, {}
-        self._sends = self._send_bytes = self._appends = self._append_bytes = 0
         for request in requests.values():
-            if isinstance(request.struct, _NOT_TWICE):
-                _settle(request, OutcomeUnknown(f"{reason}: what was asked may or may not have been done"))
-            else:
-                _settle(request, Lost(reason))
+            _settle(request, _lost(request, reason))
+        for window in (self._sends, self._appends):
+            window.limits, window.count, window.bytes = None, 0, 0
+            window.room.wake_all()
+
+    def lose_questions(self, reason: str) -> None:
+        """The site within the program answers appends, and nothing else any more."""
+        for number, request in list(self._open.items()):
+            if type(request.struct) is not Append:
+                del self._open[number]
+                _settle(request, _lost(request, reason))
+
+
+def failure_of(failed: Failed) -> ReconveneError:
+    """The error that a site's answer stands for."""
+    error = ERRORS.get(failed.kind, Unavailable)(failed.reason)
+    error.taken = failed.taken
+    return error
+
+
+def _lost(request: Request, reason: str) -> ReconveneError:
+    if isinstance(request.struct, _NOT_TWICE):
+        return OutcomeUnknown(f"{reason}: what was asked may or may not have been done")
+    return Lost(reason)
 
 
 def _check(struct: AnyRequest) -> None:
@@ -155,4 +227,4 @@ def _header_bytes(struct: AnyRequest) -> int:
 def _settle(request: Request, error: ReconveneError) -> None:
     if not request.future.done():
         request.future.set_exception(error)
-        request.future.exception()  # told to who waits; if nobody does any more, that is no fault
+        request.future.exception()  # no one may wait any more

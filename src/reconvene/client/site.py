@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from reconvene.client.arguments import check_names, check_text
 from reconvene.client.group import Group
-from reconvene.client.link import Link, Place
+from reconvene.client.link import Link
 from reconvene.client.log import Log
+from reconvene.client.membership import Membership
 from reconvene.errors import Rejected
 
 __all__ = ["Site"]
@@ -58,7 +59,7 @@ class Site:
         if not isinstance(name, str):
             raise TypeError(f"a group's name is text, not {type(name).__name__}")
         check_text(name, "a group's name", _NAME, least=0)
-        place = Place(self._link, name, bool(primary), bool(receive))
+        place = Membership(self._link, name, bool(primary), bool(receive))
         try:
             await self._link.join(place)
             group = Group(self._link, place)

@@ -221,10 +221,18 @@ class Part(Struct, array_like=True, gc=False):
 
 
 class Appended(Struct, array_like=True, tag=14, gc=False):
+    """What became of an Append: it is on stable storage at the site."""
+
     request: Count
     parts: list[Part]
+    """Of all its messages, in their order."""
     green: Count
     """The green line when they were taken: what was not in the log gets no position below it."""
+
+    def last_of(self, site: str) -> int:
+        """The counter of the site's last message among them that has no position; 0: there is none."""
+        own = (part for part in self.parts if part.author == site and part.position is None)
+        return max((part.first + part.count - 1 for part in own), default=0)
 
 
 class Ordered(Struct, array_like=True, tag=15, gc=False):

@@ -11,7 +11,7 @@ from tests.runtime.log.test_service import configs, first, in_primary, of, sites
 
 from reconvene.errors import Rejected, Unavailable
 from reconvene.runtime.config.settings import Trace
-from reconvene.runtime.log import service as log_service
+from reconvene.runtime.log import administration
 from reconvene.runtime.node.main import running
 from reconvene.trace.reader import read_run
 from reconvene.verify.engine import verify
@@ -89,7 +89,7 @@ def test_a_change_waits_for_the_configuration_that_the_last_one_makes() -> None:
 
 
 def test_replicas_that_are_lost_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_service, "_CHANGE_S", 0.1)
+    monkeypatch.setattr(administration, "_CHANGE_S", 0.1)
 
     async def scenario(directory: Path) -> None:
         told = configs(directory, "abc")

@@ -16,7 +16,6 @@ from reconvene.corel.events import Color
 from reconvene.corel.keeping.layout import LINE, body_key, decode_line
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.runtime.config.settings import Config, LogSettings, Timing
-from reconvene.runtime.log.places import Places
 from reconvene.runtime.log.service import LogService
 from reconvene.runtime.node.main import running
 from reconvene.runtime.site.engine import SiteEngine
@@ -150,11 +149,11 @@ def test_a_minority_accepts_until_its_limit_and_goes_on_when_it_has_room() -> No
             counter = first(log, [b"%d" % number for number in range(8)])
             await log.durable(counter + 7)
             await until(lambda: log.status()["red"] == 8)
-            assert log.room() == 2
+            assert log.room.free() == 2
             with pytest.raises(Unavailable, match=r"8 messages of .* bytes wait to be ordered: at most 10 of"):
                 log.append([b"x"] * 3)
             log.append([b"8", b"9"])
-            waiting = asyncio.create_task(log.wait_for_room())
+            waiting = asyncio.create_task(log.room.wait())
             await asyncio.sleep(0.05)
             assert not waiting.done()
             assert {(color, batch.author) for color, batch in log.pending(100)} == {(Color.RED, "a")}
@@ -166,7 +165,7 @@ def test_a_minority_accepts_until_its_limit_and_goes_on_when_it_has_room() -> No
             async with running(two):
                 await waiting
                 assert await ordered == 7
-                await until(lambda: log.room() == 10)
+                await until(lambda: log.room.free() == 10)
                 assert log.pending(100) == []
 
     with short_dir() as directory:
@@ -228,13 +227,13 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
             async with asyncio.timeout(20):
                 void = await of(c).ordered(again)
             assert void == 2
-            assert of(c).counted(void, 1) == [1]
+            assert of(c)._reader.counted(void, 1) == [1]
             of(c)._replica.sessions.forget_positions()
-            assert of(c).counted(void, 1) == [None]
-            assert await of(c).origin(void) == 1
-            assert await Places(of(c)).find("c", again, 1, 0, retried=True) == [(1, 1)]
+            assert of(c)._reader.counted(void, 1) == [None]
+            assert await of(c)._reader.origin(void) == 1
+            assert await of(c).find("c", again, 1, 0, retried=True) == [(1, 1)]
             with pytest.raises(Rejected, match="counts for nothing: another one with other data, at 0"):
-                await Places(of(c)).find("c", changed, 1, 0, retried=True)
+                await of(c).find("c", changed, 1, 0, retried=True)
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))
@@ -276,9 +275,9 @@ def test_a_disk_that_refuses(monkeypatch: pytest.MonkeyPatch, log_lines: LogLine
             await until(lambda: a.storage() != "ok")
             with pytest.raises(Unavailable, match=r"site a: storage refuses: .*No space left on device"):
                 of(a).append([b"y"])
-            with pytest.raises(Unavailable, match="storage refuses"):
-                await of(a).wait_for_room()
-            assert of(a).room() == 0
+            entered: list[int] = []
+            of(a).when_room(1, lambda: entered.append(1))
+            assert entered == [1]  # what is refused need not wait
             await until(in_primary(b, 2))
             assert await of(b).ordered(first(of(b), [b"the others go on"])) == 0
             assert not durable.done()
@@ -288,7 +287,7 @@ def test_a_disk_that_refuses(monkeypatch: pytest.MonkeyPatch, log_lines: LogLine
             assert await ordered == 1
             await until(lambda: of(c).green == 2)
             assert a.storage() == "ok"
-            assert of(a).room() > 0
+            assert of(a).room.free() > 0
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))

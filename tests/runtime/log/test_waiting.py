@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from tests.runtime.log.test_service import configs, first, in_primary, of, until
 
-from reconvene.runtime.log import service as log_service
+from reconvene.runtime.log import barriers as log_barriers
 from reconvene.runtime.node.main import running
 
 
 def test_what_is_given_up_in_a_minority_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_service, "_BARRIERS", 2_000)
+    monkeypatch.setattr(log_barriers, "_MOST", 2_000)
 
     async def main() -> None:
         told = configs(tmp_path, "abc")
@@ -26,13 +26,14 @@ def test_what_is_given_up_in_a_minority_is_forgotten(tmp_path: Path, monkeypatch
                 log.ordered(counter).cancel()
                 if number % 500 == 0:
                     await asyncio.sleep(0)
-            assert log._receipts.waiting < 2_100
+            assert log._places.waiting < 2_100
             async with running(told[1]):
                 await until(in_primary(a, 2))
                 await asyncio.wait_for(kept, 10)
                 assert await asyncio.wait_for(ordered, 10) == 0
-                assert log._barriers == len(log._asking) + sum(map(len, log._asked.values()))
+                barriers = log._barriers
+                assert barriers.waiting == len(barriers._asking) + sum(map(len, barriers._asked.values()))
                 await asyncio.wait_for(log.barrier(), 10)
-                assert log._barriers == 0
+                assert barriers.waiting == 0
 
     asyncio.run(main())

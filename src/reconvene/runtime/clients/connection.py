@@ -9,7 +9,7 @@ import logging
 from typing import assert_never, cast
 
 from reconvene.core.groups.events import GroupEvent
-from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.runtime.access.auth import Admission, Endpoint, Role
 from reconvene.runtime.clients.group_requests import WINDOW_BYTES, WINDOW_REQUESTS, ClientGroups
 from reconvene.runtime.clients.intake import Intake
@@ -23,7 +23,6 @@ from reconvene.wire.clients import (
     MINOR,
     SLACK_BYTES,
     Block,
-    Failed,
     Goodbye,
     Health,
     Hello,
@@ -32,7 +31,6 @@ from reconvene.wire.clients import (
     Ping,
     Proof,
     Proven,
-    Refused,
     Send,
     Status,
     Stop,
@@ -48,7 +46,6 @@ __all__ = ["SILENCE_S", "Connection"]
 SILENCE_S = 30.0
 """A TCP client that sends nothing for this long is cut off: clients ping more often. Unix sockets need no such timer,
 since the kernel closes them with the client."""
-_LINE = 2_000
 _LINGER_S = 5.0
 """How long a refused client may take to read why."""
 
@@ -118,7 +115,7 @@ class Connection(asyncio.Protocol):
         if isinstance(message, Unreadable):
             if groups is None:
                 raise Rejected(f"a request before the handshake: {message.reason}")
-            self._fail(message.request, Rejected(message.reason))
+            self._out.fail(message.request, Rejected(message.reason))
             return
         if groups is None:
             self._receive_in_handshake(message)
@@ -159,17 +156,19 @@ class Connection(asyncio.Protocol):
                 case _:
                     assert_never(message)
         except ReconveneError as error:
-            self._fail(message.request, error)
+            self._out.fail(message.request, error)
 
     def _ask_log(self, message: LogRequest) -> None:
         if self._log is None:
             state = self._state
             port, config = state.engine.log, state.config
             if port is None:
-                self._fail(message.request, Rejected(f"site {config.name} takes no part in the log: see log.enabled"))
+                self._out.fail(
+                    message.request, Rejected(f"site {config.name} takes no part in the log: see log.enabled")
+                )
                 return
             self._log = ClientLog(
-                port, self._out, self._need, self._fail, config.log.red_messages, config.log.snapshot_bytes,
+                port, self._out, self._need, config.log.red_messages, config.log.snapshot_bytes,
                 self._admission.minor,
             )  # fmt: skip
         self._log.receive(message)
@@ -216,7 +215,7 @@ class Connection(asyncio.Protocol):
         config, engine, role = state.config, state.engine, self._admission.role
         assert role is not None, "the handshake assigned a role"
         process = engine.open(self)
-        self._groups = ClientGroups(process, self._out, self._need, self._fail)
+        self._groups = ClientGroups(process, self._out, self._need)
         self._intake.allow(config.limits.message_bytes + SLACK_BYTES + SEAL_BYTES)
         state.counts["clients"] += 1
         event(state.log, logging.DEBUG, "client connected", client=self._who, role=role.label)
@@ -247,9 +246,6 @@ class Connection(asyncio.Protocol):
     def _who(self) -> str:
         return f"{self._admission.name}@{self._peer}" if self._admission.name else self._peer
 
-    def _fail(self, request: int, error: ReconveneError, taken: int = 0) -> None:
-        self._out.push(Failed(request, _kind_of(error), str(error)[:_LINE], taken))
-
     # -- the end
 
     def goodbye(self, reason: str) -> None:
@@ -269,7 +265,7 @@ class Connection(asyncio.Protocol):
         state = self._state
         state.counts["clients_refused"] += 1
         event(state.log, logging.WARNING, "client refused", client=self._who, why=str(error))
-        self._out.push(Refused(_kind_of(error), str(error)[:_LINE]))
+        self._out.refuse(error)
         self._out.flush()
         self._close()
         # A client that does not read the reason either is dropped soon.
@@ -305,15 +301,3 @@ def _host_of(transport: asyncio.Transport) -> str | None:
 def _peer_name(transport: asyncio.Transport) -> str:
     peer = transport.get_extra_info("peername")
     return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) and len(peer) >= 2 else "unix"
-
-
-def _kind_of(error: ReconveneError) -> str:
-    match error:
-        case Rejected():
-            return "rejected"
-        case OutcomeUnknown():
-            return "unknown"
-        case Malformed():
-            return "malformed"
-        case _:
-            return "unavailable"

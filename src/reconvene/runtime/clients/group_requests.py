@@ -14,6 +14,7 @@ from reconvene.core.groups import events
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.errors import ReconveneError, Rejected
 from reconvene.ids import Service
+from reconvene.room import Waiter
 from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.output import ClientOutput
 from reconvene.runtime.site.interface import ProcessHandle
@@ -24,7 +25,6 @@ __all__ = ["WINDOW_BYTES", "WINDOW_REQUESTS", "ClientGroups"]
 WINDOW_REQUESTS = 1_024
 WINDOW_BYTES = 4 << 20
 """Sends that a client may have unanswered: enough to keep a site busy over a round trip."""
-_NOT_YET_S = 0.01
 
 
 class ClientGroups:
@@ -33,13 +33,11 @@ class ClientGroups:
         process: ProcessHandle,
         out: ClientOutput,
         need: Callable[[Role, str], None],
-        fail: Callable[[int, ReconveneError, int], None],
     ) -> None:
-        """`need` raises Rejected where the client lacks a role. `fail` answers a request with an error."""
+        """`need` raises Rejected where the client lacks a role."""
         self._process = process
         self._out = out
         self._need = need
-        self._fail = fail
         self._memberships: set[int] = set()
         """This client's own."""
         self._muted: set[int] = set()
@@ -49,15 +47,15 @@ class ClientGroups:
         self._waiting_bytes = 0
         self._taken = 0
         """Payloads that the site has taken of the first send that waits."""
-        self._sender: asyncio.Task[None] | None = None
-        """Runs while something waits."""
+        self._waiter: Waiter | None = None
+        """Where something waits for room."""
         self._closed = False
 
     def close(self) -> None:
         """The process leaves its groups."""
         self._closed = True
-        if self._sender is not None:
-            self._sender.cancel()
+        if self._waiter is not None:
+            self._waiter.leave()
         self._waiting.clear()
         self._process.close()
 
@@ -79,6 +77,8 @@ class ClientGroups:
                     out.push(Left(happened.membership, happened.reason))
                 case _:
                     assert_never(happened)
+        if self._waiting and (self._waiter is None or not self._waiter.waits):
+            asyncio.get_running_loop().call_soon(self._send_waiting)  # a membership may have begun
 
     def join(self, join: Join) -> None:
         """Raises as `ProcessHandle.join` does."""
@@ -114,7 +114,7 @@ class ClientGroups:
             to = None if send.to is None else tuple(Process(*where) for where in send.to)
             taken = start + self._process.send(send.membership, Service(send.service), payloads, to)
         except ReconveneError as error:
-            self._fail(send.request, error, start)
+            self._out.fail(send.request, error, start)
             return len(send.payloads)
         if taken == len(send.payloads):
             self._out.answer(send.request)
@@ -125,7 +125,7 @@ class ClientGroups:
             self._check_own(leave.membership)
             self._process.leave(leave.membership)
         except ReconveneError as error:
-            self._fail(leave.request, error, 0)
+            self._out.fail(leave.request, error, 0)
         else:
             self._out.answer(leave.request)
 
@@ -138,33 +138,29 @@ class ClientGroups:
             raise Rejected(f"more than {WINDOW_REQUESTS} requests or {WINDOW_BYTES} bytes were sent unanswered")
         self._waiting.append(request)
         self._waiting_bytes += _bytes_of(request)
-        if self._sender is None:
-            self._sender = asyncio.get_running_loop().create_task(self._send_waiting())
+        if len(self._waiting) == 1:
+            self._try_later()
 
-    async def _send_waiting(self) -> None:
+    def _send_waiting(self) -> None:
+        """In their order, as far as the site takes them now."""
         while self._waiting and not self._closed:
             first = self._waiting[0]
             if isinstance(first, Send):
-                try:
-                    await self._process.room()
-                except ReconveneError as error:
-                    self._fail(first.request, error, self._taken)
-                    self._taken = len(first.payloads)
-                if self._closed:
+                self._taken = self._submit(first, self._taken)
+                if self._taken < len(first.payloads):
+                    self._try_later()
                     return
-                if self._taken < len(first.payloads):
-                    before, self._taken = self._taken, self._submit(first, self._taken)
-                    if self._taken == before:
-                        # There is room, but not for this send: its membership has not begun yet.
-                        await asyncio.sleep(_NOT_YET_S)
-                if self._taken < len(first.payloads):
-                    continue
             self._taken = 0
             self._waiting.popleft()
             self._waiting_bytes -= _bytes_of(first)
             if isinstance(first, Leave):
                 self._leave_now(first)
-        self._sender = None
+
+    def _try_later(self) -> None:
+        """When there is room. If there is room, the membership has not begun: then, with what is delivered next."""
+        room = self._process.room
+        if room.free() <= 0 and (self._waiter is None or not self._waiter.waits):
+            self._waiter = room.when(1, self._send_waiting)
 
 
 def _bytes_of(request: Send | Leave) -> int:

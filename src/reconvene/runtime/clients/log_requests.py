@@ -1,35 +1,29 @@
-"""The log as one client of a site has it: its requests in, their answers out.
+"""The log as one client of a site uses it: its requests in, their answers out.
 
-Given: the site's log. Promised: appends are taken in their order, and wait where the log has no room; what a client
-may have unanswered is bounded, and none of it outlives its connection.
+Given: the site's log. Promised: what a client may have unanswered is bounded, and none of it outlives its connection.
+A program with a site inside is such a client too: only the way of requests and answers is shorter.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
-from reconvene.corel.batch import Kind
-from reconvene.corel.keeping.snapshot_rows import MOST_NAMES
 from reconvene.entries import EntryBatch
-from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.errors import ReconveneError, Unavailable
 from reconvene.runtime.access.auth import Role
-from reconvene.runtime.clients.output import ClientOutput
-from reconvene.runtime.log.interface import Appended, LogPort
-from reconvene.runtime.log.places import Places
-from reconvene.runtime.log.transactions import check_kind, collected, refuse_commits
+from reconvene.runtime.clients.answers import Answers, Overstepped
+from reconvene.runtime.clients.log_appends import ClientAppends
+from reconvene.runtime.clients.snapshot_uploads import SnapshotUploads
+from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.transactions import collected, refuse_commits
 from reconvene.wire import client_log as wire
 from reconvene.wire.clients import STAGING_MINOR, Told
 
-__all__ = ["MOST_WAITING", "WINDOW_BYTES", "WINDOW_REQUESTS", "ClientLog", "last_own", "parts_of", "pending_of"]
+__all__ = ["MOST_WAITING", "ClientLog"]
 
-WINDOW_REQUESTS = 1_024
-WINDOW_BYTES = 4 << 20
-"""Of Appends that a client may have unanswered: the same window as for Sends, counted by itself."""
 MOST_WAITING = 16_384
-"""Other requests of one client that may wait for the log at once."""
-_NOT_YET_S = 0.01
+"""Other requests of one client than appends that may wait for the log at once."""
 _BATCH_BYTES = 64
 _MESSAGE_BYTES = 5
 _FIRST_LOOK = 64
@@ -41,68 +35,58 @@ class ClientLog:
     def __init__(
         self,
         port: LogPort,
-        out: ClientOutput,
+        out: Answers,
         need: Callable[[Role, str], None],
-        fail: Callable[[int, ReconveneError], None],
         red_messages: int,
         snapshot_bytes: int,
         minor: int,
+        most_waiting: int | None = None,
     ) -> None:
-        """`minor`: of the protocol, as the client speaks it."""
+        """`need` raises Rejected where the client lacks a role. `minor`: of the protocol, as the client speaks it.
+        `most_waiting`: default MOST_WAITING."""
         self._port = port
         self._minor = minor
         self._out = out
         self._need = need
-        self._fail = fail
-        self._red_messages = red_messages
-        self._snapshot_bytes = snapshot_bytes
-        self._loop = asyncio.get_running_loop()
-        self._queue: deque[wire.Append] = deque()
-        """Those for which the log has no room."""
-        self._open: dict[int, int] = {}
-        """By request, of an Append that is not answered: bytes of its messages."""
-        self._open_bytes = 0
-        self._pump: asyncio.Task[None] | None = None
+        self._most_waiting = MOST_WAITING if most_waiting is None else most_waiting
+        self._appends = ClientAppends(port, out, need, red_messages)
         self._ends: dict[int, Callable[[], object]] = {}
         """By request: what makes it wait no longer."""
-        self._orders: set[int] = set()
-        self._muted: set[int] = set()
-        """Orders that nobody waits for any more."""
         self._fetches: dict[int, wire.Fetch] = {}
         """Those that wait for the log to grow."""
         self._unwatch: Callable[[], None] | None = None
-        self._places = Places(port)
-        self._uploads: dict[str, tuple[int, int, bytearray]] = {}
-        """By name: position, bytes, and what is there of a snapshot that is being saved."""
-        self._closed = False
+        self._uploads = SnapshotUploads(snapshot_bytes)
 
     def receive(self, message: wire.LogRequest) -> None:
-        """Raises Rejected where a client oversteps its window: its connection ends."""
+        """Raises Overstepped where a client exceeds its limits: its connection ends."""
         try:
-            self._carry_out(message)
-        except _Overstepped:
+            if type(message) is wire.Append:
+                self._appends.append(message)
+            else:
+                self._carry_out(message)
+        except Overstepped:
             raise
         except ReconveneError as error:
-            self._fail(message.request, error)
+            self._out.fail(message.request, error)
 
     def close(self) -> None:
-        self._closed = True
-        self._queue.clear()
-        self._open.clear()
-        if self._pump is not None:
-            self._pump.cancel()
+        self._appends.close()
+        self.close_questions()
+
+    def close_questions(self) -> None:
+        """Appends are still answered."""
         ends, self._ends = self._ends, {}
         for end in ends.values():
             end()
         if self._unwatch is not None:
             self._unwatch()
-        self._places.close()
+            self._unwatch = None
         self._uploads.clear()
 
     def _carry_out(self, message: wire.LogRequest) -> None:
         match message:
             case wire.Append():
-                self._append(message)
+                self._appends.append(message)
             case wire.Order():
                 self._order(message)
             case wire.Fetch():
@@ -114,7 +98,7 @@ class ClientLog:
             case wire.Forget(request=request):
                 self._forget(request)
             case wire.Pending():
-                self._tell(message.request, *pending_of(self._port, message.messages))
+                self._tell(message.request, *_pending_of(self._port, message.messages))
             case wire.WatchColors():
                 self._watch_colors(message.request)
             case wire.Barrier(request=request):
@@ -164,113 +148,35 @@ class ClientLog:
         future.add_done_callback(partial(self._done, request, then))
 
     def _wait(self, request: int, end: Callable[[], object]) -> None:
-        if len(self._ends) >= MOST_WAITING or request in self._ends:
+        if len(self._ends) >= self._most_waiting or request in self._ends:
             end()
-            raise _Overstepped(f"more than {MOST_WAITING} requests wait for the log, or two of one number")
+            raise Overstepped(f"more than {self._most_waiting} requests wait for the log, or two of one number")
         self._ends[request] = end
 
     def _forget(self, request: int) -> None:
-        if request in self._orders:
-            self._muted.add(request)  # the log goes on waiting for it, so it goes on counting
-            return
         end = self._ends.pop(request, None)
         if end is not None:
             end()
 
     def _done(self, request: int, then: Callable[[T], None], future: "asyncio.Future[T]") -> None:
-        self._orders.discard(request)
-        if self._ends.pop(request, None) is None or request in self._muted:
-            self._muted.discard(request)
+        if self._ends.pop(request, None) is None:
             if not future.cancelled():
                 future.exception()  # nobody waits any more
             return
         if future.cancelled():
-            self._fail(request, Unavailable(f"site {self._port.name}: the log gave it up"))
+            self._out.fail(request, Unavailable(f"site {self._port.name}: the log gave it up"))
             return
         error = future.exception()
         if error is None:
             then(future.result())
         elif isinstance(error, ReconveneError):
-            self._fail(request, error)
+            self._out.fail(request, error)
         else:
             raise error
 
-    # -- appends
-
-    def _append(self, append: wire.Append) -> None:
-        size = sum(map(len, append.messages))
-        if len(self._open) > WINDOW_REQUESTS or self._open_bytes > WINDOW_BYTES or append.request in self._open:
-            raise _Overstepped(f"more than {WINDOW_REQUESTS} appends or {WINDOW_BYTES} bytes were sent unanswered")
-        self._need(Role.APPEND, "append to the log")
-        check_kind(append.kind, append.messages)
-        if len(append.messages) > self._red_messages:
-            raise Rejected(f"{len(append.messages)} messages at once: at most log.red_messages, {self._red_messages}")
-        if self._queue or self._port.room() < len(append.messages):
-            self._opens(append.request, size)
-            self._queue.append(append)
-            if self._pump is None:
-                self._pump = self._loop.create_task(self._drain())
-        else:
-            appended, green = self._take(append)
-            self._opens(append.request, size)
-            self._answer_when_durable(append, appended, green)
-
-    def _opens(self, request: int, size: int) -> None:
-        self._open[request] = size
-        self._open_bytes += size
-
-    def _take(self, append: wire.Append) -> tuple[Appended, int]:
-        green = self._port.green
-        return self._port.append(append.messages, append.session, append.number, Kind(append.kind)), green
-
-    async def _drain(self) -> None:
-        """While the log has no room. Its end is the end of waiting."""
-        while self._queue and not self._closed:
-            first = self._queue[0]
-            try:
-                await self._port.wait_for_room()
-                if self._port.room() < len(first.messages):
-                    await asyncio.sleep(_NOT_YET_S)  # there is room, but not for this
-                    continue
-                appended, green = self._take(first)
-            except ReconveneError as error:
-                self._answered(first.request)
-                self._fail(first.request, error)
-            else:
-                self._answer_when_durable(first, appended, green)
-            self._queue.popleft()
-        self._pump = None
-
-    def _answer_when_durable(self, append: wire.Append, appended: Appended, green: int) -> None:
-        parts = parts_of(appended)
-        answer = wire.Appended(append.request, parts, green)
-        own = last_own(parts, self._port.name)
-        if own:
-            self._port.durable(own).add_done_callback(partial(self._durable, answer))
-        else:
-            self._answered(append.request)
-            self._out.push(answer)
-
-    def _durable(self, answer: wire.Appended, durable: "asyncio.Future[None]") -> None:
-        if not self._answered(answer.request):
-            if not durable.cancelled():
-                durable.exception()
-            return
-        if durable.cancelled() or durable.exception() is not None:
-            why = "" if durable.cancelled() else f": {durable.exception()}"
-            self._fail(answer.request, OutcomeUnknown(f"site {self._port.name}: not known to be durable{why}"))
-        else:
-            self._out.push(answer)
-
-    def _answered(self, request: int) -> bool:
-        size = self._open.pop(request, None)
-        self._open_bytes -= size or 0
-        return size is not None
-
     def _order(self, order: wire.Order) -> None:
-        future = self._places.find(order.author, order.first, order.count, order.since, order.retried)
+        future = self._port.find(order.author, order.first, order.count, order.since, order.retried)
         self._await(order.request, future, lambda places: self._out.push(wire.Ordered(order.request, places)))
-        self._orders.add(order.request)
 
     # -- reading
 
@@ -293,7 +199,7 @@ class ClientLog:
             try:
                 self._fetched(fetch)
             except ReconveneError as error:
-                self._fail(fetch.request, error)
+                self._out.fail(fetch.request, error)
 
     def _fetched(self, fetch: wire.Fetch) -> None:
         port = self._port
@@ -331,60 +237,15 @@ class ClientLog:
 
     def _save_snapshot(self, save: wire.SaveSnapshot) -> None:
         self._need(Role.ADMIN, "save a snapshot of the log")
-        if save.total > self._snapshot_bytes:
-            raise Rejected(f"a snapshot of {save.total} bytes: at most log.snapshot_bytes, {self._snapshot_bytes}")
-        if save.offset == 0:
-            self._begin_upload(save)
-        begun = self._uploads.get(save.name)
-        if begun is None or (begun[0], begun[1], len(begun[2])) != (save.position, save.total, save.offset):
-            self._uploads.pop(save.name, None)
-            raise Rejected("a piece of a snapshot that does not follow the one before it")
-        data = begun[2]
-        data += save.data
-        if len(data) < save.total:
-            if not save.data:
-                raise Rejected("an empty piece of a snapshot")
+        data = self._uploads.take(save)
+        if data is None:
             self._out.answer(save.request)
-            return
-        del self._uploads[save.name]
-        if len(data) > save.total:
-            raise Rejected(f"a snapshot longer than the {save.total} bytes that were announced")
-        saved = self._port.save_snapshot(save.position, bytes(data), save.name)
-        self._await(save.request, saved, lambda _: self._out.answer(save.request))
-
-    def _begin_upload(self, save: wire.SaveSnapshot) -> None:
-        """Snapshots of several names may come at the same time, within one limit."""
-        self._uploads.pop(save.name, None)
-        others = sum(total for _, total, _ in self._uploads.values())
-        if save.total + others > self._snapshot_bytes:
-            raise Rejected(
-                f"snapshots of {save.total + others} bytes at the same time: at most log.snapshot_bytes, "
-                f"{self._snapshot_bytes}"
-            )
-        if len(self._uploads) >= MOST_NAMES:
-            raise Rejected(f"more than {MOST_NAMES} snapshots at the same time")
-        self._uploads[save.name] = (save.position, save.total, bytearray())
+        else:
+            saved = self._port.save_snapshot(save.position, data, save.name)
+            self._await(save.request, saved, lambda _: self._out.answer(save.request))
 
 
-class _Overstepped(Rejected):
-    """The client breaks the protocol: its connection ends."""
-
-
-def parts_of(appended: Appended) -> list[wire.Part]:
-    """What became of an append, as clients are told."""
-    return [
-        wire.Part(part.count, part.author, part.incarnation, part.first, part.new, part.position)
-        for part in appended.parts
-    ]
-
-
-def last_own(parts: list[wire.Part], site: str) -> int:
-    """The counter of the last of them that may not be durable yet; 0: all of them are."""
-    own = (part for part in parts if part.author == site and part.position is None)
-    return max((part.first + part.count - 1 for part in own), default=0)
-
-
-def pending_of(port: LogPort, messages: int) -> "tuple[tuple[int, list[_Listed]], int]":
+def _pending_of(port: LogPort, messages: int) -> "tuple[tuple[int, list[_Listed]], int]":
     """((green line, what is not green …), about how many bytes that takes), as long as it is not too much."""
     most = min(messages, wire.FETCH_MESSAGES)
     look = min(most, _FIRST_LOOK)

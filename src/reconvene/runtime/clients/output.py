@@ -8,13 +8,16 @@ import asyncio
 from collections.abc import Callable
 
 from reconvene.core.groups import events
-from reconvene.wire.clients import RECORD_BYTES, Arrived, Done, ToClient, Viewed, encode
+from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected
+from reconvene.wire.clients import RECORD_BYTES, Arrived, Done, Failed, Refused, ToClient, Viewed, encode
 from reconvene.wire.records import RecordSeal, frame
 
 __all__ = ["ClientOutput"]
 
 _PROCESS_BYTES = 16
 _SMALL_BYTES = 64
+_LINE = 2_000
+"""The longest reason."""
 
 
 class ClientOutput:
@@ -46,6 +49,14 @@ class ClientOutput:
         if self._structs_bytes > RECORD_BYTES:
             self._encode()
         self._will_flush()
+
+    def fail(self, request: int, error: ReconveneError, taken: int = 0) -> None:
+        """It was not carried out. `taken`: of the messages of a send, from the first on."""
+        self.push(Failed(request, _kind_of(error), str(error)[:_LINE], taken))
+
+    def refuse(self, error: ReconveneError) -> None:
+        """The connection ends."""
+        self.push(Refused(_kind_of(error), str(error)[:_LINE]))
 
     def arrived(self, arrived: events.Arrived) -> None:
         payloads = arrived.payloads
@@ -100,3 +111,15 @@ class ClientOutput:
         structs, self._structs, self._structs_bytes = self._structs, [], 0
         record = encode(structs)
         self._pieces += frame(record if self._seal is None else self._seal.seal(record))
+
+
+def _kind_of(error: ReconveneError) -> str:
+    match error:
+        case Rejected():
+            return "rejected"
+        case OutcomeUnknown():
+            return "unknown"
+        case Malformed():
+            return "malformed"
+        case _:
+            return "unavailable"

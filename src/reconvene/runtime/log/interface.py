@@ -7,40 +7,23 @@ from asyncio import Future
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from msgspec import Struct
-
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
 from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
+from reconvene.room import Room, Waiter
+from reconvene.wire.client_log import Appended
 
-__all__ = ["Appended", "AppendedPart", "LogPort"]
-
-
-class AppendedPart(Struct, frozen=True):
-    """What became of some consecutive messages of an append."""
-
-    count: int
-    author: str
-    """Message i of them is `first + i` of this replica's; empty where they are green, and that is not known."""
-    first: int
-    new: bool
-    """False: the log had them of this session before."""
-    position: int | None = None
-    """Of green ones: the first one's, the others follow. None: they are not green, or it is not known any more."""
-    incarnation: int = 0
-    """Of their author; 0: not known."""
-
-
-class Appended(Struct, frozen=True):
-    """What became of an append: of all its messages, in their order."""
-
-    parts: tuple[AppendedPart, ...]
+__all__ = ["LogPort"]
 
 
 class LogPort(Protocol):
     name: str
     """Of the site."""
+
+    @property
+    def author(self) -> str:
+        """The site as the author of messages that it accepts now."""
 
     @property
     def base(self) -> int:
@@ -51,27 +34,40 @@ class LogPort(Protocol):
         """The green line: positions below it can be read."""
 
     def append(
-        self, messages: Sequence[bytes], session: bytes | None = None, number: int = 0, kind: Kind = Kind.DATA
+        self,
+        messages: Sequence[bytes],
+        session: bytes | None = None,
+        number: int = 0,
+        kind: Kind = Kind.DATA,
+        request: int = 0,
     ) -> Appended:
         """Takes all of them, or raises: Rejected (too large, keeps no replica), Unavailable (limit, disk, stopping).
 
         `session`, `number`: a client's own name and the number of its first message; the others follow. What the log
-        has of a session already is not taken again.
+        has of a session already is not taken again. `request`: the client's number of it, for the answer.
         """
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
         """Of a transaction: the number and the position of its last commit that is green here and counts."""
 
-    def room(self) -> int:
-        """How many messages `append` would take now."""
+    room: Room
+    """How many messages `append` would take, or refuse at once, now."""
 
-    async def wait_for_room(self) -> None: ...
+    def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
+        """As `room.when`. Where the log begins by itself, and has not begun yet, it waits a while for that."""
 
     def durable(self, counter: int) -> Future[None]:
         """Done once this site's message of that counter, and all before it, are on stable storage here."""
 
     def ordered(self, counter: int) -> Future[int]:
         """Done once it is green: its position. Unavailable if the log no longer knows (a snapshot covered it)."""
+
+    def find(self, author: str, first: int, count: int, since: int, retried: bool) -> Future[list[tuple[int, int]]]:
+        """Done once all of these messages of an author are green: (position, count) …, in their order.
+
+        since: none of them is below that position. retried: some of them may be retries of what the log has
+        elsewhere, and count there. Unavailable where the log no longer knows.
+        """
 
     def read(self, start: int, messages: int, size: int) -> list[EntryBatch]:
         """Green messages from `start` on, whole batches but for the first, about so many or so many bytes.
@@ -82,14 +78,6 @@ class LogPort(Protocol):
     def headings(self, start: int, batches: int) -> list[EntryBatch]:
         """The same without the messages of applications (`left_out` counts them): at most so many batches, and
         as many as take a moment to find."""
-
-    def counted(self, start: int, count: int) -> list[int | None]:
-        """Of green messages, from `start` on: the position where each counts, which is an earlier one if it is void.
-        None: that is not at hand (`origin` looks for it)."""
-
-    async def origin(self, position: int) -> int | None:
-        """Of a green message that is void: the position of the one that it repeats, looked for in all that can be
-        read. None: it is truncated."""
 
     def pending(self, messages: int, newest: bool = False) -> list[tuple[Color, EntryBatch]]:
         """Of applications, and not staged: so many messages or a few more, the first or the last, in their order:

@@ -1,213 +1,155 @@
-"""Where in the log the messages of a replica are, once they are somewhere.
+"""Where in the log messages are: one index for all authors, and those that wait for a message to have its place.
 
-The site's own are asked for by their counters; those of another replica, which a client appended there before it came
-here, are looked for in the log as it grows.
+An author's messages become green in the order of their counters. So a batch costs one comparison with the first that
+waits for its author, and a message nothing. The index covers the last batches, of all authors together; `None` says
+that a message is green, and not in the index.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heappush
 from itertools import count
 
-from reconvene.corel.batch import Kind
-from reconvene.errors import ReconveneError, Rejected, Unavailable
-from reconvene.runtime.log.interface import LogPort
+from reconvene.errors import ReconveneError
 
-__all__ = ["Places", "Positions", "joined"]
+__all__ = ["Places", "Ranges", "joined"]
 
-Positions = list[tuple[int, int]]
+Ranges = list[tuple[int, int]]
 """(position, count) …, in the order of the messages."""
 
-_CHUNK_MESSAGES = 8_192
-_CHUNK_BYTES = 512 << 10
+_KEPT = 65_536
+"""Batches in the index."""
+_LOOK_AT = 1_024
+"""From so many waiters of an author on, those that were given up are removed; then again from twice as many as are
+left."""
+
+
+class _Author:
+    __slots__ = ("counts", "firsts", "last", "look_at", "positions", "start", "waiting")
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        """The counter of its last green message."""
+        self.firsts: list[int] = []
+        self.counts: list[int] = []
+        self.positions: list[int] = []
+        """Of its batches in the index, which follow each other without gaps."""
+        self.start = 0
+        """How many of them are forgotten, and not removed yet."""
+        self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        """A heap: (counter, order, future)."""
+        self.look_at = _LOOK_AT
 
 
 class Places:
-    """Of one client's messages."""
+    def __init__(self) -> None:
+        self._authors: dict[str, _Author] = {}
+        self._order = count()
+        self._indexed: deque[_Author] = deque()
+        """Of each batch in the index: its author, the oldest first."""
 
-    def __init__(self, port: LogPort) -> None:
-        self._port = port
-        self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[Positions]] = set()
-        self._sought: dict[str, list[tuple[int, int, _Sought]]] = {}
-        """By author, heaps: the counter that it needs next."""
-        self._numbers = count()
-        self._next = 0
-        """The position that is looked at next, while something is looked for."""
-        self._looking: Callable[[], None] | None = None
-        self._due = False
+    @property
+    def waiting(self) -> int:
+        return sum(len(author.waiting) for author in self._authors.values())
 
-    def find(self, author: str, first: int, count: int, since: int, retried: bool) -> "asyncio.Future[Positions]":
-        """Done once all of them are ordered. Fails with Unavailable where the log no longer knows.
+    # -- questions
 
-        since: none of them is below it. retried: some of them may be retries of what the log has elsewhere.
-        """
-        if author != self._port.name and not retried:
-            return self._seek(author, first, count, since)
-        task = self._loop.create_task(self._find(author, first, count, since, retried))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+    def when(self, author: str, counter: int) -> "asyncio.Future[None]":
+        """Done once the author's messages up to this counter are green."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        known = self._author(author)
+        if counter <= known.last:
+            future.set_result(None)
+            return future
+        heappush(known.waiting, (counter, next(self._order), future))
+        if len(known.waiting) >= known.look_at:
+            known.waiting = [waiting for waiting in known.waiting if not waiting[2].done()]
+            heapify(known.waiting)
+            known.look_at = max(_LOOK_AT, 2 * len(known.waiting))
+        return future
 
-    def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        for sought in self._all():
-            sought.future.cancel()
-        self._rest()
+    def find(self, author: str, first: int, many: int) -> Ranges | None:
+        """Of green messages of an author, from counter `first` on. None: some are not in the index."""
+        known = self._author(author)
+        at = bisect_right(known.firsts, first) - 1
+        if at < known.start:
+            return None
+        found: Ranges = []
+        while many and at < len(known.firsts):
+            skipped = first - known.firsts[at]
+            some = min(known.counts[at] - skipped, many)
+            found.append((known.positions[at] + skipped, some))
+            first, many, at = first + some, many - some, at + 1
+        return None if many else joined(found)
 
-    async def _find(self, author: str, first: int, count: int, since: int, retried: bool) -> Positions:
-        own = author == self._port.name
-        places = await (self._own(first, count, since) if own else self._seek(author, first, count, since))
-        if not retried:
-            return places
-        counted: Positions = []
-        for start, many in places:
-            counted += await self._counted(start, many)
-        return joined(counted)
+    # -- what happens in the log
 
-    async def _counted(self, start: int, count: int) -> Positions:
-        """Of what is void: where the message counts that it repeats."""
-        if start < self._port.base:
-            return [(start, count)]
-        counted: Positions = []
-        for at, place in enumerate(self._port.counted(start, count), start):
-            where = place if place is not None else await self._port.origin(at)
-            if where is not None and where != at:
-                self._expect_same(at, where)
-            counted.append((at if where is None else where, 1))
-        return counted
+    def restart(self, lasts: Mapping[str, int]) -> None:
+        """By author: the counter of its last green message. Where they are is not known."""
+        self._indexed.clear()
+        for name in dict.fromkeys((*self._authors, *lasts)):
+            author = self._author(name)
+            author.firsts, author.counts, author.positions, author.start = [], [], [], 0
+            self._reached(author, max(author.last, lasts.get(name, 0)))
 
-    def _expect_same(self, void: int, where: int) -> None:
-        """Two sites may have taken a session's number with different data, while they could not hear each other."""
-        if where < self._port.base:
-            return
-        mine, first = (self._port.read(position, 1, 1)[0] for position in (void, where))
-        if mine.kind_number == Kind.DATA and mine.messages[0] != first.messages[0]:
-            raise Rejected(
-                f"the message at position {void} counts for nothing: another one with other data, at {where}, has "
-                "the same session and number and comes before it; append it under a new number"
-            )
+    def look_back(self, batches: Iterable[tuple[str, int, int, int]]) -> None:
+        """At the start: (author, first counter, count, position) of the last green batches, in order."""
+        for name, first, many, position in batches:
+            self._add(self._author(name), first, many, position)
 
-    # -- the site's own
+    def green(self, name: str, first: int, many: int, position: int) -> None:
+        """A batch of that author has its place."""
+        author = self._author(name)
+        self._add(author, first, many, position)
+        self._reached(author, first + many - 1)
 
-    async def _own(self, first: int, count: int, since: int) -> Positions:
-        try:
-            # The last is ordered after the others.
-            end = await self._port.ordered(first + count - 1)
-            start = end if count == 1 else await self._port.ordered(first)
-            return await self._between(first, start, count, end)
-        except Unavailable:
-            return await self._seek(self._port.name, first, count, since)
+    def fail(self, author: str, error: ReconveneError) -> None:
+        """None of the author's messages that are waited for becomes green."""
+        known = self._author(author)
+        waiting, known.waiting = known.waiting, []
+        for _, _, future in waiting:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # no one may wait any more
 
-    async def _between(self, first: int, start: int, count: int, end: int) -> Positions:
-        """Messages of one author keep their order, so as many positions as messages are those without a gap."""
-        if end - start == count - 1:
-            return [(start, count)]
-        half = count // 2
-        before, after = await self._port.ordered(first + half - 1), await self._port.ordered(first + half)
-        left = await self._between(first, start, half, before)
-        right = await self._between(first + half, after, count - half, end)
-        return joined(left + right)
+    def close(self, error: ReconveneError) -> None:
+        for author in list(self._authors):
+            self.fail(author, error)
 
-    # -- others'
+    def _author(self, name: str) -> _Author:
+        author = self._authors.get(name)
+        if author is None:
+            author = self._authors[name] = _Author(0)
+        return author
 
-    def _seek(self, author: str, first: int, many: int, since: int) -> "asyncio.Future[Positions]":
-        sought = _Sought(first, many, self._loop.create_future())
-        if since < self._port.base:
-            sought.future.set_exception(
-                Unavailable(f"the log is truncated up to {self._port.base}: where {author}'s message {first} is "
-                            "is not known any more")
-            )  # fmt: skip
-            return sought.future
-        self._next = min(self._next, since) if self._sought else since
-        heappush(self._sought.setdefault(author, []), (first, next(self._numbers), sought))
-        if self._looking is None:
-            self._looking = self._port.watch(lambda _: self._look_soon())
-        self._look_soon()
-        return sought.future
+    def _add(self, author: _Author, first: int, many: int, position: int) -> None:
+        author.firsts.append(first)
+        author.counts.append(many)
+        author.positions.append(position)
+        self._indexed.append(author)
+        if len(self._indexed) > _KEPT:
+            oldest = self._indexed.popleft()
+            oldest.start += 1
+            if 2 * oldest.start > len(oldest.firsts):
+                cut, oldest.start = oldest.start, 0
+                del oldest.firsts[:cut], oldest.counts[:cut], oldest.positions[:cut]
 
-    def _look_soon(self) -> None:
-        if not self._due:
-            self._due = True
-            self._loop.call_soon(self._look)
-
-    def _look(self) -> None:
-        """A chunk at a time: others have their turn in between."""
-        self._due = False
-        if all(sought.future.done() for sought in self._all()):
-            self._rest()
-            return
-        port = self._port
-        if self._next >= port.green:
-            return
-        try:
-            batches = port.read(self._next, _CHUNK_MESSAGES, _CHUNK_BYTES)
-        except ReconveneError as error:
-            self._give_up(f"where it is is not known any more: {error}")
-            return
-        for batch in batches:
-            length = len(batch.messages)
-            self._next = batch.position + length
-            self._see(batch.author, batch.first, length, batch.position)
-        self._look_soon()
-
-    def _see(self, author: str, first: int, length: int, position: int) -> None:
-        """Messages `first` … of an author's are at `position` …"""
-        heap = self._sought.get(author, [])
-        while heap and heap[0][0] < first + length:
-            sought = heappop(heap)[2]
-            if not sought.future.done() and sought.see(first, length, position):
-                heappush(heap, (sought.next, next(self._numbers), sought))
-
-    def _all(self) -> "Iterator[_Sought]":
-        return (sought for heap in self._sought.values() for _, _, sought in heap)
-
-    def _give_up(self, why: str) -> None:
-        for sought in self._all():
-            if not sought.future.done():
-                sought.future.set_exception(Unavailable(why))
-        self._rest()
-
-    def _rest(self) -> None:
-        self._sought.clear()
-        if self._looking is not None:
-            self._looking()
-            self._looking = None
+    def _reached(self, author: _Author, counter: int) -> None:
+        author.last = counter
+        while author.waiting and author.waiting[0][0] <= counter:
+            future = heappop(author.waiting)[2]
+            if not future.done():
+                future.set_result(None)
 
 
-def joined(places: Positions) -> Positions:
+def joined(ranges: Ranges) -> Ranges:
     """The same, with those that follow each other as one."""
-    found: Positions = []
-    for position, many in places:
+    found: Ranges = []
+    for position, many in ranges:
         if found and sum(found[-1]) == position:
             found[-1] = (found[-1][0], found[-1][1] + many)
         else:
             found.append((position, many))
     return found
-
-
-class _Sought:
-    __slots__ = ("_found", "_left", "future", "next")
-
-    def __init__(self, first: int, count: int, future: "asyncio.Future[Positions]") -> None:
-        self.future = future
-        self.next = first
-        """The counter of the next message that is looked for."""
-        self._left = count
-        self._found: Positions = []
-
-    def see(self, first: int, length: int, position: int) -> bool:
-        """Messages `first` … of its author's are at `position` …; is there more to look for?"""
-        at = self.next - first
-        if at < 0:
-            self.future.set_exception(Unavailable("it stands before where it was looked for"))
-            return False
-        more = min(length - at, self._left)
-        self._found.append((position + at, more))
-        self.next += more
-        self._left -= more
-        if self._left:
-            return True
-        self.future.set_result(joined(self._found))
-        return False

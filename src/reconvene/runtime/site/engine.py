@@ -128,7 +128,7 @@ class SiteEngine:
         self._stopping = True
         self._processes.stop()
         if self._service is not None:
-            self._service.let_in()
+            self._service.room.wake()
         give_up_at = self._loop.time() + _DRAIN_S
         while not self._stack.drained and self._loop.time() < give_up_at:
             await asyncio.sleep(0.01)
@@ -258,7 +258,7 @@ class SiteEngine:
     def _disk_failed(self, why: str) -> None:
         self._notes.disk_refuses(why)
         if self._service is not None:
-            self._service.let_in()  # appends that wait for room are refused, with the reason
+            self._service.room.wake()  # appends that wait for room are refused, with the reason
 
     def _log_trouble(self) -> str | None:
         """Why the log takes nothing now."""

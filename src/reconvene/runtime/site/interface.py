@@ -10,6 +10,7 @@ from typing import Protocol
 
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.ids import Service
+from reconvene.room import Room
 from reconvene.runtime.log.interface import LogPort
 from reconvene.runtime.site.history import History
 
@@ -44,8 +45,9 @@ class ProcessHandle(Protocol):
 
         Raises Rejected (too large, no such membership), Unavailable (blocked by the filter, stopping)."""
 
-    async def room(self) -> None:
-        """Waits until `send` would accept something."""
+    @property
+    def room(self) -> Room:
+        """How many messages `send` would accept now, once the membership has begun; of all processes of the site."""
 
     def close(self) -> None: ...
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.errors import Unavailable
 from reconvene.ids import Service
+from reconvene.room import UNBOUNDED, Room
 from reconvene.runtime.site.interface import Receiver
 from reconvene.stack.stack import Stack
 
@@ -23,8 +24,8 @@ class LocalProcesses:
         """The site stops: every request is refused."""
         self._site = site
         self._receivers: dict[Process, Receiver] = {}
-        self._waiters: list[asyncio.Future[None]] = []
-        """For room in the site's queue."""
+        self.room = Room(self._free)
+        """In the site's queue, for messages of all processes."""
 
     def __len__(self) -> int:
         return len(self._receivers)
@@ -42,7 +43,7 @@ class LocalProcesses:
 
     def stop(self) -> None:
         self.stopping = True
-        self.wake_waiters()
+        self.room.wake()
 
     def refuse_if_stopping(self) -> None:
         if self.stopping:
@@ -54,24 +55,12 @@ class LocalProcesses:
             receiver = self._receivers.get(process)
             if receiver is not None:
                 receiver.events(events)
-        if self._waiters:
-            self.wake_waiters()
+        if self.room.waiting:
+            asyncio.get_running_loop().call_soon(self.room.wake)  # not amid the turn
 
-    async def room(self) -> None:
-        """Waits until the site takes messages of processes."""
-        while self.groups.room() <= 0:
-            self.refuse_if_stopping()
-            future = asyncio.get_running_loop().create_future()
-            self._waiters.append(future)
-            await future
-        self.refuse_if_stopping()
-
-    def wake_waiters(self) -> None:
-        if self.groups.room() > 0 or self.stopping:
-            waiting, self._waiters = self._waiters, []
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
+    def _free(self) -> int:
+        """Where the site stops, all are refused: nothing has to wait for that."""
+        return UNBOUNDED if self.stopping else self.groups.room()
 
 
 class ProcessAccess:
@@ -105,8 +94,9 @@ class ProcessAccess:
             processes.wake()
         return taken
 
-    async def room(self) -> None:
-        await self._processes.room()
+    @property
+    def room(self) -> Room:
+        return self._processes.room
 
     def close(self) -> None:
         self._processes.close(self.process)

@@ -1,0 +1,213 @@
+"""Appends on their way to a site: in order, as many at once as the site allows, and sent again until it answers.
+
+Given: a connection, or one after the other. Promised: every append ends, with its answer or an error; one that was
+sent over a connection that is lost is sent again over the next, at the same or another site, under the same session
+and number, so that the log takes it once.
+"""
+
+import asyncio
+from collections import deque
+from functools import partial
+from typing import Protocol
+from weakref import WeakSet
+
+from reconvene.client.flight import Flight
+from reconvene.client.here import Here
+from reconvene.client.requests import Lost, RequestChannel, Requests
+from reconvene.corel.batch import Kind
+from reconvene.errors import OutcomeUnknown, Rejected, Unavailable
+from reconvene.room import Room
+from reconvene.wire.client_log import Append, Appended, log_message_bytes
+from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR
+from reconvene.world import world
+
+__all__ = ["Appends", "Connected", "check_minor"]
+
+_SESSION_BYTES = 16
+_MOST_REFUSED = 16
+"""Of a session's requests, each of which may leave a gap in its numbers: then another session is begun, long before
+the log would refuse a number since it can't remember so many gaps."""
+
+
+class Connected(Protocol):
+    """What the log needs of the link that it is a part of: over a socket, or within the program."""
+
+    here: Here
+    requests: Requests
+    retries: bool
+    """A connection may be lost, and what was sent over it is sent again."""
+
+    @property
+    def timeout_s(self) -> float | None:
+        """How long a request waits for a connection or a brief answer; None: neither has to be waited for."""
+
+    @property
+    def name(self) -> str:
+        """The site's."""
+
+    @property
+    def channel(self) -> RequestChannel | None: ...
+
+    async def connected(self, patient: bool = False) -> RequestChannel:
+        """Raises Unavailable where there is none in time, unless `patient`."""
+
+
+class Appends:
+    def __init__(self, link: Connected) -> None:
+        self._link = link
+        self._loop = asyncio.get_running_loop()
+        self.session: bytes | None = world().random_bytes(_SESSION_BYTES) if link.retries else None
+        """Of this process; None where nothing is ever sent again."""
+        self._number = 1
+        """Of the session's next message."""
+        self._refused = 0
+        """The session's requests that a site did not take."""
+        self._waiting: deque[Flight] = deque()
+        """For a connection, or for room in the window."""
+        self._sent: dict[int, Flight] = {}
+        """By request, in their order: not answered yet."""
+        self._give_up: asyncio.TimerHandle | None = None
+        self._closed: str | None = None
+        self._staged: WeakSet[Flight] = WeakSet()
+        """Of open transactions: what is durable at this site, as far as its place is not known."""
+        self.room = Room(lambda: 0 if self._waiting else 1)
+        """Whether a further append would be sent at once."""
+        self.seen = 0
+        """The green line, as far as a site has reported it."""
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is under way that another connection would disturb."""
+        return not (self._sent or self._waiting or self._staged)
+
+    def append(self, flight: Flight) -> None:
+        """Sends it as soon as it can; `flight` has what becomes of it."""
+        self._link.here.check_loop()
+        if self._closed is not None:
+            flight.fail(Unavailable(self._closed))
+            return
+        if flight.kind is Kind.STAGED:
+            self._staged.add(flight)
+        self._waiting.append(flight)
+        self._send()
+
+    def found(self, flight: Flight, end: int) -> None:
+        """Its messages have their places, below position `end`."""
+        self._staged.discard(flight)
+        self.seen = max(self.seen, end)
+
+    # -- connections
+
+    def connect(self) -> None:
+        """There is a connection again."""
+        if self._give_up is not None:
+            self._give_up.cancel()
+            self._give_up = None
+        self._send()
+
+    def lose(self) -> None:
+        """What was not answered waits for the next connection, before what was not sent."""
+        self._waiting.extendleft(reversed(self._sent.values()))
+        self._sent.clear()
+        self._send()
+
+    def close(self, why: str) -> None:
+        """What was not sent fails. What was sent over a socket may have arrived; a site within the program still
+        answers."""
+        self._closed = why
+        if self._give_up is not None:
+            self._give_up.cancel()
+        lost = [*self._sent.values(), *self._waiting] if self._link.retries else list(self._waiting)
+        self._waiting.clear()
+        for flight in lost:
+            flight.give_up(Unavailable(why))
+        if self._link.retries:
+            self._sent.clear()
+        self.room.wake_all()
+
+    def _too_late(self) -> None:
+        self._give_up = None
+        waiting, self._waiting = self._waiting, deque()
+        for flight in waiting:
+            flight.give_up(Unavailable(f"no connection in {self._link.timeout_s:g} s"))
+        self.room.wake()
+
+    # -- sending
+
+    def _send(self) -> None:
+        """What waits, as far as the window allows."""
+        channel, waiting, requests = self._link.channel, self._waiting, self._link.requests
+        if channel is None:
+            if waiting and self._give_up is None and self._link.timeout_s is not None:
+                self._give_up = self._loop.call_later(self._link.timeout_s, self._too_late)
+            return
+        while waiting and requests.appends.free() > 0:
+            flight = waiting.popleft()
+            if flight.landed.done():
+                continue
+            try:
+                _check(channel, flight)
+            except Rejected as error:
+                flight.give_up(error)
+                continue
+            if flight.session is not None and not flight.number:
+                self._give_number(flight)
+            struct = Append(requests.number(), flight.messages, flight.session, flight.number, flight.kind)
+            self._sent[struct.request] = flight
+            flight.retried |= flight.sent
+            flight.sent = True
+            answered = requests.add(channel, struct, None, flight.size)
+            answered.add_done_callback(partial(self._answered, struct.request))
+        if not waiting:
+            self.room.wake()
+
+    def _give_number(self, flight: Flight) -> None:
+        """Only now, when it is sent: what is never sent leaves no gap."""
+        if self._refused >= _MOST_REFUSED:
+            self.session, self._number, self._refused = world().random_bytes(_SESSION_BYTES), 1, 0
+        flight.session, flight.number = self.session, self._number
+        self._number += flight.count
+
+    def _answered(self, request: int, answered: "asyncio.Future[Appended]") -> None:
+        flight = self._sent.get(request)
+        error = answered.exception()
+        if flight is None or isinstance(error, Lost):
+            return  # it waits for the next connection
+        del self._sent[request]
+        if error is None:
+            appended = answered.result()
+            self.seen = max(self.seen, appended.green)
+            flight.land(appended)
+        else:
+            if flight.session == self.session:
+                self._refused += 1
+            known = isinstance(error, Rejected | Unavailable | OutcomeUnknown)
+            flight.fail(error if known else OutcomeUnknown(str(error)))  # type: ignore[arg-type]
+        if self._waiting:
+            self._send()
+
+
+def _check(channel: RequestChannel, flight: Flight) -> None:
+    """Raises Rejected where the site would not take it."""
+    check_minor(channel, LOG_MINOR if flight.kind is Kind.DATA else STAGING_MINOR)
+    longest, most = max(map(len, flight.messages)), log_message_bytes(channel.welcome.message_bytes)
+    if longest > most:
+        raise Rejected(f"message of {longest} bytes: at most {most} are taken")
+
+
+_NEEDS = {
+    LOG_MINOR: "the log needs",
+    STAGING_MINOR: "transactions need",
+    INIT_MINOR: "beginning a log needs",
+    NAMES_MINOR: "names of snapshots need",
+}
+
+
+def check_minor(channel: RequestChannel, minor: int = LOG_MINOR) -> None:
+    """Raises Rejected where the site does not know such requests."""
+    welcome = channel.welcome
+    if welcome.minor < minor:
+        raise Rejected(
+            f"{channel.address}: site {welcome.site} speaks version {welcome.major}.{welcome.minor} of the client "
+            f"protocol: {_NEEDS[minor]} {welcome.major}.{minor}"
+        )

@@ -1,0 +1,66 @@
+"""Requests to the log of a site inside the program: a call instead of a socket.
+
+Given: the site's log. Promised: the same requests, limits and answers as over a socket.
+"""
+
+from collections.abc import Callable
+from typing import cast
+
+from reconvene.client.requests import Requests
+from reconvene.errors import ReconveneError, Rejected
+from reconvene.room import UNBOUNDED
+from reconvene.runtime.access.auth import Role
+from reconvene.runtime.clients.log_appends import WINDOW_BYTES, WINDOW_REQUESTS
+from reconvene.runtime.clients.log_requests import ClientLog
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.log.interface import LogPort
+from reconvene.wire.client_log import Colored, LogAnswer, LogRequest
+from reconvene.wire.clients import MAJOR, MINOR, ToClient, Told, ToSite, Welcome
+
+__all__ = ["LocalChannel"]
+
+
+class LocalChannel:
+    """A `RequestChannel` to the client's side, its `Answers` to the site's side. `colored` gets changes of colour."""
+
+    def __init__(self, port: LogPort, config: Config, requests: Requests, colored: Callable[[Colored], None]) -> None:
+        self.address = "this program"
+        self.closed = False
+        self.welcome = Welcome(
+            MAJOR, MINOR, config.cluster, config.name, [], (0, 0, 0), Role.ADMIN.label, config.limits.message_bytes,
+            WINDOW_REQUESTS, WINDOW_BYTES,
+        )  # fmt: skip
+        self._requests = requests
+        self._colored = colored
+        self._log = ClientLog(
+            port, self, lambda role, what: None, config.log.red_messages, config.log.snapshot_bytes, MINOR, UNBOUNDED
+        )
+
+    def send(self, struct: ToSite, size: int = 64) -> None:
+        request = cast(LogRequest, struct)
+        try:
+            self._log.receive(request)
+        except Rejected as error:
+            self.fail(request.request, error)
+
+    def close(self) -> None:
+        """Appends that were sent are still answered."""
+        self.closed = True
+        self._log.close_questions()
+
+    # -- the site answers
+
+    def push(self, struct: ToClient, size: int = 64) -> None:
+        if isinstance(struct, Colored):
+            self._colored(struct)
+        elif isinstance(struct, Told):
+            self._requests.answer(struct.request, struct.document)
+        else:
+            answer = cast(LogAnswer, struct)
+            self._requests.answer(answer.request, answer)
+
+    def answer(self, request: int) -> None:
+        self._requests.answer(request)
+
+    def fail(self, request: int, error: ReconveneError, taken: int = 0) -> None:
+        self._requests.fail(request, error)

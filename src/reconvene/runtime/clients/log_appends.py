@@ -1,0 +1,92 @@
+"""Appends of one client: taken in their order, and answered when they are durable.
+
+Given: the site's log. Promised: an append waits while the log has no room for it; what a client may have unanswered
+is bounded, and none of it outlives the connection.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from reconvene.corel.batch import Kind
+from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected
+from reconvene.room import Waiter
+from reconvene.runtime.access.auth import Role
+from reconvene.runtime.clients.answers import Answers, Overstepped
+from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.transactions import check_kind
+from reconvene.wire.client_log import Append, Appended
+
+__all__ = ["WINDOW_BYTES", "WINDOW_REQUESTS", "ClientAppends"]
+
+WINDOW_REQUESTS = 1_024
+WINDOW_BYTES = 4 << 20
+"""Of Appends that a client may have unanswered: the same window as for Sends, counted by itself."""
+
+
+class ClientAppends:
+    def __init__(self, port: LogPort, out: Answers, need: Callable[[Role, str], None], most_messages: int) -> None:
+        """`need` raises Rejected where the client lacks a role. `most_messages`: of one append."""
+        self._port = port
+        self._out = out
+        self._need = need
+        self._most_messages = most_messages
+        self._open: dict[int, int] = {}
+        """By request that is not answered: bytes of its messages."""
+        self._open_bytes = 0
+        self._waiting: dict[int, Waiter] = {}
+        """By request: those for which the log had no room."""
+
+    def close(self) -> None:
+        self._open.clear()
+        waiting, self._waiting = self._waiting, {}
+        for waiter in waiting.values():
+            waiter.leave()
+
+    def append(self, append: Append) -> None:
+        """Raises Overstepped where the client exceeds its window, Rejected for what no client may append."""
+        if len(self._open) > WINDOW_REQUESTS or self._open_bytes > WINDOW_BYTES or append.request in self._open:
+            raise Overstepped(f"more than {WINDOW_REQUESTS} appends or {WINDOW_BYTES} bytes were sent unanswered")
+        self._need(Role.APPEND, "append to the log")
+        check_kind(append.kind, append.messages)
+        count = len(append.messages)
+        if count > self._most_messages:
+            raise Rejected(f"{count} messages at once: at most log.red_messages, {self._most_messages}")
+        size = self._open[append.request] = sum(map(len, append.messages))
+        self._open_bytes += size
+        waiter = self._port.when_room(count, partial(self._take, append))
+        if waiter.waits:
+            self._waiting[append.request] = waiter
+
+    def _take(self, append: Append) -> None:
+        self._waiting.pop(append.request, None)
+        try:
+            appended = self._port.append(
+                append.messages, append.session, append.number, Kind(append.kind), append.request
+            )
+        except ReconveneError as error:
+            self._answered(append.request)
+            self._out.fail(append.request, error)
+            return
+        last = appended.last_of(self._port.author)
+        if last:
+            self._port.durable(last).add_done_callback(partial(self._durable, appended))
+        else:
+            self._answered(append.request)
+            self._out.push(appended)
+
+    def _durable(self, appended: Appended, durable: "asyncio.Future[None]") -> None:
+        error = None if durable.cancelled() else durable.exception()
+        if not self._answered(appended.request):
+            return
+        if durable.cancelled() or error is not None:
+            why = "" if error is None else f": {error}"
+            unknown = OutcomeUnknown(f"site {self._port.name}: not known to be durable{why}")
+            self._out.fail(appended.request, unknown)
+        else:
+            self._out.push(appended)
+
+    def _answered(self, request: int) -> bool:
+        size = self._open.pop(request, None)
+        self._open_bytes -= size or 0
+        return size is not None
