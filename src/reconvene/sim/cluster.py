@@ -1,7 +1,7 @@
 """A cluster in virtual time: nodes, the network between them, and every fault that can befall both.
 
 Faults are methods; each records at which step of the protocol it found the nodes it befell, so that a test can
-tell what its runs have covered.
+know what its runs have covered.
 """
 
 from collections import Counter

@@ -37,7 +37,7 @@ _LIMITS = LogLimits(turn_bytes=64 << 10, turn_messages=24)
 
 
 class PlainMessages:
-    """A layer that only sends: the application's messages beside the log. What a change of configuration gives back
+    """A layer that only sends: the application's messages beside the log. What a change of configuration returns
     goes out again, before anything that is submitted after it."""
 
     kinds = frozenset((FOREIGN,))

@@ -190,7 +190,7 @@ class Node:
         durable, and the process does not know it yet. `before` is called just before that."""
         self._doom_sync = _SyncDoom(before, completes)
 
-    def _fall(self, completes: bool) -> bool:
+    def _crash_at_sync(self, completes: bool) -> bool:
         doom = self._doom_sync
         if doom is None or doom.completes is not completes:
             return False
@@ -294,7 +294,7 @@ class Node:
         if self.paused:
             self._held_tokens.append(token)
             return
-        if self._fall(completes=True):
+        if self._crash_at_sync(completes=True):
             return
         site.synced(token, self.loop.now + self.offset)
         self._turn()
@@ -361,7 +361,7 @@ class Node:
                 self._die_sending(turn.datagrams)
                 return
             self._network.transmit(self.ordinal, turn.datagrams)
-        if turn.writes and self._fall(completes=False):
+        if turn.writes and self._crash_at_sync(completes=False):
             return
         if self._outbox and site.room() > 0:
             self._turn_soon(_TURN_AROUND_NS)

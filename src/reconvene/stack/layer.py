@@ -36,15 +36,10 @@ class Outlet:
         """The site has more to send than one turn takes: nothing is submitted in this turn."""
         return self._site.current.pressed
 
-    @property
-    def messages(self) -> int:
-        """That wait in the site to be sent."""
-        return len(self._site.outbox)
-
-    @property
-    def size(self) -> int:
-        """Of those messages, in bytes."""
-        return self._site.outbox.bytes
+    def has_room(self, messages: int, size: int) -> bool:
+        """Fewer messages and bytes than these wait in the site to be sent."""
+        outbox = self._site.outbox
+        return len(outbox) < messages and outbox.bytes < size
 
     @property
     def behind(self) -> str | None:

@@ -90,14 +90,14 @@ class LogLayer:
             return False
         replica.pump()
         spoken = replica.wants_renewal and outlet.renew()
-        while replica.outgoing and outlet.messages < _CONTROL_AHEAD and outlet.size < _AHEAD_BYTES:
+        while replica.outgoing and outlet.has_room(_CONTROL_AHEAD, _AHEAD_BYTES):
             if not outlet.submit(*replica.outgoing[0]):
                 break
             replica.outgoing.popleft()
             spoken = True
             if replica.may_speak:
                 replica.pump()
-        while outlet.messages < _AHEAD and outlet.size < _AHEAD_BYTES and not replica.busy:
+        while outlet.has_room(_AHEAD, _AHEAD_BYTES) and not replica.busy:
             data = replica.view.next_data()
             if data is None:
                 break

@@ -134,15 +134,16 @@ class Stack:
     def flush(self, now: int, time: int) -> Turn:
         """Ends the turn. `now`: the site's clock in ns, which never goes back; `time`: ns since 1970."""
         effects = Effects()
-        if self._outlet is None:
+        groups, outlet = self._groups, self._outlet
+        if groups is None or outlet is None:
             self.site.flush(now, effects)
             return self._bundle(effects, now)
-        self._outlet.now = now
+        outlet.now = now
         for layer in self._layers:
-            layer.begin(self._outlet, time)
-        self._flush_groups(now, effects)
-        while self._speak(self._outlet):
-            self._flush_groups(now, effects)
+            layer.begin(outlet, time)
+        self._flush_groups(groups, now, effects)
+        while self._speak(outlet):
+            self._flush_groups(groups, now, effects)
         return self._bundle(effects, now)
 
     def finish(self) -> Turn:
@@ -154,8 +155,8 @@ class Stack:
                 self._flush_layer(layer, at, turn)
         return turn
 
-    def _flush_groups(self, now: int, effects: Effects) -> None:
-        self.groups.flush(now, effects)
+    def _flush_groups(self, groups: Groups, now: int, effects: Effects) -> None:
+        groups.flush(now, effects)
         if effects.unsent:
             self._return_unsent(effects.unsent)
             effects.unsent.clear()

@@ -1,18 +1,19 @@
 """The virtual-synchrony filter: groups whose views follow one another, and which only one component continues.
 
 Section 5 of the extended virtual synchrony paper, for groups. Rule 1 is `begin_transitional`, rule 2 `install`, rules
-3 and 4 are `activate`; `decide` is who goes on with the primary component, which the paper leaves to another
-algorithm.
+3 and 4 are `activate`; `decide` says which processes go on with the primary component, which the paper leaves to
+another algorithm.
 
 A configuration with a majority of the cluster's sites is primary; while the list of sites changes, with a majority of
 each version that counts (`SiteList`). It is *used*, views are made in it, only once a safe
 message was delivered in it, so that every member knows of its use, at the latest in its transitional configuration:
 from then on two quorums can't both miss it. What a transitional configuration brings is held until a primary
-configuration is used to which the process goes on; if it does not go on, nobody will ever have seen it.
+configuration is used to which the process goes on; if it does not go on, no process will ever have seen it.
 
-Between two configurations a view changes by a join or a leave. Who has the new view has to have delivered the same in
-the old one, also if it fails then; an agreed message may be known to few. So where there were any, the site shows
-the new view only when a safe message of its own, a SYNC, came back: then all have what it had delivered before.
+Between two configurations a view changes by a join or a leave. A process that has the new view must have delivered
+the same in the old one, even if it fails then; an agreed message may be known to few. So where there were any, the
+site shows the new view only when a safe message of its own, a SYNC, came back: then all have what it had delivered
+before.
 """
 
 from collections import deque
@@ -129,7 +130,7 @@ class Filter:
         """Decides which processes go on under their identities, now that all sites know what each of them has.
 
         Those whose site was in the last primary configuration that was used, and left it together. Where fewer than
-        a quorum of sites remember, a later one may be forgotten, and nobody goes on.
+        a quorum of sites remember, a later one may be forgotten, and no process goes on.
         """
         self.lineage = max(bring.tables.lineage for bring in brought.values())
         heirs = self._heirs(brought)

@@ -72,8 +72,8 @@ class Roster:
         self._filter = filter_
         self._early = Early()
         self._table = Table(sites, table_bytes)
-        self._nobody: list[dict[bytes, Member]] = [{} for _ in range(sites)]
-        self._routes = self._nobody
+        self._no_routes: list[dict[bytes, Member]] = [{} for _ in range(sites)]
+        self._routes = self._no_routes
         """The table's, while it holds."""
         self._number = 0
         self._conf = ""
@@ -136,7 +136,7 @@ class Roster:
             self.due = bytes((CONFIRM,)) if self._filter.primary and event.members[0] == self._me else None
         else:
             self.due = encode(TABLE, self._own_table())
-        self._routes = self._table.routes if self.settled else self._nobody
+        self._routes = self._table.routes if self.settled else self._no_routes
 
     def _own_table(self) -> Tables:
         entries = []
@@ -219,6 +219,9 @@ class Roster:
             if sum(map(len, payloads)) - sum(map(len, data)) == HEADING * len(data):
                 self._arrived(member, event.service, data, event.first, event.timestamp, 0, None)
                 return
+        elif len(payloads) == 1 and heading and (share := self._share_of.get(heading[0])) is not None:
+            share.append(event)
+            return
         self._take_apart(event)
 
     def _take_apart(self, event: Delivered) -> None:

@@ -35,7 +35,7 @@ _DRAIN_S = 2.0
 """How long a clean leave waits for what was accepted to reach everyone."""
 _FAREWELLS = 3
 _FAREWELL_GAP_S = 0.02
-"""A leave is told more than once: datagrams get lost."""
+"""A leave is reported more than once, since datagrams get lost."""
 _GROUPS_SHOWN = 100
 
 
@@ -122,7 +122,7 @@ class SiteEngine:
             )
 
     async def stop(self) -> None:
-        """A clean leave: what was accepted is durable, and sent as far as it can be; and the others are told."""
+        """A clean leave: what was accepted is durable, and sent as far as it can be; the others know that it left."""
         if self._stopping:
             return
         self._stopping = True
