@@ -34,7 +34,7 @@ def best(work: Callable[[], object]) -> float:
 
 
 class Pair:
-    """Site a sends to site b, which reads when it is told to."""
+    """Site a sends to site b, which reads on request."""
 
     def __init__(self, folder: Path, insecure: bool) -> None:
         key = folder / f"key-{insecure}"

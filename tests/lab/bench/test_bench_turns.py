@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reconvene.lab.bench import Settings, turns
-from reconvene.lab.bench.turns import Told
+from reconvene.lab.bench.turns import Measured
 
 
 @pytest.mark.parametrize(("longest_ms", "verdict"), [(100.0, "0.16, met"), (200.0, "0.32, missed")])
@@ -14,7 +14,7 @@ def test_the_longest_turn_is_compared_with_the_time_to_suspicion(
 ) -> None:
     told = [{"turn_ms": 5.0, "stood_ms": 8.0, "work_ms": 4.0, "configurations": 3.0}]
     told.append({**told[0], "turn_ms": longest_ms})
-    monkeypatch.setattr(turns, "_works", lambda quick: [("much", lambda place: Told(told, 1234.0, 630.0))])
+    monkeypatch.setattr(turns, "_works", lambda quick: [("much", lambda place: Measured(told, 1234.0, 630.0))])
     sheet = turns.run(Settings(quick=True))
     assert sheet.notes[1] == f"longest turn below 0.25 of that: {verdict}"
     rows = {(row.work, row.system): row for row in sheet.rows}

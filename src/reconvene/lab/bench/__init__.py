@@ -15,7 +15,7 @@ BENCHES: dict[str, str] = {
     "atop": "latency of the total orders as some members send less and less (virtual time)",
     "durable": "appends to three replicas on a disk: throughput, latency, and without one of them (on this machine)",
     "frame": "what a frame and a message cost in the core (on this machine)",
-    "hostile": "throughput under a flood of datagrams that nobody should take (on this machine)",
+    "hostile": "throughput under a flood of datagrams that a site must reject (on this machine)",
     "latency": "how long one message takes alone (on this machine)",
     "membership": "time from a crash or a heal to the next configuration (virtual time)",
     "reconfiguration": "the same with real processes on a real network (on this machine)",

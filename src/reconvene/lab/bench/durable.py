@@ -146,7 +146,7 @@ def _minority(system: Durable, replicas: Replicas, quick: bool) -> dict[Key, Fig
     with Foreign(replicas.pids) as foreign:
         got = replicas.minority(SMALL, QUICK_MINORITY_S if quick else MINORITY_S)
     work = f"append {size_of(SMALL)}, accepted in a minority"
-    return {(work, system.name): Figure(got.accepted_per_second, "appends/s", foreign.cores, got.told)}
+    return {(work, system.name): Figure(got.accepted_per_second, "appends/s", foreign.cores, got.answer)}
 
 
 def _loaded(system: Durable, replicas: Replicas, size: int, way: Way, quick: bool) -> Figure:
@@ -191,6 +191,6 @@ def _add_figures(sheet: Sheet, found: dict[Key, list[Figure]]) -> None:
             )
     columns = (
         *("work", "system", "value", "unit", "lowest–highest", f"/ {AGAINST}", "others' cores"),
-        "sync before it counts; what was told",
+        "sync before it counts; the answer",
     )
     sheet.tables.append(Table.of("three replicas on one disk", columns, lines))

@@ -38,7 +38,7 @@ class Minority:
 
     accepted_per_second: float
     """Writes a second that are durable there, to be ordered later."""
-    told: str
+    answer: str
     """The answer to refused writes, or what accepted writes mean, in a few words."""
 
 

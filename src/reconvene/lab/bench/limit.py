@@ -65,9 +65,9 @@ def bare(setup: Setup, size: int, count: int) -> Limit:
             load.hear("ready", monotonic() + READY_TIMEOUT_S)
         for load in loads:
             load.say("go")
-        told = [load.hear("took", monotonic() + WORK_TIMEOUT_S) for load in loads]
-    took_s = max(line["took"] for line in told) / 1e9
-    return Limit(count * (setup.sites - 1) / took_s, mean(line["cpu"] for line in told) / took_s)
+        answers = [load.hear("took", monotonic() + WORK_TIMEOUT_S) for load in loads]
+    took_s = max(line["took"] for line in answers) / 1e9
+    return Limit(count * (setup.sites - 1) / took_s, mean(line["cpu"] for line in answers) / took_s)
 
 
 def exchange(index: int, size: int, count: int, addresses: Sequence[tuple[str, int]], sock: socket.socket) -> None:

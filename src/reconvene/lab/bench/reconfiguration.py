@@ -70,7 +70,7 @@ def run(settings: Settings) -> Sheet:
         "others' cores",
     ]
     sheet.tables.append(
-        Table.of("until all sites concerned told their processes, three sites under light traffic", columns, lines)
+        Table.of("until all affected processes had the new view; three sites under light traffic", columns, lines)
     )
     sheet.notes += [
         f'suspicion after {DETECTION_MS} ms: suspect_base = "{DETECTION_MS}ms", suspect_per_site = "0ms", '

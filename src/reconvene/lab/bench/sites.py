@@ -119,15 +119,15 @@ class Running:
                 load.say(f"{moments} {more}")
             for load in self.loads:
                 load.say(f"{moments} {size}{' profile' if profile else ''}")
-            told = [load.hear("to", deadline) for load in self.loads]
-        everywhere = min(line["to"] for line in told) - min(line["from"] for line in told)
+            answers = [load.hear("to", deadline) for load in self.loads]
+        everywhere = min(line["to"] for line in answers) - min(line["from"] for line in answers)
         return Throughput(
             everywhere / seconds,
-            tuple(line["user"] / seconds for line in told),
-            tuple(line["system"] / seconds for line in told),
-            tuple(line["counted"] for line in told),
+            tuple(line["user"] / seconds for line in answers),
+            tuple(line["system"] / seconds for line in answers),
+            tuple(line["counted"] for line in answers),
             foreign.cores,
-            _profile(told),
+            _profile(answers),
         )
 
     def latency(self, count: int, service: str, pause_us: int, size: int = 100) -> Latency:
@@ -143,9 +143,9 @@ class Running:
         return Latency.of(took, foreign.cores)
 
 
-def _profile(told: Sequence[dict[str, Any]]) -> Counter[tuple[str, str, int]]:
+def _profile(answers: Sequence[dict[str, Any]]) -> Counter[tuple[str, str, int]]:
     seen: Counter[tuple[str, str, int]] = Counter()
-    for line in told:
+    for line in answers:
         for file, function, number, count in line.get("profile", ()):
             seen[file, function, number] += count
     return seen

@@ -112,7 +112,7 @@ def _sink(spark: SparkSession, addresses: list[str], messages: int, place: Path)
     stream = stream.option("addresses", ",".join(addresses)).option("checkpointLocation", str(place / "writing"))
     begun = perf_counter()
     query = stream.start()
-    while (told := query.lastProgress) is None or told.numInputRows < messages:
+    while (progress := query.lastProgress) is None or progress.numInputRows < messages:
         query.awaitTermination(1)
     took = perf_counter() - begun
     query.stop()

@@ -66,7 +66,7 @@ class Memory:
 def descendants() -> list[tuple[str, int]]:
     """(program, kB resident) of every descendant of this process."""
     parents: dict[int, int] = {}
-    told: dict[int, tuple[str, int]] = {}
+    memory: dict[int, tuple[str, int]] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
@@ -76,7 +76,7 @@ def descendants() -> list[tuple[str, int]]:
             )
             pid = int(entry.name)
             parents[pid] = int(fields["PPid"])
-            told[pid] = fields["Name"], int(fields.get("VmRSS", "0 kB").split()[0])
+            memory[pid] = fields["Name"], int(fields.get("VmRSS", "0 kB").split()[0])
         except (OSError, KeyError, ValueError):
             continue  # it has just ended
     below = {_own_pid()}
@@ -87,7 +87,7 @@ def descendants() -> list[tuple[str, int]]:
             if parent in below and pid not in below:
                 below.add(pid)
                 grown = True
-    return [told[pid] for pid in below if pid in told and pid != _own_pid()]
+    return [memory[pid] for pid in below if pid in memory and pid != _own_pid()]
 
 
 def _own_pid() -> int:

@@ -29,7 +29,7 @@ _MEASURES = ("turn_ms", "stood_ms", "work_ms", "configurations")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Measured:
     """What each site measured, by `_MEASURES`."""
 
     sites: Sequence[dict[str, float]]
@@ -41,7 +41,7 @@ class Told:
         return max(site[measure] for site in self.sites)
 
 
-Measure = Callable[[Path], Told]
+Measure = Callable[[Path], Measured]
 
 
 def run(settings: Settings) -> Sheet:
@@ -52,16 +52,16 @@ def run(settings: Settings) -> Sheet:
     for turn, (work, measure) in enumerate(works):
         settings.progress(work, turn, len(works))
         with folder() as place, Foreign() as foreign:
-            told = measure(place)
-        suspicion_ms = told.suspicion_ms
-        ratio = told.worst("turn_ms") / suspicion_ms
+            measured = measure(place)
+        suspicion_ms = measured.suspicion_ms
+        ratio = measured.worst("turn_ms") / suspicion_ms
         worst = max(worst, ratio)
-        work_ratio = told.worst("work_ms") / suspicion_ms
+        work_ratio = measured.worst("work_ms") / suspicion_ms
         most_work = max(most_work, work_ratio)
-        _add_rows(sheet, work, told)
-        figures = [number(told.worst(measure)) for measure in _MEASURES]
+        _add_rows(sheet, work, measured)
+        figures = [number(measured.worst(measure)) for measure in _MEASURES]
         ratios = [f"{ratio:.2f}", f"{work_ratio:.2f}"]
-        lines.append([work, *figures, *ratios, number(told.green_ms), f"{foreign.cores:.2f}"])
+        lines.append([work, *figures, *ratios, number(measured.green_ms), f"{foreign.cores:.2f}"])
     sheet.add("longest turn of all, over the time to suspicion", "reconvene", worst, "times")
     sheet.add("most work between two looks, over the time to suspicion", "reconvene", most_work, "times")
     sheet.tables.append(
@@ -75,7 +75,7 @@ def run(settings: Settings) -> Sheet:
         )
     )
     sheet.notes += [
-        f"a site that is silent for {suspicion_ms:.0f} ms is suspected (as `reconvene node --check` tells)",
+        f"a site that is silent for {suspicion_ms:.0f} ms is suspected (see `reconvene node --check`)",
         f"longest turn below {BAR} of that: {worst:.2f}, {verdict(worst < BAR)}",
         f"a turn waits where others use the processors; what the site itself used is the work: {most_work:.2f}",
     ]
@@ -93,17 +93,17 @@ def _works(quick: bool) -> list[tuple[str, Measure]]:
     ]
 
 
-def _add_rows(sheet: Sheet, work: str, told: Told) -> None:
-    for index, site in enumerate(told.sites):
+def _add_rows(sheet: Sheet, work: str, measured: Measured) -> None:
+    for index, site in enumerate(measured.sites):
         name, turn, stood = f"site {index}", site["turn_ms"], site["stood_ms"]
-        sheet.add(f"{work}: longest turn", name, turn, "ms", "suspicion", turn / told.suspicion_ms)
-        sheet.add(f"{work}: longest standstill", name, stood, "ms", "suspicion", stood / told.suspicion_ms)
+        sheet.add(f"{work}: longest turn", name, turn, "ms", "suspicion", turn / measured.suspicion_ms)
+        sheet.add(f"{work}: longest standstill", name, stood, "ms", "suspicion", stood / measured.suspicion_ms)
         sheet.add(f"{work}: work between two looks", name, site["work_ms"], "ms")
         sheet.add(f"{work}: configurations", name, site["configurations"], "installed")
 
 
 def _at_once(size: int) -> Measure:
-    def measure(place: Path) -> Told:
+    def measure(place: Path) -> Measured:
         with running(place, "watch") as sites:
             begin = monotonic_ns()
             sites.ask(sites.loads[0], f"several {_SEVERAL} {size}", "ms", _PATIENCE_S)
@@ -115,7 +115,7 @@ def _at_once(size: int) -> Measure:
 def _rejoin(count: int, size: int) -> Measure:
     """The last site accepts so many messages while it is cut off; then all sites have to order them."""
 
-    def measure(place: Path) -> Told:
+    def measure(place: Path) -> Measured:
         with running(place, "watch") as sites:
             _make_red(sites, count, size)
             begin = monotonic_ns()
@@ -128,7 +128,7 @@ def _rejoin(count: int, size: int) -> Measure:
 def _restart(count: int, size: int) -> Measure:
     """The same, but all sites are ended while it is cut off, and started again; nothing is appended then."""
 
-    def measure(place: Path) -> Told:
+    def measure(place: Path) -> Measured:
         with running(place) as sites:
             _make_red(sites, count, size)
         begin = monotonic_ns()
@@ -145,16 +145,16 @@ def _make_red(sites: Sites, count: int, size: int) -> None:
     sites.ask(sites.loads[last], f"red {count} {size}", "accepted", _PATIENCE_S)
 
 
-def _when_green(sites: Sites, place: Path, count: int, begin: int) -> Told:
+def _when_green(sites: Sites, place: Path, count: int, begin: int) -> Measured:
     deadline = monotonic() + _PATIENCE_S
     for load in sites.loads:
         load.say(f"green {count}")
     for load in sites.loads:
         load.hear("at", deadline)
     green_ms = (monotonic_ns() - begin) / 1e6
-    told = [sites.ask(load, "stood", "stood_ms") for load in sites.loads]
-    return Told(
-        [{name: float(str(line[name])) for name in _MEASURES} for line in told],
+    measured = [sites.ask(load, "stood", "stood_ms") for load in sites.loads]
+    return Measured(
+        [{name: float(str(line[name])) for name in _MEASURES} for line in measured],
         green_ms,
         explain(load_config(place / "site-0.toml")).suspicion_ns / 1e6,
     )

@@ -54,15 +54,14 @@ class Wired:
                 self.delivered += len(event.payloads)
 
     def settle(self) -> None:
-        """Until what is under way has arrived, been acknowledged and been delivered."""
+        """Runs until everything under way has arrived, and is acknowledged and delivered."""
         for _ in range(100):
             self._idle()
 
     def play(
         self, payloads: list[bytes], rounds: int, a_turn_each: bool = False, profile: Profile | None = None
     ) -> int:
-        """Each site sends a frame of these in each round; gives the time in ns, `submit` left out."""
-        play = self._turns_each if a_turn_each else self._turns
+        """Each site sends a frame of these in each round. Returns the time in ns, without `submit`."""
         spent = 0
         before = self.delivered
         for _ in range(rounds):
@@ -74,7 +73,7 @@ class Wired:
             if profile is not None:
                 profile.enable()
             start = perf_counter_ns()
-            play(turns)
+            self._turns(turns, a_turn_each)
             spent += perf_counter_ns() - start
             if profile is not None:
                 profile.disable()
@@ -85,24 +84,16 @@ class Wired:
         assert self.delivered - before > (rounds - 3) * len(payloads) * len(self.sites) ** 2, "all is delivered"
         return spent
 
-    def _turns(self, turns: list[Effects]) -> None:
-        """A turn takes all that has arrived and what was submitted."""
+    def _turns(self, turns: list[Effects], each: bool) -> None:
+        """A turn takes everything that has arrived and was submitted; or, with `each`, one datagram."""
         now, queues = self.now, self._queues
         for ordinal, site in enumerate(self.sites):
             queue, queues[ordinal] = queues[ordinal], []
             for data in queue:
                 site.receive(data, now)
-            turns.append(self._flush(site, now))
-
-    def _turns_each(self, turns: list[Effects]) -> None:
-        """Each datagram is a turn of its own, and so is what was submitted."""
-        now, queues = self.now, self._queues
-        for ordinal, site in enumerate(self.sites):
-            queue, queues[ordinal] = queues[ordinal], []
-            for data in queue:
-                site.receive(data, now)
-                turns.append(self._flush(site, now))
-            if not queue:
+                if each:
+                    turns.append(self._flush(site, now))
+            if not each or not queue:
                 turns.append(self._flush(site, now))
 
     def _flush(self, site: Site, now: int) -> Effects:

@@ -38,17 +38,17 @@ def counted_once(
     It holds if no vote is lost, none is there twice, and there is no other entry.
     """
     what = "every vote is counted once"
-    told = dict(zip(places, votes, strict=True))
-    if len(told) != len(votes):
-        return Finding(what, False, f"{len(votes)} votes have {len(told)} places")
-    choices = {position: vote.choice for position, vote in told.items()}
+    by_position = dict(zip(places, votes, strict=True))
+    if len(by_position) != len(votes):
+        return Finding(what, False, f"{len(votes)} votes have {len(by_position)} places")
+    choices = {position: vote.choice for position, vote in by_position.items()}
     for site, entries in logs.items():
         differing = differences(choices, {entry.position: _choice(entry, tally) for entry in entries})
         wrong = [f"position {position}" for position in sorted(chain(*differing))]
         if wrong:
             more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
             return Finding(what, False, f"{site} differs at {', '.join(wrong[:_MOST_NAMED])}{more}")
-    return Finding(what, True, f"{len(votes)} voters, {len(told)} places in one order, the same at every site")
+    return Finding(what, True, f"{len(votes)} voters, {len(by_position)} places in one order, the same at every site")
 
 
 def _choice(entry: Entry, tally: str) -> str | None:

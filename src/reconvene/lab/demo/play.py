@@ -54,7 +54,7 @@ async def play(
             await judge(story, paths, keep)
     except (Broken, ReconveneError, TimeoutError) as error:
         why = " ".join(str(error).split()) or "it took too long"
-        outcome.findings.append(Finding("the story goes as it is told", False, why))
+        outcome.findings.append(Finding("the story runs to its end", False, why))
     finally:
         stage.still()
         outcome.running = keep and cluster.running()

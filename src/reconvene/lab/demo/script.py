@@ -113,8 +113,8 @@ class Story:
             self.stage.say(
                 f"A voter has just voted at {KILLED}. Her vote is on its disk; {KILLED} dies before its answer"
                 " reaches her. She can't know, so her program votes again, at another site, under the same identity."
-                f" Sites {_named(_LEFT)} are two of five: now nobody has a majority, so nobody counts; everyone still"
-                " takes votes."
+                f" Sites {_named(_LEFT)} are two of five: now no side has a majority, so none counts; all sites still"
+                " accept votes."
             )
             if self.spark is not None:
                 self.stage.note(f"Spark was reading from {KILLED}. It goes on at another site, at the same position.")

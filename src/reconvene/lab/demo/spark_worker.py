@@ -146,9 +146,9 @@ class _Following:
             while self._close is None or self._reached < self._close.position:
                 if export.wait(_LOOK_S):
                     raise Unavailable("the stream has ended by itself")
-                told = export.progress()
-                if told is not None and told.position != self._reached:
-                    self._reached, rows = told.position, told.rows
+                progress = export.progress()
+                if progress is not None and progress.position != self._reached:
+                    self._reached, rows = progress.position, progress.rows
                     self._line.tell(Progress(self._reached, self._rows + rows))
                 if self._close is None and self._line.waits():
                     self._close = self._line.hear(Close)

@@ -51,10 +51,10 @@ def conclusion(outcome: DemoResult) -> tuple[str, str]:
 
 def places_of(outcome: DemoResult) -> Iterator[str]:
     """Files and addresses to look at."""
-    told = [("report", outcome.report), ("every check", outcome.checks)]
+    shown = [("report", outcome.report), ("every check", outcome.checks)]
     if not outcome.ok:
-        told += [("traces", f"{outcome.cluster}/trace"), ("sites' logs", f"{outcome.cluster}/sites/*/log")]
-    for what, where in told:
+        shown += [("traces", f"{outcome.cluster}/trace"), ("sites' logs", f"{outcome.cluster}/sites/*/log")]
+    for what, where in shown:
         if where is not None:
             yield f"  {what:<12} {where}"
     if not outcome.running:

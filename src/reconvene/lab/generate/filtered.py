@@ -82,8 +82,8 @@ def _put_deliveries(events: Events, frames: Frames) -> None:
     section = frames.section
     sender = _labels(events, events.turns.spell[section.turn], frames.sender)
     about = _about(events, section)
-    told = {"msg": frames.messages(), "service": frames.services(), "ts": frames.stamps()}
-    events.put(section, "isis", "deliver", True, sender=sender, **told, **about)
+    columns = {"msg": frames.messages(), "service": frames.services(), "ts": frames.stamps()}
+    events.put(section, "isis", "deliver", True, sender=sender, **columns, **about)
 
 
 def _put_views(events: Events) -> None:
@@ -103,9 +103,9 @@ def _put_views(events: Events) -> None:
         for spell, part, came in zip(turns.spell[at].tolist(), turns.part[at].tolist(), change.tolist(), strict=True)
     ]
     number = turns.number[at]
-    told = {"members": pa.array(members, pa.list_(pa.string())), "primary": pa.array(number)}
+    columns = {"members": pa.array(members, pa.list_(pa.string())), "primary": pa.array(number)}
     about = {**_about(events, views), "view": pa.array(number * _VIEWS + change)}
-    events.put(views, "isis", "view", False, conf=events.conf(views), **told, **about)
+    events.put(views, "isis", "view", False, conf=events.conf(views), **columns, **about)
 
 
 def _members(plan: Plan, spell: int, part: int, came: int) -> list[tuple[int, int]]:

@@ -76,23 +76,23 @@ def _put_recovery(events: Events) -> None:
     majority = np.full_like(was, MAJORITY)
 
     exchange = events.section(np.where(merges & (turns.stage == EXCHANGE), plan.size(other) * plan.pack, 0))
-    told = _messages(events, exchange, before, other, turns.round)
-    events.put(exchange, "corel", "log", True, msg=told.msg, ts=told.stamps)
+    frames = _messages(events, exchange, before, other, turns.round)
+    events.put(exchange, "corel", "log", True, msg=frames.msg, ts=frames.stamps)
 
     learns = merges & (turns.stage == LEARN) & (was == REST)
     adopt = events.section((learns & (turns.round == 0)).astype(np.int64))
     events.put(adopt, "corel", "adopt", True, primary=pa.array(turns.spell[adopt.turn]))
     learn = events.section(np.where(learns, plan.majority * plan.pack, 0))
-    told = _messages(events, learn, before, majority, turns.round)
-    events.put(learn, "corel", "green", True, msg=told.msg, pos=told.position)
+    frames = _messages(events, learn, before, majority, turns.round)
+    events.put(learn, "corel", "green", True, msg=frames.msg, pos=frames.position)
 
     for stage, phases, color in ((COMMIT, ("attempt", "commit"), "yellow"), (ESTABLISH, ("establish",), "green")):
         for phase in phases:
             _put_phase(events, phase, (turns.part != REST) & (turns.stage == stage) & (turns.round == 0))
         red = events.section(np.where(merges & (turns.stage == stage), plan.size_of(REST) * plan.pack, 0))
-        told = _messages(events, red, before, rest, turns.round)
-        position = {"pos": told.position} if color == "green" else {}
-        events.put(red, "corel", color, True, msg=told.msg, **position)
+        frames = _messages(events, red, before, rest, turns.round)
+        position = {"pos": frames.position} if color == "green" else {}
+        events.put(red, "corel", color, True, msg=frames.msg, **position)
 
 
 def _put_phase(events: Events, phase: str, where: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
@@ -115,8 +115,8 @@ def _put_work(events: Events) -> None:
     for age in (2, 1, 0):
         ordered = primary & turns.originates & (turns.round >= age) & (turns.is_last | (age == 2))
         green = events.section(np.where(ordered, turns.size * plan.pack, 0))
-        told = _messages(events, green, turns.spell, turns.part, turns.round - age)
-        events.put(green, "corel", "green", True, msg=told.msg, pos=told.position)
+        frames = _messages(events, green, turns.spell, turns.part, turns.round - age)
+        events.put(green, "corel", "green", True, msg=frames.msg, pos=frames.position)
 
 
 def _put_logged(events: Events, where: np.ndarray[tuple[int], np.dtype[np.bool_]], sent: Numbers) -> None:
@@ -129,6 +129,6 @@ def _put_logged(events: Events, where: np.ndarray[tuple[int], np.dtype[np.bool_]
     section = Section(at, section.d // each[at], section.k)
     for kind, those in (("log", step == 0), ("yellow", step == 1)):
         some = section.only(those)
-        told = _messages(events, some, turns.spell, turns.part, sent)
-        stamps = {"ts": told.stamps} if kind == "log" else {}
-        events.put(some, "corel", kind, True, msg=told.msg, **stamps)
+        frames = _messages(events, some, turns.spell, turns.part, sent)
+        stamps = {"ts": frames.stamps} if kind == "log" else {}
+        events.put(some, "corel", kind, True, msg=frames.msg, **stamps)

@@ -63,7 +63,7 @@ class IdealLog:
                 continue
             since = len(replica.node.rows)
             if self.random.random() < 0.5:
-                self.receive(name, self.random.randint(1, 2), told=False)
+                self.receive(name, self.random.randint(1, 2), known=False)
             self.order(name)
             self._hold(replica, since)
 
@@ -84,8 +84,8 @@ class IdealLog:
             sent = set(view.sent)
             view.sent.extend(msg for msg in replica.waiting if msg not in sent)
 
-    def receive(self, name: str, most: int, told: bool = True) -> None:
-        """`told`: the others learn what it has logged by then."""
+    def receive(self, name: str, most: int, known: bool = True) -> None:
+        """`known`: the others learn what it has logged by then."""
         replica = self.replicas[name]
         view = replica.view
         if view is None or not view.open:
@@ -98,7 +98,7 @@ class IdealLog:
                 del replica.red[msg]
                 replica.yellow.append(msg)
                 self._row(replica, "yellow", msg=msg)
-        if told:
+        if known:
             view.acknowledged[name] = view.received[name]
 
     def order(self, name: str) -> None:
@@ -289,17 +289,17 @@ class IdealLog:
             return
         here = [self.replicas[name] for name in view.members]
         number = max(replica.attempted for replica in here) + 1
-        told: dict[str, object] = {"primary": number, "members": view.members}
+        fields: dict[str, object] = {"primary": number, "members": view.members}
         view.phase = "attempt"
         for replica in here:
             self._may_break_off()
             replica.since, replica.attempted = len(replica.node.rows), number
-            self._row(replica, "attempt", conf=view.id, **told)
+            self._row(replica, "attempt", conf=view.id, **fields)
         view.phase = "commit"
         for replica in here:
             self._may_break_off()
             replica.since, replica.committed = len(replica.node.rows), number
-            self._row(replica, "commit", conf=view.id, **told)
+            self._row(replica, "commit", conf=view.id, **fields)
             for msg in sorted(replica.red, key=replica.red.__getitem__):
                 replica.yellow.append(msg)
                 self._row(replica, "yellow", msg=msg)
@@ -308,7 +308,7 @@ class IdealLog:
         for replica in here:
             self._may_break_off()
             replica.since = len(replica.node.rows)
-            self._row(replica, "establish", conf=view.id, **told)
+            self._row(replica, "establish", conf=view.id, **fields)
             while replica.yellow:
                 self._green(replica, replica.yellow.pop(0))
         view.primary = number

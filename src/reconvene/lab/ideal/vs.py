@@ -167,51 +167,51 @@ class _Plan:
         return found
 
     def tell(self, node: str, casts: dict[str, tuple[str, str]]) -> list[Row]:
-        told: list[Row] = []
+        written: list[Row] = []
         now: Used | None = None
         both = False
         for row, used, there, transitional in self._walk(node):
             entered = row.kind == "conf" and row.conf_kind == "regular"
             if now is not None and both and (not there or entered) and now.stays[node].leaves_after is not None:
-                self._stop(told, node, row.inc, now, (1,))
+                self._stop(written, node, row.inc, now, (1,))
             if now is not None and entered and not now.stays[node].goes_on:
                 rest = (0,) if now.stays[node].leaves_after is not None else tuple(now.stays[node].labels)
-                self._stop(told, node, row.inc, now, rest)
+                self._stop(written, node, row.inc, now, rest)
             both, now = there, used
-            told.append(row)
+            written.append(row)
             if used is None:
                 continue
             if entered:
-                self._views(told, node, row.inc, used)
+                self._views(written, node, row.inc, used)
             elif row.kind == "send":
                 label, group = casts[str(row.msg)]
-                self._add(told, node, row.inc, "cast", used, group, label, msg=row.msg, service=row.service)
+                self._add(written, node, row.inc, "cast", used, group, label, msg=row.msg, service=row.service)
             elif row.kind == "deliver" and row.msg in casts and not (transitional and not used.stays[node].goes_on):
                 sender, group = casts[str(row.msg)]
                 for slot in SLOTS[group] if there else (0,):
                     label = used.stays[node].labels[slot]
                     fields = {"msg": row.msg, "sender": sender, "service": row.service, "ts": row.ts}
-                    self._add(told, node, row.inc, "deliver", used, group, label, **fields)
-        for n, row in enumerate(told):
+                    self._add(written, node, row.inc, "deliver", used, group, label, **fields)
+        for n, row in enumerate(written):
             row.n, row.t = n, n * 1000
-        return told
+        return written
 
-    def _views(self, told: list[Row], node: str, inc: int, used: Used) -> None:
+    def _views(self, written: list[Row], node: str, inc: int, used: Used) -> None:
         for group in GROUPS:
             for number, members in used.views[group]:
                 for label in used.stays[node].labels.values():
                     if label in members:
                         fields = {"members": members, "primary": int(used.id), "conf": used.id, "view": number}
-                        self._add(told, node, inc, "view", used, group, label, **fields)
+                        self._add(written, node, inc, "view", used, group, label, **fields)
 
-    def _stop(self, told: list[Row], node: str, inc: int, used: Used, slots: tuple[int, ...]) -> None:
+    def _stop(self, written: list[Row], node: str, inc: int, used: Used, slots: tuple[int, ...]) -> None:
         for group in GROUPS:
             for slot in slots:
                 if slot in SLOTS[group]:
-                    self._add(told, node, inc, "stop", used, group, used.stays[node].labels[slot])
+                    self._add(written, node, inc, "stop", used, group, used.stays[node].labels[slot])
 
     def _add(
-        self, told: list[Row], node: str, inc: int, kind: str, used: Used, group: str, label: str, **fields: object
+        self, written: list[Row], node: str, inc: int, kind: str, used: Used, group: str, label: str, **fields: object
     ) -> None:
         known: dict[str, object] = {"view": used.views[group][-1][0], "group": group, "label": label, **fields}
-        told.append(Row(node=node, inc=inc, n=0, t=0, layer="isis", kind=kind, **known))  # type: ignore[arg-type]
+        written.append(Row(node=node, inc=inc, n=0, t=0, layer="isis", kind=kind, **known))  # type: ignore[arg-type]

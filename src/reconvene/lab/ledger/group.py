@@ -61,12 +61,12 @@ class Reading(Struct, kw_only=True):
 class _Trail:
     """How many of one sender's messages of one kind have been delivered."""
 
-    __slots__ = ("next", "parted", "stream")
+    __slots__ = ("left", "next", "stream")
 
     def __init__(self, stream: int, following: int) -> None:
         self.stream = stream
         self.next = following
-        self.parted = False
+        self.left = False
         """The sender has left a view since: what it sent meanwhile may be missing."""
 
 
@@ -105,13 +105,13 @@ class GroupLedger:
         if (stream, number) < (trail.stream, trail.next):
             self._fault(f"{sender}: {name} number {number} came after {trail.stream}/{trail.next - 1}: twice or late")
         expected = trail.next if stream == trail.stream else 0
-        if number > expected and not trail.parted:
+        if number > expected and not trail.left:
             self._fault(
                 f"{sender}: {name} number {number} came, expected {expected}: the sender had not left the view"
             )
         trail.stream, trail.next = stream, number + 1
         if sender in self._members:  # a message of a sender that has left was sent before
-            trail.parted = False
+            trail.left = False
 
     def view(self, view: View) -> None:
         reading = self.reading
@@ -125,7 +125,7 @@ class GroupLedger:
         self._members = frozenset(view.members)
         for (sender, _), trail in self._trails.items():
             if sender not in self._members:
-                trail.parted = True
+                trail.left = True
 
     def blocked(self) -> None:
         self.reading.blocked += 1

@@ -1,4 +1,4 @@
-"""Processes of clients beside a local cluster: started, told to stop writing, asked for what they saw."""
+"""Processes of clients beside a local cluster: started, stopped, and asked for what they saw."""
 
 import time
 from collections.abc import Callable, Sequence

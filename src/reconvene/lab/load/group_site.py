@@ -131,11 +131,11 @@ async def throughput(load: Load, arguments: list[str]) -> None:
         raise reconvene.Unavailable("nothing was delivered after the measured time")
     first, last = load.noted
     counted = {name: count - first["counters"].get(name, 0) for name, count in last["counters"].items()}
-    told: dict[str, object] = {"from": first["delivered"], "to": last["delivered"], "counted": counted}
-    told |= {name: last[name] - first[name] for name in ("user", "system")}
+    figures: dict[str, object] = {"from": first["delivered"], "to": last["delivered"], "counted": counted}
+    figures |= {name: last[name] - first[name] for name in ("user", "system")}
     if load.sampler is not None:
-        told["profile"] = [[*place, count] for place, count in load.sampler.seen.items()]
-    answer(told)
+        figures["profile"] = [[*place, count] for place, count in load.sampler.seen.items()]
+    answer(figures)
 
 
 async def _either(*events: asyncio.Event) -> None:

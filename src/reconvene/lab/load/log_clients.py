@@ -161,12 +161,12 @@ class Writer:
     async def _ask(self, append: Append, receipt: Receipt | Receipts) -> None:
         while append.runs is None:
             try:
-                told = await receipt.ordered()
+                found = await receipt.ordered()
             except ReconveneError as error:
                 keep(self._report.errors, f"writer {self.number}, from {append.number} on: ordered: {error}")
                 await asyncio.sleep(_AGAIN_S)
             else:
-                append.runs = [(told, 1)] if isinstance(told, int) else list(told.runs)
+                append.runs = [(found, 1)] if isinstance(found, int) else list(found.runs)
 
     def waits(self) -> str:
         return f"writer {self.number}: {len(self._asking)} positions" + ("" if self.idle else ", and a receipt")

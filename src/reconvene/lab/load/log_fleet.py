@@ -78,7 +78,8 @@ def wait_appended(cluster: LocalCluster, timeout_s: float) -> None:
 
 
 def wait_ordered(cluster: LocalCluster, timeout_s: float) -> int:
-    """Until all sites have ordered everything, and have the same green line: returns it. Nobody appends any more."""
+    """Until all sites have ordered everything, and have the same green line: returns it. No client may append
+    meanwhile."""
     logs: dict[str, Any] = {}
 
     def ordered() -> bool:

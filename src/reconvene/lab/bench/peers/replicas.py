@@ -105,10 +105,10 @@ class Cluster(ABC):
         deadline = monotonic() + warm_s + seconds + _GRACE_S
         for load in writers:
             load.say(f"throughput {size} {each} {way.batch} {round(warm_s * 1000)} {round(seconds * 1000)}")
-        told = [load.hear("writes", deadline) for load in writers]
-        rate: float = sum(each["writes"] / each["seconds"] for each in told)
+        answers = [load.hear("writes", deadline) for load in writers]
+        rate: float = sum(each["writes"] / each["seconds"] for each in answers)
         if not rate:
-            raise Unavailable(f"{self.name}: no write was done: {_first_error(told) or 'none came back'}")
+            raise Unavailable(f"{self.name}: no write was done: {_first_error(answers) or 'none came back'}")
         return rate
 
     def latency(self, size: int, count: int) -> list[float]:
@@ -143,20 +143,20 @@ class Cluster(ABC):
         for load in self._writers():
             left = max(1, round(deadline - monotonic()))
             load.say(f"attempt 100 {FIRST_WRITES} {left}")
-            told = load.hear("accepted", deadline + _GRACE_S)
-            if told["accepted"] < FIRST_WRITES:
-                said = told["error"] or self._last_words()
+            answers = load.hear("accepted", deadline + _GRACE_S)
+            if answers["accepted"] < FIRST_WRITES:
+                said = answers["error"] or self._last_words()
                 raise Unavailable(f"{self.name}: it accepted no writes within {seconds:g} s: {said}")
 
     def _attempt(self, size: int, count: int, seconds: float) -> Minority:
         load = self._writers()[0]
         whole = max(1, round(seconds))
         load.say(f"attempt {size} {count} {whole}")
-        told = load.hear("accepted", monotonic() + whole + _GRACE_S)
-        if told["refused"]:
-            said = " ".join(told["error"].split())[:_WORDS]
-            return Minority(told["accepted"] / whole, f"refused after {told['after']:.1f} s: {said}")
-        return Minority(told["accepted"] / whole, f"no answer within {whole} s")
+        answers = load.hear("accepted", monotonic() + whole + _GRACE_S)
+        if answers["refused"]:
+            said = " ".join(answers["error"].split())[:_WORDS]
+            return Minority(answers["accepted"] / whole, f"refused after {answers['after']:.1f} s: {said}")
+        return Minority(answers["accepted"] / whole, f"no answer within {whole} s")
 
     def _daemon(self, index: int, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         folder = self.folder / str(index)
@@ -225,8 +225,8 @@ def _answers(port: int) -> bool:
     return True
 
 
-def _first_error(told: Sequence[Mapping[str, Any]]) -> str:
-    return next((str(each["error"]) for each in told if each["error"]), "")
+def _first_error(answers: Sequence[Mapping[str, Any]]) -> str:
+    return next((str(each["error"]) for each in answers if each["error"]), "")
 
 
 def go_build(folder: Path, *sources: str) -> Path:
