@@ -38,7 +38,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         ([GOOD, "--html", "no/such/page.html"], "expected a file in a directory that exists"),
         ([GOOD, "--html", "."], "is a directory"),
         ([GOOD, "--verdict", "nowhere"], "nowhere: can't be read"),
-        ([GOOD, "--verdict", GOOD / "run.json"], "expected what verify --json prints"),
+        ([GOOD, "--verdict", GOOD / "run.json"], "expected the output of verify --json"),
         ([GOOD, "--spacetime", "x.svg", "--around", "p:99999"], "no event 99999 of node p"),
         ([GOOD, "--spacetime", "x.svg", "--around", "zz:1"], "no event 1 of node zz"),
         ([GOOD, "--spacetime", "x.svg", "--window", "100s..200s"], "nothing happened in this window"),
