@@ -131,7 +131,7 @@ def test_somebody_at_the_clients_socket(place: Place, capsys: pytest.CaptureFixt
         listener.bind(str(path))
         listener.listen()
         assert place.examine(capsys)[1]["clients.unix"]["level"] == "wrong"
-    assert "was left behind" in place.examine(capsys)[1]["clients.unix"]["seen"]
+    assert "is left over" in place.examine(capsys)[1]["clients.unix"]["seen"]
     path.unlink()
     path.touch()
     assert place.examine(capsys)[1]["clients.unix"]["seen"].endswith("and no socket")

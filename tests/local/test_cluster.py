@@ -147,7 +147,7 @@ def test_ports_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             with pytest.raises(Unavailable, match=f"port {free[0]} on 127.0.0.1 is in use by another program"):
                 cluster.restart("a")
         cluster.restart("a")
-        with pytest.raises(Rejected, match="keeps no trace"):
+        with pytest.raises(Rejected, match="writes no trace"):
             cluster.settle()
         assert not cluster.trace_dir.exists()
 

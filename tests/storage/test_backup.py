@@ -78,15 +78,15 @@ def test_a_restored_store_is_the_one_that_was_copied_without_its_free_pages(tmp_
 def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
     store = make(tmp_path / "store")
     backup(store, tmp_path / "copy")
-    with pytest.raises(Rejected, match="copy: there is something already"):
+    with pytest.raises(Rejected, match="copy: exists already"):
         backup(store, tmp_path / "copy")
     store.close()
-    with pytest.raises(Rejected, match="store: there is something already"):
+    with pytest.raises(Rejected, match="store: exists already"):
         restore(tmp_path / "copy", tmp_path / "store")
     with pytest.raises(Rejected, match="nowhere: there is no copy of a store there"):
         restore(tmp_path / "nowhere", tmp_path / "other")
     (tmp_path / "file").write_text("")
-    with pytest.raises(Rejected, match="file: there is something already"):
+    with pytest.raises(Rejected, match="file: exists already"):
         restore(tmp_path / "copy", tmp_path / "file")
 
 

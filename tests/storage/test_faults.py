@@ -206,7 +206,7 @@ def test_flipped_bytes_are_found_and_named(tmp_path: Path) -> None:
     damaged = whole.replace(b"small 042", b"small 043").replace(b"largelarge" * 100, b"largelarqe" * 100, 1)
     data.write_bytes(damaged)
     store = LmdbStore(tmp_path)
-    with pytest.raises(Malformed, match=f"{b'042'.hex()} is corrupt: its checksum does not fit"):
+    with pytest.raises(Malformed, match=f"{b'042'.hex()} is corrupt: its checksum does not match"):
         store.get(b"\x01042")
     with pytest.raises(Malformed, match="is corrupt"):
         list(store.scan(b"\x01", b"\x02"))

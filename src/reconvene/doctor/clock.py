@@ -1,4 +1,4 @@
-"""The clocks: time-outs go by the monotonic one, the log's ages and traces by the time of day."""
+"""The clocks: time-outs use the monotonic clock, ages in the log and traces the time of day."""
 
 import ctypes
 import sys
@@ -15,15 +15,15 @@ _COARSE_NS = 1_000_000
 _READINGS = 1_000
 _SLEEPS, _SLEEP_S = 50, 0.001
 _LATE_NS = 200_000_000
-"""A site that stands still so long is not suspected yet, with the default times, and soon would be."""
+"""With the default times, a site that stalls for this long is nearly suspected."""
 _STEP_NS = 5_000_000
 _TIME_ERROR = 5
-"""What adjtimex gives where nobody keeps the clock."""
+"""What adjtimex returns if no daemon synchronises the clock."""
 _TIMEX_BYTES = 512
 
 
 class ClockWatch:
-    """Notices a step of the time of day between its making and a look at it."""
+    """Notices if the time of day is set while it is watched."""
 
     def __init__(self) -> None:
         self._began_ns, self._apart_ns = time.monotonic_ns(), _apart_ns()
@@ -33,7 +33,7 @@ class ClockWatch:
         if abs(stepped) > _STEP_NS:
             seen = f"the time of day was set by {stepped / 1e9:+.3f}s in {show_duration(watched)}"
             return advise(
-                "clock steps", seen, "let one daemon alone keep it, and by slewing: chrony, or systemd-timesyncd"
+                "clock steps", seen, "let only one daemon synchronise it, by slewing: chrony or systemd-timesyncd"
             )
         return fine("clock steps", f"none in {show_duration(watched // 1_000_000 * 1_000_000)}")
 
@@ -53,11 +53,13 @@ def look_at_clock() -> Iterator[Finding]:
         yield fine("timers", f"the latest of {_SLEEPS} came {show_duration(late)} late")
     synchronised = _synchronised()
     if synchronised is None:
-        yield fine("time of day", "whether it is synchronised is not known here")
+        yield fine("time of day", "it is unknown here whether it is synchronised")
     elif synchronised:
         yield fine("time of day", "synchronised")
     else:
-        yield advise("time of day", "the kernel knows of nobody who synchronises it", "sudo timedatectl set-ntp true")
+        yield advise(
+            "time of day", "no daemon synchronises it, as far as the kernel knows", "sudo timedatectl set-ntp true"
+        )
 
 
 def _apart_ns() -> int:
@@ -80,7 +82,7 @@ def _lateness_ns() -> int:
 
 
 def _synchronised() -> bool | None:
-    """As the kernel was told by whoever keeps the clock; None where it can't be asked."""
+    """As the kernel reports it; None if it can't."""
     if sys.platform != "linux":
         return None
     try:

@@ -1,4 +1,4 @@
-"""The directory that a site keeps its state in: may it write there, is it a disk, how fast does it sync."""
+"""The directory of a site's state: whether it can be written, whether it is on a disk, how fast it syncs."""
 
 import os
 import tempfile
@@ -78,13 +78,13 @@ def _sync_times_ns(directory: Path) -> list[int]:
 
 def _kind(directory: Path, place: Path) -> Finding:
     point, kind = mount_of(place)
-    seen = f"{directory} on {kind}" + ("" if place == directory.absolute() else ", to be made")
+    seen = f"{directory} on {kind}" + ("" if place == directory.absolute() else ", will be created")
     if kind in _NOT_LOCAL:
         return wrong("directory", f"{seen}: the store needs a local file system", "name a directory on a local disk")
     if kind in _IN_MEMORY:
-        return advise("directory", f"{seen}: gone when the machine restarts", "name a directory on a disk")
+        return advise("directory", f"{seen}: lost when the machine restarts", "name a directory on a disk")
     if kind == "overlay":
-        return advise("directory", f"{seen}: gone with its container", f"mount a volume at {directory}")
+        return advise("directory", f"{seen}: lost with its container", f"mount a volume at {directory}")
     return fine("directory", f"{seen}, mounted at {point}" if point else seen)
 
 

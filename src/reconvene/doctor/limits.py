@@ -1,4 +1,4 @@
-"""What the system lets one process have: files, memory, address space, the size of a file."""
+"""The system's limits for a process: files, memory, address space, the size of a file."""
 
 import resource
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def _shown(limit: int) -> str:
 def _memory(needed: int) -> Finding:
     available, where = _available_bytes()
     if available is None:
-        return fine("memory", "how much there is is not known here")
+        return fine("memory", "the amount is unknown here")
     seen = f"{show_size(available)} {where}"
     if available < needed:
         change = "more memory, or lower limits.inbox_bytes and limits.queue_bytes"

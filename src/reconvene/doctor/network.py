@@ -23,7 +23,7 @@ _WORDS = {"net.core.rmem_max": "receive buffer", "net.core.wmem_max": "send buff
 def look_at_buffers(transport: TransportSettings) -> Iterator[Finding]:
     for sysctl, (asked, granted) in buffers(transport).items():
         if granted < asked:
-            seen = f"the system grants {show_size(granted)} of {show_size(asked)}: less can be under way at once"
+            seen = f"the system grants {show_size(granted)} of {show_size(asked)}: less can be in flight"
             yield advise(_WORDS[sysctl], seen, f"sudo sysctl -w {sysctl}={asked}")
         else:
             yield fine(_WORDS[sysctl], show_size(asked))
@@ -44,7 +44,7 @@ def look_at_loopback() -> Finding:
 
 
 def look_at_interfaces() -> Iterator[Finding]:
-    """Without a configuration nobody knows which of them leads to another site."""
+    """Without a configuration it is unknown which of them leads to another site."""
     found = []
     for interface in sorted(Path("/sys/class/net").glob("*")):
         try:
@@ -54,7 +54,7 @@ def look_at_interfaces() -> Iterator[Finding]:
         if up and interface.name != "lo":
             found.append(f"{interface.name} {mtu}")
     if found:
-        yield fine("mtu", f"{', '.join(found)}; with a configuration the way to each site is looked at")
+        yield fine("mtu", f"{', '.join(found)}; with a configuration the path to each site is checked")
 
 
 def look_at_paths(config: Config) -> Iterator[Finding]:
@@ -70,11 +70,9 @@ def look_at_paths(config: Config) -> Iterator[Finding]:
     found, fits = explain(config), _fitting(config)
     no_way = [name for name, mtu in found.mtus.items() if mtu is None]
     if no_way:
-        yield wrong(
-            "mtu", f"this machine has no route to {', '.join(no_way)}", "ip route shows the ways that there are"
-        )
+        yield wrong("mtu", f"this machine has no route to {', '.join(no_way)}", "see ip route")
     elif found.frame_bytes > fits:
-        seen = f"frames of {found.frame_bytes:,} bytes; a packet carries {fits:,}: a lost part loses a whole frame"
+        seen = f"frames of {found.frame_bytes:,} bytes; a packet carries {fits:,}: a lost fragment loses the frame"
         yield advise("mtu", seen, "leave transport.frame_bytes out, or let the interfaces have jumbo frames")
     else:
         ways = ", ".join(f"{mtu} to {name}" for name, mtu in found.mtus.items())

@@ -1,4 +1,4 @@
-"""Whether a site could listen where its configuration says, and who does where it could not."""
+"""Whether a site could listen at its configured addresses, and which process occupies them if not."""
 
 import errno
 import os
@@ -83,15 +83,17 @@ def _refused(key: str, seen: str, holder: tuple[int, str] | None) -> Finding:
 
 def _unix(path: Path) -> Finding:
     if not os.path.exists(path):
-        return fine("clients.unix", f"{path}, to be made")
+        return fine("clients.unix", f"{path}, will be created")
     if not path.is_socket():
-        return wrong("clients.unix", f"{path} is there, and no socket", f"mv {path} elsewhere, or set clients.unix")
+        return wrong(
+            "clients.unix", f"{path} exists and is not a socket", f"mv {path} elsewhere, or set clients.unix"
+        )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
         except OSError:
-            return fine("clients.unix", f"{path} was left behind, and will be replaced")
-    return wrong("clients.unix", f"{path}: somebody answers there", "end that process, or set clients.unix")
+            return fine("clients.unix", f"{path} is left over, and will be replaced")
+    return wrong("clients.unix", f"{path}: another process answers there", "end that process, or set clients.unix")
 
 
 def _by_chance(ports: list[int]) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Clusters of real sites on this machine: what `reconvene up` and its kin use, and tests and benchmarks."""
+"""Clusters of real sites on this machine, for `reconvene up` and related commands, tests and benchmarks."""
 
 from reconvene.local.cluster import LocalCluster, SiteState
 from reconvene.local.layout import Layout, site_names

@@ -1,8 +1,8 @@
-"""A cluster of real sites on this machine: one process each, on loopback, with faults made to order.
+"""A cluster of real sites on this machine: one process each, on loopback, with fault injection.
 
-Everything it knows is in its directory, so that any process may go on where another one stopped: the command line
-does, and tests. Whatever it signals it knows by pid and start time. Partitions are made by the sites themselves,
-which drop each other's datagrams, so that no privilege is needed.
+All state is in its directory, so that any process can continue where another one stopped, as the command line does.
+Processes are identified by pid and start time before they are signalled. The sites themselves make partitions by
+dropping datagrams, so no privilege is needed.
 """
 
 import re
@@ -31,23 +31,23 @@ __all__ = ["LocalCluster", "SiteState"]
 _ORDERS = ("atop", "all-ack")
 _STOP_S = 15.0
 _BLOCK_S = 15.0
-"""For sites to hear with whom they can talk: on a busy machine one may stand still for seconds."""
+"""For sites to apply a partition: on a busy machine a site may stall for seconds."""
 
 
 class SiteState(Struct, frozen=True):
-    """One site as it is seen from outside."""
+    """The state of one site, as seen from outside."""
 
     name: str
     state: str
-    """up | paused | down | silent: it runs, and does not answer"""
+    """up | paused | down | silent: the process runs, but does not answer"""
     pid: int | None
     status: dict[str, Any] | None
-    """What the site says of itself, where it answers."""
+    """The status that the site reports; None if it does not answer."""
 
 
 class LocalCluster:
-    """Synchronous: a method returns when what it does is done. Raises Rejected for what can't be asked, Unavailable
-    for what did not come about in time, with the end of the site's log where one died.
+    """Synchronous: a method returns when its work is done. Raises Rejected for an impossible request, Unavailable if
+    something did not happen in time, with the end of the site's log if a site died.
 
         with LocalCluster.create(directory, nodes=5) as cluster:
             cluster.start()
@@ -56,11 +56,11 @@ class LocalCluster:
             cluster.crash("e")
             ...
 
-    Leaving the `with` block kills what still runs. Without one, the sites go on when the program ends.
+    Leaving the `with` block kills the sites that still run. Without one, the sites outlive the program.
     """
 
     def __init__(self, directory: Path | str) -> None:
-        """The cluster that is in the directory."""
+        """Opens the cluster in the directory."""
         self.layout = Layout(Path(directory))
         self._fleet = Fleet(self.layout)
 
@@ -75,7 +75,8 @@ class LocalCluster:
         trace: bool = True,
         settings: Settings | None = None,
     ) -> Self:
-        """A new cluster in a new or empty directory, nothing started. `settings` go into every site.toml."""
+        """Makes a new cluster in a new or empty directory, without starting it. `settings` go into every
+        site.toml."""
         names = site_names(nodes) if isinstance(nodes, int) else tuple(nodes)
         if order not in _ORDERS:
             raise Rejected(f"order {order!r}: expected {' or '.join(_ORDERS)}")
@@ -85,7 +86,7 @@ class LocalCluster:
             write_cluster_key(layout.key)
         word = re.sub(r"[^a-z0-9]+", "-", layout.directory.name.lower()).strip("-")[:24] or "cluster"
         choices = Choices(
-            cluster=f"{word}-{secrets.token_hex(4)}",  # a stranger on one of our ports is told apart by it
+            cluster=f"{word}-{secrets.token_hex(4)}",  # so that another program on one of our ports is noticed
             order=order,
             insecure=insecure,
             trace=trace,
@@ -103,11 +104,11 @@ class LocalCluster:
     ) -> None:
         self.kill()
 
-    # -- who is there
+    # -- state
 
     @property
     def choices(self) -> Choices:
-        """What was chosen when it was made, and the ports in use."""
+        """The choices made when the cluster was made, and the ports in use."""
         return self._fleet.choices
 
     @property
@@ -120,22 +121,22 @@ class LocalCluster:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Where `reconvene.connect` finds each site."""
+        """The address of each site for `reconvene.connect`."""
         return {name: str(path) for name, path in self._fleet.sockets().items()}
 
     @property
     def dashboards(self) -> dict[str, str]:
-        """Where a browser finds each site's page."""
+        """The URL of each site's dashboard."""
         return {name: f"http://{LOOPBACK}:{ports.http}/" for name, ports in sorted(self.choices.sites.items())}
 
     @property
     def pids(self) -> dict[str, int]:
-        """Of those that run."""
+        """The pids of the running sites."""
         return {name: process.pid for name, process in self._fleet.processes().items()}
 
     @property
     def components(self) -> tuple[tuple[str, ...], ...]:
-        """The partition in force; empty where there is none."""
+        """The current partition; empty if there is none."""
         return self._faults().components
 
     def running(self) -> bool:
@@ -150,7 +151,7 @@ class LocalCluster:
         return self._fleet.states()
 
     def sites(self) -> list[SiteState]:
-        """All of them, whatever became of them."""
+        """The state of every site, also of those that do not run."""
         states = self.states()
         with self._fleet.lines(1.0) as lines:
             statuses = lines.statuses([name for name, state in states.items() if state == "up"])
@@ -163,7 +164,7 @@ class LocalCluster:
         return views
 
     def statuses(self) -> dict[str, dict[str, Any]]:
-        """By name, of those that answer."""
+        """The statuses of the sites that answer, by name."""
         return {view.name: view.status for view in self.sites() if view.status is not None}
 
     def log_tail(self, name: str) -> str:
@@ -190,11 +191,11 @@ class LocalCluster:
             raise
 
     def stop(self, timeout_s: float = _STOP_S) -> list[str]:
-        """Has every site leave and end; gives those that had to be killed, since they did not."""
+        """Makes every site leave and end; returns those that did not and had to be killed."""
         with self.layout.locked():
             processes = self._fleet.processes()
             if not self._fleet.remembered():
-                return []  # whoever ended them has said so in the trace
+                return []  # the command that ended them has noted it in the trace
             at_rest = len(processes) == len(self.names) and self._is_at_rest()
             for process in processes.values():
                 process.signal(signal.SIGTERM)
@@ -206,7 +207,7 @@ class LocalCluster:
             return [name for name, process in processes.items() if process in left]
 
     def kill(self) -> None:
-        """Ends whatever runs, at once."""
+        """Kills all running sites."""
         processes = self._fleet.processes()
         if processes:
             self._end(processes.values(), processes)
@@ -224,7 +225,7 @@ class LocalCluster:
             self._note()
 
     def restart(self, *names: str, timeout_s: float = 20.0) -> None:
-        """Starts sites that are down, into the partition in force. Returns when they answer."""
+        """Starts sites that are down, with the current partition. Returns when they answer."""
         with self.layout.locked():
             self._fleet.expect(names, ("down",), "is up; expected one that is down")
             self._changed()
@@ -232,7 +233,7 @@ class LocalCluster:
             self._note()
 
     def pause(self, *names: str) -> None:
-        """SIGSTOP: the process stands still, and loses nothing but time."""
+        """SIGSTOP: the process is stopped, and loses nothing but time."""
         with self.layout.locked():
             self._fleet.expect(names, ("up",), "is not up")
             self._changed()
@@ -245,39 +246,38 @@ class LocalCluster:
             self._changed()
             for name in names:
                 self._signal([name], signal.SIGCONT, "up")
-                # It could not be told of a partition while it stood still. The others drop what it says; so that
-                # two that were paused can't talk either, each is told before the next one goes on.
+                # It could not apply a partition while it was paused. Running sites drop its datagrams. So that two
+                # paused sites can't exchange any either, each one applies the partition before the next one is
+                # resumed.
                 self._block([name])
 
     def partition(self, components: Sequence[Sequence[str]]) -> None:
-        """Replaces all connectivity: only sites in the same list can talk. A site in no list is alone."""
+        """Replaces all connectivity: only sites in the same list are connected. A site in no list is alone."""
         parts = check_components(components, self.names)
         self._connect(Partition(components=parts if len(parts) > 1 else ()))
 
     def heal(self) -> None:
-        """Everyone can talk with everyone."""
+        """Connects all sites again."""
         self._connect(Partition())
 
     # -- waiting
 
     def _wait_for_log(self, statuses: dict[str, dict[str, Any]], deadline: float) -> None:
-        """A new log begins a moment after its sites have met, unless the settings leave that to an operator."""
+        """A new log is created soon after its sites are connected, unless the settings leave that to an operator."""
         if self._log_settings().get("begin") is False:
             return
         with self._fleet.lines() as lines:
             while all((status.get("log") or {}).get("waits") for status in statuses.values()):
                 if time.monotonic() >= deadline:
-                    raise Unavailable("the log has not begun; see `reconvene log status`")
+                    raise Unavailable("the log was not created; see `reconvene log status`")
                 time.sleep(POLL_S)
                 statuses = lines.statuses(self.names)
 
     def wait_for(
         self, components: Sequence[Sequence[str]] | None = None, timeout_s: float = 15.0
     ) -> dict[str, dict[str, Any]]:
-        """Waits until the sites of each component are in one configuration of exactly these; gives their statuses.
-
-        By default those components that can talk and run now.
-        """
+        """Waits until the sites of each component are in one configuration of exactly these; returns their statuses.
+        By default the components of the current partition, with the sites that are up."""
         if components is None:
             components = self._faults().connected(name for name, state in self.states().items() if state == "up")
         names = [name for component in components for name in component]
@@ -299,10 +299,8 @@ class LocalCluster:
                 time.sleep(POLL_S)
 
     def settle(self, timeout_s: float = 60.0, quiet_s: float = traces.QUIET_S) -> None:
-        """Waits until the components in force have each come together, and nothing has happened since for a while.
-
-        Nothing that a site would record, that is: needs the trace, and that nobody sends any more.
-        """
+        """Waits until each component has its configuration, and no site has recorded an event for a while. Needs the
+        trace, and that no program sends any more."""
         self._expect_trace()
         deadline = time.monotonic() + timeout_s
         while not self._is_quiet(quiet_s):
@@ -314,26 +312,27 @@ class LocalCluster:
     # -- the trace
 
     def finish_trace(self, timeout_s: float = 60.0, quiet_s: float = traces.QUIET_S) -> Path:
-        """Settles, ends all sites at one moment, and gives the trace of a run that ended in rest.
+        """Waits until the cluster is quiet, kills all sites at the same moment, and returns the trace of a settled
+        run.
 
-        They are killed and do not leave: a trace whose sites have left tells nothing of how they would have stayed.
+        They are killed because a trace in which sites leave does not show the final state of the run.
         """
         self.settle(timeout_s, quiet_s)
         with self.layout.locked():
             since = self._faults().changed_at
             processes = self._fleet.processes()
             self._end(processes.values(), processes)
-            # What came in between shows in the files; then this is not the end that was waited for.
+            # Events in between show in the files: then this is not the quiet end that was waited for.
             settled = traces.is_quiet(self.trace_dir, self.names, since, quiet_s)
             self._note(settled=settled, down=[name for name in self.names if name not in processes])
             self.layout.remove_sockets(self.choices)
         return self.trace_dir
 
     def copy_trace(self, target: Path | str) -> Path:
-        """The trace up to now, also while messages flow: all files are cut at the same moment.
+        """The trace up to now, also while messages are sent: all files are cut at the same moment.
 
-        Files that are read one after the other tell of deliveries whose sendings were not yet there. So all sites are
-        stopped for as long as it takes to see how long their files are, which is about a millisecond.
+        If the files were read one after the other, one could contain deliveries of messages whose sending another one
+        lacks. So all sites are stopped while the sizes of their files are read, about a millisecond.
         """
         self._expect_trace()
         with self.layout.locked():
@@ -352,14 +351,14 @@ class LocalCluster:
         return Partition.load(self.layout.faults)
 
     def _changed(self, faults: Partition | None = None) -> None:
-        """Something is broken or mended now: from here on the cluster has to come to rest anew."""
+        """Notes that a fault happened or ended now: the cluster has to become quiet again."""
         (self._faults() if faults is None else faults).save(self.layout.faults)
 
     def _connect(self, faults: Partition) -> None:
         with self.layout.locked():
             if not self.running():
                 raise Rejected(f"{self.layout}: no site is up; `reconvene up --dir {self.layout}` starts them")
-            # Written first: who restarts meanwhile starts into it.
+            # Written first, so that a site that restarts meanwhile follows it.
             self._changed(faults)
             self._note()
             self._block([name for name, state in self.states().items() if state == "up"])
@@ -370,7 +369,7 @@ class LocalCluster:
             failed = lines.block({name: faults.blocked(name, self.names) for name in names})
         for name, why in failed.items():
             if self.state(name) != "down":
-                raise Unavailable(f"site {name} was not told who it can talk with: {why}")
+                raise Unavailable(f"site {name} did not apply the partition: {why}")
 
     def _signal(self, names: Sequence[str], number: signal.Signals, then: str) -> None:
         processes = self._fleet.processes()
@@ -385,7 +384,7 @@ class LocalCluster:
         self._changed()
 
     def _note(self, *, settled: bool = False, down: Sequence[str] | None = None) -> None:
-        """What is known of the run goes into its trace."""
+        """Writes what is known of the run into its trace."""
         if not self.choices.trace:
             return
         if down is None:
@@ -406,7 +405,7 @@ class LocalCluster:
         return told if isinstance(told, Mapping) else {}
 
     def _is_at_rest(self) -> bool:
-        """All sites together, with no fault, and nothing happened for a while."""
+        """Whether all sites are connected, without a fault, and nothing has happened for a while."""
         if not self.choices.trace or self.components:
             return False
         with self._fleet.lines(1.0) as lines:
@@ -418,4 +417,4 @@ class LocalCluster:
 
     def _expect_trace(self) -> None:
         if not self.choices.trace:
-            raise Rejected(f"{self.layout}: keeps no trace")
+            raise Rejected(f"{self.layout}: writes no trace")

@@ -1,7 +1,7 @@
-"""Questions and orders to sites over their Unix sockets, from code that waits for the answer.
+"""Requests to sites over their Unix sockets, from synchronous code.
 
-Given: where each site listens. Promised: every call ends within its time-out, whatever a site does or fails to do;
-several sites are asked at the same time, so that an order reaches all of them within a millisecond or so.
+Given: the socket of each site. Promised: every call ends within its time-out, whatever a site does. Several sites get
+their requests at the same time, so that they reach all of them within about a millisecond.
 """
 
 import secrets
@@ -38,11 +38,12 @@ from reconvene.wire.records import RecordReader, frame
 __all__ = ["Line", "Lines"]
 
 _GRACE_S = 0.05
-"""What is left for a site's answer when the others have used up the time: it may have come long ago."""
+"""Time left for a site's answer when the others have used up the time: it may have arrived long ago."""
 
 
 class Line:
-    """A connection to one site. Whatever goes wrong with it is Unavailable; what the site refuses is Rejected."""
+    """A connection to one site. Raises Unavailable if the connection fails, Rejected if the site refuses a
+    request."""
 
     def __init__(self, path: Path, timeout_s: float = 2.0) -> None:
         self._path = path
@@ -67,7 +68,7 @@ class Line:
         self._socket.close()
 
     def ask(self, make: Callable[[int], ToSite]) -> int:
-        """Sends the request that `make` makes from its number."""
+        """Sends the request that `make` returns for its number."""
         self._number += 1
         try:
             self._write(make(self._number))
@@ -76,7 +77,7 @@ class Line:
         return self._number
 
     def answer(self, number: int, deadline: float) -> Any:
-        """What the site answered: a document, or None where it just did it."""
+        """The site's answer: a document, or None if there is none."""
         while True:
             answer = self._read(Told | Done | Failed, deadline)
             match answer:
@@ -92,7 +93,7 @@ class Line:
         self._socket.sendall(b"".join(frame(encode([struct]))))
 
     def _read(self, wanted: Any, deadline: float) -> Any:
-        """The next struct that is wanted; others are passed over."""
+        """The next struct of the wanted type; others are skipped."""
         while True:
             while self._structs:
                 struct = self._structs.popleft()
@@ -105,7 +106,7 @@ class Line:
     def _receive(self, deadline: float) -> None:
         left_s = deadline - time.monotonic()
         if left_s < -1.0:
-            raise Unavailable(f"{self._path}: the site talks, and does not answer")
+            raise Unavailable(f"{self._path}: the site sends, but does not answer")
         self._socket.settimeout(max(left_s, _GRACE_S))
         try:
             data = self._socket.recv(1 << 16)
@@ -120,7 +121,7 @@ class Line:
 
 
 class Lines:
-    """Connections to several sites, kept for the next question; one that broke is made again."""
+    """Connections to several sites, kept for the next request; a broken one is made again."""
 
     def __init__(self, sockets: Mapping[str, Path], timeout_s: float = 2.0) -> None:
         self._sockets = sockets
@@ -136,21 +137,23 @@ class Lines:
         self._lines.clear()
 
     def statuses(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Of those that answer."""
+        """The statuses of the sites that answer."""
         answers = self._ask_all(dict.fromkeys(names, Status))
         statuses = {name: answer for name, answer in answers.items() if isinstance(answer, dict)}
         for status in statuses.values():
-            status["processes"] -= 1  # this line itself, which is no user of the site's
+            status["processes"] -= 1  # not counting this connection
         return statuses
 
     def block(self, blocked: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-        """By site: with whom it exchanges nothing from now on. Gives those that did not do it, and why."""
+        """`blocked`: by site, the sites that it is to be disconnected from. Returns the sites that failed, and
+        why."""
         requests = {name: partial(_order, list(others)) for name, others in blocked.items()}
         answers = self._ask_all(requests)
         return {name: str(answer) for name, answer in answers.items() if isinstance(answer, Exception)}
 
     def _ask_all(self, requests: Mapping[str, Callable[[int], ToSite]]) -> dict[str, Any]:
-        """By site: its answer, or the error. All connections first, then all requests, then all answers."""
+        """The answer or the error of each site. Makes all connections first, then sends all requests, then reads all
+        answers."""
         deadline = time.monotonic() + self._timeout_s
         answers: dict[str, Any] = {}
         asked: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The processes of a local cluster's sites: started on ports that are free, found again, and ended."""
+"""The processes of a local cluster's sites: starts them on free ports, finds them again, ends them."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,9 +17,9 @@ from reconvene.runtime.net.partition import Partition
 __all__ = ["POLL_S", "Died", "Fleet"]
 
 POLL_S = 0.02
-"""Between two looks at whether something has come about."""
+"""Time between two polls."""
 _TRIES = 3
-"""How often ports are chosen anew when another program was faster."""
+"""How often other ports are tried if another program took one."""
 _FREE_S = 1.0
 """How long a port may still be held after its site has ended."""
 _LOG_LINES = 5
@@ -46,12 +46,12 @@ class Fleet:
     # -- who runs
 
     def processes(self) -> dict[str, Proc]:
-        """Of the sites that run, paused or not."""
+        """The processes of the running sites, paused or not."""
         found = {name: Proc.load(self.layout.process(name)) for name in self.names}
         return {name: process for name, process in found.items() if process and state_of(process) != "down"}
 
     def remembered(self) -> bool:
-        """Some were started, and their end, if it came, is not known of yet."""
+        """Sites were started, and their end, if it came, has not been noted yet."""
         return any(self.layout.process(name).exists() for name in self.names)
 
     def state(self, name: str) -> str:
@@ -74,7 +74,7 @@ class Fleet:
                 time.sleep(0.0005)
 
     def expect(self, names: Sequence[str], states: tuple[str, ...], complaint: str) -> None:
-        """Raises Rejected unless each is one of ours, named once, and in one of these states."""
+        """Raises Rejected unless each is a site of this cluster, named once, and in one of these states."""
         if not names:
             raise Rejected(f"expected at least one site of {', '.join(self.names)}")
         self.expect_known(names)
@@ -98,7 +98,8 @@ class Fleet:
     # -- start
 
     def start_all(self, deadline: float) -> None:
-        """On ports that are free; on others, where another program took one between choosing and binding."""
+        """Starts all sites on free ports; tries other ports if another program took one between choosing and
+        binding."""
         for left in reversed(range(_TRIES)):
             self._choose_ports()
             try:
@@ -109,7 +110,7 @@ class Fleet:
                     raise
 
     def start(self, names: Sequence[str], faults: Partition, deadline: float) -> None:
-        """On the ports that they have, since the others know them."""
+        """Starts sites on their old ports, since the other sites know them."""
         for name in names:
             for port in self._ports_of(name):
                 if not ports.wait_free(port, _FREE_S):
@@ -120,7 +121,7 @@ class Fleet:
         self._start(names, faults, deadline)
 
     def _start(self, names: Sequence[str], faults: Partition, deadline: float) -> None:
-        """Returns when all of them answer; else none of them is left."""
+        """Returns when all of them answer. If one fails, all of them are ended."""
         logged: dict[str, int] = {}
         started: dict[str, Proc] = {}
         try:
@@ -152,7 +153,7 @@ class Fleet:
                 time.sleep(POLL_S)
 
     def _choose_ports(self) -> None:
-        """The ones that it has, where they are free."""
+        """Its ports so far, if they are free; otherwise others."""
         if not all(port and ports.is_free(port) for name in self.names for port in self._ports_of(name)):
             free = iter(ports.choose(2 * len(self.names)))
             sites = {name: Ports(next(free), next(free)) for name in self.names}
@@ -166,7 +167,7 @@ class Fleet:
     # -- end
 
     def forget(self, names: Iterable[str]) -> None:
-        """They have ended."""
+        """Notes that they have ended."""
         for name in names:
             self.layout.process(name).unlink(missing_ok=True)
 
@@ -174,7 +175,7 @@ class Fleet:
         return Died(name, f"site {name} has ended; {self._end_of_log(name, since)}")
 
     def log_tail(self, name: str, since: int = 0) -> str:
-        """The last lines of a site's log, of what it wrote after the first `since` bytes."""
+        """The last lines of a site's log, without its first `since` bytes."""
         try:
             with self.layout.log(name).open("rb") as log:
                 log.seek(max(since, log.seek(0, 2) - 4096))

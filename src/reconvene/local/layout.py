@@ -1,4 +1,4 @@
-"""Where a local cluster keeps what it has, and what was chosen when it was made.
+"""The files of a local cluster, and the choices made when it was created.
 
 DIR/cluster.toml            what was chosen: sites, ports, order, seal
 DIR/cluster.key             the cluster's key, unless it is insecure
@@ -36,7 +36,7 @@ Settings = Mapping[str, object]
 _CLUSTER_FILE = "cluster.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", re.ASCII)
 _LONGEST_SOCKET_PATH = 100
-"""In bytes. The system takes 107; some are left for what a site may append."""
+"""In bytes. The system's limit is 107; a few are left for suffixes."""
 
 
 class Ports(Struct, frozen=True):
@@ -53,10 +53,10 @@ class Choices(Struct, frozen=True, kw_only=True):
     insecure: bool = False
     trace: bool = True
     sockets: str = ""
-    """Where the sites' sockets are, if their own directories have names too long for that."""
+    """Directory of the sites' sockets, if the paths of their own directories are too long."""
     sites: dict[str, Ports]
     settings: dict[str, object] = field(default_factory=dict)
-    """Put into every site.toml, over what is there else."""
+    """Settings for every site.toml; they override the usual ones."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class Layout:
             return Path(choices.sockets) / f"{name}.sock"
         return self.site(name) / "site.sock"
 
-    # -- what was chosen
+    # -- choices
 
     def exists(self) -> bool:
         return (self.directory / _CLUSTER_FILE).is_file()
@@ -143,13 +143,13 @@ class Layout:
         _replace(self.directory / _CLUSTER_FILE, to_toml(msgspec.to_builtins(choices)).encode())
 
     def make(self, names: Sequence[str]) -> None:
-        """The directory and one for each site. Raises Rejected where there is something else."""
+        """Makes the directory and one for each site. Raises Rejected if the directory contains anything else."""
         self._check(names)
         try:
             if self.directory.exists() and (not self.directory.is_dir() or any(self.directory.iterdir())):
                 what = "is not empty and holds no cluster" if self.directory.is_dir() else "is a file"
                 raise Rejected(f"{self}: {what}; expected a new or an empty directory")
-            # The key is in there, and whoever reaches a socket may do anything.
+            # It contains the key, and anyone who can open a socket may do anything.
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in names:
                 self.data(name).mkdir(parents=True)
@@ -157,7 +157,7 @@ class Layout:
             raise Rejected(f"{self}: can't be made: {error.strerror}") from None
 
     def place_sockets(self, choices: Choices) -> Choices:
-        """Where socket paths would be too long, a short directory that only this user can enter."""
+        """If socket paths would be too long, a short directory that only this user can enter."""
         longest = max(len(os.fsencode(self.site(name) / "site.sock")) for name in choices.names)
         if longest <= _LONGEST_SOCKET_PATH:
             return msgspec.structs.replace(choices, sockets="")
@@ -169,7 +169,7 @@ class Layout:
         for name in choices.names:
             self.socket(choices, name).unlink(missing_ok=True)
         if choices.sockets and _is_mine(Path(choices.sockets)):
-            with suppress(OSError):  # somebody may keep something there
+            with suppress(OSError):  # it may contain other files
                 Path(choices.sockets).rmdir()
 
     @contextmanager
@@ -207,7 +207,7 @@ def _is_mine(directory: Path) -> bool:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
+    """Writes all or nothing."""
     scratch = path.with_name(path.name + ".new")
     scratch.write_bytes(data)
     scratch.replace(path)

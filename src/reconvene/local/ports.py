@@ -1,8 +1,8 @@
 """Free ports on loopback.
 
-Chosen below the range from which the system gives ports to connections, so that a site that is down for a while
-finds its port free when it comes back. Between choosing and binding another program may still take one: whoever
-starts sites looks out for that, and chooses again.
+They are below the range from which the system assigns ports to connections, so that a site that was down finds its
+port free again. Another program may still take one between choosing and binding: the code that starts sites handles
+that.
 """
 
 import random
@@ -20,8 +20,8 @@ _TRIES = 2_000
 
 
 def choose(count: int) -> list[int]:
-    """Different ones, each free for datagrams and for connections now."""
-    chooser = random.SystemRandom()  # programs that seed `random` alike must not choose alike
+    """Distinct ports, each free now for datagrams and for connections."""
+    chooser = random.SystemRandom()  # programs with the same seed of `random` must not choose the same ports
     chosen: list[int] = []
     for _ in range(_TRIES):
         if len(chosen) == count:
@@ -46,7 +46,7 @@ def is_free(port: int) -> bool:
 
 
 def wait_free(port: int, timeout_s: float) -> bool:
-    """Whether it is, within this time."""
+    """Whether it becomes free within this time."""
     deadline = time.monotonic() + timeout_s
     while not is_free(port):
         if time.monotonic() >= deadline:

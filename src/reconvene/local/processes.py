@@ -1,7 +1,7 @@
-"""Site processes: started apart from whoever starts them, and found again by a pid that can't be mistaken.
+"""Site processes: started detached, and found again by an unambiguous identity.
 
-A pid alone is no name: the system gives it to another process later. A process is known by its pid *and* when it
-started, and is signalled through a handle that was checked against both, so that a stranger is never hit.
+A pid alone does not identify a process, since the system reuses it. A process is identified by its pid *and* its
+start time, and signalled through a handle that was checked against both, so that no other process is ever hit.
 """
 
 import os
@@ -39,14 +39,14 @@ class Proc(Struct, frozen=True):
 
     @classmethod
     def load(cls, path: Path) -> "Proc | None":
-        """None where there is none, or nothing that one could rely on."""
+        """None if there is no file, or an invalid one."""
         try:
             return msgspec.json.decode(path.read_bytes(), type=cls)
         except (OSError, msgspec.MsgspecError):
             return None
 
     def signal(self, number: signal.Signals) -> bool:
-        """Whether it was there to be signalled."""
+        """Returns whether the process existed."""
         if not hasattr(os, "pidfd_open"):
             if state_of(self) == "down":
                 return False
@@ -57,7 +57,7 @@ class Proc(Struct, frozen=True):
         except OSError:
             return False
         try:
-            # The handle stays with this one process: if it is the right one now, it is when the signal goes out.
+            # The handle always refers to the same process: if it is the right one now, it is when the signal is sent.
             if state_of(self) == "down":
                 return False
             signal.pidfd_send_signal(handle, number)
@@ -96,13 +96,13 @@ def state_of(process: Proc) -> str:
     if fields.started != process.started:
         return "down"
     if fields.letter in "ZX":
-        # Its first thread is over. Until the others are, it still holds its files and ports.
+        # Its first thread has ended. Until the others have, it still holds its files and ports.
         return "down" if fields.threads <= 1 else "up"
     return "paused" if fields.letter in "Tt" else "up"
 
 
 def wait_ended(processes: Iterable[Proc], timeout_s: float) -> list[Proc]:
-    """Waits until all have ended; gives those that have not."""
+    """Waits until all have ended; returns those that have not."""
     deadline = time.monotonic() + timeout_s
     left = [process for process in processes if state_of(process) != "down"]
     while left and time.monotonic() < deadline:
@@ -112,7 +112,7 @@ def wait_ended(processes: Iterable[Proc], timeout_s: float) -> list[Proc]:
 
 
 def kill_all(processes: Iterable[Proc], timeout_s: float = 10.0) -> None:
-    """SIGKILL to all, all stopped first, so that none of them sees another one go."""
+    """SIGKILL to all. All are stopped first, so that none of them notices the end of another."""
     there = list(processes)
     for process in there:
         process.signal(signal.SIGSTOP)
@@ -124,7 +124,7 @@ def kill_all(processes: Iterable[Proc], timeout_s: float = 10.0) -> None:
 
 
 def _wait_for_an_end(processes: list[Proc], timeout_s: float) -> None:
-    """Until one of them ends, or for this long."""
+    """Waits until one of them ends, at most this long."""
     if not hasattr(os, "pidfd_open"):
         time.sleep(timeout_s / 5)
         return
@@ -144,7 +144,7 @@ def _wait_for_an_end(processes: list[Proc], timeout_s: float) -> None:
 
 
 def _reap(pid: int) -> None:
-    """Where it is our child, and has ended, its pid is given back."""
+    """Reaps the process if it is our child and has ended."""
     with suppress(ChildProcessError):  # somebody else's child: init reaps it
         os.waitpid(pid, os.WNOHANG)
 
@@ -158,7 +158,7 @@ class _Fields(NamedTuple):
 
 def _fields(pid: int) -> _Fields:
     try:
-        # From the third field on: the second, its name, may hold anything.
+        # From the third field on: the second, its name, may contain anything.
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return _Fields(fields[0], int(fields[17]), f"{_boot()}:{fields[19]}")
     except OSError:
@@ -170,7 +170,7 @@ def _boot() -> str:
 
 
 def _ps(pid: int, field: str) -> str:
-    """Where there is no /proc."""
+    """For systems without /proc."""
     if sys.platform == "linux":
         return ""
     done = subprocess.run(["ps", "-o", f"{field}=", "-p", str(pid)], capture_output=True, text=True, check=False)

@@ -10,7 +10,7 @@ __all__ = ["write_site_file"]
 
 
 def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequence[str]) -> None:
-    """With the partition in force, so that a site that starts is never on the wrong side, not for a moment."""
+    """Contains the current partition, so that a site that starts follows it from the first moment."""
     document: dict[str, object] = {
         "cluster": choices.cluster,
         "name": name,

@@ -1,4 +1,4 @@
-"""Traces that stand still while they are read."""
+"""Traces that do not change while they are read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ __all__ = ["steady"]
 
 @contextmanager
 def steady(trace: Path) -> Iterator[Path]:
-    """The trace itself; or, where it is that of a local cluster that runs, a copy of it as it is at this moment."""
+    """The trace itself, or a consistent copy if it belongs to a running local cluster."""
     layout = Layout(trace.absolute().parent)
     if not (layout.trace == trace.absolute() and layout.exists()):
         yield trace

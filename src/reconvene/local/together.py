@@ -1,4 +1,4 @@
-"""Whether sites have come together, from what they say of themselves."""
+"""Whether sites share a configuration, according to their statuses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ Statuses = Mapping[str, Mapping[str, Any]]
 
 
 def together(component: Sequence[str], statuses: Statuses) -> bool:
-    """All in one configuration of exactly these, and done with entering it."""
+    """Whether all are in one configuration of exactly these, and operational."""
     seen = [statuses.get(name) for name in component]
     first = seen[0] if seen else None
     return all(
@@ -24,7 +24,7 @@ def together(component: Sequence[str], statuses: Statuses) -> bool:
 
 
 def apart(components: Sequence[Sequence[str]], statuses: Statuses) -> str:
-    """Where they are instead, in one line."""
+    """The configurations that they are in instead, in one line."""
     return "; ".join(_whereabouts(name, statuses.get(name)) for component in components for name in component)
 
 

@@ -1,4 +1,4 @@
-"""Writes TOML: the standard library reads it only."""
+"""Writes TOML, which the standard library can only read."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ __all__ = ["to_toml"]
 
 
 def to_toml(document: Mapping[str, object]) -> str:
-    """Strings, numbers, truths, lists of these, and tables of all that. Empty tables are left out."""
+    """Supports strings, numbers, booleans, lists of these, and tables. Empty tables are left out."""
     lines: list[str] = []
     _table("", document, lines)
     return "\n".join(lines) + "\n"
@@ -27,11 +27,11 @@ def _table(name: str, table: Mapping[str, object], lines: list[str]) -> None:
 def _value(value: object) -> str:
     match value:
         case bool() | int() | float() | str():
-            # JSON's strings, numbers and truths are TOML's too.
+            # JSON's strings, numbers and booleans are valid TOML too.
             return msgspec.json.encode(value).decode()
         case list() | tuple():
             return f"[{', '.join(_value(item) for item in value)}]"
-    raise TypeError(f"{value!r} has no form in TOML here")
+    raise TypeError(f"{value!r} can't be written as TOML here")
 
 
 def _quoted(key: str) -> str:

@@ -1,8 +1,8 @@
-"""A local cluster's trace: its run.json says at any time what is known of the run.
+"""A local cluster's trace: its run.json always says what is known of the run.
 
-The sites write their own files. What only an onlooker knows is written here: who is down, who was connected, and
-whether the run ended in rest. `settled` is claimed only where that was seen: no fault for a while, everyone who is up
-in one configuration with all whom it can talk with, and nothing new in any file since.
+The sites write their own files. This module writes what only an observer knows: which sites are down, which were
+connected, and whether the run is settled. `settled` is set only if that was observed: no fault for a while, every
+site that is up in one configuration with all sites that it is connected to, and nothing new in any file since.
 """
 
 import os
@@ -20,8 +20,8 @@ from reconvene.trace.writer import RUN_FILE, encode_run, node_file, stopped_file
 __all__ = ["QUIET_S", "copy_prefixes", "is_quiet", "sizes", "write_run"]
 
 QUIET_S = 3.0
-"""Without an event or a fault for this long, a cluster has come to rest: several times what a site waits for
-another before it suspects it."""
+"""A cluster without an event or a fault for this long is quiet: several times the silence after which a site suspects
+another."""
 
 
 def write_run(
@@ -68,7 +68,7 @@ def write_run(
 
 
 def is_quiet(directory: Path, nodes: Sequence[str], changed_at: float, quiet_s: float = QUIET_S) -> bool:
-    """Nothing was recorded, broken or mended in the last seconds, and no trace lacks its end."""
+    """Whether nothing was recorded and no fault began or ended in the last seconds, and no trace is incomplete."""
     if any(stopped_file(directory, node).exists() for node in nodes):
         return False
     last = max((node_file(directory, node).stat().st_mtime for node in nodes), default=0.0)
@@ -80,7 +80,7 @@ def sizes(directory: Path, nodes: Sequence[str]) -> dict[str, int]:
 
 
 def copy_prefixes(source: Path, target: Path, prefixes: dict[str, int]) -> None:
-    """Each node's file up to the size given, and run.json. Files only grow, so a prefix stays what it was."""
+    """Copies each node's file up to the given size, and run.json. Files only grow, so a prefix never changes."""
     try:
         target.mkdir(parents=True, exist_ok=True)
         if any(target.iterdir()):

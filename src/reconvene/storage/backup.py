@@ -1,8 +1,7 @@
-"""A copy of a store while it is in use, and a store from a copy.
+"""Copies a store while it is in use, and makes a store from a copy.
 
-Promised by both: whoever ends them in their midst leaves either nothing under the name that was asked for, or all of
-it, synced, and for its owner alone to read. What an unfinished one leaves has a name of its own, and is cleared away
-by the next.
+Promised by both: if they are interrupted, the target either does not exist or is complete, synced, and readable only
+by its owner. An unfinished copy has another name, and the next one removes it.
 """
 
 import os
@@ -23,10 +22,10 @@ _DATA = "data.mdb"
 
 
 def backup(store: LmdbStore, to: Path) -> None:
-    """All that is durable now, as one moment saw it, into a new directory; without the pages that are free.
+    """Copies everything that is durable now, consistently, into a new directory, without free pages.
 
-    Writes go on meanwhile; what they free can't be used again before the copy is done, so the store grows by as much.
-    Safe to call in another thread. Raises Rejected where there is something, Unavailable where the disk refuses.
+    Writes go on meanwhile. Pages that they free can't be reused until the copy is done, so the store grows by as
+    much. May be called in another thread. Raises Rejected if the target exists, Unavailable if the disk refuses.
     """
     with _made_whole(to) as unfinished:
         try:
@@ -36,11 +35,11 @@ def backup(store: LmdbStore, to: Path) -> None:
 
 
 def restore(copy: Path, to: Path, change: Callable[[LmdbStore], None] = lambda store: None) -> None:
-    """A store at `to`, which must not be there yet or be an empty directory, from what `backup` made, with a change
-    of the caller's: nobody sees it without.
+    """Makes a store at `to`, which must not exist or be an empty directory, from a copy made by `backup`, and applies
+    the caller's change before the store gets its name.
 
-    Raises Rejected where there is one already, Unavailable where the copy is of a newer program or the disk refuses,
-    Malformed where any of its values is corrupt.
+    Raises Rejected if a store exists there, Unavailable if the copy is from a newer program or the disk refuses,
+    Malformed if any value is corrupt.
     """
     if not (copy / _DATA).is_file():
         raise Rejected(f"{copy}: there is no copy of a store there")
@@ -52,12 +51,12 @@ def restore(copy: Path, to: Path, change: Callable[[LmdbStore], None] = lambda s
         try:
             _look_through(unfinished, change)
         except (Malformed, Unavailable) as error:
-            # It is about the copy, which is elsewhere.
+            # The error names the unfinished copy, which has another name.
             raise type(error)(str(error).replace(str(unfinished), str(copy))) from None
 
 
 def _look_through(path: Path, change: Callable[[LmdbStore], None]) -> None:
-    """Opens it as the site will, which checks its format and migrates an older one, and reads all of it."""
+    """Opens it as the site will, which checks its format and migrates an older one, and reads every value."""
     walk(path / _DATA)
     store = LmdbStore(path)
     try:
@@ -72,11 +71,11 @@ def _look_through(path: Path, change: Callable[[LmdbStore], None]) -> None:
 
 @contextmanager
 def _made_whole(to: Path) -> Iterator[Path]:
-    """A directory beside, that becomes `to` when all is done and synced."""
+    """A directory next to `to`, which is renamed to `to` when everything is done and synced."""
     unfinished = to.with_name(f"{to.name}.unfinished")
     try:
         if to.is_symlink() or (to.exists() and (not to.is_dir() or any(to.iterdir()))):
-            raise Rejected(f"{to}: there is something already")
+            raise Rejected(f"{to}: exists already")
         to.parent.mkdir(parents=True, exist_ok=True)
         if unfinished.exists():
             shutil.rmtree(unfinished)
@@ -85,7 +84,7 @@ def _made_whole(to: Path) -> Iterator[Path]:
         raise Unavailable(f"{to}: can't be made: {error.strerror or error}") from None
     try:
         yield unfinished
-        (unfinished / _DATA).chmod(0o600)  # it holds what the log holds: for its owner alone, as the store is
+        (unfinished / _DATA).chmod(0o600)  # it contains the log: only for its owner, as the store
         _sync_file(unfinished / _DATA)
         sync_directory(unfinished)
         unfinished.rename(to)  # also over an empty directory

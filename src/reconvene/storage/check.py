@@ -1,9 +1,9 @@
-"""Looks through a store: is every value readable, and what it was when it was put?
+"""Checks that every value of a store is readable and unchanged.
 
-Given: anything that can be inspected. Promised: every corrupt value is named, in one line each; where the keys can't
-be gone through any further, that is said, and ends the check.
+Given: anything that can be inspected. Promised: every corrupt value is named, in one line each. If the keys can't be
+read any further, that is reported and ends the check.
 
-A store that no one has open is better walked first (`data_file.walk`): that finds what would end the process here.
+For a store that no process has open, call `data_file.walk` first: it finds damage that would end the process here.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ EVERYTHING = (b"", b"\xff" * (MOST_KEY_BYTES + 1))
 """(start, end) of a range with all keys in it."""
 
 MOST_PROBLEMS = 1000
-"""A check ends there: the rest says no more."""
+"""The check ends after this many problems."""
 
 _PROGRESS_EVERY = 1000
 

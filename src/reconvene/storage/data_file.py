@@ -1,17 +1,16 @@
-"""LMDB's data file, looked at before it is mapped: LMDB trusts its pages. One that is not there ends the process with
-SIGBUS, and a damaged one ends it with an assertion.
+"""Checks LMDB's data file before it is mapped, because LMDB trusts its pages: a missing page ends the process with
+SIGBUS, and a damaged one with an assertion.
 
-Given: the path of a `data.mdb` that no one writes to. Promised: `examine` raises Malformed, in one line, where the
-meta pages are damaged, and where a page that it looked at is not what it should be. `walk` looks at all of them:
-pages are what they should be, none is used twice or both free and in use, keys are in order and where they are looked
-for, and there are as many as the meta page says. `examine` does the same for as long as it is given, and says whether
-it came to the end.
+Given: the path of a `data.mdb` that no process writes to. Promised: `examine` raises Malformed, in one line, if the
+meta pages or a page that it checked are damaged. `walk` checks all pages: their structure, that none is used twice or
+both free and in use, that keys are in order and reachable, and that there are as many as the meta page says.
+`examine` does the same for a limited time, and returns whether it finished.
 
 The two meta pages are those of the last two transactions, each in the page that its number's lowest bit names. So a
-meta page whose number was damaged is noticed: otherwise LMDB would go on with the state before the last commit.
+damaged number is noticed; otherwise LMDB would continue with the state before the last commit.
 
 The newest meta page says which page is the last one. A file that ends before it need not be damaged: LMDB does not
-write a page that was taken and given back within one transaction. Such a file is always looked at to the end.
+write a page that was taken and given back within one transaction. Such a file is always checked completely.
 
     page    number u64, unused u16, flags u16, end of the pointers u16, start of the nodes u16, pointers u16 …
     meta    in a page: magic u32, version u32, address u64, map size u64, two trees, last page u64, transaction u64
@@ -45,12 +44,12 @@ _LARGE = 0x01
 _NUMBERS_AS_KEYS = 0x08
 """A flag of the tree of free pages; the other tree has none."""
 _NO_DIRECTORY = 0x4000
-"""How the file was made; LMDB keeps it among the flags of the first tree, and it means nothing here."""
+"""Flags of how the file was made; LMDB keeps them with the first tree, and they mean nothing here."""
 _NONE = (1 << 64) - 1
 """The root of an empty tree."""
 _HIGHEST = b"\xff" * 512
 _MOST_KNOWN = 1024
-"""Pages that are kept as known, about 10 KiB each."""
+"""Most checked pages that are remembered, about 10 KiB each."""
 
 
 class _Tree(NamedTuple):
@@ -73,7 +72,7 @@ class _Meta(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """A page that is still to be looked at, and what it may hold: keys from `low` on and before `high`."""
+    """A page that is still to be checked. It may contain keys from `low` to before `high`."""
 
     page: int
     depth: int
@@ -86,14 +85,14 @@ _Node = tuple[int, int, int]
 
 
 class Page(NamedTuple):
-    """One that was looked at, and is sound."""
+    """A page that was checked and is sound."""
 
     keys: list[bytes]
     nodes: list[_Node]
 
 
 def examine(path: Path, within_s: float | None = None) -> bool:
-    """Whether all of it was looked at; without `within_s` it always is."""
+    """Returns whether all pages were checked; without `within_s` they always are."""
     with path.open("rb") as file:
         data = DataFile(path, file.fileno())
         is_short = data.size < (data.meta.last + 1) * data.meta.page_bytes
@@ -101,7 +100,7 @@ def examine(path: Path, within_s: float | None = None) -> bool:
 
 
 def walk(path: Path) -> None:
-    """Looks at every page of the trees; of large values only where they begin: their checksums tell of the rest."""
+    """Checks every page of the trees; of large values only the first page, since checksums cover the rest."""
     examine(path)
 
 
@@ -130,10 +129,10 @@ class DataFile:
         self.size = os.fstat(fd).st_size
         self.meta = self.read_meta()
         self._seen: bytearray | None = None
-        """A byte for each page of the file: whether it is used, or known to be free. None: nobody counts."""
+        """A byte for each page of the file: whether it is in use or free. None: pages are not counted."""
         self._used = 0
         self.known: dict[int, Page] = {}
-        """Where nobody counts: pages that need not be looked at again, by number."""
+        """If pages are not counted: pages that need not be checked again, by number."""
 
     def read_meta(self) -> _Meta:
         """The newest one. Raises Malformed where the two are not those of the last two transactions."""
@@ -156,7 +155,7 @@ class DataFile:
     # -- all of it
 
     def walk(self, within_s: float | None = None) -> bool:
-        """Whether it came to the end in that time."""
+        """Returns whether it finished in that time."""
         give_up_at = None if within_s is None else monotonic() + within_s
         self._seen = bytearray(self.size // self.meta.page_bytes)
         self._used = 0

@@ -1,4 +1,4 @@
-"""Directories that keep what was made in them."""
+"""Makes changes of a directory durable."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ __all__ = ["sync_directory"]
 
 
 def sync_directory(path: Path) -> None:
-    """A file that was made or renamed there is found there after a power failure."""
+    """Syncs a directory, so that files created or renamed in it survive a power failure."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

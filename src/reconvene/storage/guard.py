@@ -1,8 +1,8 @@
-"""Looks at pages before LMDB does, for a store that is too large to be looked at as a whole when it is opened.
+"""Checks pages before LMDB reads them, for a store that is too large to be checked completely when it is opened.
 
-Given: the data file of a store that this process alone writes to. Promised: after each of these returned, LMDB can
-read, or write, what was named without meeting a damaged page; otherwise Malformed, in one line. It costs a few times
-what the reading costs, so a site does without it once it has started.
+Given: the data file of a store that only this process writes to. Promised: after each of these functions returned,
+LMDB can read or write the named keys without meeting a damaged page; otherwise they raise Malformed, in one line. A
+check costs a few times as much as the read, so a site stops checking once it has started.
 """
 
 import os
@@ -23,7 +23,7 @@ class Guard:
         self._file = DataFile(path, self._fd)
 
     def ahead(self, start: bytes, end: bytes, most_keys: int) -> None:
-        """So many keys from `start` on, those before `end`, and the one after them."""
+        """At most so many keys from `start` to before `end`, and the one after them."""
         for leaf in self._leaves(start):
             found = len(leaf.keys) - bisect_left(leaf.keys, start)
             most_keys -= found
@@ -31,8 +31,8 @@ class Guard:
                 return
 
     def near(self, keys: Iterable[bytes]) -> None:
-        """The leaf where each key is or would be, and those beside it: a cursor may step there, and what is deleted
-        may be made up for from there."""
+        """The leaf where each key is or would be, and its neighbours: a cursor may step there, and LMDB may merge a
+        leaf with them after a deletion."""
         for key in keys:
             for descending in (False, True):
                 for _ in islice(self._leaves(key, descending), 3):
@@ -49,7 +49,7 @@ class Guard:
         file = self._file
         meta = file.read_meta()
         if meta != file.meta:
-            # A commit of this process: pages have been written anew.
+            # A commit of this process has rewritten pages.
             file.meta, file.size = meta, os.fstat(self._fd).st_size
             file.known.clear()
         return file.leaves(meta.kept, key, descending)

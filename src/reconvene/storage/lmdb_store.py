@@ -1,4 +1,4 @@
-"""Stable storage in LMDB: transactions and crash safety are its own; the checksum on each value is ours.
+"""Stable storage in LMDB. Transactions and crash safety are LMDB's; the checksum on each value is added here.
 
 Of LMDB's settings, `sync` and `metasync` stay on, and `writemap` off. So a commit writes the changed pages where
 nothing is in use, syncs them, and only then writes one of the two meta pages, through a descriptor that syncs each
@@ -33,13 +33,13 @@ T = TypeVar("T")
 __all__ = ["CHECK_S", "FORMAT", "MAP_BYTES", "LmdbStore"]
 
 FORMAT = 2
-"""Of what a store holds: 1 is a site's record alone, 2 has the log beside it. A newer one is refused."""
+"""Format of a store: 1 has only the site's record, 2 also has the log. A newer format is refused."""
 
 MAP_BYTES = 64 << 30
-"""The most that a store can hold, where nothing else is said."""
+"""Default size limit of a store."""
 
 CHECK_S = 0.25
-"""How long a store is looked at when it is opened: about 350,000 keys on an idle core."""
+"""How long a store is checked when it is opened: about 350,000 keys on an idle core."""
 
 _FORMAT_KEY = b"format"
 _SUM_BYTES = 4
@@ -50,7 +50,7 @@ _LOCK_BYTES = 16384
 """More than LMDB needs for `_READERS`."""
 _READERS = 16
 _LEAST_ROOM = 1 << 20
-"""A disk with less than this is full, for a write that was cut short."""
+"""After a short write, a disk with less free space than this counts as full."""
 
 
 class LmdbStore:
@@ -60,11 +60,11 @@ class LmdbStore:
     """
 
     def __init__(self, path: Path, map_bytes: int = MAP_BYTES, check_s: float | None = CHECK_S) -> None:
-        """Looks at the pages first, for as long as `check_s` says; None: at all of them, however long it takes.
+        """Checks the pages first, for at most `check_s`; None: all of them, however long it takes.
 
-        Where the time was too short, each read and write looks at its pages before LMDB does, until `trust`. Raises
-        Malformed where a page is damaged, or the store is older than the file beside it says; Unavailable where the
-        disk refuses, or a newer program wrote it.
+        If the time was too short, each read and write checks its pages before LMDB does, until `trust`. Raises
+        Malformed if a page is damaged, or if the store is older than its watermark file says; Unavailable if the disk
+        refuses, or if a newer program wrote the store.
         """
         self.path = path
         self.map_bytes = map_bytes
@@ -72,7 +72,7 @@ class LmdbStore:
         self._committed = 0
         """The last transaction that is known to be durable."""
         self._is_doubtful = False
-        """LMDB gave up, and does not know any more what the disk has: see `_mend`."""
+        """LMDB does not know any more what is on disk: see `_mend`."""
         self._writing, self._copying, self._using = Lock(), Lock(), Lock()
         """Taken in this order: by a write, by a copy, and by a read and whoever puts another environment in place."""
         try:
@@ -100,11 +100,11 @@ class LmdbStore:
 
     @property
     def is_checked(self) -> bool:
-        """Every page was looked at when it was opened."""
+        """Whether every page was checked when it was opened."""
         return self._guard is None
 
     def trust(self) -> None:
-        """From now on LMDB reads without a look at the pages beforehand: a damaged one ends the process."""
+        """From now on pages are not checked before LMDB reads them: a damaged one ends the process."""
         guard, self._guard = self._guard, None
         if guard is not None:
             guard.close()
@@ -119,7 +119,7 @@ class LmdbStore:
 
     @property
     def used_bytes(self) -> int:
-        """What the values take, in whole pages; what was deleted is used again, and does not count."""
+        """Size of the values, in whole pages, without free pages."""
         with self._using:
             stat = self._env.stat()
         pages: int = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
@@ -164,7 +164,7 @@ class LmdbStore:
             after = chunk[-1][0]
 
     def _chunk(self, start: bytes, after: bytes | None, end: bytes) -> tuple[list[tuple[bytes, bytes]], bool]:
-        """The next of a scan, and whether there may be more."""
+        """The next chunk of a scan, and whether there may be more."""
         first = start if after is None else after
         if self._guard is not None:
             self._guard.ahead(first, end, _CHUNK_KEYS)
@@ -187,7 +187,7 @@ class LmdbStore:
     def _opened(self, key: bytes, stored: bytes) -> bytes:
         value = stored[_SUM_BYTES:]
         if int.from_bytes(stored[:_SUM_BYTES]) != crc32(value, crc32(key)):
-            raise Malformed(f"{self.path}: the value of {_shown(key)} is corrupt: its checksum does not fit")
+            raise Malformed(f"{self.path}: the value of {_shown(key)} is corrupt: its checksum does not match")
         return value
 
     def _unreadable(self, key: bytes, error: lmdb.Error) -> Malformed:
@@ -199,7 +199,7 @@ class LmdbStore:
         self.write([Put(key.encode(), value) for key, value in values.items()])
 
     def write(self, ops: Sequence[Op]) -> None:
-        """Raises ValueError, and has changed nothing, where a key is empty or too long."""
+        """Raises ValueError, without changing anything, if a key is empty or too long."""
         if self._guard is not None:
             _look_ahead(self._guard, ops)
         with self._writing:

@@ -1,4 +1,4 @@
-"""Sorted keys and values in memory: what the simulated disk keeps them in, and tests that need no disk."""
+"""Sorted keys and values in memory, for the simulated disk and for tests."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ class MemoryTables:
 
     def get(self, key: bytes) -> bytes | None:
         if key in self._corrupt:
-            raise Malformed(f"the value of {key.hex()} is corrupt: its checksum does not fit")
+            raise Malformed(f"the value of {key.hex()} is corrupt: its checksum does not match")
         return self._values.get(key)
 
     def keys(self, start: bytes, end: bytes) -> Iterator[bytes]:
@@ -59,12 +59,12 @@ class MemoryTables:
                     self._put(key, value)
 
     def corrupt(self, key: bytes) -> None:
-        """The value under this key can't be read any more, until another is put there."""
+        """Makes the value under this key unreadable, until another one is put there."""
         assert key in self._values, f"nothing is kept under {key.hex()}"
         self._corrupt.add(key)
 
     def close(self) -> None:
-        """Nothing to do: what is in memory ends with it."""
+        """Nothing to do."""
 
     def _put(self, key: bytes, value: bytes) -> None:
         if key not in self._values:

@@ -1,4 +1,4 @@
-"""Stable storage as sorted keys and values, as the log needs it.
+"""The interface of stable storage: sorted keys and values, as the log needs them.
 
 Promised by every implementation: `write` returns once all of it is on stable storage, in one transaction with one
 sync, or raises OSError and has changed nothing; a value that comes back is the one that was put, or `Malformed` is
@@ -43,14 +43,14 @@ class Reader(Protocol):
 
 
 class Inspectable(Reader, Protocol):
-    """What can also be looked through where values are corrupt."""
+    """Storage whose keys can be listed even if values are corrupt."""
 
     def keys(self, start: bytes, end: bytes) -> Iterator[bytes]:
-        """As `scan`, without a look at the values."""
+        """As `scan`, without reading the values."""
 
 
 class Tables(Inspectable, Protocol):
     def write(self, ops: Sequence[Op]) -> None:
-        """One transaction, one sync. Raises OSError where the disk refuses."""
+        """Writes in one transaction with one sync. Raises OSError if the disk refuses."""
 
     def close(self) -> None: ...

@@ -1,7 +1,7 @@
-"""How far a store had come, kept in a file beside it.
+"""The last transaction number of a store, kept in a file next to it.
 
-A disk that loses a write it had confirmed, or a data file that someone put back, leaves a store that is sound and
-older than what this site has told others. Nothing in it says so.
+If a disk loses a write that it had confirmed, or if someone restores an old data file, the store is sound but older
+than what this site has acknowledged. The store itself does not show that.
 
 Given: transaction numbers of commits that are synced. Promised: `lowest` is at most the number of the last commit,
 and at most `EVERY_S` seconds of writing behind it, since `note` syncs the file that often. A file that is missing or
@@ -30,8 +30,8 @@ class Watermark:
         self.lowest = self._read()
 
     def note(self, transaction: int, at_once: bool = False) -> None:
-        """After a commit. Where the file can't be written the number stays behind; the store's own writes tell of the
-        disk."""
+        """To be called after a commit. If the file can't be written, the number stays behind; the store's own writes
+        report the disk's error."""
         now = monotonic()
         if transaction <= self.lowest or (now < self._due_at and not at_once):
             return

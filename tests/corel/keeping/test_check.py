@@ -220,7 +220,7 @@ DAMAGES = [
     (damage_count, "it is ", ALWAYS),
     (damage_session, "a client session", ALWAYS),
     (damage_void, "where no batch is", ALWAYS),
-    (damage_piece, "its checksum does not fit", ""),
+    (damage_piece, "its checksum does not match", ""),
     (damage_snapshot, "of a snapshot", ALWAYS),
     (damage_orphan, "1 batches are stored that nothing names", ""),
 ]

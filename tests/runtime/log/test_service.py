@@ -310,7 +310,7 @@ def damaged(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     def gets(store: LmdbStore, key: bytes | str) -> bytes | None:
         if store.path.parent.name in names and key == body_key(BatchId(0, 1)):
-            raise Malformed(f"the value of {body_key(BatchId(0, 1)).hex()} is corrupt: its checksum does not fit")
+            raise Malformed(f"the value of {body_key(BatchId(0, 1)).hex()} is corrupt: its checksum does not match")
         return get(store, key)
 
     monkeypatch.setattr(LmdbStore, "get", gets)
@@ -326,7 +326,7 @@ def test_a_value_that_is_damaged_on_disk(damaged: set[str], log_lines: LogLines)
             await until(lambda: all(of(engine).green == 50 for engine in engines))
         async with sites(*told) as (a, b, _):
             damaged.add("b")
-            with pytest.raises(Unavailable, match=r"the value of 02\w+ is corrupt: its checksum does not fit"):
+            with pytest.raises(Unavailable, match=r"the value of 02\w+ is corrupt: its checksum does not match"):
                 of(b).read(0, 100, 1 << 20)
             assert "is corrupt" in b.storage()
             assert "is corrupt" in str(of(b).status()["storage"])
