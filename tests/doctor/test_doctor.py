@@ -134,7 +134,7 @@ def test_somebody_at_the_clients_socket(place: Place, capsys: pytest.CaptureFixt
     assert "is left over" in place.examine(capsys)[1]["clients.unix"]["seen"]
     path.unlink()
     path.touch()
-    assert place.examine(capsys)[1]["clients.unix"]["seen"].endswith("and no socket")
+    assert place.examine(capsys)[1]["clients.unix"]["seen"].endswith("is not a socket")
 
 
 def test_a_port_that_anyone_may_get_by_chance(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
