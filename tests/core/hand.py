@@ -1,4 +1,4 @@
-"""Sites on a network that does what a test tells it, packet by packet. Time is virtual, one hop takes 1 ms."""
+"""Sites on a network that a test controls packet by packet. Time is virtual, one hop takes 1 ms."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ Rule = Callable[[Packet], bool]
 
 
 class Hand:
-    """`lose` and `hold` are asked about each packet when it is sent; `events` is what each site was told."""
+    """`lose` and `hold` are asked about each packet when it is sent; `events` has the events of each site."""
 
     def __init__(self, names: str, options: Options | None = None, start: str | None = None) -> None:
         self.names = names

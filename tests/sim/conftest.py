@@ -13,7 +13,7 @@ MS = 1_000_000
 
 
 class FakeSite:
-    """Stays alone, tells everyone what it sends, delivers what it hears, and beacons. It promises nothing."""
+    """Stays alone, sends its messages to all others, delivers its own, and beacons. It promises nothing."""
 
     def __init__(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> None:
         self.incarnation = int(record)

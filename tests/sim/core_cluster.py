@@ -104,7 +104,7 @@ class SimCluster:
         return self._services[node][1]
 
     def history(self, node: str) -> list[Message | Configuration]:
-        """All that this node was told, in order, over all its lives."""
+        """All events of this node, in order, over all its lives."""
         return list(self._history[node])
 
     def deliveries(self, node: str) -> list[Message]:
@@ -122,7 +122,7 @@ class SimCluster:
         )
 
     def together(self, *nodes: str) -> bool:
-        """Are these, or all, in one regular configuration with nobody else?"""
+        """Are these, or all, in one regular configuration, and no other site in it?"""
         names = tuple(sorted(nodes or self.nodes))
         present = [self.configuration(name) for name in names if self.sim.node(name).up]
         return (

@@ -11,7 +11,7 @@ __all__ = ["Configuration", "Handle", "Message", "Service"]
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Who is there, as a node was told."""
+    """The members of a configuration, as a node knows them."""
 
     kind: str
     """regular, transitional or hidden"""

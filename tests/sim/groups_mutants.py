@@ -86,7 +86,7 @@ def _same_identity(original: Any) -> Any:
     return lambda self, membership: membership.identity
 
 
-@plant("who left comes back under its old identity", Processes, "_spend", 0)
+@plant("a process that left comes back under its old identity", Processes, "_spend", 0)
 def _never_spent(original: Any) -> Any:
     return lambda self, membership: None
 

@@ -1,6 +1,6 @@
-"""Judges what processes were told in a run, from the promises of docs/groups.md alone.
+"""Judges what processes saw in a run, from the promises of docs/groups.md alone.
 
-`judge` gives the violations as lines, none where all is well. It knows events and what the application did; nothing
+`judge` returns the violations as lines, none where all is well. It knows events and what the application did; nothing
 of tables, exchanges or how the filter decides.
 """
 
@@ -57,7 +57,7 @@ class Story:
     stretches: list[Stretch] = field(default_factory=list)
     """Hidden views are left out: nothing begins with them."""
     ends: list[int] = field(default_factory=list)
-    """Before which stretches it was told that it is blocked."""
+    """The stretches before which it saw that it is blocked."""
     blocked: bool = False
     left: Left | None = None
 
@@ -186,7 +186,7 @@ class Judge:
         # In a transitional view the sender's join may have come there too, and is seen in no view.
         view = story.stretches[-1].view
         if got.sender not in view.members and view.kind is ConfKind.REGULAR:
-            self.say(f"{story.name}: {got.message} is from {got.sender}, who is not in the view {got.view}")
+            self.say(f"{story.name}: {got.message} is from {got.sender}, which is not in the view {got.view}")
 
     # -- every group
 

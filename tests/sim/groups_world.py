@@ -41,7 +41,7 @@ _BETWEEN_ACTS_NS = 11 * MS
 
 @dataclass(slots=True)
 class Told:
-    """What one process was told, and the site's configuration after the turn in which it was."""
+    """What one process saw, and the site's configuration after that turn."""
 
     process: Process
     event: GroupEvent
@@ -61,7 +61,7 @@ class Accepted:
     payload: bytes
     to: tuple[Process, ...] | None
     after: int
-    """How much the site's processes had been told by then."""
+    """How much the site's processes had seen by then."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Life:
     """`leave` was called, or its process was closed."""
     open: set[Process] = field(default_factory=set)
     last: dict[int, ViewChanged | Blocked | Left] = field(default_factory=dict)
-    """By membership: where it stands, as far as it was told."""
+    """By membership: where it stands, as far as its process has seen."""
     views: dict[int, ViewChanged] = field(default_factory=dict)
     crashed: bool = False
 
@@ -92,7 +92,7 @@ class Watcher(Protocol):
 
 
 class GroupSite(Stack):
-    """Groups as the simulator sees a site; what processes are told is kept."""
+    """Groups as the simulator sees a site; what processes see is kept."""
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class World:
             taken = site.groups.send(number, service, payloads, to, node.now)
         except Unavailable:
             assert primary, "only the filter blocks"
-            assert blocked, "told before it is refused"
+            assert blocked, "the process sees that it is blocked before a request is refused"
             return
         except Rejected:
             assert over, "refused only when it is over"

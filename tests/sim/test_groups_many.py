@@ -75,7 +75,7 @@ def test_thousands_of_groups_through_a_partition_and_a_heal() -> None:
     assert joins <= 3 * GROUPS + 10
     cluster.partition(["ab", "c"])
     many.until(lambda: many.ready("ab") and many.ready("c"))
-    assert many.sent - joins <= 1, "who goes on together agrees on that by one message"
+    assert many.sent - joins <= 1, "sites that go on together agree on that by one message"
     assert many.last_sizes(many.processes[0]) == {2}
     alone = {number for number, view in many.views(many.processes[2]).items() if len(view.members) == 1}
     assert len(alone) == GROUPS * 9 // 10, "in groups with the filter it is blocked"

@@ -115,7 +115,7 @@ def test_plain_messages_beside_the_log_survive_changes() -> None:
         '[[load]]\nnodes = ["c"]\nappend = true\nrate = 50\n'
         '[[at]]\ntime = "1s"\npartition = [["a"], ["b", "c"]]\n[[at]]\ntime = "2s"\nheal = true'
     )
-    assert result.messages >= 440, "nobody was down, so but for the last ones all of 450 were taken"
+    assert result.messages >= 440, "no site was down, so all of the 450 but the last ones were taken"
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:

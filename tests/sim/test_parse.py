@@ -270,7 +270,7 @@ def test_what_is_required(text: str) -> None:
         parse_scenario(text, FILE)
 
 
-def test_with_chaos_nobody_knows_what_can_apply() -> None:
+def test_with_chaos_it_is_not_known_what_can_apply() -> None:
     scenario = parse('at = [{ time = "1s", restart = ["p"] }]\n[chaos]\nfaults = ["crash"]')
     assert len(scenario.steps) == 1
 

@@ -108,7 +108,7 @@ def test_with_chaos_steps_that_cannot_apply_are_counted(fake_core: Core) -> None
 def test_each_kind_of_chaos(fake_core: Core, fault: str) -> None:
     text = f'[chaos]\nfaults = ["{fault}"]\nmean_gap = "50ms"'
     if fault == "sync":
-        text += '\n[[load]]\nnodes = ["a", "b", "c"]\nrate = 20'  # who writes nothing has nothing to sync
+        text += '\n[[load]]\nnodes = ["a", "b", "c"]\nrate = 20'  # a site that writes nothing has nothing to sync
     result = run(fake_core, text)
     assert result.faults > 5
     assert {kind for _, kind in result.coverage} == {fault}

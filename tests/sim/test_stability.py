@@ -1,7 +1,7 @@
 """One-way and non-transitive connectivity ends in stable configurations.
 
 The bound: after a change of the topology each site installs at most two regular configurations, and none in the
-minute that follows, whoever can't hear whom; with a tenth of all datagrams lost besides, at most four in that minute.
+minute that follows, whatever links are cut; with a tenth of all datagrams lost besides, at most four in that minute.
 """
 
 from collections.abc import Iterable

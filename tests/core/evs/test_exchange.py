@@ -1,4 +1,4 @@
-"""Who sends what again in recovery: pure functions of the states, so that all who hold them agree."""
+"""Which site sends what again in recovery: pure functions of the states, so that all sites that hold them agree."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,13 +64,13 @@ def test_every_frame_has_one_sender_the_lowest_holder(states: list[State]) -> No
 
 @quick
 @given(situations())
-def test_after_all_duties_nobody_lacks_anything(states: list[State]) -> None:
+def test_after_all_duties_no_site_lacks_anything(states: list[State]) -> None:
     recoveries = {state.site: Recovery(Exchange(states, state.site)) for state in states}
     held = {state.site: has(state) for state in states}
     for recovery in recoveries.values():
         for sites, place in recovery.first():
             for site in sites:
-                assert place not in held[site], "nobody is sent what it has"
+                assert place not in held[site], "no site is sent what it has"
                 assert recoveries[site].takes(place)
                 assert not recoveries[site].takes(place), "once"
                 held[site].add(place)

@@ -1,4 +1,4 @@
-"""A site whose storage was put back is told apart from one that was merely restarted."""
+"""A site whose storage was put back is distinguished from one that was merely restarted."""
 
 import pytest
 

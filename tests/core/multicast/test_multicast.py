@@ -175,7 +175,7 @@ def test_a_member_whose_acks_stand_still_is_found() -> None:
     assert one.stalled(3_000 * MS, [2_000 * MS] * 3) == [2]
 
 
-def test_a_sleeper_blames_nobody() -> None:
+def test_a_site_that_slept_blames_no_other() -> None:
     one, _ = pair()
     compose(one)
     one.slept(5_000 * MS)
@@ -199,7 +199,7 @@ def test_an_alive_frame_that_contradicts_itself_is_malformed() -> None:
 
 
 def test_who_names_a_frame_can_be_asked_for_it() -> None:
-    """001, the sidebar: B.1 names C.1, so b has it. c is gone; a has nobody else to ask."""
+    """001, the sidebar: B.1 names C.1, so b has it. c is gone; a has no other member to ask."""
     a, b, c = pair(3)
     b.receive(compose(c), 0)
     b.settle(0)

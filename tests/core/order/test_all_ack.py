@@ -112,7 +112,7 @@ def test_an_own_message_makes_a_lazy_site_wait_anew() -> None:
     assert engine.deadline() == 20 + LAZY_FOR_NS
 
 
-def test_a_frame_outside_the_order_waits_for_nobody() -> None:
+def test_a_frame_outside_the_order_waits_for_no_member() -> None:
     engine = AllAck(1, 2, 0, eager=False)
     engine.receive(frame(1, 3, slot=-1), 0)
     assert not engine.awaited()

@@ -1,4 +1,4 @@
-"""What a member says wrongly is ignored, by a rule that gives the same answer at every member."""
+"""A wrong frame is ignored, by a rule whose outcome is the same at every member."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def test_a_slot_must_be_its_senders_and_above_its_last(generator: str) -> None:
 
 
 def test_no_one_tags_what_it_has_not_acknowledged() -> None:
-    """Else who happens to have the introduction would take the frame, and others not."""
+    """Else members that happen to have the introduction would take the frame, and others not."""
     late, early = engine(), engine()
     introduction = frame(0, slot=-1, dist=3, weights=[1, 1, 1])
     wrong = frame(1, slot=1, dist=3)
@@ -117,7 +117,7 @@ def test_a_clock_goes_up() -> None:
 
 
 def test_who_jumps_far_does_not_make_others_insane() -> None:
-    """Each step is bounded, and who follows a long one takes bounded steps too."""
+    """Each step is bounded, and a member that follows a long one takes bounded steps too."""
     made, other = engine(), Atop(1, 3, 1, "low-discrepancy", NoAdaptation())
     far = owned(made, 0, MAX_STEP - 10)
     jump = frame(0, slot=far)

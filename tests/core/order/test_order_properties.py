@@ -1,9 +1,9 @@
 """Both engines over a causal broadcast made by hand: any interleaving, any configuration change.
 
-What must hold: one order with the same timestamps everywhere, which respects causality (ATOP paper, 1.1); those
-who go on together give the same frames back in the regular configuration and the same in the transitional one;
-who departs misses nothing that lies before what it gave back; everything is given back once all has been
-exchanged, and then there is silence.
+What must hold: one order with the same timestamps everywhere, which respects causality (ATOP paper, 1.1); members
+that go on together return the same frames in the regular configuration and the same in the transitional one; a member
+that departs misses nothing that lies before what it returned; everything is returned once all has been exchanged, and
+then there is silence.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Timestamp = tuple[int, ...]
 
 
 class Scripted(NoAdaptation):
-    """Proposes what the test tells it to, at any member."""
+    """Proposes what the test sets, at any member."""
 
     def __init__(self) -> None:
         self.weights: list[int] | None = None
@@ -173,7 +173,7 @@ class World:
         member.engine.invariants()
 
     def settle(self, who: list[int]) -> int:
-        """Exchanges everything until nobody has anything to say; how many rounds that took."""
+        """Exchanges everything until no member has anything to send; returns how many rounds that took."""
         for rounds in range(1, 50):
             said = False
             for rank in who:
@@ -301,7 +301,7 @@ def test_one_order_everywhere(make: Make, size: int, steps: list[tuple[str, int,
 def test_all_is_given_back_and_then_there_is_silence(
     make: Make, size: int, steps: list[tuple[str, int, int]]
 ) -> None:
-    """Section 3.2's liveness, without asking for messages of everyone; and nobody speaks without a cause."""
+    """Section 3.2's liveness, without asking for messages of every member; and no member sends without a cause."""
     world = World(make(size))
     play(world, steps)
     world.settle(list(range(size)))
