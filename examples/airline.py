@@ -67,8 +67,8 @@ class Office:
     async def sell(self, passenger: str) -> str:
         """What the customer is told."""
         status = await self.site.status()
-        if status["health"] == "primary":
-            absent = len(self.site.sites) - len(cast(list[str], status["members"]))
+        if status.health == "primary":
+            absent = len(status.sites) - len(status.members)
             receipt = await self.site.log.append(msgspec.json.encode(Sale(passenger, absent * QUOTA)))
             try:
                 await self.runner.applied(await receipt.ordered(timeout=PATIENCE_S))

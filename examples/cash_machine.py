@@ -70,13 +70,13 @@ class Bank(reconvene.StateMachine):
 
 
 class CashMachine:
-    """A machine keeps its number and its list on its own disk; here they are its memory."""
+    """A machine keeps its last number and its list on its own disk; here they are in memory."""
 
     def __init__(self, site: blocking.Site, stack: ExitStack) -> None:
         self.site = site
         self.bank = Bank({"Ada": 100, "Ben": 100})
         self.runner = stack.enter_context(site.log.run(self.bank))
-        self.number = 0
+        self.session = site.log.session(f"cash machine {site.name}".encode(), after=0)
         self.given_offline: dict[str, int] = {}
         self.unposted: list[blocking.Receipt] = []
 
@@ -104,15 +104,10 @@ class CashMachine:
 
     def repeat(self, last: Withdrawal | Undo) -> bool:
         """After a restart: the last one again, since nobody knows whether it was posted. Was it?"""
-        return self._append(last, self.number).again
+        return self.session.append(msgspec.json.encode(last), number=self.session.last).duplicate
 
     def _post(self, asked: Withdrawal | Undo) -> blocking.Receipt:
-        self.number += 1
-        return self._append(asked, self.number)
-
-    def _append(self, asked: Withdrawal | Undo, number: int) -> blocking.Receipt:
-        session = f"cash machine {self.site.name}".encode()
-        return self.site.log.append(msgspec.json.encode(asked), session=session, number=number)
+        return self.session.append(msgspec.json.encode(asked))
 
     def post_all(self) -> None:
         """Waits until what was paid out blindly is posted."""

@@ -131,7 +131,7 @@ LAYERS = (
         ("client.*",),
         uses=(
             *("words", "protocol", "seal", "interface", "groups", "corel", "entries", "world"),
-            *("config", "access", "log", "running", "clients", "node"),
+            *("config", "diagnostics", "access", "log", "running", "clients", "node"),
         ),
     ),
     Layer("objects", ("objects.*",), uses=("words", "world", "entries", "client")),

@@ -2,8 +2,10 @@
 
 import ast
 import importlib
+import inspect
 import subprocess
 import sys
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -48,37 +50,27 @@ def test_what_a_program_imports() -> None:
     import reconvene
 
     assert sorted(reconvene.__all__) == [
+        *("Batch", "Blocked", "ClientKey", "Color", "ColorChange", "ColorChanges", "Committed", "Config", "Entry"),
         *(
-            "Batch",
-            "Blocked",
-            "ClientKey",
-            "Color",
-            "ColorChange",
-            "Committed",
-            "Config",
-            "Entry",
             "EntryBatch",
             "Event",
             "Failure",
-        ),
-        *(
             "Follow",
             "Group",
+            "Health",
             "InvalidArgument",
             "Limits",
             "Log",
-            "Malformed",
-            "Message",
-            "OutcomeUnknown",
-            "Positions",
-            "Process",
+            "LogStatus",
         ),
-        *("Receipt", "Receipts", "ReconveneError", "Rejected", "Rejoined", "Runner", "Service", "Site"),
-        *("SnapshotInfo", "Staging", "StateMachine", "Truncated", "Unavailable", "View", "ViewId", "__version__"),
-        *("blocking", "connect", "load_config", "open"),
+        *("Malformed", "Message", "OutcomeTimedOut", "OutcomeUnknown", "PlaceForgotten", "Positions", "Process"),
+        *("Receipt", "Receipts", "ReconveneError", "Rejected", "Rejoined", "Runner", "Service", "Session", "Site"),
+        *("SiteStatus", "SnapshotInfo", "Staging", "StateMachine", "TimedOut", "Truncated", "Unavailable", "View"),
+        *("ViewId", "__version__", "blocking", "configure_logging", "connect", "load_config", "open"),
     ]
     assert sorted(reconvene.blocking.__all__) == [
-        *("Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Site", "Staging", "connect", "open"),
+        *("ColorChanges", "Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Session", "Site", "Staging"),
+        *("connect", "open"),
     ]
     assert dir(reconvene) == sorted(reconvene.__all__)
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
@@ -86,20 +78,60 @@ def test_what_a_program_imports() -> None:
     assert (SOURCE / "reconvene/py.typed").exists()
 
 
-def test_the_twin_without_asyncio_has_the_same_names() -> None:
+TWINS = (*("ColorChanges", "Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Session", "Site", "Staging"),)
+INTERNAL = {"begin", "wait_and_drain"}
+"""Of Group: for its site, and for its twin."""
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_the_twin_without_asyncio_has_the_same_names_and_arguments(name: str) -> None:
     import reconvene
 
-    def public(of: type) -> set[str]:
-        return {name for name in vars(of) if not name.startswith("_")}
+    def public(of: type) -> dict[str, object]:
+        return {name: getattr(of, name) for name in dir(of) if not name.startswith("_") and name not in INTERNAL}
 
-    assert public(reconvene.Site) == public(reconvene.blocking.Site)
-    assert public(reconvene.Log) == public(reconvene.blocking.Log)
-    assert public(reconvene.Receipt) == public(reconvene.blocking.Receipt)
-    assert public(reconvene.Receipts) == public(reconvene.blocking.Receipts)
-    assert public(reconvene.Staging) == public(reconvene.blocking.Staging)
-    assert public(reconvene.Follow) == public(reconvene.blocking.Follow) - {"entries"}
-    assert public(reconvene.Runner) | {"machine", "snapshot_trouble"} == public(reconvene.blocking.Runner)
-    assert public(reconvene.Group) - {"begin", "wait_and_drain"} == public(reconvene.blocking.Group) - {"events"}
+    def arguments(of: object) -> list[tuple[str, object]]:
+        if isinstance(of, property):
+            return []
+        return [(one.name, one.default) for one in inspect.signature(of).parameters.values()]  # type: ignore[arg-type]
+
+    asynchronous, twin = public(getattr(reconvene, name)), public(getattr(reconvene.blocking, name))
+    assert set(asynchronous) == set(twin)
+    for method, one in asynchronous.items():
+        assert arguments(one) == arguments(twin[method]), method
+    of, other = getattr(reconvene, name), getattr(reconvene.blocking, name)
+    assert hasattr(of, "__aenter__") == hasattr(other, "__enter__")
+    assert hasattr(of, "__aiter__") == hasattr(other, "__iter__")
+
+
+def test_all_that_is_opened_is_a_context_manager() -> None:
+    """`open` and `connect` are, too: they give a site."""
+    import reconvene
+
+    for name in ("Group", "Follow", "ColorChanges", "Staging", "Runner"):
+        assert issubclass(getattr(reconvene, name), AbstractAsyncContextManager), name
+        assert issubclass(getattr(reconvene.blocking, name), AbstractContextManager), name
+
+
+def test_the_twin_without_asyncio_is_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, SOURCE.parent / "scripts/blocking_api.py", "--check"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_timeout_is_a_timeout() -> None:
+    import reconvene
+
+    for error, kind in (
+        (reconvene.TimedOut, reconvene.Unavailable),
+        (reconvene.OutcomeTimedOut, reconvene.OutcomeUnknown),
+    ):
+        assert issubclass(error, TimeoutError)
+        assert issubclass(error, kind)
 
 
 def test_the_package_itself_imports_nothing() -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reconvene import blocking
+    from reconvene.client.colors import ColorChanges
     from reconvene.client.connecting import connect
     from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View, ViewId
     from reconvene.client.follow import Follow
@@ -25,18 +26,24 @@ if TYPE_CHECKING:
     from reconvene.client.local import open  # noqa: A004
     from reconvene.client.log import Log
     from reconvene.client.positions import Positions
+    from reconvene.client.program_logging import configure_logging
     from reconvene.client.receipts import Receipt, Receipts
     from reconvene.client.runner import Runner
+    from reconvene.client.session import Session
     from reconvene.client.site import Site
     from reconvene.client.staging import Committed, Staging
     from reconvene.client.state_machine import Failure, StateMachine
+    from reconvene.client.status import Health, LogStatus, SiteStatus
     from reconvene.entries import Color, ColorChange, Entry, EntryBatch, SnapshotInfo, Truncated
     from reconvene.errors import (
         InvalidArgument,
         Malformed,
+        OutcomeTimedOut,
         OutcomeUnknown,
+        PlaceForgotten,
         ReconveneError,
         Rejected,
+        TimedOut,
         Unavailable,
     )
     from reconvene.ids import Service
@@ -52,6 +59,7 @@ __all__ = [
     "ClientKey",
     "Color",
     "ColorChange",
+    "ColorChanges",
     "Committed",
     "Config",
     "Entry",
@@ -60,12 +68,16 @@ __all__ = [
     "Failure",
     "Follow",
     "Group",
+    "Health",
     "InvalidArgument",
     "Limits",
     "Log",
+    "LogStatus",
     "Malformed",
     "Message",
+    "OutcomeTimedOut",
     "OutcomeUnknown",
+    "PlaceForgotten",
     "Positions",
     "Process",
     "Receipt",
@@ -75,16 +87,20 @@ __all__ = [
     "Rejoined",
     "Runner",
     "Service",
+    "Session",
     "Site",
+    "SiteStatus",
     "SnapshotInfo",
     "Staging",
     "StateMachine",
+    "TimedOut",
     "Truncated",
     "Unavailable",
     "View",
     "ViewId",
     "__version__",
     "blocking",
+    "configure_logging",
     "connect",
     "load_config",
     "open",
@@ -95,7 +111,11 @@ _HOMES = {
         ("Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId"), "client.events"
     ),
     **dict.fromkeys(
-        ("InvalidArgument", "Malformed", "OutcomeUnknown", "ReconveneError", "Rejected", "Unavailable"), "errors"
+        (
+            *("InvalidArgument", "Malformed", "OutcomeTimedOut", "OutcomeUnknown", "PlaceForgotten"),
+            *("ReconveneError", "Rejected", "TimedOut", "Unavailable"),
+        ),
+        "errors",
     ),
     **dict.fromkeys(
         ("Color", "ColorChange", "Entry", "EntryBatch", "SnapshotInfo", "Truncated"),
@@ -104,7 +124,9 @@ _HOMES = {
     **dict.fromkeys(("Committed", "Staging"), "client.staging"),
     **dict.fromkeys(("Receipt", "Receipts"), "client.receipts"),
     **dict.fromkeys(("Failure", "StateMachine"), "client.state_machine"),
+    **dict.fromkeys(("Health", "LogStatus", "SiteStatus"), "client.status"),
     "ClientKey": "runtime.access.key_files",
+    "ColorChanges": "client.colors",
     "Config": "runtime.config.settings",
     "Follow": "client.follow",
     "Group": "client.group",
@@ -113,7 +135,9 @@ _HOMES = {
     "Positions": "client.positions",
     "Runner": "client.runner",
     "Service": "ids",
+    "Session": "client.session",
     "Site": "client.site",
+    "configure_logging": "client.program_logging",
     "connect": "client.connecting",
     "load_config": "runtime.config.file",
     "open": "client.local",

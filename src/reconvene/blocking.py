@@ -7,7 +7,32 @@ with reconvene.blocking.connect("unix:/run/site.sock") as site:
         print(event)
 """
 
-from reconvene.client.blocking import Group, Site, connect, open  # noqa: A004
-from reconvene.client.blocking_log import Follow, Log, Receipt, Receipts, Runner, Staging
+from reconvene.client.blocking import (
+    ColorChanges,
+    Follow,
+    Group,
+    Log,
+    Receipt,
+    Receipts,
+    Runner,
+    Session,
+    Site,
+    Staging,
+    connect,
+    open,  # noqa: A004
+)
 
-__all__ = ["Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Site", "Staging", "connect", "open"]
+__all__ = [
+    "ColorChanges",
+    "Follow",
+    "Group",
+    "Log",
+    "Receipt",
+    "Receipts",
+    "Runner",
+    "Session",
+    "Site",
+    "Staging",
+    "connect",
+    "open",
+]

@@ -6,7 +6,7 @@ The same structs are used in a site, between a site and its clients, in clients 
 from collections.abc import Iterator
 from typing import Annotated
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from reconvene.corel.batch import Kind
@@ -17,8 +17,7 @@ from reconvene.errors import Malformed, Rejected
 from reconvene.ids import UNNAMED, message_id
 
 __all__ = [
-    "Color", "ColorChange", "CommittedBatch", "Entry", "EntryBatch", "NameInUse", "SnapshotInfo", "Truncated",
-    "in_use",
+    "Color", "ColorChange", "CommittedBatch", "Entry", "EntryBatch", "SnapshotInfo", "Truncated",
 ]  # fmt: skip
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
@@ -211,23 +210,3 @@ class SnapshotInfo(Struct, frozen=True):
     """In bytes."""
     name: str = UNNAMED
     """Of the state machine whose it is."""
-
-
-class NameInUse(Struct, frozen=True):
-    """A state machine's name, as a site's status has it."""
-
-    position: int | None
-    bytes: int
-    needs: int
-    here: bool
-    lacks: bool
-
-
-def in_use(status: dict[str, object]) -> dict[str, NameInUse]:
-    """The names in use, of `Log.status`. Raises Malformed."""
-    snapshot = status.get("snapshot")
-    names = snapshot.get("names", {}) if isinstance(snapshot, dict) else {}
-    try:
-        return convert(names, dict[str, NameInUse])
-    except ValidationError as error:
-        raise Malformed(f"the site's answer: {error}") from None

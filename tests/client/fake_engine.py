@@ -41,7 +41,15 @@ class FakeEngine:
         return access
 
     def status(self) -> dict[str, object]:
-        return {"name": "a", "health": "primary"}
+        nothing = {"messages": 0, "bytes": 0}
+        known = {"version": 1, "sites": ["a"], "file_version": 1, "finished": True, "waits_for": None, "refused": {}}
+        return {
+            **{"cluster": "test", "name": "a", "incarnation": 1, "pid": 1, "health": "primary"},
+            **{"phase": "operational", "configuration": "1", "members": ["a"], "sites": ["a"], "list": known},
+            **{"uptime_s": 0.0, "processes": 1, "groups": [], "group_count": 0, "waiting": nothing},
+            **{"round_trips_us": {}, "blocked": {"incoming": [], "outgoing": []}, "trace": None, "storage": "ok"},
+            **{"log": None, "seal": "insecure", "configurations": 1, "longest_turn_ms": 0.0, "counters": {}},
+        }
 
     def health(self) -> str:
         return "primary"

@@ -268,7 +268,13 @@ class FakeLog:
         return future
 
     def status(self) -> dict[str, object]:
-        return {"green": self.green, "base": self.base}
+        return {
+            **{"enabled": True, "replica": True, "waits": None, "left_out": None, "number": 1, "phase": "open"},
+            **{"primary": 1, "last_primary": 1, "base": self.base, "green": self.green, "yellow": 0, "red": 0},
+            **{"unlogged": 0, "own": {"messages": 0, "bytes": 0}, "participants": [self.name], "strangers": []},
+            **{"replicas": {}, "quorum": {"kind": "majority"}, "forced": False, "snapshot": {"lacks": False}},
+            **{"malformed": 0, "storage": "ok"},
+        }
 
     def snapshot(self, name: str = UNNAMED) -> tuple[int, int] | None:
         kept = self.shared.snapshots.get(name)

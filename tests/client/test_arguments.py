@@ -48,6 +48,8 @@ async def settled(value: object) -> None:
 SITE: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda site: site.join(5), TypeError, "group's name"),
     (lambda site: site.join(None), TypeError, "group's name"),
+    (lambda site: site.join(""), ValueError, "group's name"),
+    (lambda site: site.join("x", timeout="1"), TypeError, "timeout"),
     (lambda site: site.join("x" * 5_000), ValueError, "group's name"),
     (lambda site: site.join(SURROGATE), ValueError, "group's name"),
     (lambda site: site.block("ab"), TypeError, "incoming"),
@@ -63,6 +65,9 @@ GROUP: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda group: group.send(b"x", to="a:1:1"), TypeError, "to: "),
     (lambda group: group.send(b"x", to=5), TypeError, "to: "),
     (lambda group: group.send(b"x", to=["a"]), ValueError, "a"),
+    (lambda group: group.next("1"), TypeError, "timeout"),
+    (lambda group: group.events(-1), ValueError, "timeout"),
+    (lambda group: group.batches("1"), TypeError, "timeout"),
     (lambda group: group.send_many(5), TypeError, "payloads"),
     (lambda group: group.send_many(b"text"), TypeError, "payloads"),
     (lambda group: group.send_many(["text"]), TypeError, "bytes"),
@@ -76,6 +81,15 @@ LOG: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda log: log.append(b"x", timeout=10**400), ValueError, "timeout"),
     (lambda log: log.append(b"x", session=b"t", number=1, timeout=-1), ValueError, "timeout"),
     (lambda log: log.append(b"x", number=1), ValueError, "session"),
+    (lambda log: log.session("till 7"), TypeError, "session"),
+    (lambda log: log.session(b""), ValueError, "session"),
+    (lambda log: log.session(b"till 7", after="1"), TypeError, "after"),
+    (lambda log: log.session(b"till 7", after=-1), ValueError, "after"),
+    (lambda log: log.session(b"till 7").append(b"x"), ValueError, "number"),
+    (lambda log: log.session(b"till 7").append(b"x", number=0), ValueError, "number"),
+    (lambda log: log.session(b"till 7", after=0).append("text"), TypeError, "bytes"),
+    (lambda log: log.session(b"till 7", after=0).append_many(5), TypeError, "payloads"),
+    (lambda log: log.colors("1"), TypeError, "timeout"),
     (lambda log: log.append_many(5), TypeError, "payloads"),
     (lambda log: log.append_many(b"text"), TypeError, "payloads"),
     (lambda log: log.append_many([b"x", 5]), TypeError, "bytes"),
@@ -102,6 +116,8 @@ LOG: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda log: log.follow("0"), TypeError, "start"),
     (lambda log: log.follow(-1), ValueError, "start"),
     (lambda log: log.follow(0, stop="1"), TypeError, "stop"),
+    (lambda log: log.follow().next_batch("1"), TypeError, "timeout"),
+    (lambda log: log.follow().entries(-1), ValueError, "timeout"),
     (lambda log: log.read(1.0), TypeError, "start"),
     (lambda log: log.read(0, -1), ValueError, "stop"),
     (lambda log: log.headings(None), TypeError, "start"),
@@ -206,7 +222,10 @@ CONNECT: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"timeout": -1}, ValueError, "timeout"),
     ({"wait": "1"}, TypeError, "wait"),
     ({"wait": NAN}, ValueError, "wait"),
-    ({"limits": 5}, TypeError, "limits"),
+    ({"inbox_bytes": 1.5}, TypeError, "inbox_bytes"),
+    ({"inbox_messages": 0}, ValueError, "inbox_messages"),
+    ({"key": "/nowhere/clients.toml"}, ValueError, "key: "),
+    ({"tls": "/nowhere/ca.pem"}, ValueError, "tls"),
     ({"key": 5}, TypeError, "key"),
     ({"key_name": 5}, TypeError, "key_name"),
     ({"tls": 5}, TypeError, "tls"),
@@ -246,9 +265,10 @@ def test_a_badly_typed_request_is_answered_and_costs_nobody_the_connection() -> 
     asyncio.run(scenario())
 
 
-def test_refusals_are_definite() -> None:
-    assert issubclass(reconvene.InvalidArgument, Rejected)
+def test_a_wrong_argument_is_no_answer_of_a_site() -> None:
     assert issubclass(reconvene.InvalidArgument, ValueError)
+    assert issubclass(reconvene.InvalidArgument, reconvene.ReconveneError)
+    assert not issubclass(reconvene.InvalidArgument, Rejected)
 
 
 @pytest.mark.parametrize("config", [5, None, b"site.toml"])

@@ -17,7 +17,7 @@ from reconvene.runtime.site.interface import Receiver
 
 @pytest.mark.parametrize(
     ("name", "error"),
-    [("", Rejected), ("x" * 5_000, Rejected), ("\udcff", Rejected), (None, TypeError), (b"x", TypeError)],
+    [("", ValueError), ("x" * 5_000, ValueError), ("\udcff", ValueError), (None, TypeError), (b"x", TypeError)],
 )
 def test_a_name_that_no_group_can_have(name: Any, error: type[Exception]) -> None:
     async def scenario() -> None:
@@ -36,9 +36,9 @@ def test_a_name_that_no_group_can_have(name: Any, error: type[Exception]) -> Non
 @pytest.mark.parametrize(
     ("to", "error"),
     [
-        ([Process("a", 1 << 70, 1)], Rejected),
-        ([Process("a", 1, -1)], Rejected),
-        (["a:1:1"] * 5_000, Rejected),
+        ([Process("a", 1 << 70, 1)], ValueError),
+        ([Process("a", 1, -1)], ValueError),
+        (["a:1:1"] * 5_000, ValueError),
         ([("a", 1, 1)], TypeError),
         ([None], TypeError),
     ],
@@ -58,9 +58,9 @@ def test_processes_that_cannot_be(to: list[Any], error: type[Exception]) -> None
 def test_sites_that_are_not_there_cannot_be_blocked() -> None:
     async def scenario() -> None:
         async with serving() as serves, reconvene.connect(serves.unix) as site:
-            with pytest.raises(Rejected, match="a lone surrogate"):
+            with pytest.raises(ValueError, match="a lone surrogate"):
                 await site.block(["\udcff"])
-            with pytest.raises(Rejected, match="no site 'z' in this cluster: a, b expected"):
+            with pytest.raises(ValueError, match="no site 'z' in this cluster: a, b expected"):
                 await site.block([], ["z"])
             assert await site.health() == "primary"
 
@@ -178,9 +178,11 @@ def test_timeouts_without_asyncio() -> None:
             follow, group = site.log.follow(), site.join("x")
             wrong: list[Any] = [[], "1", True, -1, 10**400]
             for bad in wrong:
-                with pytest.raises((TypeError, Rejected), match="timeout: "):
+                with pytest.raises((TypeError, ValueError), match="timeout: "):
                     follow.next_batch(bad)
-                for events in (follow.entries(bad), follow.batches(bad), site.log.colors(bad), group.events(bad)):
-                    with pytest.raises((TypeError, Rejected), match="timeout: "):
+                with pytest.raises((TypeError, ValueError), match="timeout: "):
+                    site.log.colors(bad)
+                for events in (follow.entries(bad), follow.batches(bad), group.events(bad)):
+                    with pytest.raises((TypeError, ValueError), match="timeout: "):
                         next(iter(events))
             assert site.health()

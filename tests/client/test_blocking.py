@@ -46,7 +46,7 @@ def test_a_conversation(site: tuple[blocking.Site, Path]) -> None:
             got += len(batch)
         assert got <= 5_000
         assert theirs.view.members == (group.me, theirs.me)
-        assert other.status()["group_count"] == 1
+        assert other.status().group_count == 1
         theirs.leave()
         assert [event for event in theirs if isinstance(event, View)]
         with pytest.raises(Unavailable):

@@ -109,7 +109,7 @@ def test_a_client_with_a_key_over_tcp() -> None:
             tcp = sites.configs[0].clients.tcp
             assert tcp is not None
             async with reconvene.connect(f"{tcp[0]}:{tcp[1]}", key=sites.directory / "clients") as client:
-                assert (await client.status())["seal"] == "sealed"
+                assert (await client.status()).seal == "sealed"
                 group, other = await client.join("x"), await sites.sites[2].join("x")
                 await members(other, "ac")
                 await group.send(bytes(100_000), "safe")

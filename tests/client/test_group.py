@@ -103,11 +103,11 @@ def test_the_four_services_and_some_members_only(kind: str) -> None:
 def test_what_is_refused(kind: str) -> None:
     async def scenario(site: Site, other: Site) -> None:
         group = await site.join("x")
-        with pytest.raises(Rejected, match="service 'certain': one of fifo, causal, agreed, safe expected"):
+        with pytest.raises(ValueError, match="service 'certain': one of fifo, causal, agreed, safe expected"):
             await group.send(b"", service="certain")
-        with pytest.raises(Rejected, match="SITE:INCARNATION:NUMBER expected"):
+        with pytest.raises(ValueError, match="SITE:INCARNATION:NUMBER expected"):
             await group.send(b"", to=["nobody"])
-        with pytest.raises(Rejected, match="process z:1:1: no such site in this cluster: a expected"):
+        with pytest.raises(ValueError, match="process z:1:1: no such site in this cluster: a expected"):
             await group.send(b"", to=["z:1:1"])
         with pytest.raises(TypeError, match="a list of processes expected"):
             await group.send(b"", to=str(group.me))
@@ -122,7 +122,7 @@ def test_what_is_refused(kind: str) -> None:
             await group.send(bytes(17 << 20))
         with pytest.raises(Rejected, match="already"):
             await site.join("x")
-        with pytest.raises(Rejected, match="name"):
+        with pytest.raises(ValueError, match="name"):
             await site.join("")
         await group.send(bytearray(b"fine"))
         assert (await next_message(group)).data == b"fine"
@@ -190,7 +190,7 @@ def test_one_that_only_sends_need_not_read(kind: str) -> None:
         group = await site.join("x", receive=False)
         await group.send(b"1")
         assert (await next_message(reader)).data == b"1"
-        with pytest.raises(Rejected, match="receive=False"):
+        with pytest.raises(RuntimeError, match="receive=False"):
             await group.next()
         await reader.leave()
         async with asyncio.timeout(10):
@@ -226,7 +226,7 @@ def test_waiting_can_be_given_up(kind: str) -> None:
         assert (await next_message(group)).data == b"after"
         reading = asyncio.create_task(group.next())
         await asyncio.sleep(0)
-        with pytest.raises(Rejected, match="one reader a group"):
+        with pytest.raises(RuntimeError, match="one reader a group"):
             await group.next()
         await group.leave()
         with pytest.raises(Unavailable, match="left it"):
@@ -243,7 +243,7 @@ def test_many_groups(kind: str) -> None:
         for group in groups:
             assert (await next_message(group)).data == group.name.encode()
         status = await site.status()
-        assert status["group_count"] == 200
+        assert status.group_count == 200
 
     play(kind, scenario)
 
@@ -357,7 +357,7 @@ def test_the_limit_holds_for_a_client_too() -> None:
     async def scenario() -> None:
         async with (
             serving() as serves,
-            reconvene.connect(serves.unix, limits=Limits(inbox_messages=100)) as site,
+            reconvene.connect(serves.unix, inbox_messages=100) as site,
             reconvene.connect(serves.unix) as other,
         ):
             idle, group = await site.join("x"), await other.join("x")
@@ -403,5 +403,5 @@ def test_processes_are_written_as_people_write_them() -> None:
     assert process == Process("a", 1, 7)
     assert str(process) == "a:1:7"
     for bad in ("", "a", "a:1", "a:1:", ":1:7", "a:x:7", "a:1:" + "9" * 30):
-        with pytest.raises(Rejected, match="SITE:INCARNATION:NUMBER"):
+        with pytest.raises(ValueError, match="SITE:INCARNATION:NUMBER"):
             Process.parse(bad)

@@ -144,7 +144,7 @@ def test_not_while_colours_are_watched_or_a_transaction_is_open() -> None:
             await stays(site)
             watching.cancel()
             await asyncio.wait([watching])
-            await colors.aclose()
+            await colors.__aexit__(None, None, None)
             await until(lambda: site.name == "a")
             await send_away(here, site)
             staging = site.log.staging()

@@ -142,7 +142,7 @@ def test_a_tally_loses_nobody() -> None:
                 assert await b.total("window") == 0
                 first = await a.add("window", session=b"ticket 7", number=1)
                 again = await b.add("window", session=b"ticket 7", number=1, ordered=True)
-                assert (first.again, await again.ordered()) == (False, await first.ordered())
+                assert (first.duplicate, await again.ordered()) == (False, await first.ordered())
                 assert await c.total("window", ordered=True) == 1, "the same ticket counts once"
 
     asyncio.run(scenario())

@@ -44,7 +44,7 @@ def wait_green(cluster: LocalCluster, names: str, green: int) -> None:
     for name in names:
         with blocking.connect(cluster.addresses[name], wait=BUSY_S) as client:
             end = time.monotonic() + BUSY_S
-            while client.log.status()["green"] != green:
+            while client.log.status().green != green:
                 assert time.monotonic() < end
                 time.sleep(0.02)
 

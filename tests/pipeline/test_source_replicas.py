@@ -43,8 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 def client_rows(cluster: LocalCluster, site: str = "a") -> list[tuple[int, str, bytes]]:
     with blocking.connect(cluster.addresses[site]) as client:
-        end = client.log.status()["green"]
-        assert isinstance(end, int)
+        end = client.log.status().green
         return [(entry.position, entry.id, entry.data) for entry in client.log.follow(stop=end)]
 
 
@@ -286,9 +285,7 @@ def _settled_base(cluster: LocalCluster) -> int:
         bases = [-1, -2]
         while bases[-1] != bases[-2] or bases[-1] <= 0:
             time.sleep(0.2)
-            base = client.log.status()["base"]
-            assert isinstance(base, int)
-            bases.append(base)
+            bases.append(client.log.status().base)
         return bases[-1]
 
 

@@ -15,7 +15,6 @@ from tests.real.arena import BUSY_S, Arena, arena
 from reconvene import Message, Unavailable, View, blocking
 from reconvene.lab.ledger.group import head
 from reconvene.lab.soak.vitals import private_bytes
-from reconvene.runtime.config.settings import Limits
 from reconvene.wire.clients import MAJOR, MINOR, Hello, Join, encode
 from reconvene.wire.handshake import NONCE_BYTES
 from reconvene.wire.records import frame
@@ -60,7 +59,7 @@ def test_a_client_that_never_reads() -> None:
 def _never_takes(it: Arena) -> None:
     """The client reads from its socket, but the program never receives from the client."""
     with (
-        blocking.connect(it.cluster.addresses["b"], limits=Limits(inbox_bytes=INBOX_BYTES)) as site,
+        blocking.connect(it.cluster.addresses["b"], inbox_bytes=INBOX_BYTES) as site,
         blocking.connect(it.cluster.addresses["a"]) as other,
     ):
         group, watched = site.join("plain"), other.join("plain")

@@ -26,7 +26,7 @@ REAL_ONLY = {
         *("http/server", "http/dashboard/delays", "http/dashboard/peers", "http/dashboard/sampler"),
         "http/dashboard/watchers",
     },
-    "client": {"blocking"},
+    "client": {"blocking_readers", "loop_thread"},
     "objects": set[str](),
 }
 """Modules that a simulated cluster does without: sockets, seals, HTTP, files, the thread that writes."""

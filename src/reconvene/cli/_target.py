@@ -5,12 +5,14 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from reconvene.client.connecting import connect
 from reconvene.client.site import Site
+from reconvene.client.status import document
 from reconvene.errors import Malformed, Unavailable
 from reconvene.local import LocalCluster, SiteState
 
@@ -76,5 +78,5 @@ class Target:
                 status = await site.status()
         except TimeoutError:
             raise Unavailable(f"{self.node}: no site answers there") from None
-        status["processes"] = cast(int, status["processes"]) - 1  # not counting this connection
-        return SiteState(str(status["name"]), "up", cast(int, status["pid"]), status)
+        others = replace(status, processes=status.processes - 1)  # all but this connection
+        return SiteState(status.name, "up", status.pid, document(others))

@@ -15,7 +15,7 @@ from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.cli._units import parse_seconds
 from reconvene.client.events import Blocked, Event, Message, Rejoined, View
-from reconvene.errors import Malformed, Unavailable
+from reconvene.errors import Malformed
 
 __all__ = ["listen_command"]
 
@@ -65,11 +65,7 @@ async def _listen(
     tell: Callable[[Event], None],
 ) -> None:
     async with target.connect() as site:
-        try:
-            async with asyncio.timeout(_JOIN_S):
-                group = await site.join(name, primary=primary)
-        except TimeoutError:
-            raise Unavailable(f"site {site.name}: group {name!r} could not be joined within {_JOIN_S:g} s") from None
+        group = await site.join(name, primary=primary, timeout=_JOIN_S)
         left = count
         try:
             async with asyncio.timeout(seconds):

@@ -30,7 +30,7 @@ class _Taken:
         self.ids: list[str | None] = []
         self.positions: list[int] = []
         self.count = 0
-        self.again = 0
+        self.duplicates = 0
         self.trouble: str | None = None
 
 
@@ -77,7 +77,7 @@ def append_command(
             {
                 "site": taken.site,
                 "appended": taken.count,
-                "again": taken.again,
+                "again": taken.duplicates,
                 "ids": taken.ids,
                 "positions": taken.positions if ordered else None,
                 "trouble": taken.trouble,
@@ -128,7 +128,7 @@ async def _append_piece(
     receipts = await log.append_many(piece, session=session, number=number if session else None, timeout=timeout)
     ids = receipts.ids
     taken.count += len(piece)
-    taken.again += receipts.again
+    taken.duplicates += receipts.duplicate
     taken.ids += ids if quiet else ()
     positions: list[int] = []
     try:

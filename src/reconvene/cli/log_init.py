@@ -45,7 +45,7 @@ async def _begin(target: Target, without: list[str]) -> list[str] | None:
     """None if this site has a log already."""
     async with target.connect() as site:
         status = await site.log.status()
-        if status.get("replica") and (status.get("last_primary") or status.get("green")):
+        if status.replica and (status.last_primary or status.green):
             return None
         await site.log.init(without)
         return await _begun(site)
@@ -55,8 +55,7 @@ async def _begun(site: Site) -> list[str]:
     give_up_at = time.monotonic() + _BEGIN_S
     while time.monotonic() < give_up_at:
         status = await site.log.status()
-        members = status.get("participants")
-        if status.get("primary") and isinstance(members, list):
-            return members
+        if status.primary:
+            return status.participants
         await asyncio.sleep(_LOOK_EVERY_S)
     raise Unavailable(f"the log was not created within {_BEGIN_S:g} s: see `reconvene log status`, and try again")

@@ -110,8 +110,7 @@ async def _read(target: Target, start: int, stop: int | None, control: bool, sho
 
 
 async def _end_of(log: Log) -> int:
-    green = (await log.status()).get("green", 0)
-    return green if isinstance(green, int) else 0
+    return (await log.status()).green
 
 
 async def _follow(
@@ -123,9 +122,9 @@ async def _follow(
     show: Callable[[Entry], None],
 ) -> None:
     async with target.connect() as site:
+        first = await _end_of(site.log) if start == _END else int(start)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                first = await _end_of(site.log) if start == _END else int(start)
                 follow = site.log.follow(first, control=control)
                 async for entry in follow:
                     show(entry)

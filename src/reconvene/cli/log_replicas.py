@@ -5,12 +5,14 @@ import sys
 from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
 
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.cli.log_status import quorum_words
-from reconvene.errors import Malformed, Unavailable
+from reconvene.client.status import LogStatus
+from reconvene.errors import Malformed, TimedOut, Unavailable
 
 __all__ = ["parse_quorum", "replicas_command"]
 
@@ -61,8 +63,7 @@ def replicas_command(
 
 async def _look(target: Target) -> dict[str, Any]:
     async with target.connect() as site:
-        status = await site.log.status()
-    return {"replicas": status.get("replicas", {}), "quorum": status.get("quorum", {})}
+        return _replicas(await site.log.status())
 
 
 async def _change(
@@ -72,13 +73,18 @@ async def _change(
         try:
             async with asyncio.timeout(_CHANGE_S):
                 position = await site.log.change_replicas(add=add, remove=remove, quorum=quorum)
+        except TimedOut:
+            raise
         except TimeoutError:
             raise Unavailable(
                 f"not ordered within {_CHANGE_S:g} s: the change is in the log and will be ordered once "
                 "a quorum of the old and one of the new replicas are connected"
             ) from None
-        status = await site.log.status()
-    return {"position": position, "replicas": status.get("replicas", {}), "quorum": status.get("quorum", {})}
+        return {"position": position, **_replicas(await site.log.status())}
+
+
+def _replicas(status: LogStatus) -> dict[str, Any]:
+    return {"replicas": to_builtins(status.replicas), "quorum": status.quorum}
 
 
 def _give_up(target: Target, lost: list[str], yes: bool, as_json: bool) -> int:

@@ -12,7 +12,8 @@ from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.client.log import Log
-from reconvene.entries import NameInUse, SnapshotInfo, in_use
+from reconvene.client.status import SnapshotInUse
+from reconvene.entries import SnapshotInfo
 from reconvene.errors import Malformed
 from reconvene.ids import UNNAMED
 
@@ -68,7 +69,7 @@ def snapshot_command(
             console().print(shown)
 
 
-def _show(names: dict[str, NameInUse], as_json: bool) -> None:
+def _show(names: dict[str, SnapshotInUse], as_json: bool) -> None:
     if as_json:
         print_json({"snapshots": names})
         return
@@ -85,15 +86,15 @@ def _show(names: dict[str, NameInUse], as_json: bool) -> None:
     console().print(table)
 
 
-async def _names(target: Target) -> dict[str, NameInUse]:
+async def _names(target: Target) -> dict[str, SnapshotInUse]:
     async with target.connect() as site:
-        return in_use(await site.log.status())
+        return (await site.log.status()).snapshot.names
 
 
-async def _drop(target: Target, name: str) -> dict[str, NameInUse]:
+async def _drop(target: Target, name: str) -> dict[str, SnapshotInUse]:
     async with target.connect() as site:
         await site.log.drop_snapshot(name)
-        return in_use(await site.log.status())
+        return (await site.log.status()).snapshot.names
 
 
 async def _snapshot(
@@ -115,7 +116,7 @@ async def _snapshot(
 
 async def _only(log: Log) -> str:
     """The only name."""
-    names = in_use(await log.status())
+    names = (await log.status()).snapshot.names
     if len(names) > 1:
         raise Malformed(f"log snapshot: expected --name, one of: {', '.join(names)}")
     if not names:

@@ -8,7 +8,7 @@ from rich.text import Text
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
-from reconvene.entries import NameInUse, in_use
+from reconvene.client.status import SnapshotInUse, snapshots_in_use
 from reconvene.local import SiteState
 
 __all__ = ["quorum_words", "status_command"]
@@ -42,7 +42,7 @@ def _snapshots(logs: dict[str, dict[str, Any] | None]) -> list[str]:
     """Which snapshots keep a site from truncating its log."""
     lines = []
     for site, log in sorted(logs.items()):
-        names = {} if log is None else in_use(log)
+        names = {} if log is None else snapshots_in_use(log)
         if names:
             shown = ", ".join(_shown(name, one) for name, one in names.items())
             lowest = min(names, key=lambda name: names[name].needs)
@@ -50,7 +50,7 @@ def _snapshots(logs: dict[str, dict[str, Any] | None]) -> list[str]:
     return lines
 
 
-def _shown(name: str, one: NameInUse) -> str:
+def _shown(name: str, one: SnapshotInUse) -> str:
     kept = "none yet" if one.position is None else f"at {one.position:,}"
     return f"{name} {kept}{', lacking' if one.lacks else ''}"
 

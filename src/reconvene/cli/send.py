@@ -15,7 +15,7 @@ from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.cli._units import parse_bytes
 from reconvene.client.events import Batch, Rejoined
 from reconvene.client.group import Group
-from reconvene.errors import Malformed, OutcomeUnknown, Unavailable
+from reconvene.errors import Malformed, OutcomeUnknown, TimedOut
 from reconvene.ids import Service
 
 __all__ = ["send_command"]
@@ -105,11 +105,7 @@ def _payloads(text: list[str] | None, size: int | None, count: int) -> Iterator[
 
 async def _send(target: Target, name: str, payloads: Iterator[bytes] | None, service: str, rate: float) -> Tally:
     async with target.connect() as site:
-        try:
-            async with asyncio.timeout(_JOIN_S):
-                group = await site.join(name)
-        except TimeoutError:
-            raise Unavailable(f"site {site.name}: group {name!r} could not be joined within {_JOIN_S:g} s") from None
+        group = await site.join(name, timeout=_JOIN_S)
         tally = Tally(site.name, members=len(group.view.members), started_s=time.monotonic())
         changed = asyncio.Event()
         reader = asyncio.create_task(_count_own(group, tally, changed))
@@ -122,10 +118,12 @@ async def _send(target: Target, name: str, payloads: Iterator[bytes] | None, ser
                 while tally.delivered < tally.sent and tally.trouble is None:
                     await changed.wait()
                     changed.clear()
-        except TimeoutError:
-            tally.trouble = f"{tally.sent - tally.delivered} were not delivered within {_DELIVERED_S:g} s"
         except OutcomeUnknown as error:
             tally.trouble = f"{error}; it is unknown whether the rest was sent"
+        except TimedOut:
+            raise
+        except TimeoutError:
+            tally.trouble = f"{tally.sent - tally.delivered} were not delivered within {_DELIVERED_S:g} s"
         finally:
             tally.seconds = time.monotonic() - tally.started_s
             reader.cancel()

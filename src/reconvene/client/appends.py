@@ -15,7 +15,7 @@ from reconvene.client.flight import Flight
 from reconvene.client.here import Here
 from reconvene.client.requests import Lost, RequestChannel, Requests
 from reconvene.corel.batch import Kind
-from reconvene.errors import OutcomeUnknown, Rejected, Unavailable
+from reconvene.errors import OutcomeUnknown, Rejected, TimedOut, Unavailable
 from reconvene.room import Room
 from reconvene.wire.client_log import Append, Appended, log_message_bytes
 from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR
@@ -129,7 +129,7 @@ class Appends:
         self._give_up = None
         waiting, self._waiting = self._waiting, deque()
         for flight in waiting:
-            flight.give_up(Unavailable(f"no connection in {self._link.timeout_s:g} s"))
+            flight.give_up(TimedOut(f"no connection in {self._link.timeout_s:g} s"))
         self.room.wake()
 
     # -- sending

@@ -1,46 +1,65 @@
 """The same without asyncio: for scripts, threads, and executors of a data pipeline.
 
-One thread in the background has an event loop; every call hands its work over and waits. Objects may be used from
-any thread. Threads do not survive a fork: connect in the process that uses the connection (in a Spark job, inside
-the function that runs on the executor), not before it.
+Made by scripts/blocking_api.py from the asynchronous classes: change those, then run it.
 """
 
-import asyncio
-import os
 import ssl
-import threading
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import CancelledError, Future, wait
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
-from reconvene.client import connecting
-from reconvene.client import group as asynchronous
-from reconvene.client import site as asynchronous_site
+from reconvene.client import colors as async_colors
+from reconvene.client import connecting as async_connecting
+from reconvene.client import log as async_log
+from reconvene.client import receipts as async_receipts
+from reconvene.client import runner as async_runner
+from reconvene.client import session as async_session
+from reconvene.client import site as async_site
+from reconvene.client import staging as async_staging
 from reconvene.client.addresses import Addresses
-from reconvene.client.arguments import check_timeout
-from reconvene.client.blocking_log import Log
-from reconvene.client.events import Batch, Blocked, Event, Process, Rejoined, View
+from reconvene.client.blocking_readers import FollowReader, GroupReader
+from reconvene.client.connecting import INBOX_BYTES, INBOX_MESSAGES, TIMEOUT_S
+from reconvene.client.events import Process, View
 from reconvene.client.group import Data
-from reconvene.errors import InvalidArgument, ReconveneError, Unavailable
-from reconvene.ids import Service
+from reconvene.client.loop_thread import Opened, Twin, background, walked
+from reconvene.client.positions import Positions
+from reconvene.client.staging import Committed
+from reconvene.client.state_machine import Failure, StateMachine
+from reconvene.client.status import Health, LogStatus, SiteStatus
+from reconvene.corel.clients.commits import Range
+from reconvene.entries import ColorChange, Entry, EntryBatch, SnapshotInfo
+from reconvene.ids import UNNAMED, Service
 from reconvene.runtime.access.key_files import ClientKey
-from reconvene.runtime.config.settings import Config, Limits
+from reconvene.runtime.config.settings import Config
+from reconvene.wire.client_log import FETCH_MESSAGES
 
-__all__ = ["Group", "LoopThread", "Site", "connect", "open"]
-
-T = TypeVar("T")
+__all__ = [
+    "ColorChanges",
+    "Follow",
+    "Group",
+    "Log",
+    "Receipt",
+    "Receipts",
+    "Runner",
+    "Session",
+    "Site",
+    "Staging",
+    "connect",
+    "open",
+]
 
 
 @contextmanager
 def open(config: Config | str | Path) -> Iterator["Site"]:  # noqa: A001
-    """As `reconvene.open`: the site runs in the background thread."""
-    from reconvene.client import local
+    """Runs a site in the background thread, from its configuration or the file that holds it.
 
-    with _background(lambda: local.open(config)) as site:
-        yield site
+    The site leaves its cluster when the block ends. Raises Malformed for a bad file, Unavailable where an address
+    or the directory is in use.
+    """
+    from reconvene.client import local as async_local
+
+    with background(lambda: async_local.open(config)) as (thread, site):
+        yield Site(thread, site)
 
 
 @contextmanager
@@ -50,289 +69,549 @@ def connect(
     key: ClientKey | str | Path | None = None,
     key_name: str | None = None,
     tls: ssl.SSLContext | str | Path | bool = False,
-    timeout: float = connecting.TIMEOUT_S,
+    timeout: float = TIMEOUT_S,
     wait: float = 0.0,
-    limits: Limits | None = None,
+    inbox_bytes: int = INBOX_BYTES,
+    inbox_messages: int = INBOX_MESSAGES,
     return_to_first: bool = True,
 ) -> Iterator["Site"]:
-    """As `reconvene.connect`."""
-    with _background(
-        lambda: connecting.connect(
+    """A process of the first site of `addresses` that answers; of another one when that is lost.
+
+    addresses: "unix:/run/site.sock" or its path, "tcp://host:port" or "host:port", one or several.
+    key: for TCP, a client key, or the file that holds it, with its name there (`key_name`) unless it is the only
+      one. It is never sent; without TLS it also encrypts the connection.
+    tls: for TCP, True for the system's authorities, the file of the authority that signed the sites' certificates,
+      or a context, which may present a certificate of its own.
+    timeout: s. To connect to one address; for a request to find a connection; for every answer except a send's.
+    wait: s. How long to try again at the start while no site answers; 0 tries each address once.
+    inbox_bytes, inbox_messages: how much may wait here unread, for all groups together. Beyond that the fullest
+      group is left.
+    return_to_first: a client that is at another site than the first one of `addresses` goes back there, at a quiet
+      moment, once that site works again. False: it stays where it is until that connection is lost.
+    Raises Rejected where a site refuses, Unavailable where none answers (after a timeout also a TimeoutError).
+    """
+    with background(
+        lambda: async_connecting.connect(
             addresses,
             key=key,
             key_name=key_name,
             tls=tls,
             timeout=timeout,
             wait=wait,
-            limits=limits,
+            inbox_bytes=inbox_bytes,
+            inbox_messages=inbox_messages,
             return_to_first=return_to_first,
         )
-    ) as site:
-        yield site
+    ) as (thread, site):
+        yield Site(thread, site)
 
 
-class Site:
-    """As `reconvene.Site`; each call waits."""
+class Receipt(Twin[async_receipts.Receipt]):
+    """Of one message."""
 
-    def __init__(self, thread: "LoopThread", site: asynchronous_site.Site) -> None:
-        self._thread = thread
-        self._site = site
+    @property
+    def id(self) -> str | None:
+        """AUTHOR:INCARNATION:COUNTER, as in the log. If the log had it before, the id that it got then; None where
+        that is not known any more: the log was truncated, or the site remembers later messages only.
+        """
+        return self._inner.id
+
+    @property
+    def duplicate(self) -> bool:
+        """The log had it before, from an earlier append under the same session and number."""
+        return self._inner.duplicate
+
+    def ordered(self, timeout: float | None = None) -> int:
+        """Waits until it is ordered. Returns its position; of a duplicate, that of the first copy.
+
+        Raises PlaceForgotten where it is a duplicate and the log no longer knows the position of the first copy;
+        OutcomeUnknown where it is not ordered within `timeout` s (then also a TimeoutError), and where the log no
+        longer knows whether it is.
+        """
+        return self._thread.run(self._inner.ordered(timeout))
+
+
+class Receipts(Twin[async_receipts.Receipts]):
+    """Of many messages that were appended together, in their order."""
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    @property
+    def ids(self) -> list[str | None]:
+        """Of each message. If the log had it before, the id that it got then; None where that is not known."""
+        return self._inner.ids
+
+    @property
+    def duplicate(self) -> int:
+        """How many of them the log had before, from an earlier append under the same session and numbers."""
+        return self._inner.duplicate
+
+    def ordered(self, timeout: float | None = None) -> Positions:
+        """Waits until all of them are ordered. Returns their positions; of a duplicate, that of the first copy.
+
+        Raises PlaceForgotten where all are ordered, and the log no longer knows the position of one that it had
+        before; OutcomeUnknown where they are not ordered within `timeout` s (then also a TimeoutError), and where
+        the log no longer knows whether they are.
+        """
+        return self._thread.run(self._inner.ordered(timeout))
+
+
+class Session(Twin[async_session.Session]):
+    """From `log.session`. Any number of threads may append.
+
+    Each message has a number in the session, from 1 on. What the log has under a number it does not take again, from
+    whichever program and at whichever site.
+
+    With `after`, the session numbers by itself, from `after + 1` on. It remembers its numbers in memory only. A
+    program that goes on with the same name after a restart has to know the last number that it used, as from its own
+    storage; or it takes a new name for each run.
+    """
+
+    @property
+    def name(self) -> bytes:
+        return self._inner.name
+
+    @property
+    def last(self) -> int | None:
+        """The highest number that the session gave to a message by itself, `after` at first. None without `after`."""
+        return self._inner.last
+
+    @property
+    def unknown(self) -> list[int]:
+        """Numbers of messages whose append ended without an answer. Append the same messages again under the same
+        numbers: the log takes each once.
+        """
+        return self._inner.unknown
+
+    def append(self, data: Data, *, number: int | None = None, timeout: float | None = None) -> "Receipt":
+        """As `Log.append`. Without a number it is the next one.
+
+        Where this raises OutcomeUnknown, `unknown` has the number. After any other error the number is used for the
+        next message.
+        """
+        return Receipt(self._thread, self._thread.run(self._inner.append(data, number=number, timeout=timeout)))
+
+    def append_many(
+        self, payloads: Iterable[Data], *, number: int | None = None, timeout: float | None = None
+    ) -> "Receipts":
+        """As `Log.append_many`. Without a number the messages get the next ones; then `payloads` must have an end.
+
+        Where this fails, `unknown` has the numbers of the messages that are not known to be taken.
+        """
+        return Receipts(
+            self._thread, self._thread.run(self._inner.append_many(walked(payloads), number=number, timeout=timeout))
+        )
+
+
+class Follow(FollowReader):
+    """An iterator over entries. Read it from one thread; a read that is cancelled loses nothing. The end of an
+    `with` block drops what was read ahead.
+
+    What is read ahead is one chunk, of about half a megabyte. Where the connection is lost, the next read waits until
+    a site answers again, however long that takes. It goes on at the same position, at the same or another site, since
+    positions are the same everywhere. `Site.connected` says whether there is a connection now.
+    """
+
+    @property
+    def control(self) -> bool:
+        """Whether it also returns what is not the application's."""
+        return self._inner.control
+
+    def ready(self) -> bool:
+        """Whether the next read need not wait."""
+        return self._inner.ready()
+
+
+class ColorChanges(Opened[async_colors.ColorChanges]):
+    """From `log.colors`. Read it from one thread. The end of an `with` block ends the watch at the site."""
+
+    def __iter__(self) -> Iterator[ColorChange]:
+        return self._thread.iterate(self._inner)
+
+
+class Staging(Opened[async_staging.Staging]):
+    """From `log.staging`: one writer's part of a transaction. Use it from one thread. After the end of an `with`
+    block nothing more can be staged; what no commit has named by then is never seen.
+    """
+
+    def put(self, payloads: Iterable[Data]) -> None:
+        """Appends messages that nobody sees yet, in their order. Returns when they are on their way, and all but the
+        last few megabytes are ordered. What a lost site may have is appended again at the next one: it may be in the
+        log twice, and one of the two is committed.
+
+        Raises OutcomeUnknown where for `timeout` s there is no room, or nothing is ordered; further as `append`.
+        """
+        self._thread.run(self._inner.put(walked(payloads)))
+
+    def ordered(self) -> Positions:
+        """Waits until all of them are ordered: where they are, for the commit."""
+        return self._thread.run(self._inner.ordered())
+
+
+class Runner(Opened[async_runner.Runner]):
+    """From `log.run`. The end of its `with` block ends it.
+
+    The state machine is called in the background thread: read its state between calls of `applied` and
+    `caught_up`, or guard it by a lock of its own.
+    """
+
+    @property
+    def machine(self) -> StateMachine:
+        return self._inner.machine
+
+    @property
+    def snapshot_trouble(self) -> str | None:
+        """Why the last snapshot could not be saved. None: it was, or there was none yet."""
+        return self._inner.snapshot_trouble
+
+    @property
+    def position(self) -> int:
+        """Everything below it is applied."""
+        return self._inner.position
+
+    @property
+    def failed(self) -> Failure | None:
+        return self._inner.failed
+
+    def applied(self, position: int, timeout: float | None = None) -> None:
+        """Waits until the entry at `position` is applied, also while the site is away.
+
+        Raises TimeoutError where that is not so within `timeout` s, Unavailable where the machine has stopped before.
+        """
+        self._thread.run(self._inner.applied(position, timeout))
+
+    def append(
+        self, command: bytes, *, ordered: bool, session: bytes | None = None, number: int | None = None
+    ) -> "Receipt":
+        """For the machine's own commands. With `ordered`: waits until it is applied here.
+
+        Raises as `Log.append`: Unavailable where nothing was appended, OutcomeUnknown where the machine stops, or
+        the site does not answer, after it was.
+        """
+        return Receipt(
+            self._thread,
+            self._thread.run(self._inner.append(command, ordered=ordered, session=session, number=number)),
+        )
+
+    def caught_up(self, timeout: float | None = None) -> None:
+        """An ordered read: waits until everything that was ordered anywhere is applied. As `Log.barrier`:
+        TimeoutError after `timeout` s.
+        """
+        self._thread.run(self._inner.caught_up(timeout))
+
+    def optimistic(self, timeout: float | None = None) -> StateMachine:
+        """The state as it would be if all that is pending at the site were ordered as it stands: a copy. An entry
+        that makes its `apply` raise is left out of it. Raises TimeoutError where the site does not answer in the
+        connection's timeout, and where the machine has not applied what the site has within `timeout` s.
+        """
+        return self._thread.run(self._inner.optimistic(timeout))
+
+
+class Log(Twin[async_log.Log]):
+    """Of `Site.log`. Any number of threads may append and read."""
+
+    def append(
+        self, data: Data, *, session: bytes | None = None, number: int | None = None, timeout: float | None = None
+    ) -> "Receipt":
+        """Appends one message; returns when it is durable at the site. `receipt.ordered()` gives its position.
+
+        It is accepted in any component, at any time; where the site has no room, or the connection is lost, this
+        waits, and tries again, elsewhere too: however often, the message is taken once.
+        session, number: the program's own name for a sequence of messages, up to 64 bytes, and this one's place in
+        it, from 1 on: what the log has under them is not taken again, also after the program was restarted.
+        timeout: s. Raises OutcomeUnknown where it is not durable by then. Further: Rejected (too large, not this
+        client's role, no replica at the site; the number was taken with other data, or would leave too many gaps),
+        Unavailable (nothing happened: the disk, no connection in time),
+        OutcomeUnknown (the connection was lost, and there was no other in time).
+        """
+        return Receipt(
+            self._thread, self._thread.run(self._inner.append(data, session=session, number=number, timeout=timeout))
+        )
+
+    def session(self, name: bytes, *, after: int | None = None) -> "Session":
+        """For messages that are taken once, however often and at however many sites they are appended:
+        `log.session(b"till 7").append(data, number=8)`.
+
+        name: the program's own, up to 64 bytes.
+        after: the last number that was used under this name, 0 for none: then the session numbers by itself.
+        """
+        return Session(self._thread, self._inner.session(name, after=after))
+
+    def append_many(
+        self,
+        payloads: Iterable[Data],
+        *,
+        session: bytes | None = None,
+        number: int | None = None,
+        timeout: float | None = None,
+    ) -> "Receipts":
+        """The same for many, in their order: one receipt for all of them, with no future or object for each.
+
+        `payloads` may be lazy: no more of it is taken than there is room for. Where it fails, those before the
+        failure may have been appended: the error's `taken` says how many are known to be.
+        """
+        return Receipts(
+            self._thread,
+            self._thread.run(
+                self._inner.append_many(walked(payloads), session=session, number=number, timeout=timeout)
+            ),
+        )
+
+    def staging(self, timeout: float | None = None) -> "Staging":
+        """For messages that nobody sees until a commit names them. timeout: s, for each step of it."""
+        return Staging(self._thread, self._inner.staging(timeout))
+
+    def commit(
+        self,
+        places: Positions | Iterable[Range],
+        *,
+        name: str | None = None,
+        version: int = 0,
+        index: Iterable[Range] = (),
+        previous: int | None = None,
+        timeout: float | None = None,
+    ) -> Committed:
+        """Makes staged messages visible, all at once, at the commit's place in the order. Returns when it is ordered.
+
+        places: where they are, in the order in which readers get them: what `Staging.ordered` returns, or
+        (position, count) pairs, as of several writers.
+
+        name, version: of the transaction. Of a name the log takes each version once, and none that is lower than one
+        that it has: a program that does not know whether it has committed stages and commits again. Without a name
+        it is another transaction each time.
+        index: staged messages that belong to it and that nobody sees; previous: the commit before it. For writers.
+        Raises Truncated where what was staged is not in the log any more; OutcomeUnknown where it is not ordered
+        within `timeout` s; otherwise as `append`.
+        """
+        return self._thread.run(
+            self._inner.commit(
+                walked(places), name=name, version=version, index=walked(index), previous=previous, timeout=timeout
+            )
+        )
+
+    def last_commit(self, name: str) -> tuple[int, int] | None:
+        """(version, position) of a transaction's last commit that counts, as far as this site knows; after a
+        `barrier`, of all. None: none is known.
+        """
+        return self._thread.run(self._inner.last_commit(name))
+
+    def follow(self, start: int = 0, *, stop: int | None = None, control: bool = False) -> "Follow":
+        """Entries in order, from position `start` on, as they are ordered; before `stop`, where it is given.
+
+        control: also what is not the application's: changes of the replicas, what is void, and transactions as they
+        stand in the log.
+        """
+        return Follow(self._thread, self._inner.follow(start, stop=stop, control=control))
+
+    def read(self, start: int = 0, stop: int | None = None, *, control: bool = False) -> list[Entry]:
+        """What is ordered now, from position `start` on and before `stop`, all at once.
+
+        For more than memory should hold, `follow`. Raises Truncated where the log begins after `start`.
+        """
+        return self._thread.run(self._inner.read(start, stop, control=control))
+
+    def headings(self, start: int = 0, stop: int | None = None) -> Iterator[list[EntryBatch]]:
+        """Of what is ordered now, from position `start` on and before `stop`: who wrote how many messages, and when;
+        all kinds of batches, and no application's messages. The last one may go on beyond `stop`.
+
+        For those to whom the order and the authors' clocks are enough. Raises Truncated as `read` does.
+        """
+        return self._thread.iterate(self._inner.headings(start, stop))
+
+    def staged(self, commit: int, ranges: Iterable[tuple[int, int]]) -> Iterator[EntryBatch]:
+        """Messages that the commit at position `commit` makes visible: of its ranges, (position, count) …, those that
+        are given here. For those who read a transaction in parts; `follow` reads all of it where it belongs.
+        """
+        return self._thread.iterate(self._inner.staged(commit, walked(ranges)))
+
+    def pending(self, most: int = FETCH_MESSAGES) -> list[Entry]:
+        """What the site has that is not ordered yet: first the yellow ones, then the red ones, in their present
+        order, which may change. At most the first 8,192, and about half a megabyte of them.
+        """
+        return self._thread.run(self._inner.pending(most))
+
+    def colors(self, timeout: float | None = None) -> "ColorChanges":
+        """Changes of colour at the site, from now on: `for`, or `with` around it to end it at once.
+        With `timeout`, it also ends when nothing changes for so many s. Raises Unavailable where the connection is
+        lost, or the reader is too slow: then begin again with what `pending` returns.
+        """
+        return ColorChanges(self._thread, self._inner.colors(timeout))
+
+    def barrier(self, timeout: float | None = None) -> int:
+        """Waits until everything that was ordered anywhere when it was called is ordered here. Returns the position
+        after it. In a component that can't order it waits: TimeoutError after `timeout` s.
+        """
+        return self._thread.run(self._inner.barrier(timeout))
+
+    def status(self) -> LogStatus:
+        """What the site knows of the log."""
+        return self._thread.run(self._inner.status())
+
+    def run(self, machine: StateMachine, *, start: int = 0, snapshot_every: int = 0) -> "Runner":
+        """`with log.run(machine) as runner:` applies the log to the state machine, in the background.
+
+        start: the machine has everything below this position.
+        snapshot_every: so many entries: then it is asked for a snapshot, which the site keeps under the machine's
+        name, so that the log may be truncated and others need not begin at 0. From now on the log keeps what a
+        machine of this name needs to start (`drop_snapshot` ends that). For admins. 0: never.
+        """
+        return Runner(self._thread, self._inner.run(machine, start=start, snapshot_every=snapshot_every))
+
+    def snapshot(self, name: str = UNNAMED) -> SnapshotInfo | None:
+        """Of the newest one of this name that the site keeps."""
+        return self._thread.run(self._inner.snapshot(name))
+
+    def snapshots(self) -> dict[str, SnapshotInfo | None]:
+        """By name in use at the site: its newest snapshot; None: it has none yet."""
+        return self._thread.run(self._inner.snapshots())
+
+    def read_snapshot(self, name: str = UNNAMED) -> tuple[int, bytes] | None:
+        """(position, data) of the newest one of this name: the state after everything below the position."""
+        return self._thread.run(self._inner.read_snapshot(name))
+
+    def save_snapshot(self, position: int, data: Data, *, name: str = UNNAMED) -> None:
+        """Hands the site the state of the machine of this name after everything below `position`; returns when it is
+        durable. What the snapshots of all names cover may be truncated then. Raises Rejected (too large, too many
+        names, beyond the green line, no admin).
+        """
+        self._thread.run(self._inner.save_snapshot(position, data, name=name))
+
+    def drop_snapshot(self, name: str) -> None:
+        """No machine of this name is run any more, at any site: its snapshot goes, at this site and all that are
+        connected to it, and truncation does not wait for it. Raises Rejected (no such name, no admin).
+        """
+        self._thread.run(self._inner.drop_snapshot(name))
+
+    def change_replicas(
+        self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
+    ) -> int:
+        """Through the log itself: the position of the change, once it is ordered. `add` with `remove` replaces one by
+        the other. Each change makes a new configuration; the next one waits for that, up to 5 s. For admins. Raises
+        Rejected where the new set makes no sense, Unavailable where the site is in no primary component.
+        """
+        return self._thread.run(self._inner.change_replicas(add=add, remove=remove, quorum=quorum))
+
+    def losses(self, lost: Sequence[str]) -> dict[str, object]:
+        """What may be lost if these replicas are given up."""
+        return self._thread.run(self._inner.losses(lost))
+
+    def init(self, without: Sequence[str] = ()) -> None:
+        """Begins a new log, where none was begun: the sites that keep it are empty until then, and accept nothing.
+        All of its replicas have to be there, but for those in `without`, of which you know that they hold no log.
+        It begins a moment later: `status().primary` is above 0 then. For admins.
+        """
+        self._thread.run(self._inner.init(without))
+
+    def force_lost(self, lost: Sequence[str]) -> None:
+        """Gives up replicas that are gone for good, where the rest is no quorum any more. Look at `losses` first; one
+        of them that comes back is a stranger. For admins.
+        """
+        self._thread.run(self._inner.force_lost(lost))
+
+
+class Group(GroupReader):
+    """From `Site.join`. Read it from one thread; send from as many as you like. The end of an `with` block leaves
+    the group.
+
+    Several threads may read: each event goes to one of them.
+    """
 
     @property
     def name(self) -> str:
-        return self._site.name
-
-    @property
-    def connected(self) -> bool:
-        return self._site.connected
-
-    @property
-    def cluster(self) -> str:
-        return self._site.cluster
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        return self._site.sites
-
-    @property
-    def log(self) -> Log:
-        return Log(self._thread, self._site.log)
-
-    def join(
-        self, name: str, *, primary: bool = False, receive: bool = True, timeout: float | None = None
-    ) -> "Group":
-        """Raises TimeoutError if there is no view in `timeout` s; then the group is not joined."""
-        joined = self._thread.run(self._site.join(name, primary=primary, receive=receive), timeout)
-        return Group(self._thread, joined)
-
-    def status(self) -> dict[str, object]:
-        return self._thread.run(self._site.status())
-
-    def health(self) -> str:
-        return self._thread.run(self._site.health())
-
-    def block(self, incoming: Iterable[str] = (), outgoing: Iterable[str] = ()) -> None:
-        self._thread.run(self._site.block(incoming, outgoing))
-
-    def stop(self) -> None:
-        self._thread.run(self._site.stop())
-
-
-class Group:
-    """As `reconvene.Group`; each call waits. Several threads may read: each event goes to one of them."""
-
-    def __init__(self, thread: "LoopThread", group: asynchronous.Group) -> None:
-        self._thread = thread
-        self._group = group
-        self._reading = threading.Lock()
-        self._drained: deque[Batch | View | Blocked | Rejoined] = deque()
-        self._events: Iterator[Event] = iter(())
-
-    @property
-    def name(self) -> str:
-        return self._group.name
+        return self._inner.name
 
     @property
     def me(self) -> Process:
-        return self._group.me
+        """This process, as other members see it."""
+        return self._inner.me
 
     @property
     def view(self) -> View:
-        """The last one that reached the background thread; the view of what is being read is the one read last."""
-        return self._group.view
+        """The last view that was read here; after `join`, the first one. Raises Unavailable before the first view:
+        a group with `primary=True` that is joined outside of the primary component has none.
+        """
+        return self._inner.view
 
     @property
     def blocked(self) -> bool:
-        return self._group.blocked
+        """Outside of the primary component, in a group with `primary=True`."""
+        return self._inner.blocked
 
     def send(
         self, data: Data, service: Service | str = Service.AGREED, to: Iterable[Process | str] | None = None
     ) -> None:
-        self._thread.run(self._group.send(data, service, to))
+        """Hands one message to the site, and waits only if the site has no room or is far away.
 
-    def send_many(
-        self,
-        payloads: Iterable[Data],
-        service: Service | str = Service.AGREED,
-        to: Iterable[Process | str] | None = None,
-    ) -> int:
-        """`payloads` is walked through in this thread: it may block, and it may use this group."""
-        sent = 0
-        for piece in asynchronous.slices(payloads):
-            try:
-                sent += self._thread.run(self._group.send_many(piece, service, to))
-            except ReconveneError as error:
-                error.taken += sent
-                raise
-        return sent
+        To every member of the group, or to those in `to`. When it returns the site has the message; it was
+        delivered when it comes back here. Raises Rejected (too large), Unavailable (blocked, left, no site),
+        OutcomeUnknown (the connection broke before the answer).
+        """
+        self._thread.run(self._inner.send(data, service, walked(to)))
 
     def leave(self) -> None:
-        self._thread.run(self._group.leave())
-
-    def __iter__(self) -> Iterator[Event]:
-        return self.events()
-
-    def events(self, timeout: float | None = None) -> Iterator[Event]:
-        """Until the group is left; with `timeout`, also until nothing comes for so many s."""
-        while True:
-            try:
-                event = self._next(timeout)
-            except TimeoutError:
-                return
-            if event is None:
-                return
-            yield event
-
-    def next(self, timeout: float | None = None) -> Event:
-        """Raises TimeoutError where nothing comes in `timeout` s, Unavailable where nothing will."""
-        event = self._next(timeout)
-        if event is None:
-            raise Unavailable(f"group {self.name!r}: this process left it")
-        return event
-
-    def batches(self, timeout: float | None = None) -> Iterator[Batch | View | Blocked | Rejoined]:
-        """As `events`, with messages in batches."""
-        while True:
-            with self._reading:
-                try:
-                    if not self._drained and not self._fetch(timeout):
-                        return
-                except TimeoutError:
-                    return
-                batch = self._drained.popleft()
-            yield batch
-
-    def _next(self, timeout: float | None) -> Event | None:
-        with self._reading:
-            while True:
-                event = next(self._events, None)
-                if event is not None:
-                    return event
-                if not self._drained and not self._fetch(timeout):
-                    return None
-                first = self._drained.popleft()
-                self._events = first.messages() if isinstance(first, Batch) else iter((first,))
-
-    def _fetch(self, timeout: float | None) -> bool:
-        """One trip to the background thread for all that waits there. False: the end."""
-        try:
-            self._drained += self._thread.run(self._group.wait_and_drain(), timeout)
-        except Unavailable:
-            if not self._thread.over:
-                raise
-        return bool(self._drained)
+        """The others get a view without this process; here the iteration ends where that is delivered."""
+        self._thread.run(self._inner.leave())
 
 
-class LoopThread:
-    """An event loop in the background."""
-
-    def __init__(self) -> None:
-        self._pid = os.getpid()
-        self._loop = _new_event_loop()
-        self.over = False
-        """The block that began it has ended."""
-        self._thread = threading.Thread(target=self._work, name="reconvene", daemon=True)
-        self._thread.start()
-
-    def _work(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-
-    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """Waits for it; who gives up waiting gives up the work too."""
-        if self.over or not self.here:
-            work.close()
-            closed, forked = "the connection was closed here", "made before a fork: connect again in this process"
-            raise Unavailable(closed if self.here else f"this connection was {forked}")
-        if threading.current_thread() is self._thread:
-            work.close()
-            raise RuntimeError("reconvene.blocking: called from its own background thread, which would wait for ever")
-        try:
-            check_timeout(timeout)
-        except (TypeError, InvalidArgument):
-            work.close()
-            raise
-        done = self.start(work if timeout is None else _limited(work, timeout))
-        try:
-            return done.result()
-        except CancelledError:
-            raise Unavailable("the connection was closed here") from None
-        except BaseException:
-            done.cancel()
-            raise
-
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def notify(self, happened: asyncio.Event) -> None:
-        self._loop.call_soon_threadsafe(happened.set)
+class Site(Twin[async_site.Site]):
+    """One process of a site. From `reconvene.open` or `reconvene.connect`."""
 
     @property
-    def here(self) -> bool:
-        """Not in a copy of the process that a fork made."""
-        return os.getpid() == self._pid
+    def name(self) -> str:
+        """Of the site; another one after a client has failed over."""
+        return self._inner.name
 
-    def close(self) -> None:
-        self.over = True
-        if self.here:
-            self.start(_end_all()).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+    @property
+    def connected(self) -> bool:
+        """False while a client whose connection was lost looks for another."""
+        return self._inner.connected
 
+    @property
+    def cluster(self) -> str:
+        return self._inner.cluster
 
-def _new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop where there is one."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The names of all sites of the cluster, whether they can be reached or not."""
+        return self._inner.sites
 
+    @property
+    def log(self) -> "Log":
+        """The durable, totally ordered log. Raises Rejected where the site takes no part in it."""
+        return Log(self._thread, self._inner.log)
 
-async def _limited(work: Coroutine[Any, Any, T], timeout: float) -> T:
-    async with asyncio.timeout(timeout):
-        return await work
+    def join(
+        self, name: str, *, primary: bool = False, receive: bool = True, timeout: float | None = None
+    ) -> "Group":
+        """Joins a group, and waits for the first view with this process in it. `with site.join("x") as
+        group:` leaves it at the end of the block.
 
+        primary: with the virtual-synchrony filter: the group exists in the primary component only, and a process
+        outside of it gets Blocked. All members of a group have to agree on this.
+        receive: False for a process that only sends: messages are not kept for it, and it need not read.
+        timeout: s. Raises TimeoutError if there is no view by then; the group is not joined.
+        Also raises Rejected for a group that this process is in, and Unavailable at a limit.
+        """
+        return Group(
+            self._thread, self._thread.run(self._inner.join(name, primary=primary, receive=receive, timeout=timeout))
+        )
 
-async def _end_all() -> None:
-    """Whoever still waits in another thread is told that it is over."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    await asyncio.get_running_loop().shutdown_asyncgens()
+    def status(self) -> SiteStatus:
+        """What the site is doing."""
+        return self._thread.run(self._inner.status())
 
+    def health(self) -> Health:
+        """Whether the site is together with a majority of the sites."""
+        return self._thread.run(self._inner.health())
 
-@contextmanager
-def _background(opening: Callable[[], AbstractAsyncContextManager[asynchronous_site.Site]]) -> Iterator[Site]:
-    thread = LoopThread()
-    try:
-        ready: Future[asynchronous_site.Site] = Future()
-        over = asyncio.Event()
-        held = thread.start(_hold(opening, ready, over))
-        held.add_done_callback(lambda done: _pass_on(done, ready))
-        yield Site(thread, ready.result())
-    finally:
-        if thread.here:
-            thread.notify(over)
-            wait([held])
-        thread.close()
+    def block(self, incoming: Iterable[str] = (), outgoing: Iterable[str] = ()) -> None:
+        """Fault injection: from now on the site drops datagrams from, and to, these sites, and no others.
 
+        Raises Rejected where the configuration does not allow it, or the client is no admin.
+        """
+        self._thread.run(self._inner.block(walked(incoming), walked(outgoing)))
 
-async def _hold(
-    opening: Callable[[], AbstractAsyncContextManager[asynchronous_site.Site]],
-    ready: Future[asynchronous_site.Site],
-    over: asyncio.Event,
-) -> None:
-    """One task from beginning to end, as what it opens may expect."""
-    async with opening() as site:
-        ready.set_result(site)
-        await over.wait()
-
-
-def _pass_on(done: Future[None], ready: Future[asynchronous_site.Site]) -> None:
-    """What keeps it from opening is what the caller gets to see."""
-    if not ready.done():
-        error = done.exception()
-        ready.set_exception(Unavailable("it ended before it began") if error is None else error)
+    def stop(self) -> None:
+        """Asks the site to leave its cluster and end. Raises Rejected where the client is no admin."""
+        self._thread.run(self._inner.stop())

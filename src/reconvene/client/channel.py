@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from reconvene.client.addresses import Address
-from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.errors import Malformed, OutcomeUnknown, PlaceForgotten, ReconveneError, Rejected, Unavailable
 from reconvene.runtime.access.key_files import ClientKey
 from reconvene.wire.clients import (
     HANDSHAKE_BYTES,
@@ -47,6 +47,7 @@ ERRORS: dict[str, type[ReconveneError]] = {
     "unavailable": Unavailable,
     "unknown": OutcomeUnknown,
     "malformed": Malformed,
+    "forgotten": PlaceForgotten,
 }
 
 Receive = Callable[[list[ToClient]], None]

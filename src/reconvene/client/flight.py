@@ -7,13 +7,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from reconvene.corel.batch import Kind
-from reconvene.errors import OutcomeUnknown, ReconveneError
+from reconvene.errors import OutcomeTimedOut, OutcomeUnknown, PlaceForgotten, ReconveneError
 from reconvene.wire.client_log import Appended, Part
 
-__all__ = ["Flight", "gathered"]
+__all__ = ["Flight", "Runs", "gathered"]
 
 T = TypeVar("T")
+Runs = list[tuple[int | None, int]]
+"""Where messages are, in their order: (position, count) …; None where the log no longer knows."""
 
 
 class Crowd:
@@ -73,7 +77,7 @@ class Flight:
         """It may have been sent before: by this process, or, under the program's own session, by an earlier one."""
         self.landed: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         self._waiting = Crowd(self.landed)
-        self._order: asyncio.Future[list[tuple[int, int]]] | None = None
+        self._order: asyncio.Future[Runs] | None = None
         """Where they are, once someone has asked."""
         self._ordering: Crowd | None = None
 
@@ -82,9 +86,7 @@ class Flight:
         await self._waiting.wait()
         return self.landed.result()
 
-    async def ordered(
-        self, find: "Callable[[Flight], Coroutine[Any, Any, list[tuple[int, int]]]]"
-    ) -> list[tuple[int, int]]:
+    async def ordered(self, find: "Callable[[Flight], Coroutine[Any, Any, Runs]]") -> Runs:
         """Where they are. `find` is asked once for all who wait, and again if it failed."""
         order = self._order
         if order is None or (order.done() and (order.cancelled() or order.exception() is not None)):
@@ -107,20 +109,35 @@ class Flight:
 
     def give_up(self, why: ReconveneError) -> None:
         """What was sent may have arrived, whatever happened then."""
-        self.fail(OutcomeUnknown(f"{why}: it may or may not have been appended") if self.sent else why)
+        if self.sent:
+            unknown = OutcomeTimedOut if isinstance(why, TimeoutError) else OutcomeUnknown
+            why = unknown(f"{why}: it may or may not have been appended")
+        self.fail(why)
 
 
-async def gathered(
-    landed: Appended, find: Callable[[Part], Awaitable[list[tuple[int, int]]]]
-) -> list[tuple[int, int]]:
-    """Where all parts are: (position, count) …; `find` waits for those that are not ordered yet."""
-    places: list[tuple[int, int]] = []
+Find = Callable[[Part], Awaitable[list[tuple[int, int]]]]
+
+
+async def gathered(landed: Appended, find: Find) -> Runs:
+    """Where all parts are; `find` waits for those that are not ordered yet."""
+    places: Runs = []
     for part in landed.parts:
         if part.position is not None:
             places.append((part.position, part.count))
         elif part.author:
-            places += await find(part)
+            places += await _found(part, find)
         else:
-            # Ordered, and nobody knows where: somewhere below the green line.
-            places += [(max(landed.green - 1, 0), 1)] * part.count
+            places.append((None, part.count))
     return places
+
+
+async def _found(part: Part, find: Find) -> Runs:
+    """The site answers for a part as a whole: where it no longer knows all places, the halves are asked for."""
+    try:
+        return [*await find(part)]
+    except PlaceForgotten:
+        if part.count == 1:
+            return [(None, 1)]
+    half = part.count // 2
+    rest = replace(part, first=part.first + half, count=part.count - half)
+    return await _found(replace(part, count=half), find) + await _found(rest, find)

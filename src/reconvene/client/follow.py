@@ -2,20 +2,28 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
+from reconvene.client.arguments import check_timeout
 from reconvene.client.log_link import LogLink
+from reconvene.client.time_limits import in_time
 from reconvene.client.transactions import Rows, commit_of
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Commit
 from reconvene.entries import Entry, EntryBatch, Truncated
+from reconvene.errors import TimedOut
 from reconvene.wire.client_log import FETCH_BYTES, FETCH_MESSAGES, Fetched
 
 __all__ = ["Follow", "headings", "read", "staged"]
 
+T = TypeVar("T")
+
 
 class Follow:
-    """An iterator over entries. Read it from one task; a read that is cancelled loses nothing.
+    """An iterator over entries. Read it from one task; a read that is cancelled loses nothing. The end of an
+    `async with` block drops what was read ahead.
 
     What is read ahead is one chunk, of about half a megabyte. Where the connection is lost, the next read waits until
     a site answers again, however long that takes. It goes on at the same position, at the same or another site, since
@@ -25,8 +33,7 @@ class Follow:
     def __init__(self, link: LogLink, start: int, stop: int | None, control: bool) -> None:
         self._link = link
         self._stop = stop
-        self.control = control
-        """Whether what is not the application's is shown."""
+        self._control = control
         self._next = start
         """The position after all that was fetched."""
         self._position = start
@@ -46,11 +53,44 @@ class Follow:
         there reads the transaction from its beginning."""
         return self._position
 
+    @property
+    def control(self) -> bool:
+        """Whether it also returns what is not the application's."""
+        return self._control
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._ahead is not None:
+            self._ahead.cancel()
+            self._ahead = None
+
     def __aiter__(self) -> AsyncIterator[Entry]:
         """Ends at `stop`, where there is one. Raises Truncated where the log no longer has what comes next."""
         return self
 
     async def __anext__(self) -> Entry:
+        entry = await self._next_entry(None)
+        if entry is None:
+            raise StopAsyncIteration
+        return entry
+
+    async def entries(self, timeout: float | None = None) -> AsyncIterator[Entry]:
+        """As `async for entry in follow`; with `timeout`, it also ends when nothing comes for so many s."""
+        check_timeout(timeout)
+        while True:
+            try:
+                entry = await self._next_entry(timeout)
+            except TimedOut:
+                return
+            if entry is None:
+                return
+            yield entry
+
+    async def _next_entry(self, timeout: float | None) -> Entry | None:
         while True:
             entry = next(self._entries, None)
             if entry is not None:
@@ -60,32 +100,48 @@ class Follow:
                 return entry
             if self._begun is not None:
                 self._position, self._begun = self._begun.next, None
-            batch = await self._next_batch()
+            batch = await self._in_time(timeout, self._next_batch())
             if batch is None:
-                raise StopAsyncIteration
+                return None
             self._begun, self._at = batch, batch.position
-            self._entries = batch.entries(self.control)
+            self._entries = batch.entries(self._control)
 
-    async def batches(self) -> AsyncIterator[EntryBatch]:
-        """The same with many entries at a time, for those in a hurry. Batches of changes come with `control` only;
-        what is void is among the messages, and `void` says which. `next` says where a reader goes on after it."""
+    async def batches(self, timeout: float | None = None) -> AsyncIterator[EntryBatch]:
+        """The same with many entries at a time: faster, since no object is made for each. Batches of changes come
+        with `control` only; void messages are among the messages, and `void` says which. A reader goes on at the
+        batch's `next`. With `timeout`, it also ends when nothing comes for so many s."""
+        check_timeout(timeout)
         while True:
-            batch = await self.next_batch()
+            try:
+                batch = await self.next_batch(timeout)
+            except TimedOut:
+                return
             if batch is None:
                 return
             yield batch
 
-    async def next_batch(self) -> EntryBatch | None:
+    async def next_batch(self, timeout: float | None = None) -> EntryBatch | None:
         """The next of `batches`; None at the end. What is left of a batch that was begun entry by entry comes first.
-        May be cancelled: nothing is lost."""
+        Raises TimeoutError where nothing comes in `timeout` s. May be cancelled: nothing is lost."""
+        return await self._in_time(timeout, self._next_of_application())
+
+    async def _next_of_application(self) -> EntryBatch | None:
         while True:
             batch = await self.next_of_any_kind()
-            if batch is None or batch.kind == "data" or self.control:
+            if batch is None or batch.kind == "data" or self._control:
                 return batch
 
-    async def next_of_any_kind(self) -> EntryBatch | None:
-        """The same, with batches that hold nothing of the application's: for who has to know how far it is. A commit
-        comes itself, with `more`, and then its messages; what is staged also at its own place."""
+    async def next_of_any_kind(self, timeout: float | None = None) -> EntryBatch | None:
+        """The same, with batches that hold nothing of the application's: for a reader that has to know how far it
+        is. A commit comes itself, with `more`, and then its messages; what is staged also comes at its own place."""
+        return await self._in_time(timeout, self._next_of_any_kind())
+
+    async def _in_time(self, timeout: float | None, work: Coroutine[Any, Any, T]) -> T:
+        if timeout is None:
+            return await work
+        return await in_time(timeout, work, f"nothing was ordered from {self._position} on in {timeout} s")
+
+    async def _next_of_any_kind(self) -> EntryBatch | None:
         begun, self._begun, self._entries = self._begun, None, iter(())
         if begun is not None and self._at < begun.end:
             batch: EntryBatch | None = begun.cut(self._at, None)
@@ -118,7 +174,7 @@ class Follow:
                 return None
             self._take(await self._chunk())
         batch = self._batches.popleft()
-        commit = None if self.control else commit_of(batch)
+        commit = None if self._control else commit_of(batch)
         if commit is None or not commit.ranges:
             return batch
         self._rows = batch, Rows(self._link, batch.position, commit.ranges)

@@ -3,16 +3,18 @@
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import islice
-from typing import TypeAlias
+from types import TracebackType
+from typing import Self, TypeAlias
 
-from reconvene.client.arguments import check_payloads
+from reconvene.client.arguments import check_payloads, check_timeout
 from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View
 from reconvene.client.inbox import Again, Waiting
 from reconvene.client.link import Link
 from reconvene.client.membership import Membership
+from reconvene.client.time_limits import in_time
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, ViewChanged
-from reconvene.errors import InvalidArgument, Rejected, Unavailable
+from reconvene.errors import InvalidArgument, Rejected, TimedOut, Unavailable
 from reconvene.ids import Service
 
 __all__ = ["SLICE", "Data", "Group", "as_bytes", "slices"]
@@ -30,7 +32,8 @@ _BYTES = {bytes}
 
 
 class Group:
-    """Made by `Site.join`. Read it from one task; send from as many as you like."""
+    """From `Site.join`. Read it from one task; send from as many as you like. The end of an `async with` block leaves
+    the group."""
 
     def __init__(self, link: Link, place: Membership) -> None:
         self._link = link
@@ -44,6 +47,18 @@ class Group:
         self._blocked = False
         self._me = place.me
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self.leave()
+        except Unavailable:
+            self._link.abandon(self._place)  # the connection is lost, or the site was closed
+            self._inbox.end(None)
+
     @property
     def name(self) -> str:
         return self._place.group
@@ -55,8 +70,8 @@ class Group:
 
     @property
     def view(self) -> View:
-        """The last view that was read here; after `join`, the first one. Raises Unavailable where there was none
-        yet, which only a group with `primary=True` begins with."""
+        """The last view that was read here; after `join`, the first one. Raises Unavailable before the first view:
+        a group with `primary=True` that is joined outside of the primary component has none."""
         if self._view is None:
             raise Unavailable(f"group {self.name!r}: not in the primary component yet")
         return self._view
@@ -90,7 +105,7 @@ class Group:
         service: Service | str = Service.AGREED,
         to: Iterable[Process | str] | None = None,
     ) -> int:
-        """The same for many, in their order; waits for room as it goes. Gives how many.
+        """The same for many, in their order. Waits for room as it goes. Returns how many were sent.
 
         `payloads` may be endless or lazy: no more of it is taken than there is room for. Where it fails, those
         before the failure may have been sent: the error's `taken` says how many are known to be.
@@ -112,20 +127,36 @@ class Group:
         return self
 
     async def __anext__(self) -> Event:
-        event = await self._next()
+        event = await self._next(None)
         if event is None:
             raise StopAsyncIteration
         return event
 
-    async def next(self) -> Event:
-        """The next event. Raises Unavailable where there will be none. May be cancelled: nothing is lost."""
-        event = await self._next()
+    async def events(self, timeout: float | None = None) -> AsyncIterator[Event]:
+        """As `async for event in group`; with `timeout`, it also ends when nothing comes for so many s."""
+        check_timeout(timeout)
+        while True:
+            try:
+                event = await self._next(timeout)
+            except TimedOut:
+                return
+            if event is None:
+                return
+            yield event
+
+    async def next(self, timeout: float | None = None) -> Event:
+        """The next event. Raises TimeoutError where nothing comes in `timeout` s, Unavailable where nothing will.
+        May be cancelled: nothing is lost."""
+        check_timeout(timeout)
+        event = await self._next(timeout)
         if event is None:
             raise Unavailable(f"group {self.name!r}: this process left it")
         return event
 
-    async def batches(self) -> AsyncIterator[Batch | View | Blocked | Rejoined]:
-        """The same events with messages in batches, as they arrive: for those in a hurry."""
+    async def batches(self, timeout: float | None = None) -> AsyncIterator[Batch | View | Blocked | Rejoined]:
+        """The same events with messages in batches, as they arrive: faster, since no object is made for each. With
+        `timeout`, it also ends when nothing comes for so many s."""
+        check_timeout(timeout)
         inbox = self._inbox
         while True:
             if self._ready or self._batch is not None:
@@ -134,10 +165,13 @@ class Group:
             while not inbox.empty:
                 event = inbox.take()
                 yield self._batched(event) if type(event) is Arrived else self._absorb(event)
-            if not await self._wait():
+            try:
+                if not await self._wait(timeout):
+                    return
+            except TimedOut:
                 return
 
-    async def _next(self) -> Event | None:
+    async def _next(self, timeout: float | None) -> Event | None:
         while True:
             batch = self._batch
             if batch is not None:
@@ -149,7 +183,7 @@ class Group:
             if self._ready:
                 return self._ready.popleft()
             if self._inbox.empty:
-                if not await self._wait():
+                if not await self._wait(timeout):
                     return None
             else:
                 self._link.here.check_loop()
@@ -159,17 +193,19 @@ class Group:
             self._batch = self._batched(event)
             self._at = 0
 
-    async def _wait(self) -> bool:
+    async def _wait(self, timeout: float | None) -> bool:
         self._link.here.check_loop()
         if not self._place.receive:
-            raise Rejected(f"group {self.name!r} was joined with receive=False: there is nothing to read")
-        return await self._inbox.wait()
+            raise RuntimeError(f"group {self.name!r} was joined with receive=False: there is nothing to read")
+        if timeout is None:
+            return await self._inbox.wait()
+        return await in_time(timeout, self._inbox.wait(), f"group {self.name!r}: nothing came in {timeout:g} s")
 
-    async def wait_and_drain(self) -> list[Batch | View | Blocked | Rejoined]:
-        """All that has arrived and was not read, at least one event; none at the end."""
+    async def wait_and_drain(self, timeout: float | None = None) -> list[Batch | View | Blocked | Rejoined]:
+        """All that has arrived and was not read, at least one event; none at the end. Raises TimedOut."""
         drained = list(self._take_early())
         if not drained and self._inbox.empty:
-            await self._wait()
+            await self._wait(timeout)
         while not self._inbox.empty:
             event = self._inbox.take()
             drained.append(self._batched(event) if type(event) is Arrived else self._absorb(event))

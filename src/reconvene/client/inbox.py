@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 from reconvene.core.groups.events import Arrived, Blocked, Process, ViewChanged
-from reconvene.errors import ReconveneError, Rejected, Unavailable
+from reconvene.errors import ReconveneError, Unavailable
 
 __all__ = ["Again", "Inbox", "Inboxes", "Waiting"]
 
@@ -116,7 +116,7 @@ class Inbox:
             if self._ended:
                 return False
             if self._waiter is not None and not self._waiter.done():
-                raise Rejected(f"group {self.group!r} is being read already: one reader a group")
+                raise RuntimeError(f"group {self.group!r} is being read already: one reader a group")
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         return True

@@ -5,7 +5,7 @@ be when the network has mended; everyone who reads reads the same entries at the
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from reconvene.client import follow as following
 from reconvene.client.arguments import (
@@ -19,27 +19,29 @@ from reconvene.client.arguments import (
     check_text,
     check_timeout,
 )
-from reconvene.client.flight import Flight
+from reconvene.client.colors import ColorChanges
+from reconvene.client.flight import Flight, Runs
 from reconvene.client.follow import Follow
 from reconvene.client.group import Data, as_bytes
 from reconvene.client.log_link import LogLink
 from reconvene.client.pieces import FLIGHT_BYTES, FLIGHT_MESSAGES, pieces
-from reconvene.client.receipts import Receipt, Receipts, within
+from reconvene.client.positions import Positions
+from reconvene.client.receipts import Receipt, Receipts, known_runs
 from reconvene.client.runner import Runner
+from reconvene.client.session import Session, check_session
 from reconvene.client.staging import NAME_LENGTH, Committed, Staging, made_commit, still_there, told
 from reconvene.client.state_machine import StateMachine
+from reconvene.client.status import LogStatus, log_status
+from reconvene.client.time_limits import in_time, within
 from reconvene.client.transactions import session_of
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Range, encode_commit
-from reconvene.entries import ColorChange, Entry, EntryBatch, SnapshotInfo, in_use
-from reconvene.errors import InvalidArgument, OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.entries import Entry, EntryBatch, SnapshotInfo
+from reconvene.errors import InvalidArgument, OutcomeUnknown, ReconveneError, Rejected
 from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES
 
 __all__ = ["Log", "check_log"]
-
-_SESSION_BYTES = 64
-_NUMBERS = 1 << 62
 
 
 class Log:
@@ -69,7 +71,7 @@ class Log:
         OutcomeUnknown (the connection was lost, and there was no other in time).
         """
         data = as_bytes(data)
-        own = _own_session(session, number)
+        own = check_session(session, number)
         check_timeout(timeout)
         self._link.here.check()
         if own is not None:
@@ -88,6 +90,15 @@ class Log:
             await within(timeout, flight.arrived(), "durable")
         return Receipt(flight, at, self._find)
 
+    def session(self, name: bytes, *, after: int | None = None) -> Session:
+        """For messages that are taken once, however often and at however many sites they are appended:
+        `log.session(b"till 7").append(data, number=8)`.
+
+        name: the program's own, up to 64 bytes.
+        after: the last number that was used under this name, 0 for none: then the session numbers by itself.
+        """
+        return Session(self, name, after)
+
     async def append_many(
         self,
         payloads: Iterable[Data],
@@ -101,7 +112,7 @@ class Log:
         `payloads` may be lazy: no more of it is taken than there is room for. Where it fails, those before the
         failure may have been appended: the error's `taken` says how many are known to be.
         """
-        own = _own_session(session, number)
+        own = check_session(session, number)
         self._link.here.check()
         flights: list[Flight] = []
         await within(timeout, self._fly_all(pieces(payloads), own, flights), "durable")
@@ -162,7 +173,7 @@ class Log:
         self._link.append(flight)
         return flight
 
-    async def _find(self, flight: Flight) -> list[tuple[int, int]]:
+    async def _find(self, flight: Flight) -> Runs:
         self._link.here.check()
         return await flight.ordered(self._link.find)
 
@@ -174,7 +185,7 @@ class Log:
 
     async def commit(
         self,
-        places: Iterable[Range],
+        places: Positions | Iterable[Range],
         *,
         name: str | None = None,
         version: int = 0,
@@ -182,18 +193,21 @@ class Log:
         previous: int | None = None,
         timeout: float | None = None,
     ) -> Committed:
-        """Makes staged messages visible, all at once, at the commit's place in the order, in the order of `places`:
-        (position, count) …, as `Staging.ordered` gives them. Returns when it is ordered.
+        """Makes staged messages visible, all at once, at the commit's place in the order. Returns when it is ordered.
+
+        places: where they are, in the order in which readers get them: what `Staging.ordered` returns, or
+        (position, count) pairs, as of several writers.
 
         name, version: of the transaction. Of a name the log takes each version once, and none that is lower than one
         that it has: a program that does not know whether it has committed stages and commits again. Without a name
         it is another transaction each time.
         index: staged messages that belong to it and that nobody sees; previous: the commit before it. For writers.
-        Raises Truncated where what was staged is not in the log any more; further as `append`, and OutcomeUnknown
-        where it is not ordered within `timeout` s.
+        Raises Truncated where what was staged is not in the log any more; OutcomeUnknown where it is not ordered
+        within `timeout` s; otherwise as `append`.
         """
         check_timeout(timeout)
-        commit = made_commit(name, version, places, index, previous)
+        ranges = places.runs if isinstance(places, Positions) else places
+        commit = made_commit(name, version, ranges, index, previous)
         await still_there(self._link, commit)
         data = encode_commit(commit)
         if name is None:
@@ -201,8 +215,11 @@ class Log:
         else:
             flight = Flight([data], session_of(name), version + 1, Kind.COMMIT)
             self._link.append(flight)
-        await within(timeout, flight.arrived(), "durable")
-        ((position, _), *_) = await within(timeout, self._find(flight), "ordered")
+        landed = await within(timeout, flight.arrived(), "durable")
+        runs = await within(timeout, self._find(flight), "ordered")
+        if runs[0][0] is None and not landed.parts[0].new:
+            return Committed(None, duplicate=True)
+        ((position, _), *_) = known_runs(runs)
         return await within(timeout, told(self._link, data, position), "known")
 
     async def last_commit(self, name: str) -> tuple[int, int] | None:
@@ -255,26 +272,21 @@ class Log:
         order, which may change. At most the first 8,192, and about half a megabyte of them."""
         return (await self._link.pending(min(check_count(most, "most", 1), FETCH_MESSAGES)))[1]
 
-    async def colors(self) -> AsyncGenerator[ColorChange, None]:
-        """Changes of colour at the site, from now on. Raises Unavailable where the connection is lost, or who reads
-        is too slow: then what `pending` says is the place to begin again."""
-        async for changes in self._link.colors():
-            for change in changes:
-                yield change
+    def colors(self, timeout: float | None = None) -> ColorChanges:
+        """Changes of colour at the site, from now on: `async for`, or `async with` around it to end it at once.
+        With `timeout`, it also ends when nothing changes for so many s. Raises Unavailable where the connection is
+        lost, or the reader is too slow: then begin again with what `pending` returns."""
+        return ColorChanges(self._link.colors(), timeout)
 
     async def barrier(self, timeout: float | None = None) -> int:
-        """Waits until everything that was ordered anywhere when it was called is ordered here; gives the position
-        after it. In a component that can't order it waits: Unavailable after `timeout` s."""
-        check_timeout(timeout)
-        try:
-            async with asyncio.timeout(timeout):
-                return await self._link.barrier()
-        except TimeoutError:
-            raise Unavailable(f"no barrier within {timeout:g} s: this component may not be able to order") from None
+        """Waits until everything that was ordered anywhere when it was called is ordered here. Returns the position
+        after it. In a component that can't order it waits: TimeoutError after `timeout` s."""
+        why = "" if timeout is None else f"no barrier within {timeout} s: this component may not be able to order"
+        return await in_time(timeout, self._link.barrier(), why)
 
-    async def status(self) -> dict[str, object]:
-        """What the site knows of the log, as numbers and names: see docs/log-api.md."""
-        return await self._link.status()
+    async def status(self) -> LogStatus:
+        """What the site knows of the log."""
+        return log_status(await self._link.status())
 
     def run(self, machine: StateMachine, *, start: int = 0, snapshot_every: int = 0) -> Runner:
         """`async with log.run(machine) as runner:` applies the log to the state machine, in the background.
@@ -298,7 +310,7 @@ class Log:
 
     async def snapshots(self) -> dict[str, SnapshotInfo | None]:
         """By name in use at the site: its newest snapshot; None: it has none yet."""
-        names = in_use(await self._link.status())
+        names = (await self.status()).snapshot.names
         return {
             name: None if one.position is None else SnapshotInfo(one.position, one.bytes, name)
             for name, one in names.items()
@@ -343,7 +355,7 @@ class Log:
     async def init(self, without: Sequence[str] = ()) -> None:
         """Begins a new log, where none was begun: the sites that keep it are empty until then, and accept nothing.
         All of its replicas have to be there, but for those in `without`, of which you know that they hold no log.
-        It begins a moment later: `status()["primary"]` is above 0 then. For admins."""
+        It begins a moment later: `status().primary` is above 0 then. For admins."""
         await self._link.init(check_names(without, "without"))
 
     async def force_lost(self, lost: Sequence[str]) -> None:
@@ -370,20 +382,3 @@ def check_log(value: object) -> Log:
     if not isinstance(value, Log):
         raise TypeError(f"log: a site's log expected, as in site.log, not {type(value).__name__}")
     return value
-
-
-def _own_session(session: object, number: object) -> tuple[bytes, int] | None:
-    """Both, or neither."""
-    if session is None:
-        if number is not None:
-            raise InvalidArgument(f"number={number!r} without a session: give session= too, or neither")
-        return None
-    if not isinstance(session, bytes):
-        raise TypeError(f'session: bytes expected, not {type(session).__name__}: encode a name, as with b"till 7"')
-    if not 0 < len(session) <= _SESSION_BYTES:
-        raise InvalidArgument(f"session: 1 to {_SESSION_BYTES} bytes expected, not {len(session)}")
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"number: the message's place in its session expected, from 1 on, not {number!r}")
-    if not 0 < number < _NUMBERS:
-        raise InvalidArgument(f"number: the message's place in its session expected, from 1 on, not {number}")
-    return session, number

@@ -6,15 +6,16 @@ where the connection is lost, at the same or another site.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
 from reconvene.client.appends import Appends, Connected, check_minor
-from reconvene.client.flight import Flight, gathered
+from reconvene.client.flight import Flight, Runs, gathered
 from reconvene.client.requests import Lost
+from reconvene.client.time_limits import in_time
 from reconvene.entries import Color, ColorChange, Entry
 from reconvene.errors import Malformed, OutcomeUnknown, Unavailable
 from reconvene.ids import UNNAMED
@@ -98,11 +99,11 @@ class LogLink:
             await self.appends.room.wait()
             self.here.check()
 
-    async def find(self, flight: Flight) -> list[tuple[int, int]]:
-        """Where a flight that has landed is, once it is ordered: (position, count) …"""
+    async def find(self, flight: Flight) -> Runs:
+        """Where a flight that has landed is, once it is ordered."""
         landed = await flight.arrived()
         places = await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
-        self.appends.found(flight, max((position + count for position, count in places), default=0))
+        self.appends.found(flight, max((at + count for at, count in places if at is not None), default=0))
         return places
 
     async def _find(self, part: wire.Part, green: int, retried: bool) -> list[tuple[int, int]]:
@@ -143,7 +144,7 @@ class LogLink:
         pending = _converted(said, _Pending)
         return pending.green, _listed(pending.green, pending.found, messages)
 
-    async def colors(self) -> AsyncIterator[list[ColorChange]]:
+    async def colors(self) -> AsyncGenerator[list[ColorChange], None]:
         channel = await self._link.connected()
         check_minor(channel)
         number = self._link.requests.number()
@@ -244,11 +245,7 @@ class LogLink:
         limit = self._link.timeout_s
         if limit is None:
             return await self._ask(make, minor=minor)
-        try:
-            async with asyncio.timeout(limit):
-                return await self._ask(make, minor=minor)
-        except TimeoutError:
-            raise Unavailable(f"site {self.name} did not answer in {limit:g} s") from None
+        return await in_time(limit, self._ask(make, minor=minor), f"site {self.name} did not answer in {limit:g} s")
 
     async def _ask(
         self, make: Callable[[int], wire.LogRequest], patient: bool = False, minor: int = LOG_MINOR

@@ -1,24 +1,22 @@
-"""What an append gives: proof that it is durable, and a way to learn its place in the order."""
+"""What an append returns: proof that the messages are durable, and a way to learn their positions."""
 
-import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from reconvene.client.arguments import check_timeout
-from reconvene.client.flight import Flight
+from reconvene.client.flight import Flight, Runs
 from reconvene.client.positions import Positions
-from reconvene.errors import InvalidArgument, OutcomeUnknown
+from reconvene.client.time_limits import within
+from reconvene.errors import OutcomeUnknown, PlaceForgotten
 from reconvene.ids import message_id
 from reconvene.wire.client_log import Part
 
-__all__ = ["Receipt", "Receipts", "within"]
+__all__ = ["Receipt", "Receipts", "known_runs"]
 
-T = TypeVar("T")
-FindOrder = Callable[[Flight], Coroutine[Any, Any, list[tuple[int, int]]]]
+FindOrder = Callable[[Flight], Coroutine[Any, Any, Runs]]
 
 
 class Receipts:
-    """Of many messages that were appended together; in their order."""
+    """Of many messages that were appended together, in their order."""
 
     __slots__ = ("_find", "_flights")
 
@@ -31,7 +29,7 @@ class Receipts:
 
     @property
     def ids(self) -> list[str | None]:
-        """Of each message. Where the log had it before, the id that it got then; None where that is not known."""
+        """Of each message. If the log had it before, the id that it got then; None where that is not known."""
         return [
             _id_of(part, at)
             for flight in self._flights
@@ -40,21 +38,22 @@ class Receipts:
         ]
 
     @property
-    def again(self) -> int:
-        """How many of them the log had before, as earlier attempts of the same session and numbers."""
+    def duplicate(self) -> int:
+        """How many of them the log had before, from an earlier append under the same session and numbers."""
         parts = (part for flight in self._flights for part in flight.landed.result().parts)
         return sum(part.count for part in parts if not part.new)
 
     async def ordered(self, timeout: float | None = None) -> Positions:
-        """Waits until all of them are ordered: their positions. Of what the log had before, where it has it; if that
-        is not known any more, a position that is not below.
+        """Waits until all of them are ordered. Returns their positions; of a duplicate, that of the first copy.
 
-        Raises OutcomeUnknown where that is not so within `timeout` s, and where the log no longer knows.
+        Raises PlaceForgotten where all are ordered, and the log no longer knows the position of one that it had
+        before; OutcomeUnknown where they are not ordered within `timeout` s (then also a TimeoutError), and where
+        the log no longer knows whether they are.
         """
-        runs: list[tuple[int, int]] = []
+        runs: Runs = []
         for flight in self._flights:
             runs += await within(timeout, self._find(flight), "ordered")
-        return Positions(runs)
+        return Positions(known_runs(runs))
 
 
 class Receipt:
@@ -69,13 +68,13 @@ class Receipt:
 
     @property
     def id(self) -> str | None:
-        """AUTHOR:INCARNATION:COUNTER, as in the log. Where the log had it before, the one that it got then; None
-        where that is not known any more: the log was truncated, or the site remembers later messages only."""
+        """AUTHOR:INCARNATION:COUNTER, as in the log. If the log had it before, the id that it got then; None where
+        that is not known any more: the log was truncated, or the site remembers later messages only."""
         return _id_of(*self._part())
 
     @property
-    def again(self) -> bool:
-        """The log had it before, as an earlier attempt of the same session and number."""
+    def duplicate(self) -> bool:
+        """The log had it before, from an earlier append under the same session and number."""
         return not self._part()[0].new
 
     def _part(self) -> tuple[Part, int]:
@@ -84,20 +83,22 @@ class Receipt:
             if at < part.count:
                 return part, at
             at -= part.count
-        raise OutcomeUnknown("the site did not tell what became of the message")
+        raise OutcomeUnknown("the site did not report what became of the message")
 
     async def ordered(self, timeout: float | None = None) -> int:
-        """Waits until it is ordered: its position. Of what the log had before, where it has it; if that is not known
-        any more, a position that is not below.
+        """Waits until it is ordered. Returns its position; of a duplicate, that of the first copy.
 
-        Raises OutcomeUnknown where that is not so within `timeout` s, and where the log no longer knows.
+        Raises PlaceForgotten where it is a duplicate and the log no longer knows the position of the first copy;
+        OutcomeUnknown where it is not ordered within `timeout` s (then also a TimeoutError), and where the log no
+        longer knows whether it is.
         """
         at = self._at
         for position, count in await within(timeout, self._find(self._flight), "ordered"):
             if at < count:
-                return position + at
+                ((start, _),) = known_runs([(None if position is None else position + at, 1)])
+                return start
             at -= count
-        raise OutcomeUnknown("the site did not tell where the message is")
+        raise OutcomeUnknown("the site did not report where the message is")
 
     def __repr__(self) -> str:
         return f"<receipt {self.id or 'of an earlier append'}>"
@@ -107,17 +108,15 @@ def _id_of(part: Part, at: int) -> str | None:
     return message_id(part.author, part.incarnation, part.first + at) if part.incarnation else None
 
 
-async def within(timeout: float | None, work: Coroutine[Any, Any, T], what: str) -> T:
-    """Raises OutcomeUnknown where it takes longer."""
-    if timeout is None:
-        return await work
-    try:
-        check_timeout(timeout)
-    except (TypeError, InvalidArgument):
-        work.close()
-        raise
-    try:
-        async with asyncio.timeout(timeout):
-            return await work
-    except TimeoutError:
-        raise OutcomeUnknown(f"not {what} within {timeout:g} s: it may yet be") from None
+def known_runs(runs: Runs) -> list[tuple[int, int]]:
+    """The same, where every position is known. Raises PlaceForgotten where one is not."""
+    known = [(position, count) for position, count in runs if position is not None]
+    if len(known) == len(runs):
+        return known
+    lost = sum(count for position, count in runs if position is None)
+    messages = "the message is" if lost == 1 else f"{lost} messages are"
+    error = PlaceForgotten(f"{messages} ordered, and the log no longer knows where")
+    error.positions = tuple(
+        None if position is None else position + at for position, count in runs for at in range(count)
+    )
+    raise error

@@ -17,10 +17,11 @@ from reconvene.client.membership import Membership
 from reconvene.client.requests import Requests, failure_of
 from reconvene.client.returning import Returning, pauses
 from reconvene.client.roll import Roll
+from reconvene.client.time_limits import in_time
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups import events
 from reconvene.core.groups.events import ViewId
-from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.errors import OutcomeTimedOut, ReconveneError, Rejected, TimedOut, Unavailable
 from reconvene.ids import Service
 from reconvene.runtime.access.key_files import ClientKey
 from reconvene.wire.client_log import Appended, Colored, Fetched, Ordered
@@ -102,9 +103,11 @@ class RemoteLink:
             try:
                 await self._connect()
                 return
-            except Unavailable:
+            except Unavailable as error:
                 pause = next(waits)
                 if self._loop.time() + pause > give_up_at:
+                    if wait_s and not isinstance(error, TimedOut):
+                        raise TimedOut(f"{error}, for {wait_s:g} s") from None
                     raise
                 await asyncio.sleep(pause)
 
@@ -121,15 +124,14 @@ class RemoteLink:
             else:
                 self._use(channel)
                 return
-        kind = Rejected if any(isinstance(error, Rejected) for error in errors) else Unavailable
-        raise kind("; ".join(map(str, errors)))
+        why = "; ".join(map(str, errors))
+        if any(isinstance(error, Rejected) for error in errors):
+            raise Rejected(why)
+        raise TimedOut(why) if all(isinstance(error, TimedOut) for error in errors) else Unavailable(why)
 
     async def _open(self, address: Address) -> Channel:
-        try:
-            async with asyncio.timeout(self.timeout_s):
-                channel = await open_channel(address, self._key, self._tls, self._receive, self._lost)
-        except TimeoutError:
-            raise Unavailable(f"{address}: no answer in {self.timeout_s:g} s") from None
+        opening = open_channel(address, self._key, self._tls, self._receive, self._lost)
+        channel = await in_time(self.timeout_s, opening, f"{address}: no answer in {self.timeout_s:g} s")
         self._check_cluster(channel)
         return channel
 
@@ -248,7 +250,7 @@ class RemoteLink:
             async with asyncio.timeout_at(until):
                 await asyncio.shield(self._news)
         except TimeoutError:
-            raise Unavailable(f"no connection in {self.timeout_s:g} s: {self._trouble or 'no answer'}") from None
+            raise TimedOut(f"no connection in {self.timeout_s:g} s: {self._trouble or 'no answer'}") from None
 
     @property
     def is_connected(self) -> bool:
@@ -361,7 +363,7 @@ class RemoteLink:
             await self.wait_for_news(until)
             channel = await self.connected()
         self._places[place] = None
-        await self._answer(self._ask_to_join(channel, place), Unavailable)
+        await self._answer(self._ask_to_join(channel, place), TimedOut)
 
     def _ask_to_join(self, channel: Channel, place: Membership) -> "asyncio.Future[None]":
         struct = Join(self.requests.number(), place.group, place.primary, place.receive)
@@ -383,7 +385,7 @@ class RemoteLink:
             self.abandon(place)
             place.inbox.end(None)
             return
-        await self._answer(self.requests.add(channel, Leave(self.requests.number(), place.membership)), Unavailable)
+        await self._answer(self.requests.add(channel, Leave(self.requests.number(), place.membership)), TimedOut)
 
     def abandon(self, place: Membership) -> None:
         if place in self._places and not place.membership and self.channel is not None:
@@ -452,32 +454,34 @@ class RemoteLink:
 
     # -- the site
 
-    async def status(self) -> dict[str, object]:
-        document = await self._ask(Status, Unavailable)
-        return document if isinstance(document, dict) else {}
+    async def status(self) -> object:
+        return await self._ask(Status, TimedOut)
 
-    async def health(self) -> str:
-        return str(await self._ask(Health, Unavailable))
+    async def health(self) -> object:
+        return await self._ask(Health, TimedOut)
 
     async def block(self, incoming: Iterable[str], outgoing: Iterable[str]) -> None:
         sites = list(incoming), list(outgoing)
         for named in sites:
             self.roll.ordinals(named)
-        await self._ask(lambda number: Block(number, *sites), OutcomeUnknown)
+        await self._ask(lambda number: Block(number, *sites), OutcomeTimedOut)
 
     async def stop(self) -> None:
-        await self._ask(Stop, OutcomeUnknown)
+        await self._ask(Stop, OutcomeTimedOut)
 
-    async def _ask(self, make: Callable[[int], Status | Health | Block | Stop], late: type[ReconveneError]) -> object:
+    async def _ask(
+        self, make: Callable[[int], Status | Health | Block | Stop], late: type[TimedOut | OutcomeTimedOut]
+    ) -> object:
         channel = await self.connected()
         return await self._answer(self.requests.add(channel, make(self.requests.number())), late)
 
-    async def _answer(self, asked: "asyncio.Future[Any]", late: type[ReconveneError]) -> object:
-        try:
-            async with asyncio.timeout(self.timeout_s):
-                return await asked
-        except TimeoutError:
-            raise late(f"site {self.name} did not answer in {self.timeout_s:g} s") from None
+    async def _answer(self, asked: "asyncio.Future[Any]", late: type[TimedOut | OutcomeTimedOut]) -> object:
+        async def answer() -> object:
+            return await asked
+
+        return await in_time(
+            self.timeout_s, answer(), f"site {self.name} did not answer in {self.timeout_s:g} s", late
+        )
 
 
 def _view_changed(viewed: Viewed) -> events.ViewChanged:

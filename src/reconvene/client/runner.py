@@ -17,8 +17,9 @@ from reconvene.client.arguments import check_position, check_timeout
 from reconvene.client.log_link import LogLink
 from reconvene.client.receipts import Receipt
 from reconvene.client.state_machine import Failure, StateMachine, snapshot_name, unwrap, wrap
+from reconvene.client.time_limits import in_time
 from reconvene.entries import Entry, EntryBatch, Truncated
-from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.errors import OutcomeUnknown, PlaceForgotten, ReconveneError, TimedOut, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire.client_log import FETCH_MESSAGES
 from reconvene.world import world
@@ -35,17 +36,12 @@ _TURN_NS = 5_000_000
 
 
 class Runner:
-    """From `log.run`."""
+    """From `log.run`. The end of its `async with` block ends it."""
 
     def __init__(self, log: "Log", link: LogLink, machine: StateMachine, start: int, snapshot_every: int) -> None:
-        if not isinstance(machine, StateMachine):
-            raise TypeError(f"a StateMachine expected, not {type(machine).__name__}")
-        if snapshot_every < 0:
-            raise Rejected(f"snapshot_every: 0 or more expected, not {snapshot_every}")
-        self.machine = machine
+        self._machine = machine
         self._name = snapshot_name(machine)
-        self.snapshot_trouble: str | None = None
-        """Why the last snapshot could not be saved."""
+        self._snapshot_trouble: str | None = None
         self._log = log
         self._link = link
         self._every = snapshot_every
@@ -88,13 +84,22 @@ class Runner:
     # -- what is asked
 
     @property
+    def machine(self) -> StateMachine:
+        return self._machine
+
+    @property
+    def snapshot_trouble(self) -> str | None:
+        """Why the last snapshot could not be saved. None: it was, or there was none yet."""
+        return self._snapshot_trouble
+
+    @property
     def position(self) -> int:
         """Everything below it is applied."""
         return self._position
 
     @property
     def failed(self) -> Failure | None:
-        return self.machine.failed
+        return self._machine.failed
 
     async def applied(self, position: int, timeout: float | None = None) -> None:
         """Waits until the entry at `position` is applied, also while the site is away.
@@ -117,11 +122,19 @@ class Runner:
         receipt = await self._log.append(command, session=session, number=number)
         if ordered:
             try:
-                await self._reached(await receipt.ordered(), None)
+                await self._reached(await self._position_of(receipt), None)
             except Unavailable as error:
                 why = f"{receipt.id} is in the log, and what came of it is not known: {error}"
                 raise OutcomeUnknown(why) from error
         return receipt
+
+    async def _position_of(self, receipt: Receipt) -> int:
+        """Or one that is not below it."""
+        try:
+            return await receipt.ordered()
+        except PlaceForgotten:
+            # It is truncated, so it is below the first position that the log has now.
+            return max((await self._link.fetch(0, 1, 1, False)).base - 1, 0)
 
     async def _reached(self, position: int, timeout: float | None) -> None:
         if position < self._position:
@@ -133,7 +146,7 @@ class Runner:
             async with asyncio.timeout(timeout):
                 await future
         except TimeoutError:
-            raise TimeoutError(
+            raise TimedOut(
                 f"position {position} is not applied within {timeout:g} s: the machine is at {self._position}"
             ) from None
         finally:
@@ -141,8 +154,8 @@ class Runner:
                 self._forget()
 
     async def caught_up(self, timeout: float | None = None) -> None:
-        """An ordered read: waits until everything that was ordered anywhere is applied. As `Log.barrier`: Unavailable
-        after `timeout` s."""
+        """An ordered read: waits until everything that was ordered anywhere is applied. As `Log.barrier`:
+        TimeoutError after `timeout` s."""
         check_timeout(timeout)
         now = asyncio.get_running_loop().time
         started = now()
@@ -150,21 +163,16 @@ class Runner:
         left = None if timeout is None else max(0.0, timeout - (now() - started))
         try:
             await self._reached(position, left)
-        except TimeoutError as error:
-            raise Unavailable(f"not caught up within {timeout:g} s: {error}") from None
+        except TimedOut as error:
+            raise TimedOut(f"not caught up within {timeout:g} s: {error}") from None
 
     async def optimistic(self, timeout: float | None = None) -> StateMachine:
         """The state as it would be if all that is pending at the site were ordered as it stands: a copy. An entry
-        that makes its `apply` raise is left out of it. Raises Unavailable where the site does not answer in the
+        that makes its `apply` raise is left out of it. Raises TimeoutError where the site does not answer in the
         connection's timeout, and where the machine has not applied what the site has within `timeout` s."""
-        check_timeout(timeout)
-        try:
-            async with asyncio.timeout(timeout):
-                pending = await self._pending()
-        except TimeoutError:
-            why = f"no optimistic view within {timeout:g} s: the machine is at {self._position}"
-            raise Unavailable(why) from None
-        view = self.machine.copy()
+        why = f"no optimistic state within {timeout} s: the machine is at {self._position}"
+        pending = await in_time(timeout, self._pending(), why)
+        view = self._machine.copy()
         for entry in pending:
             if entry.counter > self._last.get(entry.author, 0):
                 try:
@@ -208,7 +216,7 @@ class Runner:
 
     async def _apply(self, batch: EntryBatch) -> bool:
         """False: the machine has stopped."""
-        apply: Callable[..., None] = self.machine.apply
+        apply: Callable[..., None] = self._machine.apply
         now = world().monotonic_ns
         until = now() + _TURN_NS
         self._amid = batch.commit is not None
@@ -250,8 +258,8 @@ class Runner:
             self._given_up = 0
 
     def _stop(self, position: int, error: Exception) -> None:
-        self.machine.failed = Failure(position, error)
-        _log.error("state machine %s stopped at position %d: %r", self.machine.kind, position, error)
+        self._machine.failed = Failure(position, error)
+        _log.error("state machine %s stopped at position %d: %r", self._machine.kind, position, error)
         self._let_go(error)
 
     def _let_go(self, cause: Exception | None) -> None:
@@ -272,7 +280,7 @@ class Runner:
         if self.failed is None:
             return Unavailable("the state machine is not run, or not any more")
         return Unavailable(
-            f"state machine {self.machine.kind} stopped at position {self.failed.position}: {self.failed.error!r}"
+            f"state machine {self._machine.kind} stopped at position {self.failed.position}: {self.failed.error!r}"
         )
 
     # -- snapshots
@@ -289,7 +297,7 @@ class Runner:
             return
         position, data = found
         try:
-            self.machine.restore(data)
+            self._machine.restore(data)
         except Exception as error:
             self._stop(position, error)
             raise Unavailable(f"the snapshot at position {position} can't be restored: {error!r}") from error
@@ -304,15 +312,15 @@ class Runner:
         """(position, data) of the newest snapshot of this machine."""
         found = await self._link.read_snapshot(self._name, patient)
         if found is not None:
-            return found[0], unwrap(self.machine, found[1])
+            return found[0], unwrap(self._machine, found[1])
         # One that was saved before snapshots had names may be this machine's.
         found = await self._link.read_snapshot(UNNAMED, patient)
         if found is None:
             return None
         try:
-            return found[0], unwrap(self.machine, found[1])
+            return found[0], unwrap(self._machine, found[1])
         except ReconveneError as error:
-            _log.info("snapshot %s is not one of %s: %s", UNNAMED, self.machine.kind, error)
+            _log.info("snapshot %s is not one of %s: %s", UNNAMED, self._machine.kind, error)
             return None
 
     async def _register(self) -> None:
@@ -329,7 +337,7 @@ class Runner:
             return  # a snapshot is of all below a position, and nothing above it
         self._unsaved = 0
         try:
-            data = wrap(self.machine)
+            data = wrap(self._machine)
         except Exception as error:
             self._not_saved(repr(error))
             return
@@ -338,11 +346,11 @@ class Runner:
     async def _save(self, position: int, data: bytes) -> None:
         try:
             await self._link.save_snapshot(position, data, self._name)
-            self.snapshot_trouble = None
+            self._snapshot_trouble = None
         except ReconveneError as error:
             self._not_saved(str(error))
 
     def _not_saved(self, why: str) -> None:
-        if self.snapshot_trouble != why:
-            _log.warning("no snapshot of %s: %s", self.machine.kind, why)
-        self.snapshot_trouble = why
+        if self._snapshot_trouble != why:
+            _log.warning("no snapshot of %s: %s", self._machine.kind, why)
+        self._snapshot_trouble = why

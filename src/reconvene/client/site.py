@@ -7,6 +7,8 @@ from reconvene.client.group import Group
 from reconvene.client.link import Link
 from reconvene.client.log import Log
 from reconvene.client.membership import Membership
+from reconvene.client.status import Health, SiteStatus, health_of, site_status
+from reconvene.client.time_limits import in_time
 from reconvene.errors import Rejected
 
 __all__ = ["Site"]
@@ -48,18 +50,26 @@ class Site:
             raise Rejected(f"site {self.name} takes no part in the log: see log.enabled")
         return self._log
 
-    async def join(self, name: str, *, primary: bool = False, receive: bool = True) -> Group:
-        """Joins a group, and waits for the first view with this process in it.
+    async def join(
+        self, name: str, *, primary: bool = False, receive: bool = True, timeout: float | None = None
+    ) -> Group:
+        """Joins a group, and waits for the first view with this process in it. `async with await site.join("x") as
+        group:` leaves it at the end of the block.
 
-        primary: with the virtual-synchrony filter: the group lives in the primary component only, and a process
-        outside of it is told Blocked. All members of a group have to agree on this.
+        primary: with the virtual-synchrony filter: the group exists in the primary component only, and a process
+        outside of it gets Blocked. All members of a group have to agree on this.
         receive: False for a process that only sends: messages are not kept for it, and it need not read.
-        Raises Rejected for a bad name or a group that this process is in, Unavailable at a limit.
+        timeout: s. Raises TimeoutError if there is no view by then; the group is not joined.
+        Also raises Rejected for a group that this process is in, and Unavailable at a limit.
         """
         if not isinstance(name, str):
             raise TypeError(f"a group's name is text, not {type(name).__name__}")
-        check_text(name, "a group's name", _NAME, least=0)
-        place = Membership(self._link, name, bool(primary), bool(receive))
+        check_text(name, "a group's name", _NAME)
+        why = "" if timeout is None else f"group {name!r}: not joined within {timeout} s"
+        return await in_time(timeout, self._join(name, bool(primary), bool(receive)), why)
+
+    async def _join(self, name: str, primary: bool, receive: bool) -> Group:
+        place = Membership(self._link, name, primary, receive)
         try:
             await self._link.join(place)
             group = Group(self._link, place)
@@ -70,16 +80,16 @@ class Site:
             raise
         return group
 
-    async def status(self) -> dict[str, object]:
-        """What the site is doing, as numbers and names: see docs/operations.md."""
-        return await self._link.status()
+    async def status(self) -> SiteStatus:
+        """What the site is doing."""
+        return site_status(await self._link.status())
 
-    async def health(self) -> str:
-        """primary: with a majority of the sites | minority: without | forming: finding out"""
-        return await self._link.health()
+    async def health(self) -> Health:
+        """Whether the site is together with a majority of the sites."""
+        return health_of(await self._link.health())
 
     async def block(self, incoming: Iterable[str] = (), outgoing: Iterable[str] = ()) -> None:
-        """Fault injection: the site drops datagrams from, and to, these sites, and no others, from now on.
+        """Fault injection: from now on the site drops datagrams from, and to, these sites, and no others.
 
         Raises Rejected where the configuration does not allow it, or the client is no admin.
         """

@@ -3,6 +3,8 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
 
 from msgspec import Struct
 
@@ -12,12 +14,13 @@ from reconvene.client.group import Data
 from reconvene.client.log_link import LogLink
 from reconvene.client.pieces import pieces
 from reconvene.client.positions import Positions
-from reconvene.client.receipts import within
+from reconvene.client.receipts import known_runs
+from reconvene.client.time_limits import within
 from reconvene.client.transactions import heed
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import MOST_RANGES, Commit, Range
 from reconvene.entries import Truncated
-from reconvene.errors import ReconveneError, Rejected
+from reconvene.errors import InvalidArgument, PlaceForgotten, ReconveneError, Unavailable
 
 __all__ = ["NAME_LENGTH", "Committed", "Staging", "made_commit", "still_there", "told"]
 
@@ -32,21 +35,39 @@ _NUMBERS = 1 << 61
 class Committed(Struct, frozen=True):
     """What became of a commit."""
 
-    position: int
-    """Where it stands. Of one that counts for nothing, where the one does before which it came too late, if that is
-    known; else where it stands all the same."""
-    again: bool
+    known_position: int | None
+    """Its position; None where the log no longer knows it, which only happens to duplicates."""
+    duplicate: bool
     """It counts for nothing: the log has one of the same name and version, or of a later version."""
+
+    @property
+    def position(self) -> int:
+        """Its position; of a duplicate, that of the commit that counts. Raises PlaceForgotten where the log no
+        longer knows it."""
+        if self.known_position is None:
+            raise PlaceForgotten("the log has this commit, and no longer knows where")
+        return self.known_position
 
 
 class Staging:
-    """From `log.staging`: one writer's part of a transaction. Use it from one task."""
+    """From `log.staging`: one writer's part of a transaction. Use it from one task. After the end of an `async with`
+    block nothing more can be staged; what no commit has named by then is never seen."""
 
     def __init__(self, link: LogLink, timeout: float | None) -> None:
         self._link = link
         self._timeout = check_timeout(timeout)
         self._under_way: deque[tuple[list[bytes], Flight]] = deque()
         self._runs: list[tuple[int, int]] = []
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._closed = True
+        self._under_way.clear()
 
     async def put(self, payloads: Iterable[Data]) -> None:
         """Appends messages that nobody sees yet, in their order. Returns when they are on their way, and all but the
@@ -56,6 +77,8 @@ class Staging:
         Raises OutcomeUnknown where for `timeout` s there is no room, or nothing is ordered; further as `append`.
         """
         self._link.here.check()
+        if self._closed:
+            raise Unavailable("the block of this staging has ended")
         for piece in pieces(payloads):
             if not self._link.has_room():
                 await within(self._timeout, self._link.room(), "taken")
@@ -96,7 +119,7 @@ class Staging:
                 finding.cancel()
             error = finding.exception() if done else None
             if done and error is None:
-                return finding.result()
+                return known_runs(finding.result())
             if error is not None and not isinstance(error, ReconveneError):
                 raise error
             # Where it landed may be down, or cut off, for long; whoever has the connection now may not be.
@@ -109,7 +132,7 @@ class Staging:
 def made_commit(
     name: str | None, version: int, ranges: Iterable[Range], index: Iterable[Range], previous: int | None
 ) -> Commit:
-    """Raises TypeError, and Rejected for what can't be one."""
+    """Raises TypeError, and InvalidArgument for what can't be one."""
     if name is not None:
         check_text(name, "name", NAME_LENGTH)
     check_count(version, "version", end=_NUMBERS)
@@ -119,7 +142,7 @@ def made_commit(
     commit = Commit(name or "", version, found, hidden, previous)
     named = max(len(commit.ranges), len(commit.index))
     if named > MOST_RANGES:
-        raise Rejected(
+        raise InvalidArgument(
             f"a transaction of {named} ranges of staged messages: at most {MOST_RANGES}; write less at once"
         )
     return commit

@@ -8,7 +8,7 @@ import msgspec
 
 from reconvene.client.arguments import check_machine_name
 from reconvene.entries import Entry
-from reconvene.errors import Malformed, Rejected
+from reconvene.errors import InvalidArgument, Malformed, Rejected
 
 __all__ = ["Failure", "StateMachine", "snapshot_name", "unwrap", "wrap"]
 
@@ -70,10 +70,10 @@ class StateMachine(ABC):
 
 
 def snapshot_name(machine: StateMachine) -> str:
-    """What its snapshots are kept under. Raises Rejected for a bad name or version."""
+    """What its snapshots are kept under. Raises InvalidArgument for a bad name or version."""
     version = machine.version
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < _VERSIONS:
-        raise Rejected(f"state machine {machine.kind}: version: expected a number from 1 on, not {version!r}")
+        raise InvalidArgument(f"state machine {machine.kind}: version: expected a number from 1 on, not {version!r}")
     return check_machine_name(machine.name or machine.kind, f"state machine {machine.kind}: name")
 
 

@@ -74,7 +74,7 @@ def test_what_each_role_may_do(tmp_path: Path, role: str) -> None:
             reconvene.connect(serves.tcp, key=path, key_name=f"the-{role}") as site,
         ):
             assert await site.health() == "primary"
-            assert (await site.status())["name"] == "a"
+            assert (await site.status()).name == "a"
             group = await site.join("x")
             if role == "read":
                 with pytest.raises(Rejected, match="role append is needed to send, this client has read"):

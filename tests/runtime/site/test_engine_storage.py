@@ -17,7 +17,7 @@ from reconvene.storage.tables import Op
 QUICK = Timing(beacon_every_ns=20_000_000, suspect_base_ns=200_000_000, round_patience_ns=100_000_000)
 
 
-async def until(site: reconvene.Site, holds: Callable[[dict[str, object]], bool]) -> dict[str, object]:
+async def until(site: reconvene.Site, holds: Callable[[reconvene.SiteStatus], bool]) -> reconvene.SiteStatus:
     async with asyncio.timeout(20):
         while not holds(status := await site.status()):
             await asyncio.sleep(0.02)
@@ -42,22 +42,22 @@ def test_the_others_go_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
                 opening = [stack.enter_async_context(reconvene.open(config)) for config in configs[:3]]
                 a, b, c = await asyncio.gather(*opening)
                 for site in (a, b, c):
-                    await until(site, lambda status: status["members"] == ["a", "b", "c"])
+                    await until(site, lambda status: status.members == ["a", "b", "c"])
                 refusing.add("c")
                 async with reconvene.open(configs[3]):
                     for site in (a, b):
-                        await until(site, lambda status: status["members"] == ["a", "b", "d"])
-                    told = await until(c, lambda status: status["storage"] != "ok")
-                    assert (told["health"], told["phase"]) != ("primary", "operational")
+                        await until(site, lambda status: status.members == ["a", "b", "d"])
+                    told = await until(c, lambda status: status.storage != "ok")
+                    assert (told.health, told.phase) != ("primary", "operational")
                     # Once it is left out nothing happens any more.
                     await asyncio.sleep(0.5)
-                    before = (await a.status())["configurations"]
+                    before = (await a.status()).configurations
                     await asyncio.sleep(2.0)
-                    assert (await a.status())["configurations"] == before
+                    assert (await a.status()).configurations == before
                     refusing.clear()
                     for site in (a, b, c):
-                        await until(site, lambda status: status["members"] == ["a", "b", "c", "d"])
-                    assert (await c.status())["storage"] == "ok"
+                        await until(site, lambda status: status.members == ["a", "b", "c", "d"])
+                    assert (await c.status()).storage == "ok"
 
     asyncio.run(scenario())
 

@@ -86,12 +86,12 @@ class Board:
         counted = await self.tallies[name].totals()
         # A vote that became green after the copy was made counts as green.
         tentative = {one: max(both.get(one, 0) - counted.get(one, 0), 0) for one in CANDIDATES}
-        yellow = _number(log["yellow"])
+        yellow = log.yellow
         return SiteRow(
             site=name,
-            state=str(status["health"]),
-            configuration=short_number(str(status["configuration"]), site.sites),
-            members=tuple(_names(status["members"])),
+            state=str(status.health),
+            configuration=short_number(status.configuration, site.sites),
+            members=tuple(status.members),
             counted={one: counted.get(one, 0) for one in CANDIDATES},
             tentative=tentative,
             yellow=yellow,
@@ -116,11 +116,3 @@ def _at_rest(rows: Sequence[SiteRow]) -> bool:
             return False
         known.setdefault(row.configuration, set()).add((row.green, row.waiting))
     return all(len(alike) == 1 for alike in known.values())
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _names(value: object) -> list[str]:
-    return [str(name) for name in value] if isinstance(value, list | tuple) else []

@@ -106,4 +106,4 @@ class Polls:
                 receipt = await casting
             finally:
                 casting.cancel()
-        return Lost(vote.voter, at, site.name, receipt.again)
+        return Lost(vote.voter, at, site.name, receipt.duplicate)

@@ -86,7 +86,7 @@ class Load:
                 "delivered": self.delivered,
                 "user": used.ru_utime,
                 "system": used.ru_stime,
-                "counters": status["counters"],
+                "counters": status.counters,
             }
         )
 

@@ -117,7 +117,7 @@ class Writer:
         except ReconveneError as error:
             await self._failed(number, 1, isinstance(error, OutcomeUnknown))
             return
-        self._keep(number, 1, [receipt.id], int(receipt.again), receipt)
+        self._keep(number, 1, [receipt.id], int(receipt.duplicate), receipt)
 
     async def _many(self, log: Log, first: int, messages: Sequence[bytes], timeout: float | None) -> None:
         try:
@@ -129,7 +129,7 @@ class Writer:
             unknown = several or isinstance(error, OutcomeUnknown)
             await self._failed(first + error.taken, len(messages) - error.taken, unknown)
             return
-        self._keep(first, len(messages), receipts.ids, receipts.again, receipts)
+        self._keep(first, len(messages), receipts.ids, receipts.duplicate, receipts)
 
     async def _named(self, log: Log, first: int, messages: Sequence[bytes], timeout: float | None) -> None:
         while True:
@@ -138,7 +138,7 @@ class Writer:
             except ReconveneError:
                 await asyncio.sleep(_AGAIN_S)
                 continue
-            self._keep(first, len(messages), receipts.ids, receipts.again, receipts)
+            self._keep(first, len(messages), receipts.ids, receipts.duplicate, receipts)
             return
 
     async def _failed(self, first: int, count: int, unknown: bool) -> None:

@@ -112,7 +112,7 @@ async def _read_logs(addresses: dict[str, str]) -> tuple[dict[str, Digest], Inde
     for name, address in addresses.items():
         digest = LogDigest()
         async with connect(address) as site:
-            green = int(str((await site.log.status())["green"]))
+            green = (await site.log.status()).green
             async for batch in site.log.follow(0, stop=green, control=True).batches():
                 digest.add(batch)
                 if not found:

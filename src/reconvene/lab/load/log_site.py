@@ -29,6 +29,7 @@ from time import monotonic, monotonic_ns, thread_time_ns
 from typing import Any
 
 import reconvene
+from reconvene.client.status import document
 from reconvene.lab.load.program import answer, open_orders, run_program
 
 __all__ = ["main"]
@@ -109,9 +110,9 @@ async def red(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
 async def green(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
     wanted = int(arguments[0])
     while True:
-        status: Any = await site.log.status()
-        if status["green"] >= wanted:
-            return {"at": monotonic_ns(), "green": status["green"]}
+        status = await site.log.status()
+        if status.green >= wanted:
+            return {"at": monotonic_ns(), "green": status.green}
         await asyncio.sleep(0.002)
 
 
@@ -123,7 +124,7 @@ async def block(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
 
 async def status(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_BYTES
-    return {"status": await site.log.status(), "resident": resident, "cpu": getrusage(RUSAGE_SELF).ru_utime}
+    return {"status": document(await site.log.status()), "resident": resident, "cpu": getrusage(RUSAGE_SELF).ru_utime}
 
 
 async def several(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
@@ -160,12 +161,12 @@ STANDSTILLS = Standstills()
 
 
 async def stood(site: reconvene.Site, arguments: list[str]) -> dict[str, Any]:
-    status: Any = await site.status()
+    status = await site.status()
     return {
         "stood_ms": STANDSTILLS.stood_ns / 1e6,
         "work_ms": STANDSTILLS.work_ns / 1e6,
-        "turn_ms": status["longest_turn_ms"],
-        "configurations": status["configurations"],
+        "turn_ms": status.longest_turn_ms,
+        "configurations": status.configurations,
     }
 
 
@@ -184,8 +185,8 @@ COMMANDS: dict[str, Callable[[reconvene.Site, list[str]], Awaitable[dict[str, An
 
 async def _begun(site: reconvene.Site) -> None:
     """Waits for the log to begin, once all of its sites are together: before that it accepts nothing."""
-    status: Any = await site.log.status()
-    while status["waits"] is not None:
+    status = await site.log.status()
+    while status.waits is not None:
         await asyncio.sleep(_BEGUN_EVERY_S)
         status = await site.log.status()
 

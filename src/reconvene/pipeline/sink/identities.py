@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
-from reconvene.client.blocking_log import Log
+from reconvene.client.blocking import Log
 from reconvene.client.transactions import commit_of
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import Commit, Range
@@ -104,7 +104,7 @@ def commit_new(log: Log, staged: Sequence[Staged], name: str, timeout_s: float) 
             previous=None if head is None else head.position,
             timeout=timeout_s,
         )
-        if not committed.again:
+        if not committed.duplicate:
             return int(new.kept.sum()), rows
     raise Unavailable(f"{name}: others committed before this write, {_ATTEMPTS} times in a row")
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from reconvene.client.blocking_log import Log
+from reconvene.client.blocking import Log
 from reconvene.pipeline.sink.digests import IDS_TOGETHER, digests_of
 from reconvene.pipeline.sink.options import SinkOptions
 from reconvene.pipeline.sink.payloads import payloads_of

@@ -9,8 +9,8 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from reconvene.client.blocking import LoopThread
-from reconvene.client.blocking_log import Log
+from reconvene.client.blocking import Log
+from reconvene.client.loop_thread import LoopThread
 from reconvene.client.site import Site
 from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.pipeline.source.options import Access
@@ -82,8 +82,7 @@ class Target:
         """The first of them, with the others to go on at. Raises Unavailable where it can't order now."""
         async with AsyncExitStack() as stack:
             site = await open_site(stack, self._access, addresses[:1])
-            said = await site.log.status()
-            if not said.get("primary"):
+            if not (await site.log.status()).primary:
                 raise Unavailable(f"{addresses[0]}: site {site.name} is in no component that can order")
         async with AsyncExitStack() as stack:
             site = await open_site(stack, self._access, addresses)

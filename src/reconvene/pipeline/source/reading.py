@@ -7,7 +7,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from reconvene.client.blocking import LoopThread
+from reconvene.client.loop_thread import LoopThread
 from reconvene.errors import Malformed
 from reconvene.pipeline.source.clock import Clock
 from reconvene.pipeline.source.decode import Decoder, check_fields

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from reconvene.client.blocking import LoopThread
 from reconvene.client.connecting import connect
+from reconvene.client.loop_thread import LoopThread
 from reconvene.client.site import Site
 from reconvene.entries import Entry
 from reconvene.errors import ReconveneError, Rejected, Unavailable
@@ -62,7 +62,7 @@ async def open_site(stack: AsyncExitStack, access: Access, address: str | Sequen
     site = await stack.enter_async_context(
         connect(address, key=_key_file(access), key_name=access.key_name, tls=access.tls, timeout=access.timeout_s)
     )
-    if (await site.log.status()).get("replica") is not True:
+    if not (await site.log.status()).replica:
         where = address if isinstance(address, str) else address[0]
         raise Rejected(f"{where}: site {site.name} keeps no replica of the log")
     return site
@@ -103,11 +103,9 @@ class ReplicaLink:
 
     async def standing(self) -> Standing:
         site = await self.site()
-        said = await site.log.status()
-        pending = _number(said, "yellow") + _number(said, "red") + _number(said, "unlogged")
-        return Standing(
-            site.name, site.cluster, _number(said, "base"), _number(said, "green"), pending, bool(said.get("primary"))
-        )
+        log = await site.log.status()
+        pending = log.yellow + log.red + log.unlogged
+        return Standing(site.name, site.cluster, log.base, log.green, pending, bool(log.primary))
 
     async def close(self) -> None:
         stack, self._stack, self._site = self._stack, AsyncExitStack(), None
@@ -215,8 +213,3 @@ def _outcomes(
     if len(clusters) > 1:
         raise Rejected(f"addresses: expected replicas of one log, not of the clusters {' and '.join(clusters)}")
     return standings, errors
-
-
-def _number(document: dict[str, object], name: str) -> int:
-    found = document.get(name)
-    return found if isinstance(found, int) else 0

@@ -13,8 +13,8 @@ from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from reconvene.client.blocking import LoopThread
 from reconvene.client.log import Log
+from reconvene.client.loop_thread import LoopThread
 from reconvene.client.site import Site
 from reconvene.entries import EntryBatch, Truncated
 from reconvene.errors import Malformed, ReconveneError, Rejected, Unavailable

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from reconvene.client.blocking import LoopThread
 from reconvene.client.log import Log
+from reconvene.client.loop_thread import LoopThread
 from reconvene.entries import EntryBatch
 from reconvene.errors import Rejected
 from reconvene.pipeline.source.options import Access

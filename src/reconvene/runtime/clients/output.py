@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from reconvene.core.groups import events
-from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected
+from reconvene.errors import Malformed, OutcomeUnknown, PlaceForgotten, ReconveneError, Rejected
 from reconvene.wire.clients import RECORD_BYTES, Arrived, Done, Failed, Refused, ToClient, Viewed, encode
 from reconvene.wire.records import RecordSeal, frame
 
@@ -121,5 +121,7 @@ def _kind_of(error: ReconveneError) -> str:
             return "unknown"
         case Malformed():
             return "malformed"
+        case PlaceForgotten():
+            return "forgotten"
         case _:
             return "unavailable"

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from reconvene.corel.batch import Kind
 from reconvene.entries import EntryBatch
-from reconvene.errors import Rejected, Unavailable
+from reconvene.errors import PlaceForgotten, Rejected, Unavailable
 from reconvene.runtime.log.places import Places, Ranges, joined
 
 __all__ = ["Finder"]
@@ -89,15 +89,20 @@ class Finder:
         return joined(found)
 
     async def _counted(self, start: int, count: int) -> Ranges:
-        """Of what is void: where the message counts that it repeats."""
+        """Of what is void: where the message counts that it repeats. Raises PlaceForgotten if that is truncated."""
         if start < self._reader.base:
-            return [(start, count)]
+            raise PlaceForgotten(
+                f"the log is truncated up to {self._reader.base}: whether the message at {start} repeats another one "
+                "is not known any more"
+            )
         counted: Ranges = []
         for at, place in enumerate(self._reader.counted(start, count), start):
             where = place if place is not None else await self._reader.origin(at)
-            if where is not None and where != at:
+            if where is None:
+                raise PlaceForgotten(f"the message at {at} repeats one that is truncated: its place is not known")
+            if where != at:
                 self._expect_same(at, where)
-            counted.append((at if where is None else where, 1))
+            counted.append((where, 1))
         return counted
 
     def _expect_same(self, void: int, where: int) -> None:
