@@ -1,7 +1,7 @@
 """An airline's reservations: every office sells seats of one flight, also while the network is cut.
 
 Service: the durable log, with a state machine on top. A sale must survive crashes, and all offices have to agree
-who sits on the plane; both follow from one order that every office applies in the same way.
+who sits on the plane. Both follow from one order that every office applies in the same way.
 
 In a minority: an office can't know what the others sell, and still sells: up to QUOTA seats that are its own to
 sell blindly. The majority keeps as many back for each office that it can't reach. If the network breaks into pieces

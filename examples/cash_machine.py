@@ -7,7 +7,7 @@ withdrawal is undone: that has its place behind it, wherever that is.
 
 In a minority: the machine has no way to learn what was withdrawn elsewhere. It looks at a small list of its own,
 and gives up to OFFLINE_LIMIT to each card. The withdrawal is appended all the same: that is what posts it when the
-network has mended, whatever the balance is by then; an account may end below zero, and then owes a fee.
+network is whole again, whatever the balance is by then; an account may end below zero, and then owes a fee.
 
 A machine that is restarted amid a withdrawal must not post it twice. So it numbers its withdrawals in a session of
 its own: what the log has under a number is not taken again.
@@ -39,7 +39,7 @@ class Withdrawal(msgspec.Struct, tag=True, frozen=True):
 
 
 class Undo(msgspec.Struct, tag=True, frozen=True):
-    """Of the machine's last withdrawal: nobody waited for the notes."""
+    """Of the machine's last withdrawal: the customer has left without the notes."""
 
     machine: str
 
@@ -103,7 +103,7 @@ class CashMachine:
         return f"{amount} paid out, to be posted later"
 
     def repeat(self, last: Withdrawal | Undo) -> bool:
-        """After a restart: the last one again, since nobody knows whether it was posted. Was it?"""
+        """After a restart: posts the last one again, since it may have been lost. Was it posted before?"""
         return self.session.append(msgspec.json.encode(last), number=self.session.last).duplicate
 
     def _post(self, asked: Withdrawal | Undo) -> blocking.Receipt:

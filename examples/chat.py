@@ -1,8 +1,8 @@
-"""A chat: whoever is there talks, and an answer never comes before what it answers.
+"""A chat: an answer never comes before what it answers.
 
 Service: a group, with causal messages. People need no single order of everything that is said, only that they have
 read the question when the answer comes; causal delivers a message after all that its sender had read, and waits for
-nothing else. A chat is for those who are there, so nothing of it goes to the durable log.
+nothing else. A chat is for the people who are there now, so nothing of it goes to the durable log.
 
 In a minority: people go on talking among those that they can reach. The group has no memory of its own, so the
 program decides what newcomers are told: when a view brings members together, one of each side repeats what was said
@@ -23,7 +23,7 @@ import reconvene
 from reconvene.local import LocalCluster
 
 REPEATED = 100
-"""So many lines are kept, and told to those who were not there."""
+"""So many lines are kept, to be sent to members who were not there."""
 
 
 class Line(msgspec.Struct, frozen=True):

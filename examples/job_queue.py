@@ -1,11 +1,11 @@
-"""A job queue: jobs are put in anywhere, and each is finished once, whatever becomes of who took it.
+"""A job queue: jobs are put in anywhere, and each is finished once, whatever becomes of the worker that took it.
 
 Service: the durable log for the queue, since a job that was accepted must not be lost and two workers must not get
 the same one: `put`, `take`, `finish` and `gone` are entries, and the order decides. And a group with the
-primary-component filter for the workers, since it says, at the same place for all, who is gone: no clock has to
-guess that.
+primary-component filter for the workers, since it reports, at the same place for all, which workers are gone: no
+clock has to guess that.
 
-In a minority: jobs are accepted, and get their place later. Nobody takes one: a worker that is Blocked could only
+In a minority: jobs are accepted, and get their place later. No worker takes one: a worker that is Blocked could only
 take what others may be taking too. What it was at when it was cut off it may finish; but the majority has given
 that job to somebody else by then, so its `finish` comes with a token that is too old, and counts for nothing. A
 worker that changes something outside hands its token over there too, for the same reason.
@@ -100,7 +100,7 @@ class Worker:
         self.runner = runner
 
     async def watch(self) -> None:
-        """Gives back what those who are gone had taken. One worker says so; if another does too, no harm is done."""
+        """Returns the jobs of workers that are gone to the queue. If two workers do so, no harm is done."""
         async for event in self.group:
             if isinstance(event, reconvene.View) and self.group.me == min(event.members):
                 for process in event.left:

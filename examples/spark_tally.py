@@ -4,7 +4,7 @@ Service: the durable log, read as a Spark source. Positions are the offsets and 
 may read from whichever answers, and nothing is counted twice.
 
 In a minority: what was ordered can be read there as everywhere. What is accepted there has no place yet, and is in
-no table of ordered rows; it comes with the rows after the network has mended. With the option `tentative` a batch
+no table of ordered rows; it comes with the rows once the network is whole again. With the option `tentative` a batch
 also shows what is pending, with its colour.
 
 Run it: python examples/spark_tally.py, or cell by cell in an editor that knows `# %%`. It needs reconvene[spark]

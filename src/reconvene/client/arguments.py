@@ -1,6 +1,6 @@
 """Checks of what a program passes to its site: before anything is sent, with a line that says what was expected.
 
-A wrong type raises TypeError, a value that no request can have InvalidArgument, which is a Rejected and a ValueError.
+A wrong type raises TypeError, a value that no request can have InvalidArgument, which is a ValueError.
 """
 
 import math
@@ -111,7 +111,7 @@ def _range(value: object, what: str) -> Range:
 
 
 def check_payloads(values: object) -> None:
-    """Messages to be sent or appended: what each of them is, is looked at when it is its turn."""
+    """Messages to be sent or appended. Each of them is checked when it is its turn."""
     if isinstance(values, str | bytes | bytearray | memoryview) or not isinstance(values, Iterable):
         raise TypeError(f"payloads: a list of messages expected, each of them bytes, not {type(values).__name__}")
 

@@ -57,7 +57,7 @@ Lost = Callable[["Channel", str], None]
 async def open_channel(
     address: Address, key: ClientKey | None, tls: ssl.SSLContext | None, receive: Receive, lost: Lost
 ) -> "Channel":
-    """Connects and shakes hands. Raises Rejected where the site refuses or is not whom it claims to be, else
+    """Connects and shakes hands. Raises Rejected where the site refuses or can't prove what it is, else
     Unavailable; both with one line that names the address."""
     loop = asyncio.get_running_loop()
     by_unix = bool(address.path)
@@ -78,7 +78,7 @@ async def open_channel(
     except ssl.SSLError as error:
         raise Rejected(f"{address}: TLS: {error.reason or error}") from None
     except OSError as error:
-        # Of a refused connection asyncio tells which call failed, not that it was refused.
+        # Of a refused connection asyncio reports which call failed, not that it was refused.
         why = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error.strerror
         raise Unavailable(f"{address}: {why or error}") from None
     except BaseException:
@@ -178,7 +178,7 @@ class Channel(asyncio.Protocol):
     def _heartbeat(self) -> None:
         late = self._loop.time() - self._beat_at
         if self._heard or late > HEARTBEAT_S:
-            # Who was asleep itself has not listened either.
+            # If this process was stopped, it has not listened either.
             self._missed = 0
         else:
             self._missed += 1
@@ -293,7 +293,7 @@ class Channel(asyncio.Protocol):
             self.close(str(error))
             return
         self._done.set_exception(error)
-        self._done.exception()  # whoever waits is told; if nobody does, that is no fault
+        self._done.exception()  # marks it as seen: perhaps no caller waits any more
         self.closed = True
         if self._transport is not None:
             self._transport.close()

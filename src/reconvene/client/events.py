@@ -83,10 +83,10 @@ class Batch(Struct, frozen=True):
 
 
 class View(Struct, frozen=True):
-    """Who is in the group from here on, at the same point of the order at every member."""
+    """The members of the group from here on, at the same point of the order at every member."""
 
     kind: str
-    """regular: the group as it is now | transitional: those who go on together from a configuration that ends |
+    """regular: the group as it is now | transitional: members that go on together from a configuration that ends |
     hidden: one that failed to form here and may have formed elsewhere; `Group.view` stays as it was."""
     id: ViewId
     """The same at every process that has the view, and growing at each."""
@@ -107,7 +107,7 @@ class Blocked(Struct, frozen=True):
 
 class Rejoined(Struct, frozen=True):
     """The connection to the site was lost, and the group was joined again, here or at another site. What happened
-    in between is not told; the next event is a view that has this process as a new member."""
+    in between is missing. The next event is a view that has this process as a new member."""
 
     me: Process
     was: Process

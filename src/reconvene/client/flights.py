@@ -30,18 +30,18 @@ def cut(slices: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
 
 
 def landed(flying: "deque[tuple[asyncio.Future[None], int]]") -> int:
-    """How many messages the first answer tells of. Raises it if it is an error."""
+    """How many messages the first answer is for. Raises it if it is an error."""
     future, count = flying.popleft()
     future.result()
     return count
 
 
 async def failure(error: ReconveneError, flying: "list[asyncio.Future[None]]", taken: int) -> ReconveneError:
-    """What the caller is told when a part of what it sent failed: nobody knows if any of the parts is unknown."""
+    """The error of the whole when a part failed: the outcome is unknown if that of any part is."""
     if flying:
         await asyncio.wait(flying)
     unknown = (future.exception() for future in flying)
-    told = next((other for other in unknown if isinstance(other, OutcomeUnknown)), error)
-    raised = type(told)(str(told))
+    worst = next((other for other in unknown if isinstance(other, OutcomeUnknown)), error)
+    raised = type(worst)(str(worst))
     raised.taken = taken + error.taken
     return raised

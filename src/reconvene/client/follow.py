@@ -1,4 +1,4 @@
-"""Reading the log in order, from any position on, for as long as one likes."""
+"""Reading the log in order, from any position on."""
 
 import asyncio
 from collections import deque
@@ -25,9 +25,9 @@ class Follow:
     """An iterator over entries. Read it from one task; a read that is cancelled loses nothing. The end of an
     `async with` block drops what was read ahead.
 
-    What is read ahead is one chunk, of about half a megabyte. Where the connection is lost, the next read waits until
-    a site answers again, however long that takes. It goes on at the same position, at the same or another site, since
-    positions are the same everywhere. `Site.connected` says whether there is a connection now.
+    It reads ahead one chunk, of about half a megabyte. If the connection is lost, the next read waits until a site
+    answers again, however long that takes. It goes on at the same position, at the same or another site: positions
+    are the same everywhere. `Site.connected` says whether there is a connection now.
     """
 
     def __init__(self, link: LogLink, start: int, stop: int | None, control: bool) -> None:
@@ -49,8 +49,8 @@ class Follow:
 
     @property
     def position(self) -> int:
-        """Where it goes on: all that is below it was read. Amid a transaction it is the commit's own: who goes on
-        there reads the transaction from its beginning."""
+        """Where it goes on: all that is below it was read. Inside a transaction it is the commit's own position: a
+        reader that goes on there reads the transaction from its beginning."""
         return self._position
 
     @property
@@ -264,6 +264,6 @@ async def staged(link: LogLink, commit: int, ranges: Iterable[tuple[int, int]]) 
 
 
 def _heed(task: "asyncio.Task[Fetched]") -> None:
-    """Nobody may read on: then its error is nobody's."""
+    """Marks its error as seen: the reader may have stopped."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""Where a program's objects can be used: in the event loop that made them, until the block that made them ends."""
+"""Where a program's objects can be used: in the event loop that made them, until their block ends."""
 
 import asyncio
 
@@ -29,6 +29,6 @@ class Here:
     def check_loop(self) -> None:
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError(
-                "this object belongs to another event loop, where it was made, and would wait for ever in this one: "
+                "this object belongs to another event loop, where it was made, and would wait for ever in this one. "
                 "use it there, connect here too, or use reconvene.blocking, whose objects work in any thread"
             )

@@ -1,8 +1,8 @@
 """What waits to be read by the application, with a limit.
 
 All groups of one process share the limit. Beyond it the group with the most waiting is cut off: what waited there is
-dropped, the process leaves it, and who reads it is told why. So a reader that stands still costs no more than the
-limit, and holds up nobody.
+dropped, the process leaves it, and its reader gets an error with the reason. So a reader that is stuck costs no more
+than the limit, and no other member waits for it.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Inbox:
         self.bytes = 0
         self.messages = 0
         self.listener: Callable[[Waiting], None] | None = None
-        """Where it is set events go there, and nothing waits."""
+        """If it is set, events go there, and none wait."""
         self._all = inboxes
         self._on_cut = on_cut
         self._waiting: deque[tuple[Waiting, int, int]] = deque()
@@ -109,7 +109,7 @@ class Inbox:
         return event
 
     async def wait(self) -> bool:
-        """Until something waits: True; or nothing will any more: False, or why as an error."""
+        """Waits for the next event. Returns False if there will be none, or raises why."""
         while not self._waiting:
             if self._error is not None:
                 raise type(self._error)(str(self._error))
@@ -126,13 +126,13 @@ class Inbox:
         return self._ended
 
     def end(self, error: ReconveneError | None) -> None:
-        """Nothing more comes. What waits can still be read; then comes the error, or a plain end."""
+        """Nothing more will be put. What waits can still be read; then the error is raised, or reading ends."""
         if self._ended:
             return
         self._ended = True
         self._error = error
         self._all.all.pop(self, None)
-        # It is the reader's own from here on: a group that is over is not in the way of others.
+        # It is the reader's own from here on, and no longer counts against the limit of all groups.
         self._all.bytes -= self.bytes
         self._all.messages -= self.messages
         self.bytes = self.messages = 0

@@ -1,7 +1,8 @@
 """The durable, totally ordered log, as an application has it.
 
-Promised: what `append` has returned for is on stable storage at a site, and gets its place in the one order, if need
-be when the network has mended; everyone who reads reads the same entries at the same positions.
+Promised: a message for which `append` has returned is on stable storage at a site. It gets one position in the total
+order; if the network is partitioned, perhaps only when the partition heals. All readers get the same entries at the
+same positions.
 """
 
 import asyncio
@@ -59,16 +60,16 @@ class Log:
     async def append(
         self, data: Data, *, session: bytes | None = None, number: int | None = None, timeout: float | None = None
     ) -> Receipt:
-        """Appends one message; returns when it is durable at the site. `await receipt.ordered()` gives its position.
+        """Appends one message. Returns when it is durable at the site. `await receipt.ordered()` gets its position.
 
-        It is accepted in any component, at any time; where the site has no room, or the connection is lost, this
-        waits, and tries again, elsewhere too: however often, the message is taken once.
-        session, number: the program's own name for a sequence of messages, up to 64 bytes, and this one's place in
-        it, from 1 on: what the log has under them is not taken again, also after the program was restarted.
-        timeout: s. Raises OutcomeUnknown where it is not durable by then. Further: Rejected (too large, not this
-        client's role, no replica at the site; the number was taken with other data, or would leave too many gaps),
-        Unavailable (nothing happened: the disk, no connection in time),
-        OutcomeUnknown (the connection was lost, and there was no other in time).
+        It is accepted in any component, at any time. While the site has no room, or the connection is lost, this
+        waits and tries again, at other sites too; the message is taken once.
+        session, number: the program's own name for a sequence of messages, up to 64 bytes, and this one's number in
+        it, from 1 on. What the log has under them it does not take again, even after a restart of the program.
+        timeout: s. Raises OutcomeUnknown if the message is not durable by then. Also raises Rejected (too large, not
+        this client's role, no replica at the site; the number was taken with other data, or would leave too many
+        gaps), Unavailable (nothing happened: the disk, no connection in time), OutcomeUnknown (the connection was
+        lost, and there was no other in time).
         """
         data = as_bytes(data)
         own = check_session(session, number)
@@ -107,7 +108,7 @@ class Log:
         number: int | None = None,
         timeout: float | None = None,
     ) -> Receipts:
-        """The same for many, in their order: one receipt for all of them, with no future or object for each.
+        """The same for many, in their order. Returns one receipt for all of them, with no object for each.
 
         `payloads` may be lazy: no more of it is taken than there is room for. Where it fails, those before the
         failure may have been appended: the error's `taken` says how many are known to be.
@@ -180,7 +181,7 @@ class Log:
     # -- transactions
 
     def staging(self, timeout: float | None = None) -> Staging:
-        """For messages that nobody sees until a commit names them. timeout: s, for each step of it."""
+        """For messages that no reader sees until a commit names them. timeout: s, for each step."""
         return Staging(self._link, timeout)
 
     async def commit(
@@ -201,7 +202,7 @@ class Log:
         name, version: of the transaction. Of a name the log takes each version once, and none that is lower than one
         that it has: a program that does not know whether it has committed stages and commits again. Without a name
         it is another transaction each time.
-        index: staged messages that belong to it and that nobody sees; previous: the commit before it. For writers.
+        index: staged messages that belong to it and that no reader sees; previous: the commit before it. For writers.
         Raises Truncated where what was staged is not in the log any more; OutcomeUnknown where it is not ordered
         within `timeout` s; otherwise as `append`.
         """
@@ -224,17 +225,17 @@ class Log:
 
     async def last_commit(self, name: str) -> tuple[int, int] | None:
         """(version, position) of a transaction's last commit that counts, as far as this site knows; after a
-        `barrier`, of all. None: none is known."""
+        `barrier`, of all commits. None: there is none."""
         last = await self._link.last_commit(session_of(check_text(name, "name", NAME_LENGTH)))
         return None if last is None else (last[0] - 1, last[1])
 
     # -- reading
 
     def follow(self, start: int = 0, *, stop: int | None = None, control: bool = False) -> Follow:
-        """Entries in order, from position `start` on, as they are ordered; before `stop`, where it is given.
+        """Entries in order, from position `start` on, as they are ordered; up to `stop`, if it is given.
 
-        control: also what is not the application's: changes of the replicas, what is void, and transactions as they
-        stand in the log.
+        control: also returns what is not the application's: changes of the replicas, void messages, and transactions
+        as they are stored in the log.
         """
         check_position(start, "start")
         if stop is not None:
@@ -252,10 +253,10 @@ class Log:
         return await following.read(self._link, start, stop, bool(control))
 
     def headings(self, start: int = 0, stop: int | None = None) -> AsyncIterator[list[EntryBatch]]:
-        """Of what is ordered now, from position `start` on and before `stop`: who wrote how many messages, and when;
-        all kinds of batches, and no application's messages. The last one may go on beyond `stop`.
+        """What is ordered now, from position `start` on and before `stop`, without the application's messages: for
+        each batch, of any kind, its author, time and number of messages. The last one may go on beyond `stop`.
 
-        For those to whom the order and the authors' clocks are enough. Raises Truncated as `read` does.
+        For readers that need only the order and the authors' clocks. Raises Truncated as `read` does.
         """
         check_position(start, "start")
         if stop is not None:
@@ -264,11 +265,11 @@ class Log:
 
     def staged(self, commit: int, ranges: Iterable[tuple[int, int]]) -> AsyncIterator[EntryBatch]:
         """Messages that the commit at position `commit` makes visible: of its ranges, (position, count) …, those that
-        are given here. For those who read a transaction in parts; `follow` reads all of it where it belongs."""
+        are given here. For readers of parts of a transaction; `follow` reads all of it in its place."""
         return following.staged(self._link, check_position(commit, "commit"), list(check_ranges(ranges, "ranges")))
 
     async def pending(self, most: int = FETCH_MESSAGES) -> list[Entry]:
-        """What the site has that is not ordered yet: first the yellow ones, then the red ones, in their present
+        """What the site has that is not ordered yet: first the yellow messages, then the red ones, in their present
         order, which may change. At most the first 8,192, and about half a megabyte of them."""
         return (await self._link.pending(min(check_count(most, "most", 1), FETCH_MESSAGES)))[1]
 
@@ -291,9 +292,9 @@ class Log:
     def run(self, machine: StateMachine, *, start: int = 0, snapshot_every: int = 0) -> Runner:
         """`async with log.run(machine) as runner:` applies the log to the state machine, in the background.
 
-        start: the machine has everything below this position.
-        snapshot_every: so many entries: then it is asked for a snapshot, which the site keeps under the machine's
-        name, so that the log may be truncated and others need not begin at 0. From now on the log keeps what a
+        start: the machine already has everything below this position.
+        snapshot_every: after so many entries the machine makes a snapshot, which the site keeps under the machine's
+        name, so that the log may be truncated and other sites need not begin at 0. From now on the log keeps what a
         machine of this name needs to start (`drop_snapshot` ends that). For admins. 0: never.
         """
         if not isinstance(machine, StateMachine):
@@ -304,12 +305,12 @@ class Log:
     # -- snapshots of state machines
 
     async def snapshot(self, name: str = UNNAMED) -> SnapshotInfo | None:
-        """Of the newest one of this name that the site keeps."""
+        """The newest snapshot of this name that the site keeps. None: there is none."""
         found = await self._link.snapshot(check_machine_name(name))
         return None if found is None else SnapshotInfo(*found, name)
 
     async def snapshots(self) -> dict[str, SnapshotInfo | None]:
-        """By name in use at the site: its newest snapshot; None: it has none yet."""
+        """The newest snapshot of each name in use at the site; None: it has none yet."""
         names = (await self.status()).snapshot.names
         return {
             name: None if one.position is None else SnapshotInfo(one.position, one.bytes, name)
@@ -317,7 +318,7 @@ class Log:
         }
 
     async def read_snapshot(self, name: str = UNNAMED) -> tuple[int, bytes] | None:
-        """(position, data) of the newest one of this name: the state after everything below the position."""
+        """(position, data) of the newest snapshot of this name: the state after everything below the position."""
         return await self._link.read_snapshot(check_machine_name(name))
 
     async def save_snapshot(self, position: int, data: Data, *, name: str = UNNAMED) -> None:
@@ -328,8 +329,9 @@ class Log:
         await self._link.save_snapshot(check_position(position, "position"), as_bytes(data), name)
 
     async def drop_snapshot(self, name: str) -> None:
-        """No machine of this name is run any more, at any site: its snapshot goes, at this site and all that are
-        connected to it, and truncation does not wait for it. Raises Rejected (no such name, no admin)."""
+        """Says that no machine of this name is run any more, at any site. Its snapshot is deleted, at this site
+        and all that are connected to it, and truncation does not wait for it. Raises Rejected (no such name, no
+        admin)."""
         await self._link.drop_snapshot(check_machine_name(name))
 
     # -- administration
@@ -337,9 +339,10 @@ class Log:
     async def change_replicas(
         self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
     ) -> int:
-        """Through the log itself: the position of the change, once it is ordered. `add` with `remove` replaces one by
-        the other. Each change makes a new configuration; the next one waits for that, up to 5 s. For admins. Raises
-        Rejected where the new set makes no sense, Unavailable where the site is in no primary component."""
+        """Changes the set of replicas, through the log itself. Returns the position of the change, once it is
+        ordered. `add` with `remove` replaces one by the other. Each change makes a new configuration; the next one
+        waits for that, up to 5 s. For admins. Raises Rejected if the new set is not possible, Unavailable if the
+        site is in no primary component."""
         if add is None and remove is None and quorum is None:
             raise InvalidArgument("add, remove or quorum expected")
         return await self._link.change_replicas(
@@ -353,24 +356,24 @@ class Log:
         return await self._link.losses(check_names(lost, "lost"))
 
     async def init(self, without: Sequence[str] = ()) -> None:
-        """Begins a new log, where none was begun: the sites that keep it are empty until then, and accept nothing.
-        All of its replicas have to be there, but for those in `without`, of which you know that they hold no log.
-        It begins a moment later: `status().primary` is above 0 then. For admins."""
+        """Begins a new log. The sites that keep it are empty until then, and accept nothing. All of its replicas have
+        to be connected, except those in `without`, of which you know that they hold no log. It begins a moment
+        later: then `status().primary` is above 0. For admins."""
         await self._link.init(check_names(without, "without"))
 
     async def force_lost(self, lost: Sequence[str]) -> None:
-        """Gives up replicas that are gone for good, where the rest is no quorum any more. Look at `losses` first; one
-        of them that comes back is a stranger. For admins."""
+        """Gives up replicas that are gone for good, if the others are no quorum. Look at `losses` first. A replica
+        that was given up and comes back is a stranger. For admins."""
         await self._link.force_lost(check_names(lost, "lost"))
 
 
 async def _failure(error: ReconveneError, flights: list[Flight]) -> ReconveneError:
-    """Nobody knows the whole if a part is unknown."""
+    """The outcome of the whole is unknown if that of a part is."""
     if flights:
         await asyncio.wait([flight.landed for flight in flights])
     errors = [None if flight.landed.cancelled() else flight.landed.exception() for flight in flights]
-    told = next((other for other in errors if isinstance(other, OutcomeUnknown)), error)
-    raised = type(told)(str(told))
+    worst = next((other for other in errors if isinstance(other, OutcomeUnknown)), error)
+    raised = type(worst)(str(worst))
     for flight, failed in zip(flights, errors, strict=True):
         if failed is not None:
             break

@@ -1,7 +1,7 @@
-"""Applies the log to a state machine, for as long as it is wanted.
+"""Applies the log to a state machine.
 
 Promised: entries in order, each once; where the log is truncated, from the newest snapshot on; an `apply` that raises
-stops this machine and nothing else, and says at which position. While its site is away the machine keeps its state
+stops this machine and nothing else, and says at which position. Without a connection the machine keeps its state
 and waits; it goes on at the same position as soon as a site answers.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["Runner"]
 _log = logging.getLogger("reconvene.client")
 
 _TURN_NS = 5_000_000
-"""How long entries are applied without a break: a site in this program must not stand still."""
+"""How long entries are applied without a break: a site in this program needs its turns."""
 
 
 class Runner:
@@ -79,7 +79,7 @@ class Runner:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._let_go(None)
+        self._end_waiting(None)
 
     # -- what is asked
 
@@ -230,20 +230,20 @@ class Runner:
             self._applied(entry.author, entry.counter)
             self._unsaved += 1
             if now() > until:
-                self._tell()
+                self._wake()
                 await asyncio.sleep(0)
                 until = now() + _TURN_NS
         self._position = batch.next
         self._amid = batch.more
         self._applied(batch.author, batch.first + len(batch) - 1)
-        self._tell()
+        self._wake()
         return True
 
     def _applied(self, author: str, counter: int) -> None:
         """What was staged comes later than its author's messages after it."""
         self._last[author] = max(counter, self._last.get(author, 0))
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         while self._waiting and self._waiting[0][0] < self._position:
             future = heapq.heappop(self._waiting)[2]
             if not future.done():
@@ -260,9 +260,9 @@ class Runner:
     def _stop(self, position: int, error: Exception) -> None:
         self._machine.failed = Failure(position, error)
         _log.error("state machine %s stopped at position %d: %r", self._machine.kind, position, error)
-        self._let_go(error)
+        self._end_waiting(error)
 
-    def _let_go(self, cause: Exception | None) -> None:
+    def _end_waiting(self, cause: Exception | None) -> None:
         waiting, self._waiting = self._waiting, []
         for _, _, future in waiting:
             if not future.done():
@@ -306,7 +306,7 @@ class Runner:
         self._last.clear()
         self._restores += 1
         self._unsaved = 0
-        self._tell()
+        self._wake()
 
     async def _found(self, patient: bool) -> tuple[int, bytes] | None:
         """(position, data) of the newest snapshot of this machine."""
@@ -328,7 +328,7 @@ class Runner:
         try:
             await self._link.use_snapshot(self._name, self._position)
         except ReconveneError as error:
-            self._not_saved(str(error))
+            self._note_trouble(str(error))
 
     def _snapshot_if_due(self) -> None:
         if not self._every or self._unsaved < self._every or (self._saving and not self._saving.done()):
@@ -339,7 +339,7 @@ class Runner:
         try:
             data = wrap(self._machine)
         except Exception as error:
-            self._not_saved(repr(error))
+            self._note_trouble(repr(error))
             return
         self._saving = asyncio.create_task(self._save(self._position, data))
 
@@ -348,9 +348,9 @@ class Runner:
             await self._link.save_snapshot(position, data, self._name)
             self._snapshot_trouble = None
         except ReconveneError as error:
-            self._not_saved(str(error))
+            self._note_trouble(str(error))
 
-    def _not_saved(self, why: str) -> None:
+    def _note_trouble(self, why: str) -> None:
         if self._snapshot_trouble != why:
             _log.warning("no snapshot of %s: %s", self._machine.kind, why)
         self._snapshot_trouble = why

@@ -1,4 +1,4 @@
-"""What an application makes of the log: a state that every replica computes alike."""
+"""A state that an application computes from the log, the same at every site."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -40,8 +40,8 @@ class StateMachine(ABC):
     of this log has it. "": its kind."""
 
     version: int = 1
-    """Of what `snapshot` returns and what `apply` makes of entries. Raise it with a change of either, and tell
-    `upgrade` how a snapshot of an earlier version is read."""
+    """Of what `snapshot` returns and of what `apply` does. Raise it when you change either, and say in `upgrade` how
+    to read a snapshot of an earlier version."""
 
     @property
     def kind(self) -> str:
@@ -50,7 +50,7 @@ class StateMachine(ABC):
 
     @abstractmethod
     def apply(self, entry: Entry) -> None:
-        """Takes the next entry. What it can't make sense of it should ignore: others may append too."""
+        """Takes the next entry. It should ignore entries that it can't read: other programs may append too."""
 
     @abstractmethod
     def snapshot(self) -> bytes:
@@ -58,14 +58,14 @@ class StateMachine(ABC):
 
     @abstractmethod
     def restore(self, data: bytes) -> None:
-        """Replaces the state by what `snapshot` gave, here or at another replica."""
+        """Replaces the state by one that `snapshot` returned, here or at another site."""
 
     def upgrade(self, version: int, data: bytes) -> bytes:
-        """Makes of a snapshot that an earlier `version` of the machine saved what this version would have saved."""
+        """Converts a snapshot of an earlier `version` of the machine to what this version would have saved."""
         raise NotImplementedError
 
     def copy(self) -> Self:
-        """For the optimistic view, which goes on from the state without changing it."""
+        """For `optimistic`, which goes on from the state without changing it."""
         return copy.deepcopy(self)
 
 

@@ -85,7 +85,7 @@ class Rows:
                 f"the log at {chunk.base}",
                 self._position + 1,
             )
-        # Another site than the one that told of the commit: it will come so far.
+        # This site is behind the one that reported the commit: wait until it has these messages.
         await self._link.fetch(position, 1, 1, True)
 
     def _ask(self) -> "asyncio.Task[Fetched]":
@@ -108,6 +108,6 @@ class Rows:
 
 
 def heed(task: "asyncio.Future[Any]") -> None:
-    """Nobody may read on: then its error is nobody's."""
+    """Marks its error as seen: the reader may have stopped."""
     if not task.cancelled():
         task.exception()

@@ -1,9 +1,8 @@
 """A dictionary that every site has a copy of.
 
 How it is made: a change is a *command*, and goes into the log. Every copy applies the commands in the log's order, so
-all copies go through the same states, and whoever has the same position has the same map. `MapState` is all there is
-to replicate; `ReplicatedMap` is what a program holds: it appends commands, and reads the state at one of three
-prices.
+all copies go through the same states: at the same position all have the same map. `MapState` is what is replicated.
+`ReplicatedMap` is what a program holds: it appends commands, and reads the state in one of three ways.
 
     async with ReplicatedMap(site.log, "prices") as prices:
         await prices.set("coffee", 300)
@@ -128,10 +127,10 @@ class ReplicatedMap:
         await self._change(Change(self.state.map, key, remove=True), ordered)
 
     async def add(self, key: str, value: Any) -> bool:
-        """Sets it only if there is no such key. Of all who try, in all components, one wins: True for that one.
+        """Sets it only if there is no such key. Of all callers, in all components, one wins: it gets True.
 
         Raises OutcomeUnknown where this copy learned of the change only through a snapshot that is much later, which
-        does not say who won, and where it stopped before it had applied the change; further as `append`.
+        does not say which caller won, and where it stopped before it had applied the change; otherwise as `append`.
         """
         ask = world().random_bytes(8)
         asked = self.state.asked

@@ -1,9 +1,9 @@
 """Counts that every site adds to, also while it is cut off.
 
 How it is made: an addition is a command in the log, as in `replicated_map`. Additions commute, so the order does not
-change the sum; what the log gives here is that each counts once, however often it was retried, and that no site's
-additions are lost, whichever component it was in. So an optimistic total is often what people want to see: it holds
-what this site has accepted, and only lacks what others did meanwhile.
+change the sum. The log is for counting each addition once, however often it was retried, and for losing none, on
+whichever side of a partition it was made. An optimistic total is often what people want to see: it holds what this
+site has accepted, and lacks only what others did meanwhile.
 
     async with Tally(site.log, "visitors") as visitors:
         await visitors.add("front door")

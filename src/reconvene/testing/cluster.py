@@ -107,7 +107,7 @@ class Cluster(Machines):
     def _config(self, name: str, names: tuple[str, ...], settings: Mapping[str, Any]) -> Config:
         own = self.directory / name
         own.mkdir()
-        told = {
+        table = {
             "cluster": "simulated",
             "name": name,
             "sites": {other: f"{other}:7001" for other in names},
@@ -116,8 +116,8 @@ class Cluster(Machines):
             "trace": {"dir": str(self.trace_dir)},
             **settings,
         }
-        told["log"] = {"begin": True, **settings.get("log", {})}
-        return parse(told, self.directory / f"{name}.toml")
+        table["log"] = {"begin": True, **settings.get("log", {})}
+        return parse(table, self.directory / f"{name}.toml")
 
     # -- running
 
@@ -192,7 +192,7 @@ class Cluster(Machines):
     # -- waiting
 
     async def settle(self) -> None:
-        """`repair`, and waits until nothing happens any more: nobody may send or append meanwhile."""
+        """`repair`, and waits until nothing happens any more: no program may send or append meanwhile."""
         await self.repair()
         until = self._loop.time() + _REST_S
         quiet_since, size = self._loop.time(), self._trace_bytes()

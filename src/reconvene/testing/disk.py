@@ -3,7 +3,7 @@
 Given: what a site wants written. Promised, as runtime.disk.keeper does: all that waits when a write begins goes into
 one transaction, which takes some time and is durable as a whole or not at all; tokens come back in order; what the
 disk refuses is tried again, and the reason is reported. A crash loses what was not durable. Whether a write that was
-under way made it is drawn from the seed: then it is durable, and nobody was told.
+under way made it is drawn from the seed: then it is durable, and the site does not know it.
 """
 
 import asyncio

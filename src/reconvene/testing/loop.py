@@ -38,7 +38,7 @@ _QUIET_NS = 60_000_000_000
 """When no task of the test or of its programs has taken a step for this long, it is looked at whether one ever
 will."""
 _HOPELESS_NS = 600_000_000_000
-"""The same where only the client's own tasks go on: one that looks for a site, say, which nobody starts."""
+"""The same where only the client's own tasks go on: such as one that looks for a site that is never started."""
 
 _MOST_AWAITS = 100
 """Of `finally` blocks of a coroutine that is closed at the end."""
@@ -180,7 +180,7 @@ class SimLoop(asyncio.BaseEventLoop):
         timeline.run(at)
 
     def _look_whether_stuck(self) -> None:
-        """Sites and heartbeats go on for ever. If nothing else is to come, nobody will ever wake the test."""
+        """Sites and heartbeats go on for ever. If nothing else is to come, the test would wait for ever."""
         now = self.timeline.now
         self._look_at = max(self._stepped_at, now) + _QUIET_NS
         quiet_ns = now - self._stepped_at

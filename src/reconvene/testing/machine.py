@@ -92,7 +92,7 @@ class Program:
             return
         error = task.exception()
         if error is not None:
-            self._loop.fault = error  # nobody else would ever hear of it
+            self._loop.fault = error  # otherwise it would be lost
         elif ended is not None and not ended.done():
             ended.set_result(task.result())
 

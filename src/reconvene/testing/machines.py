@@ -63,7 +63,7 @@ class Machines:
     async def wait_for(
         self, components: Sequence[Sequence[str]] | None = None, timeout_s: float = 30.0
     ) -> dict[str, dict[str, Any]]:
-        """Until the sites of each component are in one configuration of exactly these; gives their statuses.
+        """Until the sites of each component are in one configuration of exactly these. Returns their statuses.
 
         By default those components that can talk and run now.
         """
@@ -122,7 +122,7 @@ class Machines:
     def _connect(self, components: tuple[tuple[str, ...], ...]) -> None:
         self._components = components
         self._network.partition([[self.names.index(name) for name in part] for part in components])
-        self._streams.mended()
+        self._streams.rewired()
 
     def cut(self, source: str, destination: str) -> None:
         """One way: what `source` sends to `destination` is lost."""
@@ -130,7 +130,7 @@ class Machines:
 
     def mend(self, source: str, destination: str) -> None:
         self._network.mend(self._ordinal(source), self._ordinal(destination))
-        self._streams.mended()
+        self._streams.rewired()
 
     def network(
         self,
@@ -163,7 +163,7 @@ class Machines:
             await machine.start()
 
     async def stop(self, *names: str) -> None:
-        """A clean leave: what was accepted is sent, and the others are told."""
+        """A clean leave: what was accepted is sent, and the other sites learn of it."""
         for machine in [self._up(name) for name in names]:
             await machine.stop()
 

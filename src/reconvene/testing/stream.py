@@ -156,8 +156,8 @@ class End(asyncio.Transport):
         self._inbox.append(piece)
         self._read_soon()
 
-    def mended(self) -> None:
-        """Who can talk with whom has changed."""
+    def rewired(self) -> None:
+        """The connectivity between machines has changed."""
         if self._stalled and self._way.is_open(self.peer.machine, self.machine):
             # What is under way meanwhile lines up behind it.
             again_at = self._timeline.now + self._way.delay_ns(self.peer.machine, self.machine)

@@ -1,4 +1,4 @@
-"""The connections of a simulated cluster: who listens where, and the ways between machines."""
+"""The connections of a simulated cluster: listeners, and the paths between machines."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -53,10 +53,10 @@ class Streams:
         connected = self._network.connected
         return connected(source, destination) and connected(destination, source)
 
-    def mended(self) -> None:
-        """Who can talk with whom has changed."""
+    def rewired(self) -> None:
+        """The connectivity between machines has changed."""
         for end in self._ends:
-            end.mended()
+            end.rewired()
 
     # -- what the loop calls
 

@@ -27,7 +27,7 @@ class Postbox:
 
 
 class SimTransport:
-    """Of one life of a site. Nothing is sealed: nobody else is on this network."""
+    """Of one life of a site. Nothing is sealed: no stranger is on this network."""
 
     def __init__(self, config: Config, network: Network, postbox: Postbox, deaf_to: list[frozenset[int]]) -> None:
         """`deaf_to`: by site, those whose datagrams it drops; shared by all."""

@@ -1,4 +1,4 @@
-"""What a simulation was waiting for, told to whoever reads the failure."""
+"""What a simulation was waiting for, for the reader of the failure."""
 
 import asyncio
 import traceback
