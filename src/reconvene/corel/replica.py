@@ -94,21 +94,21 @@ class Replica(Running):
 
     @property
     def phase(self) -> Phase:
-        return self.view.handler.phase
+        return self.configuration.handler.phase
 
     @property
     def primary(self) -> int:
         """The number of the primary component that it is in; 0: none."""
-        return self.view.primary
+        return self.configuration.primary
 
     @property
     def participants(self) -> tuple[str, ...]:
-        return self.view.handler.participants
+        return self.configuration.handler.participants
 
     @property
     def malformed(self) -> int:
         """Messages of the log that could not be decoded, or that no correct replica sends."""
-        return self._malformed + self.view.malformed
+        return self._malformed + self.configuration.malformed
 
     @property
     def step(self) -> str:
@@ -246,7 +246,9 @@ class Replica(Running):
     def init(self, without: Collection[str] = ()) -> None:
         """Begins a new log with the replicas that are here. `without`: those that may be absent, since an operator
         knows that they hold no log. Raises Rejected where a log was begun, Unavailable where replicas are absent."""
-        check_init(self.replicas, self._standing, self.view.handler.plan, self.primary, self.participants, without)
+        check_init(
+            self.replicas, self._standing, self.configuration.handler.plan, self.primary, self.participants, without
+        )
         self._outgoing.send(INIT, Init(sorted(without)))
 
     def allow_begin(self) -> None:

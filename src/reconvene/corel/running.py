@@ -134,7 +134,7 @@ class Running:
             accepting=self.accepting,
         )
         self._configurations = 0
-        self.view = self._configuration("", ())
+        self.configuration = self._make_configuration("", ())
         """The present configuration."""
         self._malformed = 0
         """Of earlier configurations."""
@@ -143,7 +143,7 @@ class Running:
         self._more_at: int | None = None
         """When the last turn ended, if it left something to do."""
 
-    def _configuration(self, conf: str, members: tuple[str, ...]) -> Configuration:
+    def _make_configuration(self, conf: str, members: tuple[str, ...]) -> Configuration:
         return Configuration(
             self._configurations,
             conf,
@@ -174,7 +174,7 @@ class Running:
 
     def work(self) -> None:
         """Handles what waits, as far as this turn's share goes."""
-        self.view.advance()
+        self.configuration.advance()
         while self._turn.has_share:
             if self._turn.in_step:
                 self._turn.go_on()
@@ -185,20 +185,20 @@ class Running:
 
     def _handle(self, event: Delivered | Changed) -> None:
         if type(event) is Delivered:
-            self.view.deliver(event)
+            self.configuration.deliver(event)
         elif type(event) is Changed:
             if event.kind is ConfKind.REGULAR:
                 self._begin(event.conf, tuple(self.sites[ordinal] for ordinal in event.members))
             elif event.kind is ConfKind.TRANSITIONAL:
-                self.view.close()
+                self.configuration.close()
 
     def _begin(self, conf: str, members: tuple[str, ...]) -> None:
-        self.view.close()
-        self._malformed += self.view.malformed
+        self.configuration.close()
+        self._malformed += self.configuration.malformed
         self._replicas.changed = self._outgoing.wants_renewal = False
         self._configurations += 1
-        self.view = self._configuration(conf, members)
-        self.view.handler.start()
+        self.configuration = self._make_configuration(conf, members)
+        self.configuration.handler.start()
 
     # -- turns
 
@@ -251,23 +251,23 @@ class Running:
 
     def pump(self) -> None:
         """Fills `outgoing` with control messages and what is sent again."""
-        self.view.pump()
+        self.configuration.pump()
 
     def next_data(self) -> bytes | None:
         """The next batch of its own to be sent, with an acknowledgement on it; None: there is none."""
-        return self.view.next_data()
+        return self.configuration.next_data()
 
     def unsent(self, payload: bytes) -> None:
         """The site had no room for what `next_data` returned, nor for the acknowledgement on it."""
-        self.view.unsent(payload)
+        self.configuration.unsent(payload)
 
     def next_ack(self) -> bytes | None:
         """An acknowledgement by itself, where no batch goes out that could carry it; None: none is due."""
-        return self.view.next_ack()
+        return self.configuration.next_ack()
 
     def acknowledged(self) -> None:
         """The site took what `next_ack` returned."""
-        self.view.acknowledged()
+        self.configuration.acknowledged()
 
     def synced(self, token: int) -> None:
         """The writes up to this token are on stable storage."""
@@ -283,14 +283,14 @@ class Running:
 
     def _carry_out(self, then: AfterSync) -> None:
         """What waited for a sync."""
-        view = self.view
+        configuration = self.configuration
         match then:
             case Report(events=events):
                 for event in events:
                     self._turn.report(event)
             case Acknowledge(configuration=number, count=count):
-                if view.is_current(number):
-                    view.synced(count)
+                if configuration.is_current(number):
+                    configuration.synced(count)
             case TakenIn(headings=headings):
                 self.accepting.synced()
                 for heading in headings:
@@ -300,16 +300,16 @@ class Running:
                     waiting.durable = True
                     self._turn.report(Accepted(waiting.heading))
             case SendState(configuration=number):
-                if view.is_current(number):
-                    view.handler.send_state()
+                if configuration.is_current(number):
+                    configuration.handler.send_state()
             case Send(configuration=number, kind=kind, content=content):
-                if view.is_current(number):
+                if configuration.is_current(number):
                     self._outgoing.send(kind, content)
             case Attempt(configuration=number):
-                if view.is_current(number):
-                    view.handler.attempt()
+                if configuration.is_current(number):
+                    configuration.handler.attempt()
             case Renew(configuration=number):
-                if view.is_current(number):
+                if configuration.is_current(number):
                     self._outgoing.renew()
             case ConfirmRequest(number=number):
                 self._turn.report(RequestStored(number))
@@ -354,7 +354,7 @@ class Running:
         """What waits for nothing and takes its time: a piece of it each turn."""
         more = self.snapshots.step()
         # In recovery the base is the one of the state message; and followers are fed from storage.
-        if self.view.open and not self.view.feeding:
+        if self.configuration.open and not self.configuration.feeding:
             more |= self._truncation.step(self.snapshots.floor, self._time)
             if self.snapshots.could_fetch and self._truncation.held(self._time):
                 self.snapshots.hold_up()
@@ -365,9 +365,9 @@ class Running:
 
     def _replace_lost(self) -> None:
         """A storage is here that takes the place of a lost one: the first of a primary component proposes that."""
-        participants = self.view.handler.participants
-        if self.view.primary and self.name == participants[0]:
+        participants = self.configuration.handler.participants
+        if self.configuration.primary and self.name == participants[0]:
             replicas = replacement(self._replicas, self._standing, self.accepting.pending)
             if replicas is not None:
-                change = make_change(self._replicas, replicas, self.view.primary, participants)
+                change = make_change(self._replicas, replicas, self.configuration.primary, participants)
                 self.accepting.append([change], Kind.CHANGE)

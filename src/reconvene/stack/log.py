@@ -98,17 +98,17 @@ class LogLayer:
             if replica.may_speak:
                 replica.pump()
         while outlet.has_room(_AHEAD, _AHEAD_BYTES) and not replica.busy:
-            data = replica.view.next_data()
+            data = replica.next_data()
             if data is None:
                 break
             if not outlet.submit(Service.AGREED, data):
-                replica.view.unsent(data)
+                replica.unsent(data)
                 break
             spoken = True
-        ack = replica.view.next_ack()
+        ack = replica.next_ack()
         # First in, first out: it need not wait for its place in the order.
         if ack is not None and outlet.submit(Service.FIFO, ack):
-            replica.view.acknowledged()
+            replica.acknowledged()
             spoken = True
         return spoken
 

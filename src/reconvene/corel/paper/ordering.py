@@ -8,7 +8,7 @@ from collections import deque
 
 from reconvene.corel.after_sync import Acknowledge, Report
 from reconvene.corel.batch import Heading, Kind, Timestamp
-from reconvene.corel.events import Color, Logged, Recolored
+from reconvene.corel.events import Color, LogEvent, Logged, Recolored
 from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.paper.applying import Applying
 from reconvene.corel.paper.queue import Queue
@@ -59,13 +59,14 @@ class Ordering:
     def deliver(self, heading: Heading, body: bytes, timestamp: Timestamp, marked: bool) -> None:
         last = self._queue.last.get(heading.author, 0)
         new = heading.first == last + 1
+        events: tuple[LogEvent, ...] = ()
         if new:
-            color = Color.YELLOW if self.primary else Color.RED
-            self._queue.log(heading, body, timestamp, marked, color)
+            self._queue.log(heading, body, timestamp, marked, Color.YELLOW if self.primary else Color.RED)
             self._turn.spend(heading.size, heading.count)
             logged = Logged(heading, timestamp)
-            yellow = (logged, Recolored(heading, Color.YELLOW)) if self.primary else (logged,)
-            self._writes.after(Report(yellow))
+            events = (logged, Recolored(heading, Color.YELLOW)) if self.primary else (logged,)
+        # Also where nothing is new here: what was decided before is written in this turn.
+        self._writes.after(Report(events))
         if self.primary:
             self._delivered += 1
             self._unordered.append(heading if new else None)
