@@ -45,7 +45,7 @@ class FakeLog:
     """One replica. With `sync` and `order` on, appends become durable and ordered at the end of the loop's round."""
 
     def __init__(self, name: str = "a", shared: Shared | None = None) -> None:
-        self.name = name
+        self.name = self.author = name
         self.shared = Shared() if shared is None else shared
         self.shared.logs.append(self)
         self.sync = True
@@ -125,10 +125,6 @@ class FakeLog:
             changed(changes)
 
     # -- the port
-
-    @property
-    def author(self) -> str:
-        return self.name
 
     @property
     def base(self) -> int:

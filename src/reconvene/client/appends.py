@@ -158,7 +158,7 @@ class Appends:
             flight.sent = True
             answered = requests.add(channel, struct, None, flight.size)
             answered.add_done_callback(partial(self._answered, struct.request))
-        if not waiting:
+        if not waiting and self.room.waiting:
             self.room.wake()
 
     def _give_number(self, flight: Flight) -> None:

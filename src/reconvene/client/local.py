@@ -68,7 +68,7 @@ class LocalLink:
         if engine.log is not None:
             log = self.log = LogLink(self)
             self.channel = LocalChannel(engine.log, config, self.requests, log.colored)
-            self.requests.connect(self.channel.welcome)
+            self.requests.connect(self.channel.welcome, self.channel.full)
         self._delivered: asyncio.Future[None] | None = None
         """Done when something is delivered to this process."""
 

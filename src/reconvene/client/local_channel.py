@@ -1,6 +1,7 @@
 """Requests to the log of a site inside the program: a call instead of a socket.
 
-Given: the site's log. Promised: the same requests, limits and answers as over a socket.
+Given: the site's log. Promised: the same requests and answers as over a socket. The limits of the log hold; those of
+a connection, which protect a site from its clients, do not.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from reconvene.client.requests import Requests
 from reconvene.errors import ReconveneError, Rejected
 from reconvene.room import UNBOUNDED
 from reconvene.runtime.access.auth import Role
-from reconvene.runtime.clients.log_appends import WINDOW_BYTES, WINDOW_REQUESTS
 from reconvene.runtime.clients.log_requests import ClientLog
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.log.interface import LogPort
@@ -28,13 +28,24 @@ class LocalChannel:
         self.closed = False
         self.welcome = Welcome(
             MAJOR, MINOR, config.cluster, config.name, [], (0, 0, 0), Role.ADMIN.label, config.limits.message_bytes,
-            WINDOW_REQUESTS, WINDOW_BYTES,
+            UNBOUNDED, UNBOUNDED,
         )  # fmt: skip
+        self._port = port
         self._requests = requests
         self._colored = colored
         self._log = ClientLog(
-            port, self, lambda role, what: None, config.log.red_messages, config.log.snapshot_bytes, MINOR, UNBOUNDED
+            port,
+            self,
+            lambda role, what: None,
+            config.log.red_messages,
+            config.log.snapshot_bytes,
+            MINOR,
+            trusted=True,
         )
+
+    def full(self) -> bool:
+        """Appends wait for room in the log. Nothing else bounds what is under way: it takes no memory twice."""
+        return bool(self._port.room.waiting)
 
     def send(self, struct: ToSite, size: int = 64) -> None:
         request = cast(LogRequest, struct)

@@ -5,6 +5,7 @@ had an effect and Unavailable where it had none that lasts.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from reconvene.client.channel import ERRORS
@@ -85,16 +86,20 @@ class RequestChannel(Protocol):
 class _Window:
     """Of requests of one kind that may be unanswered at once."""
 
-    __slots__ = ("bytes", "count", "limits", "room")
+    __slots__ = ("bytes", "count", "full", "limits", "room")
 
     def __init__(self) -> None:
         self.limits: Welcome | None = None
+        self.full: Callable[[], bool] | None = None
+        """Where the site is in this program: whether it has no room now."""
         self.room = Room(self._free)
         self.count = 0
         self.bytes = 0
 
     def _free(self) -> int:
         limits = self.limits
+        if self.full is not None and self.full():
+            return 0
         if limits is None or self.count >= limits.window_requests or self.bytes >= limits.window_bytes:
             return 0
         return limits.window_requests - self.count
@@ -109,18 +114,15 @@ class Requests:
         self._last = 0
         self._sends = _Window()
         self._appends = _Window()
+        self.sends = self._sends.room
+        """How many Sends may go out now …"""
+        self.appends = self._appends.room
+        """… and how many Appends."""
 
-    @property
-    def sends(self) -> Room:
-        """How many Sends may go out now."""
-        return self._sends.room
-
-    @property
-    def appends(self) -> Room:
-        return self._appends.room
-
-    def connect(self, welcome: Welcome) -> None:
-        """There is a connection, with these limits."""
+    def connect(self, welcome: Welcome, full: Callable[[], bool] | None = None) -> None:
+        """There is a connection, with these limits. `full`: whether the site in this program has no room for a
+        further append."""
+        self._appends.full = full
         for window in (self._sends, self._appends):
             window.limits, window.count, window.bytes = welcome, 0, 0
             window.room.wake()

@@ -10,7 +10,7 @@ from functools import partial
 
 from reconvene.corel.batch import Kind
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected
-from reconvene.room import Waiter
+from reconvene.room import UNBOUNDED, Waiter
 from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.answers import Answers, Overstepped
 from reconvene.runtime.log.interface import LogPort
@@ -25,12 +25,22 @@ WINDOW_BYTES = 4 << 20
 
 
 class ClientAppends:
-    def __init__(self, port: LogPort, out: Answers, need: Callable[[Role, str], None], most_messages: int) -> None:
-        """`need` raises Rejected where the client lacks a role. `most_messages`: of one append."""
+    def __init__(
+        self,
+        port: LogPort,
+        out: Answers,
+        need: Callable[[Role, str], None],
+        most_messages: int,
+        trusted: bool = False,
+    ) -> None:
+        """`need` raises Rejected where the client lacks a role. `most_messages`: of one append. `trusted`: the client
+        is this very program, and has no window."""
         self._port = port
         self._out = out
         self._need = need
         self._most_messages = most_messages
+        self._window_requests = UNBOUNDED if trusted else WINDOW_REQUESTS
+        self._window_bytes = UNBOUNDED if trusted else WINDOW_BYTES
         self._open: dict[int, int] = {}
         """By request that is not answered: bytes of its messages."""
         self._open_bytes = 0
@@ -45,7 +55,11 @@ class ClientAppends:
 
     def append(self, append: Append) -> None:
         """Raises Overstepped where the client exceeds its window, Rejected for what no client may append."""
-        if len(self._open) > WINDOW_REQUESTS or self._open_bytes > WINDOW_BYTES or append.request in self._open:
+        if (
+            len(self._open) > self._window_requests
+            or self._open_bytes > self._window_bytes
+            or append.request in self._open
+        ):
             raise Overstepped(f"more than {WINDOW_REQUESTS} appends or {WINDOW_BYTES} bytes were sent unanswered")
         self._need(Role.APPEND, "append to the log")
         check_kind(append.kind, append.messages)
@@ -54,6 +68,12 @@ class ClientAppends:
             raise Rejected(f"{count} messages at once: at most log.red_messages, {self._most_messages}")
         size = self._open[append.request] = sum(map(len, append.messages))
         self._open_bytes += size
+        if not self._port.room.waiting and self._port.room.free() >= count:
+            self._take(append)
+        else:
+            self._wait(append, count)
+
+    def _wait(self, append: Append, count: int) -> None:
         waiter = self._port.when_room(count, partial(self._take, append))
         if waiter.waits:
             self._waiting[append.request] = waiter

@@ -11,6 +11,7 @@ from typing import TypeVar, assert_never
 
 from reconvene.entries import EntryBatch
 from reconvene.errors import ReconveneError, Unavailable
+from reconvene.room import UNBOUNDED
 from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.answers import Answers, Overstepped
 from reconvene.runtime.clients.log_appends import ClientAppends
@@ -40,16 +41,16 @@ class ClientLog:
         red_messages: int,
         snapshot_bytes: int,
         minor: int,
-        most_waiting: int | None = None,
+        trusted: bool = False,
     ) -> None:
         """`need` raises Rejected where the client lacks a role. `minor`: of the protocol, as the client speaks it.
-        `most_waiting`: default MOST_WAITING."""
+        `trusted`: it is this very program, and no window or MOST_WAITING has to hold it back."""
         self._port = port
         self._minor = minor
         self._out = out
         self._need = need
-        self._most_waiting = MOST_WAITING if most_waiting is None else most_waiting
-        self._appends = ClientAppends(port, out, need, red_messages)
+        self._most_waiting = UNBOUNDED if trusted else MOST_WAITING
+        self._appends = ClientAppends(port, out, need, red_messages, trusted)
         self._ends: dict[int, Callable[[], object]] = {}
         """By request: what makes it wait no longer."""
         self._fetches: dict[int, wire.Fetch] = {}

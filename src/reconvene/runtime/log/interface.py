@@ -20,10 +20,8 @@ __all__ = ["LogPort"]
 class LogPort(Protocol):
     name: str
     """Of the site."""
-
-    @property
-    def author(self) -> str:
-        """The site as the author of messages that it accepts now."""
+    author: str
+    """The site as the author of messages that it accepts now."""
 
     @property
     def base(self) -> int:

@@ -69,6 +69,7 @@ class LogService:
         self._trouble = trouble
         self._reader = LogReader(replica, author, damaged)
         self._own = replica.own
+        self.author = self._own_author()
         self._durable = DurableWaiters(replica.queue.next_counter() - 1)
         self._places = Places()
         self._places.restart(self._lasts())
@@ -83,6 +84,9 @@ class LogService:
         self._accepted = self._ordered = self._primaries = 0
         self._left_out = replica.left_out is not None
         """As followers know it."""
+
+    def _own_author(self) -> str:
+        return self.name if self._own is None else self._author(self._own)
 
     def _lasts(self) -> dict[str, int]:
         """By author: the counter of its last green message."""
@@ -162,6 +166,7 @@ class LogService:
         if self._own is not None:
             self._places.fail(self._author(self._own), error)
         self._own = self._replica.own
+        self.author = self._own_author()
         self._durable = DurableWaiters(self._replica.queue.next_counter() - 1)
 
     def close(self) -> None:
@@ -175,10 +180,6 @@ class LogService:
 
     # -- appending
 
-    @property
-    def author(self) -> str:
-        return self.name if self._own is None else self._author(self._own)
-
     def append(
         self,
         messages: Sequence[bytes],
@@ -188,7 +189,7 @@ class LogService:
         request: int = 0,
     ) -> Appended:
         self._check_trouble()
-        green = self.green
+        green = self._replica.queue.green
         if session is None:
             if number:
                 raise Rejected(f"number {number} without a session: a number belongs to one")
@@ -208,18 +209,18 @@ class LogService:
 
     def _check_trouble(self) -> None:
         """Raises Unavailable where the log takes nothing now."""
-        why = self.damage or self._trouble()
+        why = self._reader.damage or self._trouble()
         if why is not None:
             raise Unavailable(why)
 
     def _free(self) -> int:
         """What would be refused need not wait, unless the log is about to begin."""
         replica = self._replica
-        if self.damage is None and self._trouble() is None:
-            if self._begins:
-                return 0
+        if self._reader.damage is None and self._trouble() is None:
             if replica.is_replica:
                 return replica.accepting.room()
+            if self._begins:
+                return 0
         return UNBOUNDED
 
     @property
