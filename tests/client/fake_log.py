@@ -161,7 +161,7 @@ class FakeLog:
             self.tell(Color.RED, self.waiting[-1:])
         parts = [Part(taken, "", 0, 0, False)] if taken else []
         if rest:
-            parts.append(Part(len(rest), self.name, 1, first + taken, True))
+            parts.append(Part(len(rest), self.author, 1, first + taken, True))
         return Appended(request, parts, green)
 
     def committed(self, session: bytes) -> tuple[int, int] | None:

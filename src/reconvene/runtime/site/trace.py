@@ -86,7 +86,7 @@ class SiteTrace:
         first = self.journal.past.incarnation == 0
         if first and replica.begun:
             # Rows come before writes: a log that has begun, without a trace, had one that was taken away.
-            self.journal.stop("the log had begun before it: without its start it can't be judged")
+            self.journal.stop("the log is older than the trace: without its start it can't be judged")
         log = LogRecorder(recorder, author)
         log.catch_up(t, LogPast() if first else read_log_past(self.journal.path), replica)
         return log
