@@ -160,6 +160,7 @@ class Soak(ABC, Generic[T]):
         notify("verifying the trace")
         judging = time.monotonic()
         verdict = judge(cluster.trace_dir)
+        judged_s = time.monotonic() - judging
         return SoakRun(
             number=number,
             seed=seed,
@@ -176,7 +177,7 @@ class Soak(ABC, Generic[T]):
             lives=vitals.longest(),
             cases={check.id: check.cases for check in verdict.checks},
             violations=verdict.violations,
-            judged_s=time.monotonic() - judging,
+            judged_s=judged_s,
             findings=[*verdict.witnesses(), *found][:FINDINGS_KEPT],
         )
 
