@@ -11,7 +11,7 @@ what is to be written and what happened. docs/log.md explains the whole.
 from collections.abc import Collection, Iterator, Sequence
 
 from reconvene.corel.batch import BatchId, Heading, Kind
-from reconvene.corel.clients.session_index import Part
+from reconvene.corel.clients.session_index import SessionRun
 from reconvene.corel.keeping.layout import Place, Record
 from reconvene.corel.messages import FORCE, INIT, Force, Init
 from reconvene.corel.paper.phases import Phase
@@ -199,7 +199,7 @@ class Replica(Running):
 
     def append_once(
         self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind = Kind.DATA
-    ) -> list[Part]:
+    ) -> list[SessionRun]:
         """The same under a client session, whose own number the first message has; the others follow. What is known
         here of the session, green or not, is not taken again. Returns what became of all of them, in order.
 

@@ -7,7 +7,7 @@ from tests.corel.world import MS, SECOND, World
 
 from reconvene.corel.batch import Heading, Kind, Source, encode_batch
 from reconvene.corel.clients.ranges import Ranges, has, include, length_with
-from reconvene.corel.clients.session_index import MOST_RUNS, Part, SessionIndex
+from reconvene.corel.clients.session_index import MOST_RUNS, SessionIndex, SessionRun
 from reconvene.corel.clients.session_table import MOST_RANGES, SessionTable, check_session
 from reconvene.corel.keeping.layout import SESSIONS
 from reconvene.corel.limits import LogLimits
@@ -122,7 +122,7 @@ def test_positions_of_the_oldest_are_forgotten() -> None:
 # -- in a cluster
 
 
-def once(world: World, name: str, number: int, *messages: bytes, session: bytes = b"s") -> list[Part]:
+def once(world: World, name: str, number: int, *messages: bytes, session: bytes = b"s") -> list[SessionRun]:
     parts = world.log(name).append_once(messages, session, number)
     world.turn(name)
     return parts
@@ -135,13 +135,13 @@ def test_a_retry_is_taken_once_before_and_after_it_is_green() -> None:
     assert taken.new
     assert (taken.number, taken.count, taken.author, taken.first) == (1, 2, 0, 1)
     again = once(world, "a", 1, b"x", b"y", b"z")
-    assert again == [Part(1, 2, 0, 1, incarnation=1), Part(3, 1, 0, 3, new=True, incarnation=1)]
+    assert again == [SessionRun(1, 2, 0, 1, incarnation=1), SessionRun(3, 1, 0, 3, new=True, incarnation=1)]
     world.run(SECOND)
     for name in "abc":
         assert world.texts(name) == [b"x", b"y", b"z"]
         assert once(world, name, 2, b"y", b"z") == [
-            Part(2, 1, 0, 2, position=1, incarnation=1),
-            Part(3, 1, 0, 3, position=2, incarnation=1),
+            SessionRun(2, 1, 0, 2, position=1, incarnation=1),
+            SessionRun(3, 1, 0, 3, position=2, incarnation=1),
         ]
     world.run(SECOND)
     world.agree("abc")
@@ -156,18 +156,18 @@ def test_a_retry_is_known_after_a_restart_and_a_recovery() -> None:
     world.run(100 * MS)
     world.cluster.crash("a")
     world.cluster.restart("a")
-    assert once(world, "a", 1, b"x") == [Part(1, 1, 0, 1, incarnation=1)]
+    assert once(world, "a", 1, b"x") == [SessionRun(1, 1, 0, 1, incarnation=1)]
     world.cluster.partition(["ab", "c"])
     world.run(2 * SECOND)
     assert world.texts("b") == [b"x"]
     world.cluster.crash("b")
     world.cluster.restart("b")
-    assert once(world, "b", 1, b"x") == [Part(1, 1, 0, 1, position=0, incarnation=1)], (
+    assert once(world, "b", 1, b"x") == [SessionRun(1, 1, 0, 1, position=0, incarnation=1)], (
         "also where the green batch was read again"
     )
     world.cluster.heal()
     world.run(2 * SECOND)
-    assert once(world, "c", 1, b"x") == [Part(1, 1, 0, 1, position=0, incarnation=1)]
+    assert once(world, "c", 1, b"x") == [SessionRun(1, 1, 0, 1, position=0, incarnation=1)]
     world.agree("abc")
 
 
@@ -341,12 +341,12 @@ def test_what_is_told_of_a_retry() -> None:
     world = World("abc")
     world.run(SECOND)
     once(world, "a", 1, b"x")
-    assert once(world, "a", 1, b"x") == [Part(1, 1, 0, 1, incarnation=1)]
+    assert once(world, "a", 1, b"x") == [SessionRun(1, 1, 0, 1, incarnation=1)]
     world.run(SECOND)
     world.cluster.crash("a")
     world.cluster.restart("a")
     world.run(SECOND)
-    assert once(world, "c", 1, b"x") == [Part(1, 1, 0, 1, position=0, incarnation=1)]
+    assert once(world, "c", 1, b"x") == [SessionRun(1, 1, 0, 1, position=0, incarnation=1)]
     replica = world.log("c")
     replica.truncate(1)
     world.run(SECOND)

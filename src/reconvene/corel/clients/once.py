@@ -18,7 +18,7 @@ from reconvene.corel.batch import BatchId, Heading, Kind, messages_of
 from reconvene.corel.clients.accepting import Accepting
 from reconvene.corel.clients.commits import TRANSACTION
 from reconvene.corel.clients.ranges import length_with
-from reconvene.corel.clients.session_index import Part
+from reconvene.corel.clients.session_index import SessionRun
 from reconvene.corel.clients.session_table import MOST_RANGES, check_session
 from reconvene.corel.clients.sessions import Sessions
 from reconvene.corel.paper.queue import Queue
@@ -33,7 +33,7 @@ class Once:
         self._queue = queue
         self._accepting = accepting
 
-    def append(self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind) -> list[Part]:
+    def append(self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind) -> list[SessionRun]:
         """Takes what is new of these messages. Returns what became of all of them, in order. Raises Rejected,
         Unavailable; then it took none."""
         check_session(session, number, len(messages))
@@ -66,7 +66,7 @@ class Once:
                 f"most {MOST_RANGES - 1} are remembered; append the missing numbers first, or use another session"
             )
 
-    def _known(self, part: Part, session: bytes, data: Sequence[bytes] | None) -> Part:
+    def _known(self, part: SessionRun, session: bytes, data: Sequence[bytes] | None) -> SessionRun:
         """The same with its id, as far as that is known. Raises Rejected where it is not this data; None: any is."""
         heading: Heading | None
         if part.position is not None:

@@ -13,14 +13,14 @@ from reconvene.corel.batch import Heading, Source
 from reconvene.corel.clients.ranges import Ranges, include
 from reconvene.corel.clients.session_table import MOST_NUMBER, SessionTable
 
-__all__ = ["MOST_RUNS", "Part", "SessionIndex"]
+__all__ = ["MOST_RUNS", "SessionIndex", "SessionRun"]
 
 MOST_RUNS = 65_536
 """Of all sessions together: the positions of so many runs of messages are kept."""
 
 
-class Part(Struct, frozen=True):
-    """What became of some consecutive messages of an append under a session."""
+class SessionRun(Struct, frozen=True):
+    """Consecutive numbers of a session, and what became of their messages."""
 
     number: int
     """The session's, of the first of them."""
@@ -172,15 +172,15 @@ class SessionIndex:
         last = [runs.runs[-1] for runs in self._counters.get(session, {}).values()]
         return max([self._green.highest(session), *(number + count - 1 for number, count, _ in last)])
 
-    def find(self, session: bytes, number: int, most: int) -> Part | None:
+    def find(self, session: bytes, number: int, most: int) -> SessionRun | None:
         """Where this message is, with at most so many that follow it there. None: it is not known here."""
         if self._green.has(session, number):
             placed = self.position(session, number)
             if placed is None:
-                return Part(number, 1)
-            return Part(number, min(placed[1], most), position=placed[0])
+                return SessionRun(number, 1)
+            return SessionRun(number, min(placed[1], most), position=placed[0])
         for author, runs in self._counters.get(session, {}).items():
             found = runs.find(number)
             if found is not None:
-                return Part(number, min(found[1], most), author, found[0])
+                return SessionRun(number, min(found[1], most), author, found[0])
         return None

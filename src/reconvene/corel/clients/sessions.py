@@ -11,7 +11,7 @@ from msgspec import DecodeError, msgpack
 
 from reconvene.corel.batch import Heading
 from reconvene.corel.clients.ranges import Ranges
-from reconvene.corel.clients.session_index import Part, SessionIndex
+from reconvene.corel.clients.session_index import SessionIndex, SessionRun
 from reconvene.corel.clients.session_table import Row, SessionTable, sound_sources
 from reconvene.corel.keeping.bodies import Bodies
 from reconvene.corel.keeping.layout import FOLDED, SESSIONS, VOIDS, table_end, void_key
@@ -152,7 +152,7 @@ class Sessions:
 
     # -- retries
 
-    def parts(self, session: bytes, number: int, count: int) -> Iterator[Part]:
+    def parts(self, session: bytes, number: int, count: int) -> Iterator[SessionRun]:
         """The numbers from `number` on, by what is known of them; what is `new` is nowhere here."""
         end = number + count
         fresh = number
@@ -163,11 +163,11 @@ class Sessions:
                 number += 1
                 continue
             if fresh < number:
-                yield Part(fresh, number - fresh, new=True)
+                yield SessionRun(fresh, number - fresh, new=True)
             yield part
             number = fresh = number + part.count
         if fresh < end:
-            yield Part(fresh, end - fresh, new=True)
+            yield SessionRun(fresh, end - fresh, new=True)
 
     def forget_positions(self) -> None:
         """Where green messages are is not known any more, as after very many others."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from reconvene.corel.batch import Kind
-from reconvene.corel.clients.session_index import Part as KnownPart
+from reconvene.corel.clients.session_index import SessionRun
 from reconvene.corel.events import (
     Accepted,
     BarrierPassed,
@@ -203,7 +203,7 @@ class LogService:
         self._wake()
         return Appended(request, parts, green)
 
-    def _part(self, part: KnownPart) -> Part:
+    def _part(self, part: SessionRun) -> Part:
         author = "" if part.author is None else self._author(part.author)
         return Part(part.count, author, part.incarnation, part.first, part.new, part.position)
 
