@@ -22,7 +22,7 @@ from reconvene.runtime.access.key_files import add_client_key
 from reconvene.runtime.clients import log_requests as client_log
 from reconvene.runtime.clients.log_appends import WINDOW_REQUESTS
 from reconvene.runtime.config.settings import Clients, Limits
-from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.interface import SiteLog
 from reconvene.wire import client_log as wire
 from reconvene.wire.clients import Failed, Refused, Told
 
@@ -67,7 +67,7 @@ async def connected(timeout: float = 10.0) -> AsyncIterator[tuple[Log, ServedLog
 
 
 def test_the_fake_is_a_port() -> None:
-    port: LogPort = FakeLog()
+    port: SiteLog = FakeLog()
     assert port.name == "a"
 
 

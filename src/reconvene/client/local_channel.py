@@ -13,7 +13,7 @@ from reconvene.room import UNBOUNDED
 from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.log_requests import ClientLog
 from reconvene.runtime.config.settings import Config
-from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.interface import SiteLog
 from reconvene.wire.client_log import Colored, LogAnswer, LogRequest
 from reconvene.wire.clients import MAJOR, MINOR, ToClient, Told, ToSite, Welcome
 
@@ -23,7 +23,7 @@ __all__ = ["LocalChannel"]
 class LocalChannel:
     """A `RequestChannel` to the client's side, its `Answers` to the site's side. `colored` gets changes of colour."""
 
-    def __init__(self, port: LogPort, config: Config, requests: Requests, colored: Callable[[Colored], None]) -> None:
+    def __init__(self, port: SiteLog, config: Config, requests: Requests, colored: Callable[[Colored], None]) -> None:
         self.address = "this program"
         self.closed = False
         self.welcome = Welcome(

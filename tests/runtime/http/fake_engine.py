@@ -2,7 +2,7 @@
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected
-from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
 from reconvene.runtime.site.interface import ProcessHandle, Receiver
 
@@ -15,7 +15,7 @@ class FakeEngine:
         self.ordinal = 0
         self.incarnation = 7
         self.history = History(self.names)
-        self.log: LogPort | None = None
+        self.log: SiteLog | None = None
         self.state = "primary"
         self.counts: dict[str, int] = {"turns": 5, "sent_messages": 3, "dropped_replay": 2, "dropped_bad_seal": 1}
         self.told: dict[str, object] = {

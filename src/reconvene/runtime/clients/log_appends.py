@@ -13,7 +13,7 @@ from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected
 from reconvene.room import UNBOUNDED, Waiter
 from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.answers import Answers, Overstepped
-from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.log.transactions import check_kind
 from reconvene.wire.client_log import Append, Appended
 
@@ -27,7 +27,7 @@ WINDOW_BYTES = 4 << 20
 class ClientAppends:
     def __init__(
         self,
-        port: LogPort,
+        port: SiteLog,
         out: Answers,
         need: Callable[[Role, str], None],
         most_messages: int,

@@ -16,7 +16,7 @@ from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.answers import Answers, Overstepped
 from reconvene.runtime.clients.log_appends import ClientAppends
 from reconvene.runtime.clients.snapshot_uploads import SnapshotUploads
-from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.log.transactions import collected, refuse_commits
 from reconvene.wire import client_log as wire
 from reconvene.wire.clients import STAGING_MINOR, Told
@@ -35,7 +35,7 @@ T = TypeVar("T")
 class ClientLog:
     def __init__(
         self,
-        port: LogPort,
+        port: SiteLog,
         out: Answers,
         need: Callable[[Role, str], None],
         red_messages: int,
@@ -246,7 +246,7 @@ class ClientLog:
             self._await(save.request, saved, lambda _: self._out.answer(save.request))
 
 
-def _pending_of(port: LogPort, messages: int) -> "tuple[tuple[int, list[_Listed]], int]":
+def _pending_of(port: SiteLog, messages: int) -> "tuple[tuple[int, list[_Listed]], int]":
     """((green line, what is not green …), about how many bytes that takes), as long as it is not too much."""
     most = min(messages, wire.FETCH_MESSAGES)
     look = min(most, _FIRST_LOOK)

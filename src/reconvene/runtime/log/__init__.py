@@ -1,6 +1,6 @@
 """A site's part in the replicated log. What the log is and promises is in `reconvene.corel`.
 
-interface      what clients, HTTP and an embedding program see of the log: `LogPort`
+interface      what clients, HTTP and an embedding program see of the log: `SiteLog`
 service        the implementation, driven by the engine's turns: `LogService`
 feed           notifies subscribers of changes
 reading        what the replica holds, as readers get it

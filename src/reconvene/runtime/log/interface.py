@@ -14,10 +14,10 @@ from reconvene.ids import UNNAMED
 from reconvene.room import Room, Waiter
 from reconvene.wire.client_log import Appended
 
-__all__ = ["LogPort"]
+__all__ = ["SiteLog"]
 
 
-class LogPort(Protocol):
+class SiteLog(Protocol):
     name: str
     """Of the site."""
     author: str

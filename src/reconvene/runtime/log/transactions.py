@@ -6,7 +6,7 @@ from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import decode_commit
 from reconvene.entries import EntryBatch
 from reconvene.errors import Malformed, Rejected
-from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.interface import SiteLog
 from reconvene.wire.clients import MAJOR, STAGING_MINOR
 
 __all__ = ["check_kind", "collected", "refuse_commits"]
@@ -39,7 +39,7 @@ def refuse_commits(batches: Sequence[EntryBatch]) -> None:
             )
 
 
-def collected(port: LogPort, ranges: Sequence[tuple[int, int]], size: int) -> list[EntryBatch]:
+def collected(port: SiteLog, ranges: Sequence[tuple[int, int]], size: int) -> list[EntryBatch]:
     """The messages of these ranges, in their order, from the first on, as many as take about `size` bytes; up to the
     first range that is truncated, or not green here yet."""
     found: list[EntryBatch] = []

@@ -11,7 +11,7 @@ from typing import Protocol
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.ids import Service
 from reconvene.room import Room
-from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
 
 __all__ = ["Engine", "ProcessHandle", "Receiver"]
@@ -60,7 +60,7 @@ class Engine(Protocol):
     incarnation: int
 
     @property
-    def log(self) -> LogPort | None:
+    def log(self) -> SiteLog | None:
         """None if the site takes no part in the log."""
 
     @property

@@ -6,7 +6,7 @@ from statistics import median
 from time import monotonic, time_ns
 
 from reconvene.errors import ReconveneError
-from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.interface import SiteLog
 
 __all__ = ["OrderDelays"]
 
@@ -19,7 +19,7 @@ _REST_S = 10.0
 
 
 class OrderDelays:
-    def __init__(self, log: LogPort) -> None:
+    def __init__(self, log: SiteLog) -> None:
         self._log = log
         self._found: deque[tuple[float, float]] = deque(maxlen=_KEPT)
         """(when, delay in ms)"""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from reconvene.entries import EntryBatch
 from reconvene.errors import ReconveneError
 from reconvene.runtime.http.dashboard.samples import QueueSegment, ShownMessage
-from reconvene.runtime.log.interface import LogPort
+from reconvene.runtime.log.interface import SiteLog
 
 __all__ = ["KEPT", "Tail", "excerpt", "segments"]
 
@@ -21,7 +21,7 @@ _TEXT = 120
 
 
 class Tail:
-    def __init__(self, log: LogPort, payloads: bool) -> None:
+    def __init__(self, log: SiteLog, payloads: bool) -> None:
         self._log = log
         self._show = excerpt if payloads else _nothing
         self._entries: deque[ShownMessage] = deque(maxlen=KEPT)
