@@ -224,7 +224,7 @@ class _Checker:
                 data = self._get(piece_key(meta.name, meta.position, piece), f"piece {piece} of {shown}")
                 running, size = crc32(data or b"", running), size + len(data or b"")
             if (running, size) != (meta.checksum, meta.size):
-                self._problem(f"{shown} is not what was saved: its checksum does not fit")
+                self._problem(f"{shown} is not what was saved: its checksum does not match")
 
     def _orphans(self) -> None:
         bodies = sum(1 for _ in self.reader.keys(BODIES, table_end(BODIES)))
