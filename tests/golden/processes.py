@@ -27,7 +27,7 @@ class Processes(Story):
         node = process[0]
         known: dict[str, Any] = {"view": self.in_view.get((process, group), 0), **fields}
         label = self.label(process)
-        row = Row(node=node, inc=self.inc[node], n=0, t=0, layer="isis", kind=kind, group=group, label=label, **known)
+        row = Row(node=node, inc=self.inc[node], n=0, t=0, layer="vs", kind=kind, group=group, process=label, **known)
         self.rows[node].append(row)
         return row
 
@@ -72,7 +72,7 @@ class Processes(Story):
         rows = [
             row
             for row in self.rows[process[0]]
-            if row.layer == "isis" and (row.label, row.kind) == (self.labels[process], kind)
+            if row.layer == "vs" and (row.process, row.kind) == (self.labels[process], kind)
         ]
         if isinstance(what, int):
             return [row for row in rows if row.group == group][what]

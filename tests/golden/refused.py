@@ -70,9 +70,14 @@ def _(directory: Path) -> None:
     (directory / "run.json").write_text("[1, 2]\n")
 
 
-@refused("other-schema", "run.json", "`schema` is 2", "expected 1")
+@refused("other-schema", "run.json", "`schema` is 3", "expected 2")
 def _(directory: Path) -> None:
-    _edit_run(directory, schema=2)
+    _edit_run(directory, schema=3)
+
+
+@refused("earlier-schema", "run.json", "`schema` is 1", "expected 2", "an earlier version of Reconvene wrote this")
+def _(directory: Path) -> None:
+    _edit_run(directory, schema=1)
 
 
 @refused("wrong-type-in-run-json", "run.json", "settled")

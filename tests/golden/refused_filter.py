@@ -18,6 +18,7 @@ def _spoil(name: str, line: int, *says: str, **fields: object) -> None:
         edit_row(directory, line, **fields)
 
 
+_spoil("filter-in-the-layer-isis", CAST, "`layer` is 'isis'", "evs, corel or vs", layer="isis")
 _spoil("filter-unknown-kind", CAST, "`kind` is 'shout'", "view, cast, deliver, stop", kind="shout")
 _spoil("filter-view-lacks-its-members", VIEW, "`members` is missing", members=None)
 _spoil("filter-view-lacks-its-primary", VIEW, "`primary` is missing", primary=None)
@@ -31,9 +32,9 @@ _spoil("filter-cast-of-unknown-service", CAST, "`service` is 'loud'", service="l
 _spoil("filter-cast-lacks-its-service", CAST, "`service` is missing", service=None)
 _spoil("filter-delivery-lacks-its-sender", DELIVER, "`sender` is missing", sender=None)
 _spoil("filter-delivery-lacks-its-view", DELIVER, "`view` is missing", view=None)
-_spoil("filter-delivery-of-nobody", DELIVER, "`label` is missing", label=None)
+_spoil("filter-delivery-of-nobody", DELIVER, "`process` is missing", process=None)
 _spoil("filter-stop-lacks-its-view", DELIVER, "`view` is missing", kind="stop", view=None)
-_spoil("filter-process-of-another-node", CAST, "`label` is 'p:1:1'", "q:1:NUMBER", label="p:1:1")
-_spoil("filter-process-of-another-incarnation", CAST, "`label` is 'q:2:1'", label="q:2:1")
-_spoil("filter-process-without-a-number", CAST, "`label` is 'q:1:x'", label="q:1:x")
+_spoil("filter-process-of-another-node", CAST, "`process` is 'p:1:1'", "q:1:NUMBER", process="p:1:1")
+_spoil("filter-process-of-another-incarnation", CAST, "`process` is 'q:2:1'", process="q:2:1")
+_spoil("filter-process-without-a-number", CAST, "`process` is 'q:1:x'", process="q:1:x")
 _spoil("filter-incarnation-zero", CAST, "inc", inc=0)

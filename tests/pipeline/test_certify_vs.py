@@ -23,7 +23,7 @@ from reconvene.verify.report import CheckResult
 
 pytestmark = pytest.mark.slow
 
-VIEW_CHECKS = [check for check in CHECKS if check.layer == "isis"]
+VIEW_CHECKS = [check for check in CHECKS if check.layer == "vs"]
 IDS = [check.id for check in VIEW_CHECKS]
 BROKEN, IDEAL, WORLDS = 160, 20, (0, 2, 3)
 CLOCKS = ("vs.L1", "vs.L2", "vs.C1")
@@ -38,7 +38,7 @@ def _named(told: Told, name: str) -> Told:
 
 def _runs() -> Iterator[Told]:
     for told in golden():
-        if any(row.layer == "isis" for rows in told[1].values() for row in rows):
+        if any(row.layer == "vs" for rows in told[1].values() for row in rows):
             yield told
     for seed in range(BROKEN):
         yield _named(broken_run(seed, seed % 7), f"broken {seed}")

@@ -218,10 +218,10 @@ def documents() -> Iterator[dict[str, Any]]:
     random = Random(7)
     names = [field.name for field in FIELDS]
     values: dict[str, list[object]] = {
-        **{name: ["", "x", "evs", "corel", "isis", "agreed", "transitional", "q:1:4", None] for name in names},
+        **{name: ["", "x", "evs", "corel", "vs", "agreed", "transitional", "q:1:4", None] for name in names},
         **{name: [0, -1, 1, 7, None] for name in ("inc", "n", "t", "pos", "primary", "view")},
         "kind": ["conf", "send", "deliver", "stop", "view", "cast", "establish", "green", "log", "odd", None],
-        "label": ["q:1:4", "q:1:", "q:1:x", "q:1:-1", "q:1:٣", "p:1:1", "", None],
+        "process": ["q:1:4", "q:1:", "q:1:x", "q:1:-1", "q:1:٣", "p:1:1", "", None],
         "members": [[], ["p"], ["p", None], [None], None],
         "dests": [[""], [None, "p"], None],
         "ts": [[], [1, 2], [None], [1, None], None],
@@ -362,8 +362,8 @@ def test_files_that_are_not_of_the_form_are_named(spark: SparkSession, tmp_path:
     spoil(root / EVENTS_FILE, lambda t: t.drop_columns(["layer"]))
     both_refuse(spark, root, f"DIR/{EVENTS_FILE}: has no column `layer`; expected one of string")
     root = fresh()
-    spoil(root / "runs/run-pair.parquet", lambda t: t.set_column(0, "schema", pa.array([2])))
-    both_refuse(spark, root, "DIR/runs/run-pair.parquet: `schema` is 2; expected 1")
+    spoil(root / "runs/run-pair.parquet", lambda t: t.set_column(0, "schema", pa.array([3])))
+    both_refuse(spark, root, "DIR/runs/run-pair.parquet: `schema` is 3; expected 2")
     root = fresh()
     spoil(root / "runs/run-pair.parquet", lambda t: t.set_column(8, "down", pa.array([["z"]])))
     both_refuse(spark, root, "DIR/runs/run-pair.parquet: `down` names z, which is not in `nodes`")
@@ -418,7 +418,7 @@ reconvene.errors.Unavailable: no replica answers at a:1
 def test_missing_columns_that_no_event_needs_read_as_null(spark: SparkSession, tmp_path: Path) -> None:
     trace, rows = pair()
     write_form(tmp_path, trace, {"a.parquet": rows})
-    spoil(tmp_path / EVENTS_FILE, lambda t: t.drop_columns(["pos", "group", "label", "dests", "view", "primary"]))
+    spoil(tmp_path / EVENTS_FILE, lambda t: t.drop_columns(["pos", "group", "process", "dests", "view", "primary"]))
     assert [rows for _, rows in read_parquet_runs(tmp_path)] == [trace.rows]
     assert rows_by_run(read_traces(spark, [tmp_path])) == {"pair": trace.rows}
 

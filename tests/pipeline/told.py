@@ -78,7 +78,7 @@ def broken(seeds: Iterable[int], mutations: int = 6) -> Iterator[Told]:
         for stack, break_ in (
             ("evs", test_against_oracles.broken_run),
             ("corel", test_corel_against_oracles.broken_log),
-            ("isis", test_vs_against_oracles.broken_run),
+            ("vs", test_vs_against_oracles.broken_run),
         ):
             run, rows = break_(seed, seed % (mutations + 1))
             yield structs.replace(run, run=f"{stack} {seed}"), rows

@@ -107,7 +107,7 @@ def test_what_is_not_there_is_refused_in_a_line(storm: TraceSource) -> None:
 
 
 def test_a_check_decides_whose_messages_are_drawn() -> None:
-    assert layer_of_check("vs.C1") == "isis"
+    assert layer_of_check("vs.C1") == "vs"
     assert layer_of_check("corel.3.6") == "corel"
     assert layer_of_check("evs.7.1") == "evs"
     assert layer_of_check("") is None

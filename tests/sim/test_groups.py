@@ -38,7 +38,7 @@ def test_traces_pass_every_check() -> None:
 def test_the_same_seed_gives_the_same_rows() -> None:
     (_, one), (_, two) = run_world(5, recorded=True), run_world(5, recorded=True)
     assert one.rows == two.rows
-    assert any(row.layer == "isis" for rows in one.rows.values() for row in rows)
+    assert any(row.layer == "vs" for rows in one.rows.values() for row in rows)
 
 
 def caught(mutant: Mutant) -> str | None:

@@ -47,23 +47,23 @@ def test_a_life_in_a_group() -> None:
     bank = groups.join(process, "bank", True, 1)
     groups.join(process, "fleet", False, 1)
     joined = recorded.turn()
-    assert kinds(joined) == ["evs send", "evs deliver", "isis view", "evs send", "evs deliver"]
+    assert kinds(joined) == ["evs send", "evs deliver", "vs view", "evs send", "evs deliver"]
     view = joined[2]
-    assert (view.group, view.label, view.members, view.conf) == ("bank", "a:1:1", ["a:1:1"], "65536")
+    assert (view.group, view.process, view.members, view.conf) == ("bank", "a:1:1", ["a:1:1"], "65536")
     assert (view.view, view.primary) == ((65536 << 20) + 1, 65536)
     groups.send(bank, Service.SAFE, [b"x", b"y"], None, 2)
     groups.send(bank, Service.SAFE, [b"for me"], (process,), 2)
     sent = recorded.turn()
     assert kinds(sent) == [
-        *("evs send", "evs send", "evs send", "isis cast", "isis cast"),
-        *("evs deliver", "evs deliver", "evs deliver", "isis deliver", "isis deliver"),
+        *("evs send", "evs send", "evs send", "vs cast", "vs cast"),
+        *("evs deliver", "evs deliver", "evs deliver", "vs deliver", "vs deliver"),
     ]
     cast, delivered, site = sent[4], sent[9], sent[6]
-    assert (cast.msg, cast.service, cast.view, cast.label) == ("a:1:5", "safe", view.view, "a:1:1")
+    assert (cast.msg, cast.service, cast.view, cast.process) == ("a:1:5", "safe", view.view, "a:1:1")
     assert (delivered.msg, delivered.sender, delivered.ts) == (cast.msg, "a:1:1", site.ts)
     groups.close(process, 3)
     left = recorded.turn()
-    assert kinds(left) == ["evs send", "evs deliver", "isis stop"]
+    assert kinds(left) == ["evs send", "evs deliver", "vs stop"]
     assert [row.n for row in recorded.rows] == list(range(len(recorded.rows)))
     assert [check_row(row) for row in recorded.rows] == [None] * len(recorded.rows)
 
@@ -87,5 +87,5 @@ def test_who_is_blocked_stops_and_is_someone_else_afterwards() -> None:
     notes = hand.groups["c"].take_notes()
     for note in notes:
         recording._note(0, note)
-    assert [(row.kind, row.label) for row in rows] == [("view", "c:1:1"), ("stop", "c:1:1"), ("view", "c:1:2")]
+    assert [(row.kind, row.process) for row in rows] == [("view", "c:1:1"), ("stop", "c:1:1"), ("view", "c:1:2")]
     assert rows[0].view == rows[1].view

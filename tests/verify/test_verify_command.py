@@ -44,7 +44,7 @@ def test_json_is_one_document() -> None:
     code, out, err = run(GOLDEN / "bad" / "evs.6.1--two-orders", GOLDEN / "good" / "pair", "--json")
     document = json.loads(out)
     assert (code, err) == (1, "")
-    assert (document["ok"], document["schema"], document["engine"], document["runs"]) == (False, 1, "local", 2)
+    assert (document["ok"], document["schema"], document["engine"], document["runs"]) == (False, 2, "local", 2)
     assert [check["id"] for check in document["checks"]] == list(IDS)
     order = next(check for check in document["checks"] if check["id"] == "to.order")
     assert order["violations"] == 1
@@ -63,7 +63,7 @@ def test_a_refusal_is_one_line() -> None:
     code, out, err = run(GOLDEN / "refused" / "other-schema")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert "`schema` is 2; expected 1" in err
+    assert "`schema` is 3; expected 2" in err
 
 
 @pytest.mark.parametrize("options", [["--master", "local[2]"], ["--engine", "abacus"]])

@@ -22,7 +22,7 @@ Rows = dict[str, list[Row]]
 Count = tuple[int, int]
 """(cases, violations)"""
 ORDERED = ("agreed", "safe")
-IDS = ids_of("isis")
+IDS = ids_of("vs")
 
 
 # -- breaking -----------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def broken_run(seed: int, mutations: int) -> tuple[Run, Rows]:
 
 def _change_view(random: Random, rows: Rows) -> None:
     """Where an agreed or safe message is delivered, a new view begins just before it."""
-    every = [row for name in sorted(rows) for row in rows[name] if row.layer == "isis"]
+    every = [row for name in sorted(rows) for row in rows[name] if row.layer == "vs"]
     ordered = [row for row in every if row.kind == "deliver" and row.ts is not UNSET]
     if not ordered:
         return
@@ -56,11 +56,11 @@ def _change_view(random: Random, rows: Rows) -> None:
         told: list[Row] = []
         for row in mine:
             if (row.group, row.view) == (group, view):
-                if row.kind == "deliver" and row.msg == first.msg and row.label not in passed:
-                    passed.add(row.label)
-                    fields = {"node": name, "inc": row.inc, "label": row.label, "view": view + 1}
+                if row.kind == "deliver" and row.msg == first.msg and row.process not in passed:
+                    passed.add(row.process)
+                    fields = {"node": name, "inc": row.inc, "process": row.process, "view": view + 1}
                     told.append(structs.replace(model, **fields))
-                if row.label in passed:
+                if row.process in passed:
                     row = structs.replace(row, view=view + 1)
             told.append(row)
         mine[:] = told
@@ -68,8 +68,8 @@ def _change_view(random: Random, rows: Rows) -> None:
 
 def _mutate(random: Random, rows: Rows) -> None:
     mine = rows[random.choice(sorted(rows))]
-    every = [row for name in sorted(rows) for row in rows[name] if row.layer == "isis"]
-    places = [place for place, row in enumerate(mine) if row.layer == "isis"]
+    every = [row for name in sorted(rows) for row in rows[name] if row.layer == "vs"]
+    places = [place for place, row in enumerate(mine) if row.layer == "vs"]
     if not places:
         return
     place = random.choice(places)
@@ -88,19 +88,19 @@ def _mutate(random: Random, rows: Rows) -> None:
             other_row = random.choice(every)
             row.group, row.view = other_row.group, other_row.view
         case 6:
-            row.label = random.choice([r.label for r in mine if r.layer == "isis" and r.inc == row.inc])
+            row.process = random.choice([r.process for r in mine if r.layer == "vs" and r.inc == row.inc])
         case 7 if row.service is not UNSET:
             row.service = random.choice(["fifo", "causal", "agreed", "safe"])
         case 8 if row.ts is not UNSET:
             row.ts = random.choice(every).ts
         case 9 if row.members is not UNSET:
-            labels = sorted({str(r.label) for r in every})
+            labels = sorted({str(r.process) for r in every})
             row.members = sorted({*row.members, random.choice(labels)} - {random.choice(labels)})
         case 10 if row.kind == "view":
             row.primary = random.choice([r.primary for r in every if r.kind == "view"])
             row.conf = random.choice([r.conf for r in every if r.kind == "view"])
         case 11 if row.sender is not UNSET:
-            row.sender = random.choice(every).label
+            row.sender = random.choice(every).process
         case _ if row.msg is not UNSET:
             row.msg = random.choice([other.msg for other in every if other.msg is not UNSET])
 
@@ -114,13 +114,13 @@ class Told:
     def __init__(self, run: Run, rows: Rows) -> None:
         self.run = run
         self.rows = rows
-        self.events = [row for name in sorted(rows) for row in rows[name] if row.layer == "isis"]
+        self.events = [row for name in sorted(rows) for row in rows[name] if row.layer == "vs"]
         self.views = [e for e in self.events if e.kind == "view"]
         self.deliveries = [e for e in self.events if e.kind == "deliver"]
 
     def before(self, one: Row, other: Row) -> bool:
         """Of the same process, earlier."""
-        return one.label == other.label and one.n < other.n
+        return one.process == other.process and one.n < other.n
 
     def cast(self, msg: Any) -> Row | None:
         return next((e for e in self.events if e.kind == "cast" and e.msg == msg), None)
@@ -134,7 +134,7 @@ class Told:
         return set() if lowest is None or lowest.members is UNSET else set(lowest.members)
 
     def installed(self, label: Any, group: Any) -> set[int]:
-        return {e.view for e in self.views if e.label == label and e.group == group and e.view is not UNSET}
+        return {e.view for e in self.views if e.process == label and e.group == group and e.view is not UNSET}
 
     def primary(self, group: Any, view: Any) -> Any:
         return next((e.primary for e in self.views if (e.group, e.view) == (group, view)), None)
@@ -154,7 +154,7 @@ class Told:
         return any(
             (row.layer == "evs" and row.kind in ("fail", "stop") and row.inc == event.inc)
             or (row.layer == "evs" and row.kind == "conf" and row.inc > event.inc)
-            or (row.layer == "isis" and row.kind == "stop" and (row.label, row.group) == (event.label, event.group))
+            or (row.layer == "vs" and row.kind == "stop" and (row.process, row.group) == (event.process, event.group))
             for row in earlier
         )
 
@@ -162,7 +162,7 @@ class Told:
         """Where the run is settled: the view is its highest, and it is not over at the end."""
         if view != max(self.installed(label, group), default=None):
             return False
-        return self.is_there_at_the_end(next(e for e in self.views if e.label == label and e.group == group))
+        return self.is_there_at_the_end(next(e for e in self.views if e.process == label and e.group == group))
 
     def is_there_at_the_end(self, event: Row) -> bool:
         """Where the run is settled: is the event's process not over, in its group, at the end?"""
@@ -229,7 +229,7 @@ def causes(told: Told) -> Count:
         if cast is None:
             wrong += 1
             continue
-        bad = (cast.label, cast.group, cast.service) != (event.sender, event.group, event.service)
+        bad = (cast.process, cast.group, cast.service) != (event.sender, event.group, event.service)
         bad = bad or told.before(event, cast)
         if told.home(event.msg) == (event.group, event.view):
             if told.service(event.msg) == "fifo":
@@ -265,11 +265,11 @@ def delivered_by_caster(told: Told) -> Count:
     casts = [e for e in told.events if e.kind == "cast"]
     wrong = sum(any(d.msg == e.msg and told.before(d, e) for d in told.deliveries) for e in told.deliveries)
     for cast in casts:
-        delivered = any(d.msg == cast.msg and d.label == cast.label for d in told.deliveries)
+        delivered = any(d.msg == cast.msg and d.process == cast.process for d in told.deliveries)
         primary = told.primary(cast.group, cast.view)
         outlives = told.is_there_at_the_end(cast) or (
             primary is not None
-            and any(told.primary(cast.group, v) > primary for v in told.installed(cast.label, cast.group))
+            and any(told.primary(cast.group, v) > primary for v in told.installed(cast.process, cast.group))
         )
         wrong += told.cast(cast.msg) is not cast or (not delivered and outlives)
     return len(casts) + len(told.deliveries), wrong
@@ -279,19 +279,19 @@ def delivered_by_all(told: Told) -> Count:
     cases = wrong = 0
     for group, view in told.groups():
         there = [d for d in told.deliveries if (d.group, d.view) == (group, view)]
-        for label in {e.label for e in told.views if (e.group, e.view) == (group, view)}:
+        for label in {e.process for e in told.views if (e.group, e.view) == (group, view)}:
             if not told.goes_on(label, group, view):
                 continue
             members = told.members(group, view)
             owed = {
                 d.msg
                 for d in there
-                if d.label == label
+                if d.process == label
                 or told.service(d.msg) == "safe"
-                or (d.label in members and told.together(label, d.label, group, view))
+                or (d.process in members and told.together(label, d.process, group, view))
             }
             cases += len(owed)
-            wrong += len(owed - {d.msg for d in there if d.label == label})
+            wrong += len(owed - {d.msg for d in there if d.process == label})
     return cases, wrong
 
 
@@ -323,7 +323,7 @@ def one_sequence(told: Told) -> Count:
         lowest = next(e for e in told.views if (e.group, e.view) == (event.group, event.view))
         members = set(event.members or ())
         earlier = [e for e in told.views if e.group == event.group and told.before(e, event)]
-        bad = told.is_late(event) or event.label not in members
+        bad = told.is_late(event) or event.process not in members
         bad = bad or (members, event.primary, event.conf) != (set(lowest.members or ()), lowest.primary, lowest.conf)
         if earlier:
             bad = bad or event.view <= earlier[-1].view or len(members - set(earlier[-1].members or ())) > 1  # type: ignore[operator]
@@ -423,7 +423,7 @@ def test_no_check_falls_over_a_strange_trace(seed: int, mutations: int) -> None:
 def test_other_families_do_not_look_at_the_filter(seed: int, mutations: int) -> None:
     run, rows = broken_run(seed, mutations)
     with_filter = verify([History.of(run, rows)])
-    without = verify([History.of(run, {name: [r for r in rows[name] if r.layer != "isis"] for name in rows})])
+    without = verify([History.of(run, {name: [r for r in rows[name] if r.layer != "vs"] for name in rows})])
     for check in without.checks:
         if check.id in IDS or check.id.startswith("evs.primary"):
             assert check.cases == check.violations == 0

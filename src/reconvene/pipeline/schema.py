@@ -26,9 +26,13 @@ FIELDS = T.StructType([
     T.StructField("pos", _LONG),
     T.StructField("primary", _LONG),
     T.StructField("group", _STRING),
+    T.StructField("view", _LONG),
+    T.StructField("process", _STRING),
     T.StructField("label", _STRING),
     T.StructField("dests", _STRINGS),
-    T.StructField("view", _LONG),
+    T.StructField("attempt", _LONG),
+    T.StructField("replies", _LONG),
+    T.StructField("scope", _STRING),
 ])  # fmt: skip
 """An event's fields, in the order of `reconvene.trace.events.Row`. Null: the event does not have it."""
 

@@ -18,7 +18,7 @@ __all__ = ["misshapen", "rules_of_kind"]
 _FIELDS = sorted({name for kinds in REQUIRED.values() for fields in kinds.values() for name in fields})
 _BITS = {name: 1 << place for place, name in enumerate(_FIELDS)}
 """A field that an event has to have, in the number that stands for its kind's rules. Above them:"""
-_INC, _SERVICE, _CONF_KIND, _POS, _LABEL = (1 << len(_FIELDS) + place for place in range(5))
+_INC, _SERVICE, _CONF_KIND, _POS, _PROCESS = (1 << len(_FIELDS) + place for place in range(5))
 
 
 def rules_of_kind() -> Column:
@@ -39,7 +39,7 @@ def misshapen(rules: Column) -> Column:
         _asks(rules, _SERVICE) & ~F.col("service").isin(*SERVICES),
         _asks(rules, _CONF_KIND) & (~F.col("conf_kind").isin(*CONF_KINDS) | _lacks_reg()),
         _asks(rules, _POS) & (F.col("pos") < 0),
-        _asks(rules, _LABEL) & _foreign_label(),
+        _asks(rules, _PROCESS) & _foreign_process(),
         *_holes(),
     ]
     # What is null here is a comparison with a field that need not be there.
@@ -52,10 +52,10 @@ def _table() -> Column:
     for layer, kinds in REQUIRED.items():
         for kind, fields in kinds.items():
             rules = sum(_BITS[name] for name in fields)
-            if (layer, kind) != ("isis", "establish"):
+            if (layer, kind) != ("vs", "establish"):
                 rules |= _INC
                 rules |= _SERVICE if (layer, kind) in (("evs", "send"), ("evs", "deliver")) else 0
-                rules |= _SERVICE | _LABEL if layer == "isis" else _POS if layer == "corel" else 0
+                rules |= _SERVICE | _PROCESS if layer == "vs" else _POS if layer == "corel" else 0
             rules |= _CONF_KIND if (layer, kind) == ("evs", "conf") else 0
             found += [F.lit(f"{layer}/{kind}"), F.lit(rules)]
     return F.create_map(*found)
@@ -74,10 +74,10 @@ def _lacks_reg() -> Column:
     return (F.col("conf_kind") == "transitional") & F.col("reg").isNull()
 
 
-def _foreign_label() -> Column:
+def _foreign_process() -> Column:
     home = F.concat(F.col("node"), F.lit(":"), F.col("inc").cast("string"), F.lit(":"))
-    number = F.substr(F.col("label"), F.length(home) + 1)
-    return ~(F.startswith(F.col("label"), home) & F.rlike(number, F.lit(r"^\p{Nd}+$")))
+    number = F.substr(F.col("process"), F.length(home) + 1)
+    return ~(F.startswith(F.col("process"), home) & F.rlike(number, F.lit(r"^\p{Nd}+$")))
 
 
 def _holes() -> list[Column]:

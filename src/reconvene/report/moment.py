@@ -43,15 +43,15 @@ _BESIDE = 12
 MESSAGE_KINDS = {
     "evs": ("send", "deliver"),
     "corel": ("accept", "log", "yellow", "red", "green"),
-    "isis": ("cast", "deliver"),
+    "vs": ("cast", "deliver"),
 }
 """By layer: what happens to a message. A diagram shows one layer's messages."""
-CAUSES = {"evs": ("send", "deliver"), "corel": ("accept", "log"), "isis": ("cast", "deliver")}
+CAUSES = {"evs": ("send", "deliver"), "corel": ("accept", "log"), "vs": ("cast", "deliver")}
 """By layer: what an arrow leads from, and to."""
 STRUCTURE_KINDS = {
     "evs": ("conf", "fail", "stop"),
     "corel": ("attempt", "commit", "establish", "adopt", "snapshot"),
-    "isis": ("view", "stop"),
+    "vs": ("view", "stop"),
 }
 """What happens to a node. That of the layer evs is in every diagram."""
 

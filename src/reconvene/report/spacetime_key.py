@@ -47,7 +47,7 @@ def _entries(moment: Moment, bands: set[str], hatch: str) -> list[tuple[str, Sig
         entries += [(name, _square(name)) for name in ("red", "yellow", "green")]
     phases = ("attempt", "commit", "establish", "adopt", "snapshot")
     entries += [(kind, _diamond(kind)) for kind in phases if ("corel", kind) in kinds]
-    if ("isis", "view") in kinds:
+    if ("vs", "view") in kinds:
         entries.append(("view", lambda x, y: tag("line", x1=x - 10, x2=x + 10, y1=y, y2=y, class_="view")))
     if any(row.conf_kind == "hidden" for row in rows):
         entries.append(("hidden view", lambda x, y: tag("circle", cx=x, cy=y, r=5.5, class_="hidden-view")))

@@ -18,7 +18,6 @@ _FAMILIES = {
     "corel": "The log",
     "live": "Liveness",
     "vs": "Virtual synchrony",
-    "isis": "Process groups",
 }
 
 

@@ -6,7 +6,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 __all__ = ["CHANGED", "SCHEMA", "Int", "Row", "Run", "is_changed"]
 
-SCHEMA = 1
+SCHEMA = 2
+"""2: the layer of groups with the filter is `vs`, and its rows name their `process`. In 1 these were `isis` and
+`label`."""
 
 CHANGED = "changed"
 """A key of `quorum` in run.json."""
@@ -35,9 +37,13 @@ class Row(Struct, omit_defaults=True, kw_only=True, gc=False):
     pos: Int | UnsetType = UNSET
     primary: Int | UnsetType = UNSET
     group: str | UnsetType = UNSET
+    view: Int | UnsetType = UNSET
+    process: str | UnsetType = UNSET
     label: str | UnsetType = UNSET
     dests: list[str] | UnsetType = UNSET
-    view: Int | UnsetType = UNSET
+    attempt: Int | UnsetType = UNSET
+    replies: Int | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
 
 
 class Run(Struct, kw_only=True):

@@ -1,15 +1,15 @@
-"""A site's trace where it has groups with the virtual-synchrony filter: rows of layer `isis` among those of `evs`.
+"""A site's trace where it has groups with the virtual-synchrony filter: rows of layer `vs` among those of `evs`.
 
 Given: each turn's events of the site, and the groups layer's notes. Promised: one numbering for both; what happens in
 a group stands after the row of the site's event from which it follows. Groups without the filter leave no rows of
 their own, nor do messages to some members only: what they promise is not virtual synchrony's.
 
-    view      a process has a new view: group, label, view, members, primary, conf
-    cast      a message to the whole group was sent: group, label, view, msg, service
-    deliver   group, label, view, msg, sender, service, ts
-    stop      the process's identity is over: group, label, view
+    view      a process has a new view: group, view, process, members, primary, conf
+    cast      a message to the whole group was sent: group, view, process, msg, service
+    deliver   group, view, process, msg, sender, service, ts
+    stop      the process's identity is over: group, view, process
 
-`label` is the process as SITE:INCARNATION:NUMBER; `view` is a number that grows, the same wherever the view is had.
+`process` is written as SITE:INCARNATION:NUMBER; `view` is a number that grows, the same wherever the view is had.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ class GroupRecorder:
         event = note.event
         if isinstance(event, ViewChanged):
             row = self._row(t, note, "view")
-            row.members = sorted(map(self._label, event.members))
+            row.members = sorted(map(self._name, event.members))
             row.primary = note.view.configuration
             row.conf = event.conf
             self._recorder.add(row)
@@ -72,11 +72,11 @@ class GroupRecorder:
     def _delivered(self, t: int, note: Note, event: Arrived) -> None:
         sender = event.sender
         site = self._recorder.names[sender.site]
-        label = self._label(sender)
+        name = self._name(sender)
         for place in range(len(event.payloads)):
             row = self._row(t, note, "deliver")
             row.msg = message_id(site, sender.incarnation, event.first + place)
-            row.sender = label
+            row.sender = name
             row.service = event.service.label
             row.ts = UNSET if event.timestamp is None else [*event.timestamp, event.index + place]
             self._recorder.add(row)
@@ -88,12 +88,12 @@ class GroupRecorder:
             inc=note.process.incarnation,
             n=recorder.next_number(),
             t=t,
-            layer="isis",
+            layer="vs",
             kind=kind,
             group=note.group,
-            label=self._label(note.process),
             view=view_number(note.view),
+            process=self._name(note.process),
         )
 
-    def _label(self, process: Process) -> str:
+    def _name(self, process: Process) -> str:
         return f"{self._recorder.names[process.site]}:{process.incarnation}:{process.number}"

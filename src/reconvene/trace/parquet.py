@@ -29,7 +29,7 @@ from reconvene.trace.parquet_form import (
     run_directory,
     run_files,
 )
-from reconvene.trace.reader import BadLine, check_run, find_start
+from reconvene.trace.reader import BadLine, check_run, find_start, other_schema
 from reconvene.trace.shapes import check_row
 
 __all__ = ["Listed", "list_runs", "no_order", "problem_of", "read_parquet_runs", "row_of", "run_of"]
@@ -75,7 +75,7 @@ def run_of(file: str, document: Mapping[str, object]) -> Run:
     """A row of the table of runs. Raises Malformed, which names the file, where it is none."""
     schema = document.get("schema")
     if schema != SCHEMA:
-        raise Malformed(f"{file}: `schema` is {schema!r}; expected {SCHEMA}")
+        raise Malformed(f"{file}: {other_schema(schema)}")
     told = {name: value for name, value in document.items() if value is not None}
     try:
         if isinstance(quorum := told.get("quorum"), str):

@@ -42,7 +42,7 @@ _STRING, _INT, _BOOL = "string", "64-bit integer", "bool"
 _STRINGS, _INTS = f"list of {_STRING}", f"list of {_INT}"
 EVENT_TYPES = {
     **dict.fromkeys(Row.__struct_fields__, _STRING),
-    **dict.fromkeys(("inc", "n", "t", "pos", "primary", "view"), _INT),
+    **dict.fromkeys(("inc", "n", "t", "pos", "primary", "view", "attempt", "replies"), _INT),
     **dict.fromkeys(("members", "dests"), _STRINGS),
     "ts": _INTS,
 }

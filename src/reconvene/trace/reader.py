@@ -22,6 +22,7 @@ __all__ = [
     "check_run",
     "decode_rows",
     "find_start",
+    "other_schema",
     "read_rows",
     "read_run",
     "read_trace",
@@ -174,6 +175,13 @@ def check_run(run: Run) -> None:
         raise Malformed("`components` expected to name a node once at most")
 
 
+def other_schema(schema: object) -> str:
+    """What is wrong with a trace of another schema."""
+    older = schema == 1 and type(schema) is int
+    hint = "; an earlier version of Reconvene wrote this trace, and can read it" if older else ""
+    return f"`schema` is {schema!r}; expected {SCHEMA}{hint}"
+
+
 def _check_schema(path: Path, data: bytes) -> None:
     """The schema number comes first: a later schema's run.json may differ in everything else."""
     try:
@@ -184,7 +192,7 @@ def _check_schema(path: Path, data: bytes) -> None:
         raise Malformed(f"{path}: is not a trace's; expected a JSON object with `schema`")
     schema = document["schema"]
     if type(schema) is not int or schema != SCHEMA:
-        raise Malformed(f"{path}: `schema` is {schema!r}; expected {SCHEMA}")
+        raise Malformed(f"{path}: {other_schema(schema)}")
 
 
 def _decode_lines(data: bytes) -> list[Row]:

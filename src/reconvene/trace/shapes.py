@@ -29,13 +29,13 @@ _LOG = {
     "snapshot": ("pos",),
 }
 _FILTER = {
-    "view": ("group", "label", "view", "members", "primary", "conf"),
-    "cast": ("group", "label", "view", "msg", "service"),
-    "deliver": ("group", "label", "view", "msg", "sender", "service"),
-    "stop": ("group", "label", "view"),
+    "view": ("group", "view", "process", "members", "primary", "conf"),
+    "cast": ("group", "view", "process", "msg", "service"),
+    "deliver": ("group", "view", "process", "msg", "sender", "service"),
+    "stop": ("group", "view", "process"),
 }
 
-REQUIRED = {"evs": _EVS, "corel": _LOG, "isis": {**_FILTER, "establish": _ESTABLISH}}
+REQUIRED = {"evs": _EVS, "corel": _LOG, "vs": {**_FILTER, "establish": _ESTABLISH}}
 """By layer and kind: the fields that such an event has."""
 
 
@@ -45,8 +45,8 @@ def check_row(row: Row) -> str | None:
         return _check_evs(row)
     if row.layer == "corel":
         return _check_log(row)
-    if row.layer != "isis":
-        return f"`layer` is {row.layer!r}; expected evs, corel or isis"
+    if row.layer != "vs":
+        return f"`layer` is {row.layer!r}; expected evs, corel or vs"
     if row.kind == "establish":
         return _missing(row, _ESTABLISH)
     return _check_filter(row)
@@ -67,7 +67,7 @@ def _check_log(row: Row) -> str | None:
 
 
 def _check_filter(row: Row) -> str | None:
-    """Of the layer `isis`, the events of groups with the filter."""
+    """Of the layer `vs`, the events of groups with the filter."""
     required = _FILTER.get(row.kind)
     if required is None:
         return f"`kind` is {row.kind!r}; expected {', '.join(_FILTER)}"
@@ -80,8 +80,8 @@ def _check_filter(row: Row) -> str | None:
         return f"`service` is {row.service!r}; expected {', '.join(sorted(SERVICES))}"
     home = f"{row.node}:{row.inc}:"
     # A process is of one incarnation of one node: that is how it is known whose failure ends it.
-    if row.label is UNSET or not row.label.startswith(home) or not row.label[len(home) :].isdecimal():
-        return f"`label` is {row.label!r}; expected a process of this node and incarnation, {home}NUMBER"
+    if row.process is UNSET or not row.process.startswith(home) or not row.process[len(home) :].isdecimal():
+        return f"`process` is {row.process!r}; expected a process of this node and incarnation, {home}NUMBER"
     return None
 
 

@@ -21,7 +21,7 @@ KINDS = {
     ("corel", "accept"): 10, ("corel", "log"): 11, ("corel", "yellow"): 12, ("corel", "red"): 13,
     ("corel", "green"): 14, ("corel", "attempt"): 15, ("corel", "commit"): 16, ("corel", "establish"): 17,
     ("corel", "adopt"): 18, ("corel", "snapshot"): 19,
-    ("isis", "view"): 20, ("isis", "cast"): 21, ("isis", "deliver"): 22, ("isis", "stop"): 23,
-    ("isis", "establish"): 24,
+    ("vs", "view"): 20, ("vs", "cast"): 21, ("vs", "deliver"): 22, ("vs", "stop"): 23,
+    ("vs", "establish"): 24,
 }  # fmt: skip
 """Kinds of event in the tables of the Spark engine, by layer and kind."""

@@ -170,5 +170,5 @@ def _count_views(h: History) -> ViewCounts:
 _COUNT: dict[str, Callable[[History], EvsCounts | LogCounts | ViewCounts]] = {
     "evs": _count_evs,
     "corel": _count_log,
-    "isis": _count_views,
+    "vs": _count_views,
 }

@@ -2,7 +2,7 @@
 
 An event is a number: nodes are numbered by their sorted names, and events by node, then by place in the node's
 file. Configurations, messages and timestamps are numbered as they are met; timestamps then by their order. Only
-the layer `evs` and `establish` events are kept here; the layer `isis` in `processes`, the layer `corel` in `log`.
+the layer `evs` and `establish` events are kept here; the layer `vs` in `processes`, the layer `corel` in `log`.
 
 A *stay* is what lies between a node's entering a configuration and its leaving it, by place in the file. What an
 event itself says of its configuration is kept apart (`conf`): whether the two agree is one of the checks.
@@ -244,7 +244,7 @@ class History:
                 highest = inc
             if row.kind == "establish":
                 self._establish(node, row)
-            elif row.layer == "isis":
+            elif row.layer == "vs":
                 self.processes.add(node, row)
             if row.layer == "corel":
                 self.log.add(node, row)
@@ -396,7 +396,7 @@ class History:
         """Is there anything to check in this layer? In `evs` there always is."""
         if layer == "corel":
             return self.log.rows > 0
-        return layer != "isis" or bool(self.processes.kind)
+        return layer != "vs" or bool(self.processes.kind)
 
     def once(self, work: "Callable[[History], T]") -> T:
         """What `work` makes of this history: worked out when a check first asks, and kept for the others."""

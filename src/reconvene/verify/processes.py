@@ -1,6 +1,6 @@
-"""The events of process groups with the filter (layer `isis`), in the form that the checks read.
+"""The events of process groups with the filter (layer `vs`), in the form that the checks read.
 
-A process is one identity: its label. For `Precedes` it takes a node's place, and a view (a group and its number) a
+A process is one identity: its id. For `Precedes` it takes a node's place, and a view (a group and its number) a
 configuration's, so `node` and `conf` are the columns of processes and views here; `site` is where the row stands.
 Events are numbered by process, then by place in the file. What is *lowest* goes by site, then by place in its file,
 whichever process it is of: rows are added in that order, so what is met first is lowest.
@@ -47,7 +47,7 @@ class Processes:
     def __init__(self, sites: list[str]) -> None:
         self.sites = sites
         self.names: list[str] = []
-        """The label of each process."""
+        """The id of each process."""
         self._process_index: dict[str, int] = {}
         self.groups: list[str] = []
         self._group_index: dict[str, int] = {}
@@ -116,7 +116,7 @@ class Processes:
         if kind is None:
             return
         event = len(self.node)
-        process = self._process(cast(str, row.label))
+        process = self._process(cast(str, row.process))
         group = self._group(cast(str, row.group))
         view = self._view(group, cast(int, row.view))
         self._home[process] = (site, row.inc)
@@ -150,11 +150,11 @@ class Processes:
         self.sender.append(sender)
         self.ts.append(stamp)
 
-    def _process(self, label: str) -> int:
-        index = self._process_index.get(label)
+    def _process(self, name: str) -> int:
+        index = self._process_index.get(name)
         if index is None:
-            index = self._process_index[label] = len(self.names)
-            self.names.append(label)
+            index = self._process_index[name] = len(self.names)
+            self.names.append(name)
         return index
 
     def _group(self, group: str) -> int:

@@ -36,7 +36,7 @@ def filtered_events(plan: Plan, turns: Turns) -> pa.RecordBatch:
     casts = events.section(np.where(primary, plan.pack, 0))
     own = own_frames(events, casts)
     about = _about(events, casts)
-    events.put(casts, "isis", "cast", False, msg=own.messages(), service=own.services(), **about)
+    events.put(casts, "vs", "cast", False, msg=own.messages(), service=own.services(), **about)
     before = events.section(np.where(primary & (turns.round > 0), turns.size * plan.pack, 0))
     _put_deliveries(events, taken_frames(events, before, turns.round - 1))
     # A process that stops at the end of the spell does not deliver the last messages.
@@ -59,7 +59,7 @@ def _identity(plan: Plan, spell: Numbers, node: Numbers) -> Numbers:
     return 1 + below(node + parted) - below(node)
 
 
-def _labels(events: Events, spell: Numbers, node: Numbers) -> pa.Array:
+def _processes(events: Events, spell: Numbers, node: Numbers) -> pa.Array:
     return pc.binary_join_element_wise(events.name(node), "1", text(_identity(events.plan, spell, node)), ":")
 
 
@@ -73,17 +73,17 @@ def _about(events: Events, section: Section) -> dict[str, pa.Array]:
     turns, at = events.turns, section.turn
     return {
         "group": pa.repeat(_GROUP, len(at)),
-        "label": _labels(events, turns.spell[at], turns.node[at]),
+        "process": _processes(events, turns.spell[at], turns.node[at]),
         "view": pa.array(_last_view(events.plan, turns.spell[at], turns.part[at])),
     }
 
 
 def _put_deliveries(events: Events, frames: Frames) -> None:
     section = frames.section
-    sender = _labels(events, events.turns.spell[section.turn], frames.sender)
+    sender = _processes(events, events.turns.spell[section.turn], frames.sender)
     about = _about(events, section)
     columns = {"msg": frames.messages(), "service": frames.services(), "ts": frames.stamps()}
-    events.put(section, "isis", "deliver", True, sender=sender, **columns, **about)
+    events.put(section, "vs", "deliver", True, sender=sender, **columns, **about)
 
 
 def _put_views(events: Events) -> None:
@@ -105,7 +105,7 @@ def _put_views(events: Events) -> None:
     number = turns.number[at]
     columns = {"members": pa.array(members, pa.list_(pa.string())), "primary": pa.array(number)}
     about = {**_about(events, views), "view": pa.array(number * _VIEWS + change)}
-    events.put(views, "isis", "view", False, conf=events.conf(views), **columns, **about)
+    events.put(views, "vs", "view", False, conf=events.conf(views), **columns, **about)
 
 
 def _members(plan: Plan, spell: int, part: int, came: int) -> list[tuple[int, int]]:
@@ -127,7 +127,7 @@ def _put_stops(events: Events) -> None:
     before = turns.spell[at] - 1
     about = {
         "group": pa.repeat(_GROUP, len(at)),
-        "label": _labels(events, before, turns.node[at]),
+        "process": _processes(events, before, turns.node[at]),
         "view": pa.array(_last_view(plan, before, np.zeros_like(before))),
     }
-    events.put(stops, "isis", "stop", False, **about)
+    events.put(stops, "vs", "stop", False, **about)

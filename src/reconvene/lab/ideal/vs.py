@@ -213,5 +213,5 @@ class _Plan:
     def _add(
         self, written: list[Row], node: str, inc: int, kind: str, used: Used, group: str, label: str, **fields: object
     ) -> None:
-        known: dict[str, object] = {"view": used.views[group][-1][0], "group": group, "label": label, **fields}
-        written.append(Row(node=node, inc=inc, n=0, t=0, layer="isis", kind=kind, **known))  # type: ignore[arg-type]
+        known: dict[str, object] = {"view": used.views[group][-1][0], "group": group, "process": label, **fields}
+        written.append(Row(node=node, inc=inc, n=0, t=0, layer="vs", kind=kind, **known))  # type: ignore[arg-type]

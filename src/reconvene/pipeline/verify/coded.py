@@ -28,7 +28,7 @@ def code_name(column: "Column") -> "Column":
 
 def code_events(traces: "Traces") -> "DataFrame":
     """One row an event, of every layer: rid, node, place, n, inc, t, kind, conf, conf_kind, members, reg, msg,
-    sender, caster, service, ts, pos, primary, group, label, view, dests. `members`, `label` and `dests` stay names.
+    sender, caster, service, ts, pos, primary, group, process, view. `members` and `process` stay names.
     Where a sender is a process, `sender` is its node, and `caster` the process."""
     events = traces.events.withColumn("from", F.when(_is_filter(), _home_of("sender")).otherwise(F.col("sender")))
     nodes = F.broadcast(_nodes(traces.runs))
@@ -58,9 +58,8 @@ def code_events(traces: "Traces") -> "DataFrame":
             "pos",
             "primary",
             F.when(F.col("group").isNotNull(), code_name(F.col("group"))).alias("group"),
-            "label",
+            "process",
             "view",
-            "dests",
         )
     )
 
@@ -70,12 +69,12 @@ def _is_hidden() -> "Column":
 
 
 def _is_filter() -> "Column":
-    return F.col("layer") == "isis"
+    return F.col("layer") == "vs"
 
 
-def _home_of(label: str) -> "Column":
+def _home_of(process: str) -> "Column":
     """The node of a process, which is called NODE:INCARNATION:NUMBER."""
-    return F.expr(f"left({label}, length({label}) - length(substring_index({label}, ':', -2)) - 1)")
+    return F.expr(f"left({process}, length({process}) - length(substring_index({process}, ':', -2)) - 1)")
 
 
 def _one_of(codes: dict[tuple[str, str], int], layer: "Column", kind: "Column") -> "Column":

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WHOLE_ROWS", "Verification", "certify_traces", "verify_traces"]
 
-_TABLES = {"evs": evs, "corel": corel, "isis": vs}
+_TABLES = {"evs": evs, "corel": corel, "vs": vs}
 """By the layer whose events they are about. The first is about every run."""
 WHOLE_ROWS = 100_000
 """A run of up to so many rows is judged whole: about a second, and 50 MB."""

@@ -68,7 +68,7 @@ def is_bone() -> "Column":
     return (
         ((layer == "evs") & kind.isin("conf", "fail", "stop"))
         | (kind == "establish")
-        | ((layer == "isis") & (kind == "view"))
+        | ((layer == "vs") & (kind == "view"))
     )
 
 

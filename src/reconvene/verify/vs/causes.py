@@ -178,7 +178,7 @@ class _Causes:
 CHECKS = (
     ViewCheck(
         id="vs.C1",
-        layer="isis",
+        layer="vs",
         source="section 4, C1",
         case="a delivery; and a view that some process installed, with a member of it that installed any view of the"
         " group",

@@ -117,7 +117,7 @@ def _prove_delivered_by_all(run: ViewPatterns, proof: Proof) -> None:
 CHECKS = (
     ViewCheck(
         id="vs.C2",
-        layer="isis",
+        layer="vs",
         source="section 4, C2",
         case="a cast; a delivery",
         violated="the message was cast before, by any process (the lowest cast counts); or its process did not"
@@ -131,7 +131,7 @@ CHECKS = (
     ),
     ViewCheck(
         id="vs.C3",
-        layer="isis",
+        layer="vs",
         source="sections 4 and 5.1, C3",
         case="a process that goes on from a view, and a message that was delivered in that view by itself, by one"
         " that it goes on with, or, if safe, by any process",

@@ -136,7 +136,7 @@ def _show(p: Processes, event: int) -> str:
 CHECKS = (
     ViewCheck(
         id="vs.L1",
-        layer="isis",
+        layer="vs",
         source="section 4, L1",
         case="an event",
         violated="(counted by knot) it precedes itself through others",
@@ -148,7 +148,7 @@ CHECKS = (
     ),
     ViewCheck(
         id="vs.L2",
-        layer="isis",
+        layer="vs",
         source="section 4, L2",
         case="an event that is not about a fifo message",
         violated="(counted by knot) no two events of a process can have distinct times, see below",
@@ -163,7 +163,7 @@ CHECKS = (
     ),
     ViewCheck(
         id="vs.L4",
-        layer="isis",
+        layer="vs",
         source="section 4, L4",
         case="a cast; a delivery",
         violated="the process is over; or it names another view than the last one that the process installed in the"
@@ -177,7 +177,7 @@ CHECKS = (
     ),
     ViewCheck(
         id="vs.L5",
-        layer="isis",
+        layer="vs",
         source="section 4, L5",
         case="an agreed or safe delivery",
         violated="it has no `ts`; or the message's lowest delivery with one has another; or the lowest delivery with"

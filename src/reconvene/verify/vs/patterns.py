@@ -77,7 +77,7 @@ views. uncausal: deliveries before which something was not delivered. tardy: mes
 delivery by the clock. crossing: fifo messages that others deliver, which nothing but the clock places. unlike:
 messages with several timestamps. long: with one that has too many numbers."""
 
-_VIEW, _STOP, _LEAVE = KINDS["isis", "view"], KINDS["isis", "stop"], KINDS["evs", "stop"]
+_VIEW, _STOP, _LEAVE = KINDS["vs", "view"], KINDS["vs", "stop"], KINDS["evs", "stop"]
 
 PatternRow = Mapping[str, Any]
 
@@ -107,7 +107,7 @@ class Skeleton:
                 self.over.setdefault((node, inc), place)
             else:
                 p.add(node, _row(bone))
-                self.home[bone["label"]] = (node, inc)
+                self.home[bone["process"]] = (node, inc)
         p.finish(set(down))
         self.index = {int(name): process for process, name in enumerate(p.names)}
         self.views = {(int(p.groups[view.group]), view.number): index for index, view in enumerate(p.confs)}
@@ -134,10 +134,10 @@ def _row(bone: PatternRow) -> Row:
         inc=bone["inc"],
         n=bone["place"],
         t=0,
-        layer="isis",
+        layer="vs",
         kind="view" if bone["kind"] == _VIEW else "stop",
         group=str(bone["group"]),
-        label=str(bone["label"]),
+        process=str(bone["process"]),
         view=bone["view"],
     )
     if bone["kind"] == _VIEW:
@@ -179,8 +179,8 @@ class ViewPatterns:
         told = [row for row in patterns if row["stamp"] is None]
         self._shared = len(patterns) - len(told)
         """Timestamps that several messages have."""
-        self._marks = [row for row in told if row["mark_label"] is not None]
-        of_messages = [row for row in told if row["mark_label"] is None]
+        self._marks = [row for row in told if row["mark_process"] is not None]
+        of_messages = [row for row in told if row["mark_process"] is None]
         self.sums = {name: sum(row[name] or 0 for row in told) for name in SUMS}
         self.counts = self._count(of_messages)
         wrong = self.sums["blurred"] + self.sums["outside"] + self.sums["spread"] + found["vs.L3"].violations
@@ -201,7 +201,7 @@ class ViewPatterns:
         """Did a process cast or deliver when it was over?"""
         skeleton = self._skeleton
         for mark in self._marks:
-            home = skeleton.home.get(mark["mark_label"])
+            home = skeleton.home.get(mark["mark_process"])
             over = None if home is None else skeleton.over.get(home)
             if over is not None and mark["mark_spoke"] is not None and mark["mark_spoke"] > over:
                 return True

@@ -18,7 +18,7 @@ __all__ = ["STAMP", "Times"]
 STAMP = 4
 """Numbers of a timestamp that are looked at. A longer one is not proven right."""
 
-_VIEW, _DELIVER = KINDS["isis", "view"], KINDS["isis", "deliver"]
+_VIEW, _DELIVER = KINDS["vs", "view"], KINDS["vs", "deliver"]
 
 Stamp = list[int]
 Time = tuple[Stamp, int]
@@ -48,7 +48,7 @@ class Times:
         }
         last: dict[int, Stamp] = {}
         for mark in marks:
-            process, stamp = index.get(mark["mark_label"]), _stamp(mark)
+            process, stamp = index.get(mark["mark_process"]), _stamp(mark)
             if process is None:
                 continue
             if mark["mark_kind"] == _VIEW:

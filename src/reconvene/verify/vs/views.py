@@ -78,7 +78,7 @@ def _returned(p: Processes) -> dict[int, int]:
 CHECKS = (
     ViewCheck(
         id="vs.L3",
-        layer="isis",
+        layer="vs",
         source="section 4, L3; rules 3 and 4",
         case="a view event",
         violated="see below",

@@ -30,7 +30,7 @@ BONE = T.StructType([
     T.StructField("place", _LONG, False),
     T.StructField("inc", _INT, False),
     T.StructField("kind", T.ByteType(), False),
-    T.StructField("label", _LONG, True),
+    T.StructField("process", _LONG, True),
     T.StructField("group", _LONG, True),
     T.StructField("view", _LONG, True),
     T.StructField("members", T.ArrayType(_LONG), True),
@@ -63,7 +63,7 @@ _ARROW_FOUND, _ARROW_NAMED = to_arrow_schema(FOUND), to_arrow_schema(_NAMED)
 
 def gather(patterns: DataFrame, of: Tables) -> DataFrame:
     """One table of all that is known of each run that has patterns. Of too many patterns, so many that it shows."""
-    order = Window.partitionBy("rid").orderBy(F.col("mark_label").isNull(), F.desc("messages"))
+    order = Window.partitionBy("rid").orderBy(F.col("mark_process").isNull(), F.desc("messages"))
     bounded = patterns.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= MOST_PATTERNS + 1)
     tables = {"pattern": bounded, "bone": _bones(of.coded), "of_run": _runs(of.runs)}
     parts = []
@@ -85,7 +85,7 @@ def _bones(coded: DataFrame) -> DataFrame:
         "place",
         "inc",
         "kind",
-        F.when(F.col("label").isNotNull(), code_name(F.col("label"))).alias("label"),
+        F.when(F.col("process").isNotNull(), code_name(F.col("process"))).alias("process"),
         "group",
         "view",
         F.when(view, F.transform("members", code_name)).alias("members"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CAST", "DELIVER", "STOP", "VIEW", "Shape", "find_wrong_rows", "follow_lives", "heard", "shape_of"]
 
-VIEW, CAST, DELIVER, STOP = (KINDS["isis", kind] for kind in ("view", "cast", "deliver", "stop"))
+VIEW, CAST, DELIVER, STOP = (KINDS["vs", kind] for kind in ("view", "cast", "deliver", "stop"))
 _FIFO, _AGREED = SERVICES["fifo"], SERVICES["agreed"]
 
 _HALF = 32
@@ -43,7 +43,7 @@ class Shape:
 def shape_of(coded: "DataFrame") -> Shape:
     processes = (
         coded.where(F.col("kind") == VIEW)
-        .groupBy("rid", code_name(F.col("label")))
+        .groupBy("rid", code_name(F.col("process")))
         .agg(F.max(F.size("members")).alias("seats"), F.count_distinct("group").alias("groups"))
     )
     (row,) = processes.agg(F.max("seats").alias("seats"), F.max("groups").alias("groups")).collect()
@@ -56,7 +56,7 @@ def heard(seat: int) -> str:
 
 
 def follow_lives(coded: "DataFrame", shape: Shape) -> "DataFrame":
-    """Columns: rid, label, node, place, t, kind, group, view, msg, caster, service, number (the message's, at
+    """Columns: rid, process, node, place, t, kind, group, view, msg, caster, service, number (the message's, at
     its caster; of a delivery, among those of its caster in the view), heard_0 …, own (its process's seat), seat
     (its caster's), far (it comes from another node), ordered, ts; outside, backwards, disordered: what is wrong
     with it; mark: does it stand for what a process does, and not for a message? A mark of kind DELIVER is the
@@ -93,7 +93,7 @@ def _needed(coded: "DataFrame") -> "DataFrame":
     members = F.array_sort(F.array_distinct(F.transform("members", code_name)))
     return coded.where(F.col("kind").between(VIEW, STOP)).select(
         "rid",
-        code_name(F.col("label")).alias("label"),
+        code_name(F.col("process")).alias("process"),
         "group",
         "view",
         "node",
@@ -101,7 +101,7 @@ def _needed(coded: "DataFrame") -> "DataFrame":
         "t",
         "kind",
         F.when(_is_message(), F.col("msg")).alias("msg"),
-        F.when(cast, code_name(F.col("label"))).when(deliver, F.col("caster")).alias("caster"),
+        F.when(cast, code_name(F.col("process"))).when(deliver, F.col("caster")).alias("caster"),
         (deliver & (F.col("sender") != F.col("node"))).alias("far"),
         "service",
         ordered.alias("ordered"),
@@ -111,11 +111,11 @@ def _needed(coded: "DataFrame") -> "DataFrame":
 
 
 def _in_group() -> WindowSpec:
-    return Window.partitionBy("rid", "label", "group").orderBy("place")
+    return Window.partitionBy("rid", "process", "group").orderBy("place")
 
 
 def _life(shape: Shape) -> WindowSpec:
-    return Window.partitionBy("rid", "label").orderBy("place") if shape.several else _in_group()
+    return Window.partitionBy("rid", "process").orderBy("place") if shape.several else _in_group()
 
 
 def _so_far(order: WindowSpec) -> WindowSpec:
@@ -145,7 +145,7 @@ def _with_views(rows: "DataFrame") -> "DataFrame":
         .withColumn("inside", F.coalesce(at["up"] & (at["view"] == F.col("view")), F.lit(False)))
         .withColumns({
             name: F.when(F.col("inside"), F.array_position(at["members"], F.col(of)) - 1)
-            for name, of in (("own", "label"), ("seat", "caster"))
+            for name, of in (("own", "process"), ("seat", "caster"))
         })
         .drop("at", "members")
     )  # fmt: skip
@@ -188,7 +188,7 @@ def _told(rows: "DataFrame", shape: Shape) -> "DataFrame":
     mark = F.col("mark")
     return rows.select("*", F.explode(roles).alias("mark")).select(
         "rid",
-        "label",
+        "process",
         "node",
         "place",
         "t",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["PATTERN", "compare_messages", "describe_messages", "group_messages", "sets_of"]
 
 _FIFO = SERVICES["fifo"]
-_MARK = ("label", "place", "kind", "is_last", "spoke", "length", *(f"ts_{part}" for part in range(STAMP)))
+_MARK = ("process", "place", "kind", "is_last", "spoke", "length", *(f"ts_{part}" for part in range(STAMP)))
 
 _COUNTED = ("outside", "backwards", "disordered")
 _LONG = T.LongType()
@@ -47,7 +47,7 @@ PATTERN = T.StructType([
 """stamp: null; or, of a row that stands for a timestamp of several messages, its hash. view: the one of the cast.
 home: the one that the messages are of. by: which members delivered them; a set of seats, in words of WORD bits.
 messages: how many. first: the least number that one has at its caster. least, greatest: by how much the numbers that
-messages have at their caster are above those that they have where they are delivered. A row with a mark_label is a
+messages have at their caster are above those that they have where they are delivered. A row with a mark_process is a
 mark, and no message."""
 
 
@@ -63,9 +63,9 @@ def sets_of(name: str, seats: int) -> list[str]:
 def compare_messages(rows: "DataFrame", shape: Shape) -> "DataFrame":
     """One row a message, and one a mark."""
     cast, deliver = (F.col("kind") == CAST) & ~F.col("mark"), (F.col("kind") == DELIVER) & ~F.col("mark")
-    mine = F.col("label") == F.col("caster")
+    mine = F.col("process") == F.col("caster")
     hashed = F.when(deliver & F.col("ts").isNotNull(), F.xxhash64("ts"))
-    marked = {f"mark_{name}": F.when(F.col("mark"), F.col(name)) for name in ("label", "place")}
+    marked = {f"mark_{name}": F.when(F.col("mark"), F.col(name)) for name in ("process", "place")}
     rows = rows.withColumns(marked)
     numbers = {f"ts_{part}": F.get("ts", F.lit(part)) for part in range(STAMP)}
     carried = {"kind": F.col("kind"), "is_last": F.col("is_last"), "spoke": F.col("spoke"), **numbers}
