@@ -156,7 +156,7 @@ def test_a_disk_that_is_lost_after_the_list_has_changed(tmp_path: Path) -> None:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "not heard" not in done.stdout
-        assert "its next start is number 5" in done.stdout
+        assert "its next incarnation is 5" in done.stdout
         sites.start("c")
         found = listed(sites, "c")
         assert (found["version"], found["finished"]) == (2, True), "the others have told it to replace"

@@ -116,7 +116,7 @@ def test_a_lost_disk_takes_one_command_and_one_start() -> None:
         append(cluster, "c", b"one")
         cluster.crash("c")
         wipe(cluster, "c")
-        assert "its next start is number 5" in replace(cluster, "c")
+        assert "its next incarnation is 5" in replace(cluster, "c")
         cluster.restart("c")
         cluster.wait_for([["a", "b", "c"]])
         until(lambda: log_of(cluster, "c")["replica"] is True)
