@@ -56,7 +56,7 @@ class Group:
         try:
             await self.leave()
         except Unavailable:
-            self._link.abandon(self._place)  # the connection is lost, or the site was closed
+            self._link.groups.abandon(self._place)  # the connection is lost, or the site was closed
             self._inbox.end(None)
 
     @property
@@ -95,7 +95,7 @@ class Group:
         if type(data) is not bytes:
             data = as_bytes(data)
         numbered = None if to is None else self._link.roll.numbered(to)
-        pending = self._link.send(self._place, _service(service), [data], numbered)
+        pending = self._link.groups.send(self._place, _service(service), [data], numbered)
         if pending is not None:
             await pending
 
@@ -111,13 +111,13 @@ class Group:
         before the failure may have been sent: the error's `taken` says how many are known to be.
         """
         numbered = None if to is None else self._link.roll.numbered(to)
-        return await self._link.send_slices(self._place, _service(service), slices(payloads), numbered)
+        return await self._link.groups.send_slices(self._place, _service(service), slices(payloads), numbered)
 
     async def leave(self) -> None:
         """The others get a view without this process; here the iteration ends where that is delivered."""
         if not self._place.leaving and not self._inbox.ended:
             self._place.leaving = True
-            await self._link.leave(self._place)
+            await self._link.groups.leave(self._place)
 
     # -- reading
 

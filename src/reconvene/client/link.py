@@ -1,4 +1,4 @@
-"""How a program reaches its site: in the same process, or over a socket. What is above it can't tell which."""
+"""How a program reaches its site: in the same process, or over a socket. The layers above do not depend on which."""
 
 from collections.abc import Awaitable, Iterable
 from typing import Protocol
@@ -11,12 +11,41 @@ from reconvene.client.roll import Roll
 from reconvene.core.groups import events
 from reconvene.ids import Service
 
-__all__ = ["Link"]
+__all__ = ["GroupLink", "Link"]
+
+
+class GroupLink(Protocol):
+    """How a program reaches the groups of its site."""
+
+    async def join(self, member: Membership) -> None:
+        """Sets its number; the rest comes to its inbox. Raises Rejected, Unavailable."""
+
+    async def leave(self, member: Membership) -> None: ...
+
+    def abandon(self, member: Membership) -> None:
+        """Leaves as soon as possible, and raises nothing."""
+
+    def send(
+        self, member: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+    ) -> Awaitable[None] | None:
+        """None if the site has taken them; otherwise to be awaited."""
+
+    async def send_slices(
+        self,
+        member: Membership,
+        service: Service,
+        slices: Iterable[list[bytes]],
+        to: tuple[events.Process, ...] | None,
+    ) -> int:
+        """Waits for room as it goes. Returns how many were taken; an error has it in `taken`."""
 
 
 class Link(Protocol):
     inboxes: Inboxes
     here: Here
+
+    @property
+    def groups(self) -> GroupLink: ...
 
     @property
     def log(self) -> LogLink | None:
@@ -34,28 +63,6 @@ class Link(Protocol):
     @property
     def name(self) -> str:
         """The site's."""
-
-    async def join(self, place: Membership) -> None:
-        """Gives it a number; its inbox brings the rest. Raises Rejected, Unavailable."""
-
-    async def leave(self, place: Membership) -> None: ...
-
-    def abandon(self, place: Membership) -> None:
-        """Leaves as soon as it can, and says nothing about it."""
-
-    def send(
-        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
-    ) -> Awaitable[None] | None:
-        """None where the site has taken them; else to be waited for."""
-
-    async def send_slices(
-        self,
-        place: Membership,
-        service: Service,
-        slices: Iterable[list[bytes]],
-        to: tuple[events.Process, ...] | None,
-    ) -> int:
-        """Waits for room as it goes. Gives how many were taken; an error tells it in `taken`."""
 
     async def status(self) -> object: ...
 

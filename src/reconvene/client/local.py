@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Self
 
 from reconvene.client.here import Here
 from reconvene.client.inbox import Inboxes
@@ -57,7 +58,7 @@ class LocalLink:
         self.name = config.name
         self._engine = engine
         self._loop = asyncio.get_running_loop()
-        self._places: dict[int, Membership] = {}
+        self._members: dict[int, Membership] = {}
         self._access = engine.open(self)
         self.here = Here()
         self.requests = Requests()
@@ -72,25 +73,30 @@ class LocalLink:
         self._delivered: asyncio.Future[None] | None = None
         """Done when something is delivered to this process."""
 
+    @property
+    def groups(self) -> Self:
+        """This link itself: nothing is between the program and its site."""
+        return self
+
     async def connected(self, patient: bool = False) -> LocalChannel:
         self.here.check()
         assert self.channel is not None, "only its log asks for it"
         return self.channel
 
     def events(self, batch: list[GroupEvent]) -> None:
-        places = self._places
+        members = self._members
         for event in batch:
-            place = places.get(event.membership)
-            if place is None:
+            member = members.get(event.membership)
+            if member is None:
                 continue
             if type(event) is Arrived:
-                if place.receive:
-                    place.inbox.put(event)
+                if member.receive:
+                    member.inbox.put(event)
             elif isinstance(event, Left):
-                del places[event.membership]
-                place.over(event.reason)
+                del members[event.membership]
+                member.over(event.reason)
             else:
-                place.inbox.put(event)
+                member.inbox.put(event)
         if self._delivered is not None:
             self._delivered.set_result(None)
             self._delivered = None
@@ -100,19 +106,19 @@ class LocalLink:
             self._delivered = self._loop.create_future()
         await asyncio.shield(self._delivered)
 
-    async def join(self, place: Membership) -> None:
+    async def join(self, member: Membership) -> None:
         self.here.check()
-        place.membership = self._access.join(place.group, place.primary)
-        place.me = self._access.process
-        self._places[place.membership] = place
+        member.membership = self._access.join(member.group, member.primary)
+        member.me = self._access.process
+        self._members[member.membership] = member
 
-    async def leave(self, place: Membership) -> None:
+    async def leave(self, member: Membership) -> None:
         self.here.check()
-        self._access.leave(place.membership)
+        self._access.leave(member.membership)
 
-    def abandon(self, place: Membership) -> None:
-        membership, place.membership = place.membership, 0
-        if self._places.pop(membership, None) is not None:
+    def abandon(self, member: Membership) -> None:
+        membership, member.membership = member.membership, 0
+        if self._members.pop(membership, None) is not None:
             # Not now: this may be the middle of the site's turn.
             self._loop.call_soon(self._leave_quietly, membership)
 
@@ -123,16 +129,16 @@ class LocalLink:
             return  # it is over already
 
     def send(
-        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None
+        self, member: Membership, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None
     ) -> Awaitable[None] | None:
         self.here.check()
-        if place.leaving or not place.membership:
-            place.check()
-        taken = self._access.send(place.membership, service, payloads, to)
-        return None if taken == len(payloads) else self._send_rest(place, service, payloads, to, taken)
+        if member.leaving or not member.membership:
+            member.check()
+        taken = self._access.send(member.membership, service, payloads, to)
+        return None if taken == len(payloads) else self._send_rest(member, service, payloads, to, taken)
 
     async def _send_rest(
-        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None, taken: int
+        self, member: Membership, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None, taken: int
     ) -> None:
         while taken < len(payloads):
             try:
@@ -141,15 +147,15 @@ class LocalLink:
                 else:
                     await self._next_delivery()  # the membership has not begun
                 self.here.check()
-                place.check()
-                taken += self._access.send(place.membership, service, payloads[taken:], to)
+                member.check()
+                taken += self._access.send(member.membership, service, payloads[taken:], to)
             except ReconveneError as error:
                 error.taken += taken
                 raise
 
     async def send_slices(
         self,
-        place: Membership,
+        member: Membership,
         service: Service,
         slices: Iterable[list[bytes]],
         to: tuple[Process, ...] | None,
@@ -157,7 +163,7 @@ class LocalLink:
         total = 0
         for piece in slices:
             try:
-                pending = self.send(place, service, piece, to)
+                pending = self.send(member, service, piece, to)
                 # The site has its turn between slices, though there may be room for more.
                 await (asyncio.sleep(0) if pending is None else pending)
             except ReconveneError as error:
@@ -190,6 +196,6 @@ class LocalLink:
         if self._delivered is not None:
             self._delivered.set_result(None)
         self._access.close()
-        for place in self._places.values():
-            place.inbox.end(None)
-        self._places.clear()
+        for member in self._members.values():
+            member.inbox.end(None)
+        self._members.clear()

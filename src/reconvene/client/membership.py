@@ -25,7 +25,7 @@ class Membership:
         self.begun = False
         """The membership of that number has had its first view, or was told that it is blocked."""
         self.leaving = False
-        self.inbox = Inbox(link.inboxes, group, lambda: link.abandon(self))
+        self.inbox = Inbox(link.inboxes, group, lambda: link.groups.abandon(self))
 
     def over(self, reason: str) -> None:
         """The site says that the membership has ended."""

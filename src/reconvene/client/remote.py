@@ -3,26 +3,20 @@
 import asyncio
 import logging
 import ssl
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from reconvene.client.addresses import Address
 from reconvene.client.channel import Channel, open_channel
-from reconvene.client.flights import cut, failure, landed
 from reconvene.client.here import Here
-from reconvene.client.inbox import Again, Inboxes
+from reconvene.client.inbox import Inboxes
 from reconvene.client.log_link import LogLink
-from reconvene.client.membership import Membership
+from reconvene.client.remote_groups import RemoteGroups
 from reconvene.client.requests import Requests, failure_of
 from reconvene.client.returning import Returning, pauses
 from reconvene.client.roll import Roll
 from reconvene.client.time_limits import in_time
-from reconvene.core.effects import ConfKind
-from reconvene.core.groups import events
-from reconvene.core.groups.events import ViewId
 from reconvene.errors import OutcomeTimedOut, ReconveneError, Rejected, TimedOut, Unavailable
-from reconvene.ids import Service
 from reconvene.runtime.access.key_files import ClientKey
 from reconvene.wire.client_log import Appended, Colored, Fetched, Ordered
 from reconvene.wire.clients import (
@@ -32,11 +26,8 @@ from reconvene.wire.clients import (
     Done,
     Failed,
     Health,
-    Join,
     Joined,
-    Leave,
     Left,
-    Send,
     Status,
     Stop,
     ToClient,
@@ -76,20 +67,16 @@ class RemoteLink:
         self._key = key
         self._tls = tls
         self.timeout_s = timeout_s
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self.requests = Requests()
         self.channel: Channel | None = None
-        self._places: dict[Membership, None] = {}
-        """In the order of their joins, in which they are joined again."""
-        self._numbered: dict[int, Membership] = {}
-        self._given_up: set[str] = set()
-        """Groups whose join was given up before the site answered it: they are left first."""
         self._news: asyncio.Future[None] | None = None
         self._reconnecting: asyncio.Task[None] | None = None
         self._trouble = ""
         """Why there is no connection."""
         self._closing = False
         self.retries = True
+        self.groups = RemoteGroups(self)
         self.log = LogLink(self)
         self._returning = Returning(self, self._open_first) if returns and len(addresses) > 1 else None
 
@@ -97,7 +84,7 @@ class RemoteLink:
 
     async def start(self, wait_s: float) -> None:
         """The first connection. Raises Rejected where a site refuses, Unavailable where none answers in time."""
-        give_up_at = self._loop.time() + wait_s
+        give_up_at = self.loop.time() + wait_s
         waits = pauses(*_BACK_OFF_S)
         while True:
             try:
@@ -105,7 +92,7 @@ class RemoteLink:
                 return
             except Unavailable as error:
                 pause = next(waits)
-                if self._loop.time() + pause > give_up_at:
+                if self.loop.time() + pause > give_up_at:
                     if wait_s and not isinstance(error, TimedOut):
                         raise TimedOut(f"{error}, for {wait_s:g} s") from None
                     raise
@@ -158,17 +145,16 @@ class RemoteLink:
         self.name = welcome.site
         self.channel = channel
         self.requests.connect(welcome)
-        for place in self._places:
-            self._ask_to_join(channel, place)
+        self.groups.connect(channel)
         self.log.connect()
-        self._tell_news()
+        self._notify()
         if self._returning is not None and channel.address != self._addresses[0]:
             self._returning.begin()
 
     @property
     def quiet(self) -> bool:
-        """Nobody would notice if the connection were another one."""
-        return not self._places and not self._given_up and self.requests.only_waiting and self.log.quiet
+        """The connection could be replaced by another one without any effect on the program."""
+        return self.groups.quiet and self.requests.only_waiting and self.log.quiet
 
     @property
     def seen(self) -> int:
@@ -188,22 +174,15 @@ class RemoteLink:
             return
         self.channel = None
         self._trouble = reason
-        self._numbered.clear()
-        self._given_up.clear()
-        for place in list(self._places):
-            place.membership = 0
-            place.begun = False
-            if place.leaving:
-                self._places.pop(place, None)
-                place.inbox.end(None)
+        self.groups.lose()
         if self._returning is not None:
             self._returning.end()
         self.requests.lose_all(reason)
         self.log.lose()
-        self._tell_news()
+        self._notify()
         if not self._closing:
             _log.warning("connection lost, trying again: %s", reason)
-            self._reconnecting = self._loop.create_task(self._reconnect())
+            self._reconnecting = self.loop.create_task(self._reconnect())
 
     async def _reconnect(self) -> None:
         for pause in pauses(*_BACK_OFF_S):
@@ -224,11 +203,9 @@ class RemoteLink:
         channel = self.channel
         if channel is not None:
             channel.close(_CLOSED)
-        for place in self._places:
-            place.inbox.end(None)
-        self._places.clear()
+        self.groups.close()
         self.log.close(_CLOSED)
-        self._tell_news()
+        self._notify()
         if channel is not None:
             await channel.wait_closed()
         if self._returning is not None:
@@ -236,7 +213,7 @@ class RemoteLink:
 
     # -- waiting for a connection, a membership, room
 
-    def _tell_news(self) -> None:
+    def _notify(self) -> None:
         news, self._news = self._news, None
         if news is not None and not news.done():
             news.set_result(None)
@@ -245,7 +222,7 @@ class RemoteLink:
         if self._closing:
             raise Unavailable(_CLOSED)
         if self._news is None:
-            self._news = self._loop.create_future()
+            self._news = self.loop.create_future()
         try:
             async with asyncio.timeout_at(until):
                 await asyncio.shield(self._news)
@@ -258,50 +235,21 @@ class RemoteLink:
 
     async def connected(self, patient: bool = False) -> Channel:
         self.here.check()
-        until = None if patient else self._loop.time() + self.timeout_s
+        until = None if patient else self.loop.time() + self.timeout_s
         while self.channel is None:
             await self.wait_for_news(until)
         return self.channel
-
-    async def _clear_to_send(self, place: Membership) -> Channel:
-        """A connection that has a membership and room. Room is waited for as long as it takes, the rest is not."""
-        self.here.check()
-        until: float | None = None
-        while True:
-            place.check()
-            channel = self.channel
-            if channel is not None and place.begun:
-                if self.requests.sends.free() > 0:
-                    return channel
-                until = None
-                await self.requests.sends.wait()
-                self.here.check()
-            else:
-                if until is None:
-                    until = self._loop.time() + self.timeout_s
-                await self.wait_for_news(until)
 
     # -- what arrives
 
     def _receive(self, structs: list[ToClient]) -> None:
         for struct in structs:
             match struct:
-                case Arrived():
-                    self._arrived(struct)
+                case Arrived() | Viewed() | Blocked() | Left() | Joined():
+                    self.groups.receive(struct)
                 case Done(requests=numbers):
                     for number in numbers:
                         self.requests.answer(number)
-                case Viewed(membership=membership):
-                    self._begin(membership, _view_changed(struct))
-                case Blocked(membership=membership):
-                    self._begin(membership, events.Blocked(membership))
-                case Left(membership=membership, reason=reason):
-                    place = self._numbered.pop(membership, None)
-                    if place is not None:
-                        self._places.pop(place, None)
-                        place.over(reason)
-                case Joined():
-                    self._joined(struct)
                 case Appended() | Ordered() | Fetched():
                     self.requests.answer(struct.request, struct)
                 case Colored():
@@ -311,146 +259,13 @@ class RemoteLink:
                 case Failed():
                     failed = self.requests.fail(struct.request, failure_of(struct))
                     if failed is not None and failed.place is not None:
-                        self._given_up.discard(failed.place.group)
+                        self.groups.answered(failed.place)
                 case _:
                     pass  # of the handshake, which is over
         if self._news is not None:
-            self._tell_news()
+            self._notify()
         if self._returning is not None:
             self._returning.consider()
-
-    def _arrived(self, arrived: Arrived) -> None:
-        place = self._numbered.get(arrived.membership)
-        if place is not None:
-            place.inbox.put(
-                events.Arrived(
-                    arrived.membership, events.Process(*arrived.sender), Service(arrived.service), arrived.payloads,
-                    ViewId(*arrived.view), arrived.conf, arrived.first, arrived.timestamp, arrived.index,
-                )
-            )  # fmt: skip
-
-    def _begin(self, membership: int, event: events.ViewChanged | events.Blocked) -> None:
-        place = self._numbered.get(membership)
-        if place is not None:
-            place.begun = True
-            place.inbox.put(event)
-
-    def _joined(self, joined: Joined) -> None:
-        request = self.requests.take(joined.request)
-        channel = self.channel
-        if request is None or request.place is None or channel is None:
-            return
-        place = request.place
-        if place not in self._places:  # it was given up meanwhile
-            self._given_up.discard(place.group)
-            channel.send(Leave(self.requests.number(), joined.membership))
-            return
-        place.membership = joined.membership
-        self._numbered[joined.membership] = place
-        again = place.me != events.Process(0, 0, 0)
-        place.me = events.Process(*channel.welcome.process)
-        if again:
-            place.inbox.put(Again(place.me, self.name))
-        if not request.future.done():
-            request.future.set_result(None)
-
-    # -- groups
-
-    async def join(self, place: Membership) -> None:
-        until = self._loop.time() + self.timeout_s
-        channel = await self.connected()
-        while place.group in self._given_up:
-            await self.wait_for_news(until)
-            channel = await self.connected()
-        self._places[place] = None
-        await self._answer(self._ask_to_join(channel, place), TimedOut)
-
-    def _ask_to_join(self, channel: Channel, place: Membership) -> "asyncio.Future[None]":
-        struct = Join(self.requests.number(), place.group, place.primary, place.receive)
-        future = self.requests.add(channel, struct, place)
-        future.add_done_callback(lambda done: self._refused(place, done))
-        return future
-
-    def _refused(self, place: Membership, asked: "asyncio.Future[None]") -> None:
-        """A join that fails, the first or a later one, ends the place; a lost connection is tried again."""
-        error = None if asked.cancelled() else asked.exception()
-        if error is not None and self.channel is not None and place in self._places:
-            self._places.pop(place, None)
-            place.inbox.end(Unavailable(f"group {place.group!r}: {error}"))
-
-    async def leave(self, place: Membership) -> None:
-        self.here.check()
-        channel = self.channel
-        if channel is None or not place.membership:
-            self.abandon(place)
-            place.inbox.end(None)
-            return
-        await self._answer(self.requests.add(channel, Leave(self.requests.number(), place.membership)), TimedOut)
-
-    def abandon(self, place: Membership) -> None:
-        if place in self._places and not place.membership and self.channel is not None:
-            self._given_up.add(place.group)
-        self._places.pop(place, None)
-        membership, place.membership, place.begun = place.membership, 0, False
-        if self.channel is not None and self._numbered.pop(membership, None) is not None:
-            self.channel.send(Leave(self.requests.number(), membership))
-
-    def send(
-        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
-    ) -> Awaitable[None] | None:
-        return self._send(place, service, payloads, to)
-
-    async def _send(
-        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
-    ) -> None:
-        await (await self._fly(place, service, payloads, to))
-
-    async def _fly(
-        self, place: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
-    ) -> "asyncio.Future[None]":
-        """Sends as soon as the window allows it; the answer is in the future."""
-        channel = await self._clear_to_send(place)
-        longest = max(map(len, payloads))
-        if longest > channel.welcome.message_bytes:
-            raise Rejected(f"message of {longest} bytes: at most {channel.welcome.message_bytes} are taken")
-        struct = Send(
-            self.requests.number(), place.membership, int(service), payloads, None if to is None else list(to)
-        )
-        return self.requests.add(channel, struct, place, sum(map(len, payloads)))
-
-    async def send_slices(
-        self,
-        place: Membership,
-        service: Service,
-        slices: Iterable[list[bytes]],
-        to: tuple[events.Process, ...] | None,
-    ) -> int:
-        flying: deque[tuple[asyncio.Future[None], int]] = deque()
-        refused: ReconveneError | None = None
-        taken = 0
-        try:
-            for piece in cut(slices):
-                try:
-                    flying.append((await self._fly(place, service, piece, to), len(piece)))
-                except ReconveneError as error:
-                    refused = error  # what is under way before it may still land
-                    break
-                while flying[0][0].done():
-                    taken += landed(flying)
-                    if not flying:
-                        break
-            while flying:
-                await asyncio.wait([flying[0][0]])
-                taken += landed(flying)
-            if refused is not None:
-                raise refused
-        except ReconveneError as error:
-            raise await failure(error, [future for future, _ in flying], taken) from None
-        except BaseException:
-            for future, _ in flying:
-                future.cancel()
-            raise
-        return taken
 
     # -- the site
 
@@ -473,24 +288,12 @@ class RemoteLink:
         self, make: Callable[[int], Status | Health | Block | Stop], late: type[TimedOut | OutcomeTimedOut]
     ) -> object:
         channel = await self.connected()
-        return await self._answer(self.requests.add(channel, make(self.requests.number())), late)
+        return await self.answer(self.requests.add(channel, make(self.requests.number())), late)
 
-    async def _answer(self, asked: "asyncio.Future[Any]", late: type[TimedOut | OutcomeTimedOut]) -> object:
-        async def answer() -> object:
+    async def answer(self, asked: "asyncio.Future[Any]", late: type[TimedOut | OutcomeTimedOut]) -> object:
+        async def answered() -> object:
             return await asked
 
         return await in_time(
-            self.timeout_s, answer(), f"site {self.name} did not answer in {self.timeout_s:g} s", late
+            self.timeout_s, answered(), f"site {self.name} did not answer in {self.timeout_s:g} s", late
         )
-
-
-def _view_changed(viewed: Viewed) -> events.ViewChanged:
-    return events.ViewChanged(
-        viewed.membership,
-        ConfKind(viewed.kind),
-        ViewId(*viewed.view),
-        viewed.conf,
-        tuple(events.Process(*member) for member in viewed.members),
-        viewed.primary,
-        None if viewed.process is None else events.Process(*viewed.process),
-    )

@@ -71,11 +71,11 @@ class Site:
     async def _join(self, name: str, primary: bool, receive: bool) -> Group:
         place = Membership(self._link, name, primary, receive)
         try:
-            await self._link.join(place)
+            await self._link.groups.join(place)
             group = Group(self._link, place)
             await group.begin()
         except BaseException:
-            self._link.abandon(place)
+            self._link.groups.abandon(place)
             place.inbox.end(None)
             raise
         return group
