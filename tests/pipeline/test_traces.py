@@ -219,7 +219,7 @@ def documents() -> Iterator[dict[str, Any]]:
     names = [field.name for field in FIELDS]
     values: dict[str, list[object]] = {
         **{name: ["", "x", "evs", "corel", "vs", "agreed", "transitional", "q:1:4", None] for name in names},
-        **{name: [0, -1, 1, 7, None] for name in ("inc", "n", "t", "pos", "primary", "view")},
+        **{name: [0, -1, 1, 7, None] for name in ("inc", "n", "t", "pos", "primary", "view", "attempt", "replies")},
         "kind": ["conf", "send", "deliver", "stop", "view", "cast", "establish", "green", "log", "odd", None],
         "process": ["q:1:4", "q:1:", "q:1:x", "q:1:-1", "q:1:٣", "p:1:1", "", None],
         "members": [[], ["p"], ["p", None], [None], None],
