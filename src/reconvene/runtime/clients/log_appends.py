@@ -1,7 +1,7 @@
-"""Appends of one client: taken in their order, and answered when they are durable.
+"""Appends of one client: accepted in order, and answered when they are durable.
 
-Given: the site's log. Promised: an append waits while the log has no room for it; what a client may have unanswered
-is bounded, and none of it outlives the connection.
+Given: the site's log. Promised: an append waits while the log has no room for it; a client's unanswered appends are
+bounded, and all of them end with the connection.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ __all__ = ["WINDOW_BYTES", "WINDOW_REQUESTS", "ClientAppends"]
 
 WINDOW_REQUESTS = 1_024
 WINDOW_BYTES = 4 << 20
-"""Of Appends that a client may have unanswered: the same window as for Sends, counted by itself."""
+"""The bytes of Appends that a client may have unanswered: the same window as for Sends, counted separately."""
 
 
 class ClientAppends:
@@ -33,8 +33,8 @@ class ClientAppends:
         most_messages: int,
         trusted: bool = False,
     ) -> None:
-        """`need` raises Rejected where the client lacks a role. `most_messages`: of one append. `trusted`: the client
-        is this very program, and has no window."""
+        """`need` raises Rejected if the client lacks a role. `most_messages`: the limit of one append. `trusted`: the
+        client is this very program, and has no window."""
         self._port = port
         self._out = out
         self._need = need
@@ -42,10 +42,10 @@ class ClientAppends:
         self._window_requests = UNBOUNDED if trusted else WINDOW_REQUESTS
         self._window_bytes = UNBOUNDED if trusted else WINDOW_BYTES
         self._open: dict[int, int] = {}
-        """By request that is not answered: bytes of its messages."""
+        """By unanswered request: the bytes of its messages."""
         self._open_bytes = 0
         self._waiting: dict[int, Waiter] = {}
-        """By request: those for which the log had no room."""
+        """By request: appends that wait because the log had no room."""
 
     def close(self) -> None:
         self._open.clear()
@@ -54,7 +54,7 @@ class ClientAppends:
             waiter.leave()
 
     def append(self, append: Append) -> None:
-        """Raises Overstepped where the client exceeds its window, Rejected for what no client may append."""
+        """Raises Overstepped if the client exceeds its window, Rejected if clients may not append this."""
         if (
             len(self._open) > self._window_requests
             or self._open_bytes > self._window_bytes

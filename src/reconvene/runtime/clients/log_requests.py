@@ -1,7 +1,7 @@
-"""The log as one client of a site uses it: its requests in, their answers out.
+"""Carries out one client's requests about the log, and answers them.
 
-Given: the site's log. Promised: what a client may have unanswered is bounded, and none of it outlives its connection.
-A program with a site inside is such a client too: only the way of requests and answers is shorter.
+Given: the site's log. Promised: a client's unanswered requests are bounded, and all of them end with its connection.
+A program with an embedded site is such a client too, without a socket between.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from reconvene.wire.clients import STAGING_MINOR, Told
 __all__ = ["MOST_WAITING", "ClientLog"]
 
 MOST_WAITING = 16_384
-"""Other requests of one client than appends that may wait for the log at once."""
+"""The most requests of one client that may wait for the log at once, appends not counted."""
 _BATCH_BYTES = 64
 _MESSAGE_BYTES = 5
 _FIRST_LOOK = 64
@@ -43,8 +43,8 @@ class ClientLog:
         minor: int,
         trusted: bool = False,
     ) -> None:
-        """`need` raises Rejected where the client lacks a role. `minor`: of the protocol, as the client speaks it.
-        `trusted`: it is this very program, and no window or MOST_WAITING has to hold it back."""
+        """`need` raises Rejected if the client lacks a role. `minor`: the client's minor version of the protocol.
+        `trusted`: the client is this very program, so neither a window nor MOST_WAITING applies."""
         self._port = port
         self._minor = minor
         self._out = out
@@ -52,14 +52,14 @@ class ClientLog:
         self._most_waiting = UNBOUNDED if trusted else MOST_WAITING
         self._appends = ClientAppends(port, out, need, red_messages, trusted)
         self._ends: dict[int, Callable[[], object]] = {}
-        """By request: what makes it wait no longer."""
+        """By request that waits: the function that ends its wait."""
         self._fetches: dict[int, wire.Fetch] = {}
-        """Those that wait for the log to grow."""
+        """Fetches that wait for the log to grow."""
         self._unwatch: Callable[[], None] | None = None
         self._uploads = SnapshotUploads(snapshot_bytes)
 
     def receive(self, message: wire.LogRequest) -> None:
-        """Raises Overstepped where a client exceeds its limits: its connection ends."""
+        """Raises Overstepped if a client exceeds its limits: the caller ends its connection."""
         try:
             if type(message) is wire.Append:
                 self._appends.append(message)
@@ -75,7 +75,7 @@ class ClientLog:
         self.close_questions()
 
     def close_questions(self) -> None:
-        """Appends are still answered."""
+        """Ends all requests but appends, which are still answered."""
         ends, self._ends = self._ends, {}
         for end in ends.values():
             end()
@@ -144,7 +144,7 @@ class ClientLog:
     # -- waiting
 
     def _await(self, request: int, future: "asyncio.Future[T]", then: Callable[[T], None]) -> None:
-        """Answers when it is done, unless it is forgotten before."""
+        """Answers the request when the future is done, unless the client forgets the request before."""
         self._wait(request, future.cancel)
         future.add_done_callback(partial(self._done, request, then))
 
@@ -162,7 +162,7 @@ class ClientLog:
     def _done(self, request: int, then: Callable[[T], None], future: "asyncio.Future[T]") -> None:
         if self._ends.pop(request, None) is None:
             if not future.cancelled():
-                future.exception()  # nobody waits any more
+                future.exception()  # marks it as retrieved: the client has given up
             return
         if future.cancelled():
             self._out.fail(request, Unavailable(f"site {self._port.name}: the log gave it up"))
@@ -247,11 +247,11 @@ class ClientLog:
 
 
 def _pending_of(port: SiteLog, messages: int) -> "tuple[tuple[int, list[_Listed]], int]":
-    """((green line, what is not green …), about how many bytes that takes), as long as it is not too much."""
+    """((green line, messages that are not green …), about how many bytes they take), up to about FETCH_BYTES."""
     most = min(messages, wire.FETCH_MESSAGES)
     look = min(most, _FIRST_LOOK)
     while True:
-        # A little at first: a few messages may be all that there is room for.
+        # Read a few messages first: if they are large, a few already fill the answer.
         found = port.pending(look)
         size = sum(_bytes_of(batch) for _, batch in found)
         if look == most or size > wire.FETCH_BYTES // 4 or sum(map(len, (batch for _, batch in found))) < look:

@@ -1,7 +1,7 @@
 """Snapshots that one client is saving, piece by piece.
 
-Promised: pieces are taken in their order, from the first to the last; snapshots of several names may be under way at
-the same time, within one limit.
+Promised: the pieces of a snapshot are accepted only in order. A client may save snapshots of several names at the
+same time; one limit holds for all of them together.
 """
 
 from reconvene.corel.keeping.snapshot_rows import MOST_NAMES
@@ -24,13 +24,14 @@ class SnapshotUploads:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._uploads: dict[str, _Upload] = {}
-        """By name of a state machine."""
+        """By the name of the state machine."""
 
     def clear(self) -> None:
         self._uploads.clear()
 
     def take(self, piece: SaveSnapshot) -> bytes | None:
-        """The whole snapshot, if this was its last piece. Raises Rejected."""
+        """Returns the whole snapshot if this was its last piece, else None. Raises Rejected if the piece does not
+        follow the one before it or exceeds a limit."""
         if piece.total > self._most_bytes:
             raise Rejected(f"a snapshot of {piece.total} bytes: at most log.snapshot_bytes, {self._most_bytes}")
         if piece.offset == 0:

@@ -16,8 +16,8 @@ _CHANGE_S = 5.0
 
 
 class Administration:
-    """`check` raises Unavailable where the log takes nothing now. `wake` asks for a turn. `ordered` waits until this
-    site's message of that counter has its place."""
+    """`check` raises Unavailable if the log accepts no messages now. `wake` asks for a turn. `ordered` waits until
+    this site's message with that counter has its position."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Administration:
         """Changes that could not be proposed yet."""
 
     def after_turn(self) -> None:
-        """What was not possible before may be now."""
+        """Retries the changes that could not be proposed before this turn."""
         turned, self._turned = self._turned, []
         for future in turned:
             if not future.done():
@@ -44,11 +44,11 @@ class Administration:
         self, add: str | None, remove: str | None, quorum: dict[str, object] | None
     ) -> "asyncio.Future[int]":
         changed = partial(self._changed, add, remove, quorum)
-        changed()  # what makes no sense is refused at once
+        changed()  # refuses an invalid change at once
         return asyncio.get_running_loop().create_task(self._change(changed))
 
     async def _change(self, changed: Callable[[], ReplicaSet]) -> int:
-        """Where the replicas can't be changed now, as just after another change, waits a while until they can."""
+        """Waits a while if the replicas can't be changed now, for example just after another change."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + _CHANGE_S
         while True:
@@ -95,7 +95,7 @@ class Administration:
         self._wake()
 
     def _given_up(self, lost: Sequence[str]) -> ReplicaSet:
-        """The set without them. Raises Rejected where nobody has to be given up."""
+        """The set without the lost replicas. Raises Rejected if they need not be given up."""
         name = self._replica.name
         if name in lost:
             raise Rejected(f"replicas: {name} is not lost: it answers")

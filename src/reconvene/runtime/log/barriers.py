@@ -1,4 +1,4 @@
-"""Clients that wait for a barrier: all that ask in one turn share one."""
+"""Clients that wait for a barrier. All clients that ask in the same turn share one barrier."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from reconvene.errors import ReconveneError, Unavailable
 __all__ = ["BarrierWaiters"]
 
 _MOST = 100_000
-"""That may wait at once."""
+"""The most clients that may wait at once."""
 _LOOK_AT = 1_024
 
 
@@ -16,15 +16,15 @@ class BarrierWaiters:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._asking: list[asyncio.Future[None]] = []
-        """Those that the next turn asks for, all as one."""
+        """The next turn asks for one barrier for all of these."""
         self._asked: dict[int, list[asyncio.Future[None]]] = {}
         self.waiting = 0
-        """How many both hold."""
+        """How many futures `_asking` and `_asked` hold together."""
         self._look_at = _LOOK_AT
-        """From so many on, those that nobody waits for any more are looked for."""
+        """When this many wait, `wait` first removes the futures that were cancelled."""
 
     def wait(self) -> "asyncio.Future[None]":
-        """Raises Unavailable where too many wait."""
+        """Raises Unavailable if too many clients wait."""
         if self.waiting >= self._look_at:
             self._forget_done()
         if self.waiting >= _MOST:
@@ -50,13 +50,13 @@ class BarrierWaiters:
         for future in [*self._asking, *(future for asked in self._asked.values() for future in asked)]:
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # no one may wait any more
+                future.exception()  # marks it as retrieved: the client may have given up
         self._asking.clear()
         self._asked.clear()
         self.waiting = 0
 
     def _forget_done(self) -> None:
-        """Those that nobody waits for any more: in a minority none passes, and clients give up and ask again."""
+        """Removes cancelled futures. In a minority no barrier passes, so clients give up and ask again."""
         self._asking = [future for future in self._asking if not future.done()]
         for number, futures in list(self._asked.items()):
             waiting = self._asked[number] = [future for future in futures if not future.done()]

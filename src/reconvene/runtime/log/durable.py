@@ -1,7 +1,7 @@
 """Appends that wait until they are on stable storage at this site.
 
-Own messages become durable in the order of their counters. So a sync costs one comparison with the first that waits,
-and a message nothing.
+Own messages become durable in the order of their counters. So a sync costs one comparison with the first waiter, and
+a message costs nothing.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from reconvene.errors import ReconveneError
 __all__ = ["DurableWaiters"]
 
 _LOOK_AT = 1_024
-"""From so many waiters on, those that were given up are removed; then again from twice as many as are left."""
+"""When this many wait, cancelled waiters are removed; the next time at twice as many as are left."""
 
 
 class DurableWaiters:
@@ -45,9 +45,9 @@ class DurableWaiters:
                 future.set_result(None)
 
     def fail(self, error: ReconveneError) -> None:
-        """Nothing more becomes durable under the present counters."""
+        """Fails all waiters: no further message becomes durable under the present counters."""
         waiting, self._waiting = self._waiting, []
         for _, _, future in waiting:
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # no one may wait any more
+                future.exception()  # marks it as retrieved: the client may have given up

@@ -1,4 +1,4 @@
-"""Who is told what becomes of the log, once a turn."""
+"""Notifies subscribers of the log, once per turn."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -14,7 +14,7 @@ Change = tuple[Color, str, int, int, int]
 Changed = Callable[[list[Change]], None]
 T = TypeVar("T")
 _BEYOND = 1 << 62
-"""Beyond every green line."""
+"""Higher than every green line."""
 
 
 class Feed:
@@ -31,7 +31,7 @@ class Feed:
         return _join(self._changed, changed)
 
     def tell(self, green: int, events: Sequence[LogEvent]) -> None:
-        """What a turn brought. Those who are told may come and go meanwhile."""
+        """Reports a turn's events. A callback may add or remove subscribers."""
         if self._changed and (changes := self._changes(events)):
             for changed in list(self._changed.values()):
                 changed(changes)
@@ -41,7 +41,8 @@ class Feed:
                 moved(green)
 
     def wake(self) -> None:
-        """Followers look again, though nothing has moved: what they wait for may never come here."""
+        """Makes followers look again although the green line has not moved: they may wait for messages that this site
+        will never have."""
         for moved in list(self._moved.values()):
             moved(_BEYOND)
 
@@ -51,7 +52,7 @@ class Feed:
         for event in events:
             if isinstance(event, Recolored):
                 if logged is event.batch:
-                    found.pop()  # it was red for no moment that anyone could see
+                    found.pop()  # it was red only within this turn: report the last colour
                 found.append(self._change(event.color, event.batch))
             elif isinstance(event, Logged):
                 found.append(self._change(Color.RED, event.batch))
@@ -64,11 +65,11 @@ class Feed:
         return color, self._author(batch.author), batch.incarnation, batch.first, batch.count
 
 
-def _join(told: dict[object, T], one: T) -> Callable[[], None]:
+def _join(subscribers: dict[object, T], one: T) -> Callable[[], None]:
     key = object()
-    told[key] = one
+    subscribers[key] = one
 
     def end() -> None:
-        told.pop(key, None)
+        subscribers.pop(key, None)
 
     return end

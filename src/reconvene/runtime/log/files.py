@@ -1,6 +1,6 @@
-"""A site's storage while its site does not run: is it sound; a copy of it; a directory from a copy.
+"""A site's storage while the site is stopped: checks it, backs it up, restores it from a backup.
 
-A copy may be made while the site runs: LMDB lets another process read.
+A backup can also be made while the site runs: LMDB lets another process read.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ from reconvene.storage.tables import Put, Tables
 __all__ = ["STORE", "Checked", "as_another", "backup_site", "check_site", "restore_site", "unordered"]
 
 STORE = "store"
-"""Of a site's directory: where its storage is."""
+"""The subdirectory of a site's directory that holds its storage."""
 
 
 class Checked(Struct):
@@ -42,13 +42,13 @@ class Checked(Struct):
     """The first position that the log holds; None: there is no log."""
     green: int | None = None
     pending: int | None = None
-    """Messages that are not ordered."""
+    """How many messages are not ordered yet."""
 
 
 def check_site(directory: Path, progress: Callable[[int, int], None] | None = None) -> Checked:
-    """Looks through a site's directory, or a copy's: every page, every value, and whether the log can be taken up.
+    """Checks the directory of a site or of a backup: every page, every value, and whether the log can be loaded.
 
-    Raises Rejected where there is no storage, Unavailable where its site runs.
+    Raises Rejected if there is no storage, Unavailable if the site runs.
     """
     path = _store_of(directory)
     found = Checked(str(path))
@@ -76,7 +76,7 @@ def check_site(directory: Path, progress: Callable[[int, int], None] | None = No
 
 
 def _take_up(store: LmdbStore, found: Checked) -> None:
-    """As the site would at its start."""
+    """Loads the log as the site would when it starts."""
     if not exists(store):
         return
     try:
@@ -92,7 +92,7 @@ def _take_up(store: LmdbStore, found: Checked) -> None:
 
 
 class Unordered(Struct, frozen=True):
-    """A message that a site accepted, and that has no place as far as it knows."""
+    """A message that a site accepted and that has no position as far as the site knows."""
 
     index: int
     author: str
@@ -103,9 +103,9 @@ class Unordered(Struct, frozen=True):
 
 
 def unordered(directory: Path) -> Iterator[Unordered]:
-    """Of the directory of a site that does not run: what it accepted itself, in its order.
+    """The unordered messages that a stopped site accepted itself, in the order in which it accepted them.
 
-    Raises Rejected where there is no storage or no log, Unavailable where the site runs, Malformed for a damaged one.
+    Raises Rejected if there is no storage or no log, Unavailable if the site runs, Malformed if storage is damaged.
     """
     path = _store_of(directory)
     with _not_running(path.parent):
@@ -134,7 +134,7 @@ def _unordered(replica: Replica) -> Iterator[Unordered]:
 
 
 def backup_site(directory: Path, to: Path) -> int:
-    """A copy of a site's storage, as one moment saw it, in a new directory; gives its size in bytes."""
+    """Copies a site's storage, as of one moment, into a new directory; returns the copy's size in bytes."""
     store = LmdbStore(_store_of(directory))
     try:
         backup(store, to)
@@ -144,10 +144,10 @@ def backup_site(directory: Path, to: Path) -> int:
 
 
 def restore_site(copy: Path, directory: Path) -> None:
-    """A site's directory from a copy. Raises Rejected where the directory has storage already.
+    """Makes a site's directory from a backup. Raises Rejected if the directory has storage already.
 
-    Its log is another storage from now on. Where others have known the one that was copied, it would deny what that
-    has acknowledged since, and give its counters again: so it comes to them as a stranger.
+    The restored log gets a new identity. The original may have acknowledged messages after the backup was made; the
+    restored log lacks them and would use their counters again. So the other replicas must treat it as a stranger.
     """
     if not copy.is_dir():
         raise Rejected(f"{copy}: expected a copy that `log backup` made")
@@ -160,7 +160,7 @@ def restore_site(copy: Path, directory: Path) -> None:
 
 
 def as_another(store: Tables) -> None:
-    """Gives the log that is in it another identity."""
+    """Changes the identity of the log in this storage."""
     stored = store.get(RECORD)
     if stored is None:
         return  # a site without the log
@@ -173,7 +173,7 @@ def as_another(store: Tables) -> None:
 
 
 def _store_of(directory: Path) -> Path:
-    """Of a site's directory, or of a copy."""
+    """The storage in the directory of a site or of a backup."""
     for path in (directory / STORE, directory):
         if (path / "data.mdb").is_file():
             return path
@@ -185,7 +185,7 @@ def _store_of(directory: Path) -> Path:
 
 @contextmanager
 def _not_running(directory: Path) -> Iterator[None]:
-    """Holds the site's lock, where there is one. Raises Unavailable where the site does."""
+    """Holds the site's lock, if there is one. Raises Unavailable if the site holds it."""
     try:
         file = os.open(directory / OWNER_FILE, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

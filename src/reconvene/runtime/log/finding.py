@@ -1,6 +1,6 @@
-"""Where messages of an author are in the log, for clients that wait for that.
+"""Finds the positions of an author's messages, for clients that wait for them.
 
-The index (`places`) answers for the last batches. What is older is looked for in the log.
+The index (`places`) covers the last batches. Older messages are searched for in the log.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from reconvene.runtime.log.places import Places, Ranges, joined
 __all__ = ["Finder"]
 
 _BATCHES_AT_ONCE = 256
-"""Looked through before other work of the site has its turn."""
+"""Batches that a search reads before it lets the site's other tasks run."""
 
 
 class Readable(Protocol):
-    """The log, as far as it is searched."""
+    """What a search needs of the log."""
 
     @property
     def base(self) -> int: ...
@@ -33,12 +33,12 @@ class Readable(Protocol):
         """(author, first counter, count, position) of green batches, from the one that holds `start` on."""
 
     def counted(self, start: int, count: int) -> list[int | None]:
-        """Of green messages, from `start` on: the position where each counts, which is an earlier one if it is void.
-        None: that is not at hand (`origin` looks for it)."""
+        """For green messages from `start` on: the position where each counts. A void message counts at the earlier
+        position of the message that it repeats. None: not in memory (`origin` searches for it)."""
 
     async def origin(self, position: int) -> int | None:
-        """Of a green message that is void: the position of the one that it repeats, looked for in all that can be
-        read. None: it is truncated."""
+        """For a green message that is void: the position of the message that it repeats, searched for in the whole
+        readable log. None: that message is truncated."""
 
 
 class Finder:
@@ -46,13 +46,13 @@ class Finder:
         self._reader = reader
         self._places = places
         self._searching = asyncio.Lock()
-        """One search of the log at a time, whatever clients ask for."""
+        """Only one search of the log runs at a time."""
 
     async def find(self, author: str, first: int, count: int, since: int, retried: bool) -> Ranges:
-        """Where messages `first` … of an author are, once all of them are green.
+        """The positions of an author's messages from `first` on, once all of them are green.
 
-        since: none of them is below that position. retried: some of them may be retries of what the log has
-        elsewhere, and count there. Raises Unavailable where the log no longer knows.
+        since: none of them is below that position. retried: some of them may be retries of messages that the log has
+        elsewhere, and count there. Raises Unavailable if the log no longer knows.
         """
         await self._places.when(author, first + count - 1)
         found = self._places.find(author, first, count)
@@ -89,7 +89,8 @@ class Finder:
         return joined(found)
 
     async def _counted(self, start: int, count: int) -> Ranges:
-        """Of what is void: where the message counts that it repeats. Raises PlaceForgotten if that is truncated."""
+        """Maps a void message to the position of the message that it repeats. Raises PlaceForgotten if that is
+        truncated."""
         if start < self._reader.base:
             raise PlaceForgotten(
                 f"the log is truncated up to {self._reader.base}: whether the message at {start} repeats another one "
@@ -106,7 +107,7 @@ class Finder:
         return counted
 
     def _expect_same(self, void: int, where: int) -> None:
-        """Two sites may have taken a session's number with different data, while they could not hear each other."""
+        """Two partitioned sites may have accepted different data under the same number of a session."""
         if where < self._reader.base:
             return
         mine, first = (self._reader.read(position, 1, 1)[0] for position in (void, where))

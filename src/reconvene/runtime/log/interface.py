@@ -21,11 +21,11 @@ class SiteLog(Protocol):
     name: str
     """Of the site."""
     author: str
-    """The site as the author of messages that it accepts now."""
+    """The author name of messages that the site accepts now."""
 
     @property
     def base(self) -> int:
-        """The first position that can be read: what is below is truncated."""
+        """The first position that can be read: messages below it are truncated."""
 
     @property
     def green(self) -> int:
@@ -39,57 +39,62 @@ class SiteLog(Protocol):
         kind: Kind = Kind.DATA,
         request: int = 0,
     ) -> Appended:
-        """Takes all of them, or raises: Rejected (too large, keeps no replica), Unavailable (limit, disk, stopping).
+        """Accepts all of them, or raises: Rejected (too large, keeps no replica), Unavailable (limit, disk,
+        stopping).
 
-        `session`, `number`: a client's own name and the number of its first message; the others follow. What the log
-        has of a session already is not taken again. `request`: the client's number of it, for the answer.
+        `session`: the client's name for a sequence of messages. `number`: the first message's number in it; the
+        others follow. Messages of a session that the log already has are not appended again. `request`: the client's
+        number of this request, for the answer.
         """
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
-        """Of a transaction: the number and the position of its last commit that is green here and counts."""
+        """The number and the position of a transaction's last commit that is green here and counts."""
 
     room: Room
-    """How many messages `append` would take, or refuse at once, now."""
+    """How many messages `append` would now accept or refuse at once, without waiting."""
 
     def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
-        """As `room.when`. Where the log begins by itself, and has not begun yet, it waits a while for that."""
+        """As `room.when`. If the log begins by itself and has not begun yet, waits a while for that."""
 
     def durable(self, counter: int) -> Future[None]:
-        """Done once this site's message of that counter, and all before it, are on stable storage here."""
+        """Done once this site's message with that counter, and all before it, are on stable storage here."""
 
     def ordered(self, counter: int) -> Future[int]:
-        """Done once it is green: its position. Unavailable if the log no longer knows (a snapshot covered it)."""
+        """Done once this site's message with that counter is green; the result is its position. Fails with
+        Unavailable if the log no longer knows it (a snapshot covers it)."""
 
     def find(self, author: str, first: int, count: int, since: int, retried: bool) -> Future[list[tuple[int, int]]]:
         """Done once all of these messages of an author are green: (position, count) …, in their order.
 
-        since: none of them is below that position. retried: some of them may be retries of what the log has
-        elsewhere, and count there. Unavailable where the log no longer knows.
+        since: none of them is below that position. retried: some of them may be retries of messages that the log has
+        elsewhere, and count there. Fails with Unavailable if the log no longer knows.
         """
 
     def read(self, start: int, messages: int, size: int) -> list[EntryBatch]:
-        """Green messages from `start` on, whole batches but for the first, about so many or so many bytes.
+        """Green messages from `start` on: about `messages` of them, or about `size` bytes. All batches are whole but
+        the first, which begins at `start`.
 
-        Raises Rejected where `start` is truncated or beyond the green line.
+        Raises Rejected if `start` is truncated or beyond the green line.
         """
 
     def headings(self, start: int, batches: int) -> list[EntryBatch]:
-        """The same without the messages of applications (`left_out` counts them): at most so many batches, and
-        as many as take a moment to find."""
+        """Like `read`, without the messages of applications (`left_out` counts them). At most `batches` batches;
+        fewer if reading them would take too long."""
 
     def pending(self, messages: int, newest: bool = False) -> list[tuple[Color, EntryBatch]]:
-        """Of applications, and not staged: so many messages or a few more, the first or the last, in their order:
-        yellow ones, red ones, then those that are not logged yet. The first ones have the positions that they
-        would get if nothing came between."""
+        """About `messages` messages of applications that are neither green nor staged, in order: yellow ones, red
+        ones, then those that are not logged yet. `newest`: the last ones instead of the first. Each of the first ones
+        has the position that it gets if no other message is ordered before it."""
 
     def watch(self, moved: Callable[[int], None]) -> Callable[[], None]:
-        """`moved` is told the green line whenever it has moved, once a turn. What is returned ends it."""
+        """Calls `moved` with the green line when it has moved, once per turn. Returns a function that ends this."""
 
     def watch_colors(self, changed: Callable[[list[tuple[Color, str, int, int, int]]], None]) -> Callable[[], None]:
-        """Changes of colour, once a turn: (colour, author, incarnation, first, count), in order."""
+        """Calls `changed` with the changes of colour, once per turn: (colour, author, incarnation, first, count), in
+        order. Returns a function that ends this."""
 
     def barrier(self) -> Future[None]:
-        """Done once everything that was green anywhere when it was asked is green here."""
+        """Done once every message that was green at any site at the time of this call is green here."""
 
     def status(self) -> dict[str, object]:
         """JSON-able: primary, green, yellow and red counts, base, replicas, quorum, lag of each replica, disk."""
@@ -97,7 +102,7 @@ class SiteLog(Protocol):
     # -- snapshots of applications' state machines
 
     def snapshot(self, name: str = UNNAMED) -> tuple[int, int] | None:
-        """(position, bytes) of the newest one of this name that is kept here."""
+        """(position, bytes) of the newest snapshot of this name that is kept here."""
 
     def read_snapshot(self, offset: int, size: int, name: str = UNNAMED) -> bytes: ...
 
@@ -106,30 +111,33 @@ class SiteLog(Protocol):
         the limit or beyond the green line, or if there are too many names."""
 
     def use_snapshot(self, name: str, start: int) -> Future[None]:
-        """A machine of this name is run, which has everything below `start`. Done once that is durable. Raises
-        Rejected if there are too many names, or what it needs is truncated."""
+        """Registers a state machine of this name that has applied everything below `start`. Done once that is
+        durable. Raises Rejected if there are too many names, or if messages that it needs are truncated."""
 
     def drop_snapshot(self, name: str) -> Future[None]:
-        """No machine of this name is run any more. Done once that is durable. Raises Rejected if none was."""
+        """Removes the state machine of this name and its snapshot. Done once that is durable. Raises Rejected if
+        there is none."""
 
     # -- administration
 
     def change_replicas(
         self, *, add: str | None = None, remove: str | None = None, quorum: dict[str, object] | None = None
     ) -> Future[int]:
-        """Through the log: its position once it is green. `add` and `remove` together replace one by the other.
-        Waits a while for a primary component, and for a change before it; who cancels it meanwhile changes nothing.
-        Raises Rejected where the new set makes no sense; it fails with Unavailable where it waited in vain."""
+        """Appends the change to the log; done once it is green, with its position. `add` and `remove` together
+        replace one replica by the other. Waits a while for a primary component, and for an earlier change; if it is
+        cancelled meanwhile, nothing changes. Raises Rejected if the new set is invalid; fails with Unavailable after
+        the wait."""
 
     def losses(self, lost: Sequence[str]) -> dict[str, object]:
-        """What may be lost if these replicas are given up: JSON-able, for people to read before they decide."""
+        """What may be lost if these replicas are given up, as JSON-able data: operators read it before they
+        decide."""
 
     def check_readable(self) -> None:
-        """Raises Rejected where the log went on without what this site holds."""
+        """Raises Rejected if the log has continued without this site's replica."""
 
     def init(self, without: Sequence[str] = ()) -> None:
-        """Begins a new log; it begins in a configuration that follows. Raises Rejected where it has begun,
-        Unavailable where replicas are absent that `without` does not name."""
+        """Begins a new log, in a later configuration. Raises Rejected if the log has begun, Unavailable if replicas
+        are absent that `without` does not name."""
 
     def force_lost(self, lost: Sequence[str]) -> None:
-        """Gives them up. Raises Rejected where the rest still is a quorum."""
+        """Gives these replicas up. Raises Rejected if the others are still a quorum."""

@@ -1,8 +1,8 @@
-"""Where in the log messages are: one index for all authors, and those that wait for a message to have its place.
+"""The positions of messages in the log: one index for all authors, and the futures that wait for a position.
 
-An author's messages become green in the order of their counters. So a batch costs one comparison with the first that
-waits for its author, and a message nothing. The index covers the last batches, of all authors together; `None` says
-that a message is green, and not in the index.
+An author's messages become green in the order of their counters. So a batch costs one comparison with the first
+waiter for its author, and a message costs nothing. The index covers the last batches, of all authors together; `None`
+means that a message is green but not in the index.
 """
 
 import asyncio
@@ -22,8 +22,7 @@ Ranges = list[tuple[int, int]]
 _KEPT = 65_536
 """Batches in the index."""
 _LOOK_AT = 1_024
-"""From so many waiters of an author on, those that were given up are removed; then again from twice as many as are
-left."""
+"""When this many wait for one author, cancelled waiters are removed; the next time at twice as many as are left."""
 
 
 class _Author:
@@ -35,9 +34,9 @@ class _Author:
         self.firsts: list[int] = []
         self.counts: list[int] = []
         self.positions: list[int] = []
-        """Of its batches in the index, which follow each other without gaps."""
+        """First counter, count and position of its batches in the index, which follow each other without gaps."""
         self.start = 0
-        """How many of them are forgotten, and not removed yet."""
+        """How many of them, from the first on, are out of the index and not removed from the lists yet."""
         self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         """A heap: (counter, order, future)."""
         self.look_at = _LOOK_AT
@@ -48,7 +47,7 @@ class Places:
         self._authors: dict[str, _Author] = {}
         self._order = count()
         self._indexed: deque[_Author] = deque()
-        """Of each batch in the index: its author, the oldest first."""
+        """The author of each batch in the index, the oldest batch first."""
 
     @property
     def waiting(self) -> int:
@@ -71,7 +70,8 @@ class Places:
         return future
 
     def find(self, author: str, first: int, many: int) -> Ranges | None:
-        """Of green messages of an author, from counter `first` on. None: some are not in the index."""
+        """The positions of `many` green messages of an author, from counter `first` on. None: some are not
+        indexed."""
         known = self._author(author)
         at = bisect_right(known.firsts, first) - 1
         if at < known.start:
@@ -87,7 +87,7 @@ class Places:
     # -- what happens in the log
 
     def restart(self, lasts: Mapping[str, int]) -> None:
-        """By author: the counter of its last green message. Where they are is not known."""
+        """Clears the index. `lasts`: by author, the counter of its last green message; the positions are unknown."""
         self._indexed.clear()
         for name in dict.fromkeys((*self._authors, *lasts)):
             author = self._author(name)
@@ -95,24 +95,24 @@ class Places:
             self._reached(author, max(author.last, lasts.get(name, 0)))
 
     def look_back(self, batches: Iterable[tuple[str, int, int, int]]) -> None:
-        """At the start: (author, first counter, count, position) of the last green batches, in order."""
+        """Fills the index at the start, with (author, first counter, count, position) of the last green batches."""
         for name, first, many, position in batches:
             self._add(self._author(name), first, many, position)
 
     def green(self, name: str, first: int, many: int, position: int) -> None:
-        """A batch of that author has its place."""
+        """A batch of that author has become green."""
         author = self._author(name)
         self._add(author, first, many, position)
         self._reached(author, first + many - 1)
 
     def fail(self, author: str, error: ReconveneError) -> None:
-        """None of the author's messages that are waited for becomes green."""
+        """Fails all waiters for this author: none of its further messages becomes green."""
         known = self._author(author)
         waiting, known.waiting = known.waiting, []
         for _, _, future in waiting:
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # no one may wait any more
+                future.exception()  # marks it as retrieved: the client may have given up
 
     def close(self, error: ReconveneError) -> None:
         for author in list(self._authors):
@@ -145,7 +145,7 @@ class Places:
 
 
 def joined(ranges: Ranges) -> Ranges:
-    """The same, with those that follow each other as one."""
+    """The same ranges, with adjacent ones merged."""
     found: Ranges = []
     for position, many in ranges:
         if found and sum(found[-1]) == position:

@@ -1,6 +1,6 @@
-"""What a replica holds of the log, as readers get it.
+"""Reads a replica's part of the log for clients.
 
-Costs are paid by the batch and by the request: no message is looked at before someone reads it.
+The cost is per batch and per request: messages are decoded only when they are read.
 """
 
 import asyncio
@@ -17,24 +17,24 @@ from reconvene.errors import Malformed, Rejected, Unavailable
 __all__ = ["LogReader"]
 
 _LOG_KINDS = frozenset({Kind.CHANGE, Kind.COMMIT})
-"""Batches whose messages are the log's own, and small."""
+"""Batches with messages of the log itself, which are small."""
 _HEADING_BYTES = 4 << 20
-"""Of bodies that are looked at for one answer with headings: a heading stands at the beginning of its batch's body,
-which storage returns whole."""
+"""The most bytes of bodies that are read for one answer with headings: a heading is at the beginning of its batch's
+body, and storage returns the whole body."""
 _BATCHES_AT_ONCE = 256
-"""Looked through before other work of the site has its turn."""
+"""Batches that a search reads before it lets the site's other tasks run."""
 
 
 class LogReader:
-    """As `interface` and `finding` describe it. `damaged` is called when a value that is read back turns out to be
-    corrupt, once."""
+    """Implements what `interface` and `finding` describe. `damaged` is called once, when a stored value turns out to
+    be corrupt."""
 
     def __init__(self, replica: Replica, author: Callable[[int], str], damaged: Callable[[str], None]) -> None:
         self._replica = replica
         self._author = author
         self._damaged = damaged
         self.damage: str | None = None
-        """What could not be read back; until the site is restarted, it takes nothing."""
+        """What could not be read back. While it is set, the site accepts no messages, until it is restarted."""
 
     @property
     def base(self) -> int:
@@ -45,7 +45,7 @@ class LogReader:
         return self._replica.queue.green
 
     def check_readable(self) -> None:
-        """What a site holds may be another history if the log went on without it, and is old in any case."""
+        """If the log has continued without this site, its messages are old and may differ from the log's history."""
         left_out = self._replica.left_out
         if left_out is not None:
             raise Rejected(left_out)
@@ -167,7 +167,7 @@ class LogReader:
 
     @contextmanager
     def _noting_damage(self) -> Iterator[None]:
-        """Raises Unavailable where storage is damaged."""
+        """Raises Unavailable if storage is damaged."""
         try:
             yield
         except Malformed as error:

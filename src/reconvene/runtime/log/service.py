@@ -1,6 +1,7 @@
-"""The log as its site offers it: appends and their receipts, reads, feeds, barriers, administration.
+"""The log of a site, as clients use it: appends and their receipts, reads, feeds, barriers, administration.
 
-Given: the replica, and each turn's events once what they depend on is durable and recorded. Promised: `interface`.
+Given: the replica, and each turn's events after everything that they depend on is durable and recorded.
+Promised: `interface`.
 """
 
 import asyncio
@@ -39,18 +40,18 @@ __all__ = ["NO_LOG_COUNTERS", "LogService"]
 _BEGIN_S = 5.0
 """How long an append waits for a log that begins by itself."""
 _REMEMBERED = 20_000
-"""Messages before the green line whose places are indexed at the start."""
+"""At the start, the positions of so many messages below the green line are indexed."""
 
 
 NO_LOG_COUNTERS = dict.fromkeys(
     ("log_accepted_messages", "log_ordered_messages", "log_primaries", "log_malformed"), 0
 )
-"""What `LogService.counters` returns where a site takes no part in the log."""
+"""The counters of a site that keeps no log, as `LogService.counters` would return them."""
 
 
 class LogService:
-    """`wake` asks for a turn. `trouble` returns why nothing can be taken now, if so: the disk, or the site's end.
-    `damaged` is called when a value that is read back turns out to be corrupt, once."""
+    """`wake` asks for a turn. `trouble` returns why the site accepts no messages now (its disk, or it is stopping),
+    or None. `damaged` is called once, when a stored value turns out to be corrupt."""
 
     def __init__(
         self,
@@ -80,10 +81,10 @@ class LogService:
         self._administration = Administration(replica, self._check_trouble, wake, self.ordered)
         self.room = Room(self._free)
         self._requests: dict[int, asyncio.Future[None]] = {}
-        """By number: about snapshots, not on stable storage yet."""
+        """By number: requests about snapshots that are not on stable storage yet."""
         self._accepted = self._ordered = self._primaries = 0
         self._left_out = replica.left_out is not None
-        """As followers know it."""
+        """What followers were last notified of."""
 
     def _own_author(self) -> str:
         return self.name if self._own is None else self._author(self._own)
@@ -100,7 +101,7 @@ class LogService:
             yield self._author(batch.author), batch.first, end - position, position
 
     def note(self) -> str | None:
-        """Why the log takes nothing here, where that is neither the disk's fault nor what was configured."""
+        """Why the log accepts no messages here, unless the reason is the disk or the configuration."""
         replica = self._replica
         if self.name not in replica.record.names.values():
             return None
@@ -108,12 +109,13 @@ class LogService:
 
     @property
     def behind(self) -> dict[str, str]:
-        """By name: replicas of this configuration whose storage is older than what others know of it, and why."""
+        """By name, with the reason: replicas of this configuration whose storage is older than what others know of
+        it."""
         return self._replica.behind
 
     @property
     def own_behind(self) -> str:
-        """The same of this site's own replica; empty where it is not."""
+        """The reason why this site's own replica is behind; empty if it is not."""
         return self._replica.record.behind
 
     # -- the engine's turns
@@ -122,7 +124,7 @@ class LogService:
         self._barriers.before_turn()
 
     def after_turn(self, events: Sequence[LogEvent]) -> None:
-        """What happened is durable, and recorded."""
+        """Handles a turn's events, which are durable and recorded now."""
         replica, places = self._replica, self._places
         accepted = 0
         for event in events:
@@ -160,7 +162,7 @@ class LogService:
             self.room.wake()
 
     def _renumbered(self) -> None:
-        """The site is another replica by now, or none: what its counters mean is not known."""
+        """The site is a different replica now, or none. What became of messages with its old counters is unknown."""
         error = OutcomeUnknown(f"site {self.name} is not the replica any more that it was")
         self._durable.fail(error)
         if self._own is not None:
@@ -170,7 +172,7 @@ class LogService:
         self._durable = DurableWaiters(self._replica.queue.next_counter() - 1)
 
     def close(self) -> None:
-        """The site has stopped: what it has not reported by now it never will."""
+        """The site has stopped: fails everything that still waits for it."""
         why = f"site {self.name} has stopped"
         unknown = OutcomeUnknown(f"{why} before that was known; what it accepted it keeps")
         self._durable.fail(unknown)
@@ -208,13 +210,14 @@ class LogService:
         return Part(part.count, author, part.incarnation, part.first, part.new, part.position)
 
     def _check_trouble(self) -> None:
-        """Raises Unavailable where the log takes nothing now."""
+        """Raises Unavailable if the log accepts no messages now."""
         why = self._reader.damage or self._trouble()
         if why is not None:
             raise Unavailable(why)
 
     def _free(self) -> int:
-        """What would be refused need not wait, unless the log is about to begin."""
+        """How many messages may be appended without waiting. Messages that would be refused do not wait, unless the
+        log is about to begin."""
         replica = self._replica
         if self._reader.damage is None and self._trouble() is None:
             if replica.is_replica:
@@ -225,7 +228,7 @@ class LogService:
 
     @property
     def _begins(self) -> bool:
-        """The log begins by itself (log.begin), which it does a moment after its sites have met."""
+        """The log will begin by itself (log.begin): it does so soon after its sites are in one configuration."""
         return self._replica.may_begin and self._replica.waits is not None
 
     def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
@@ -243,7 +246,8 @@ class LogService:
 
     def ordered(self, counter: int) -> "asyncio.Future[int]":
         found = asyncio.get_running_loop().create_task(self._position(self.author, counter))
-        found.add_done_callback(lambda done: done.cancelled() or done.exception())  # no one may wait any more
+        # Marks an exception as retrieved: the client may have given up.
+        found.add_done_callback(lambda done: done.cancelled() or done.exception())
         return found
 
     async def _position(self, author: str, counter: int) -> int:
@@ -263,7 +267,7 @@ class LogService:
 
     @property
     def damage(self) -> str | None:
-        """What could not be read back; until the site is restarted, it takes nothing."""
+        """What could not be read back. While it is set, the site accepts no messages, until it is restarted."""
         return self._reader.damage
 
     @damage.setter

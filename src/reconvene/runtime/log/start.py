@@ -1,4 +1,4 @@
-"""From a site's configuration and storage to its replica of the log."""
+"""Makes or loads a site's replica of the log, from the site's configuration and storage."""
 
 from reconvene.corel.keeping.check import check
 from reconvene.corel.keeping.load import create, exists, start
@@ -16,7 +16,7 @@ __all__ = ["IDENTITY_BYTES", "first_ops", "limits_of", "load_replica"]
 
 IDENTITY_BYTES = 8
 _FRAME_SPARE = 512
-"""Of a frame, for what stands around a batch's messages."""
+"""Bytes of a frame that are reserved for the headers around a batch's messages."""
 _LEAST_BATCH = 256
 
 
@@ -36,12 +36,12 @@ def limits_of(config: Config, frame_bytes: int) -> LogLimits:
 
 
 def first_ops(config: Config, tables: Reader, incarnation: int, token: int) -> list[Op]:
-    """What is to be synced before the log starts here, with the site's incarnation and the token of this start."""
+    """What must be written and synced before the log starts here: the site's incarnation and this start's token."""
     try:
         if exists(tables):
             return start(tables, incarnation, token)
     except (Malformed, Unavailable):
-        return []  # `load_replica` says what is wrong
+        return []  # `load_replica` reports the error
     replicas = ReplicaSet.first(config.replicas, config.log.quorum)
     return create(world().random_bytes(IDENTITY_BYTES), replicas, admitted=False, boots={incarnation: token})
 
@@ -49,9 +49,9 @@ def first_ops(config: Config, tables: Reader, incarnation: int, token: int) -> l
 def load_replica(
     config: Config, names: tuple[str, ...], tables: Tables, incarnation: int, frame_bytes: int
 ) -> Replica:
-    """Of an older program's storage makes this one's first.
+    """Loads the replica, after migrating storage of an older version.
 
-    Raises Malformed, naming what is wrong with its storage, and Unavailable where that is too new, or can't be
+    Raises Malformed, with what is wrong, if storage is damaged; Unavailable if it is of a newer version or can't be
     written.
     """
     try:

@@ -1,4 +1,4 @@
-"""What the log says of itself to people and programs: JSON-able."""
+"""The log's status for people and programs, as JSON-able data."""
 
 from collections.abc import Sequence
 
@@ -60,6 +60,6 @@ def status(replica: Replica, storage: str) -> dict[str, object]:
 
 
 def losses(replica: Replica, lost: Sequence[str]) -> dict[str, object]:
-    """What may be gone with these replicas. Raises Rejected where one is none."""
+    """What may be lost with these replicas. Raises Rejected if one of them is not a replica."""
     found: dict[str, object] = to_builtins(replica.losses(lost))
     return found

@@ -1,4 +1,4 @@
-"""Transactions as a site offers them: what may be appended as a part of one, and the messages that a commit names."""
+"""Transactions at a site: what clients may append as part of one, and the messages that a commit names."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from reconvene.wire.clients import MAJOR, STAGING_MINOR
 __all__ = ["check_kind", "collected", "refuse_commits"]
 
 _BATCH_BYTES = 64
-"""What a batch counts for beside its messages."""
+"""The bytes that a batch adds to an answer, in addition to its messages."""
 
 
 def check_kind(kind: int, messages: Sequence[bytes]) -> None:
-    """Raises Rejected for what no client may append, and for a commit that says nothing."""
+    """Raises Rejected if clients may not append this kind, or if a commit can't be decoded."""
     if kind == Kind.CHANGE:
         raise Rejected("a change of the replicas is asked for, not appended")
     if kind == Kind.COMMIT:
@@ -29,7 +29,8 @@ def check_kind(kind: int, messages: Sequence[bytes]) -> None:
 
 
 def refuse_commits(batches: Sequence[EntryBatch]) -> None:
-    """Raises Rejected where there is one: who does not know what it means would miss what it makes visible."""
+    """Raises Rejected if there is a commit: a client that does not know commits would miss the messages that the
+    commit makes visible."""
     for batch in batches:
         if batch.kind_number == Kind.COMMIT:
             needed = f"{MAJOR}.{STAGING_MINOR}"
@@ -40,8 +41,8 @@ def refuse_commits(batches: Sequence[EntryBatch]) -> None:
 
 
 def collected(port: SiteLog, ranges: Sequence[tuple[int, int]], size: int) -> list[EntryBatch]:
-    """The messages of these ranges, in their order, from the first on, as many as take about `size` bytes; up to the
-    first range that is truncated, or not green here yet."""
+    """The messages of these ranges, in order, up to about `size` bytes. Stops before the first message that is
+    truncated or not green here yet."""
     found: list[EntryBatch] = []
     for position, count in ranges:
         end = position + count
