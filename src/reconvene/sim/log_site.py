@@ -1,6 +1,6 @@
 """The stack `corel` of the simulator: a site with groups, the log, and plain messages beside it.
 
-It is the same stack as in a real process, with one layer more.
+It is the same stack as in a real process; its log layer carries the plain messages too.
 """
 
 from collections import deque
@@ -10,7 +10,6 @@ from hashlib import sha256
 
 from msgspec import msgpack
 
-from reconvene.core.effects import Changed, Delivered
 from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
 from reconvene.core.record import boot
@@ -26,7 +25,6 @@ from reconvene.quorum import Spec
 from reconvene.stack.layer import Outlet
 from reconvene.stack.log import LogLayer
 from reconvene.stack.stack import Stack
-from reconvene.stack.turn import Turn, Write
 from reconvene.storage.tables import Op, Reader
 
 __all__ = ["LogSite", "RealLogCore"]
@@ -36,49 +34,32 @@ _LIMITS = LogLimits(turn_bytes=64 << 10, turn_messages=24)
 """A simulated replica does a few batches in a turn, so that faults meet long work at every place where it is cut."""
 
 
-class PlainMessages:
-    """A layer that only sends: the application's messages beside the log. What a change of configuration returns
-    goes out again, before anything that is submitted after it."""
+class LogBesidePlain(LogLayer):
+    """The log, and the application's plain messages beside it, which share the replica's turns: the replica is handed
+    them, ignores them, and counts them as work, so that a run with many of them meets long work too. What a change of
+    configuration returns of them goes out again, before anything that is submitted after it."""
 
-    kinds = frozenset((FOREIGN,))
-    damage: str | None = None
-    settled = True
+    kinds = LogLayer.kinds | {FOREIGN}
 
-    def __init__(self) -> None:
+    def __init__(self, replica: Replica) -> None:
+        super().__init__(replica)
         self.waiting: deque[tuple[Service, bytes]] = deque()
-        """Given back: as many as the site's own queue holds."""
+        """Plain messages that came back: as many as the site's own queue holds."""
 
     def begin(self, outlet: Outlet, time: int) -> None:
         while self.waiting and outlet.submit(*self.waiting[0]):
             self.waiting.popleft()
-
-    def take(self, events: Sequence[Changed | Delivered]) -> None:
-        """The simulator records the site's own events."""
+        super().begin(outlet, time)
 
     def take_back(self, unsent: Sequence[tuple[Service, bytes]]) -> None:
-        self.waiting += unsent
-
-    def speak(self, outlet: Outlet) -> bool:
-        return False
-
-    def flush(self, now: int, turn: Turn) -> Write | None:
-        return None
-
-    def synced(self, token: int) -> None:
-        raise AssertionError("it writes nothing")
-
-    def deadline(self) -> int | None:
-        return None
-
-    def invariants(self) -> None:
-        pass
+        self.waiting += [message for message in unsent if message[1][:1] == _PLAIN]
 
 
 class LogSite(Stack):
     def __init__(self, site: Site, groups: Groups, replica: Replica) -> None:
         self.replica = replica
-        self._plain = PlainMessages()
-        super().__init__(site, groups, (self._plain, LogLayer(replica)))
+        self._layer = LogBesidePlain(replica)
+        super().__init__(site, groups, (self._layer,))
 
     @property
     def step(self) -> str:
@@ -92,12 +73,12 @@ class LogSite(Stack):
             raise Unavailable("a configuration is being installed")
 
     def room(self) -> int:
-        return 0 if self._plain.waiting else self.site.room()
+        return 0 if self._layer.waiting else self.site.room()
 
     def withdraw(self) -> int:
         """Messages beside the log alone: what the log has accepted goes on."""
-        count = len(self._plain.waiting)
-        self._plain.waiting.clear()
+        count = len(self._layer.waiting)
+        self._layer.waiting.clear()
         return count
 
     def append(self, messages: Sequence[bytes], now: int) -> tuple[int, int]:

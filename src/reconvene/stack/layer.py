@@ -3,7 +3,7 @@
 The first byte of a message says whose it is:
 
      1 … 15   groups (`core.groups.payloads`)
-    16 … 33   the log (`corel.messages`), but for 31: plain messages beside the log, which only the simulator sends
+    16 … 33   the log (`corel.messages`), but for 31: plain messages, which only the simulator sends
     34 …      free
 
 Such a layer is handed its own messages and every change of configuration, in their order, and nothing else.
