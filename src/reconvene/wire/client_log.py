@@ -1,8 +1,8 @@
-"""What clients and their site say to each other about the log, from version 1.1 of the client protocol on.
+"""Requests and answers about the log between clients and their site, from version 1.1 of the client protocol on.
 
-Questions change nothing; Append, UseSnapshot, SaveSnapshot, DropSnapshot, ChangeReplicas and ForceLost do. Positions,
-counters and numbers are of messages. An answer is about as long as what was asked for, or as one message that is
-longer.
+Append, UseSnapshot, SaveSnapshot, DropSnapshot, ChangeReplicas, Init and ForceLost change the log; the other requests
+only read it. Positions, counters and numbers count messages, not batches. An answer has about the size that the
+request asks for, but always holds at least one message, however long that is.
 """
 
 from typing import Annotated, Any
@@ -21,17 +21,17 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
-"""Messages in one Append."""
+"""The most messages in one Append."""
 FETCH_BYTES = 512 << 10
 FETCH_MESSAGES = 8_192
-"""The most that one Fetch, or Pending, gets."""
+"""The most messages that one Fetch or Pending returns."""
 MOST_COLLECTED = 256
-"""Ranges in one Collect."""
+"""The most ranges in one Collect."""
 SNAPSHOT_PIECE_BYTES = 256 << 10
-"""A snapshot travels in pieces of at most so many bytes."""
+"""A snapshot is sent in pieces of at most this many bytes."""
 
 _MESSAGE_SPARE = 64 << 10
-"""Of the site's largest message, for what a batch travels with when it is sent again."""
+"""Bytes of the site's largest message that are reserved for the headers of a batch that is sent again."""
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Name = Annotated[str, Meta(max_length=255)]
@@ -40,33 +40,33 @@ SessionId = Annotated[bytes, Meta(min_length=1, max_length=64)]
 
 
 class Append(Struct, array_like=True, tag=11, gc=False):
-    """To the log. Answered by Appended, when all of them are on stable storage at the site."""
+    """Appends messages to the log. Answered by Appended when all of them are on stable storage at the site."""
 
     request: Count
     messages: Annotated[list[bytes], Meta(min_length=1, max_length=MOST_APPENDED)]
     session: SessionId | None = None
-    """The client's name for a sequence of messages of its own …"""
+    """The client's name for a sequence of messages."""
     number: Count = 0
-    """… and the first message's place in it: what the log has of a session is not taken again."""
+    """The first message's number in the session. A message that the log already has is not appended again."""
     kind: Annotated[int, Meta(ge=0, le=3)] = 0
-    """As `corel.batch.Kind` has it, from protocol 1.2 on; a change of the replicas is not appended."""
+    """A `corel.batch.Kind`, from protocol 1.2 on. Clients can't append a change of the replicas."""
 
 
 class Order(Struct, array_like=True, tag=12):
-    """Where are these messages of a replica's? Answered by Ordered, once all of them have a position."""
+    """Asks for the positions of a replica's messages. Answered by Ordered once all of them have a position."""
 
     request: Count
     author: Name
     first: Count
     count: Annotated[int, Meta(ge=1, le=MOST_APPENDED)]
     since: Count
-    """None of them stands below this position."""
+    """None of them has a position below this one."""
     retried: bool
-    """They may be retries of what the log has: then it is the position of that."""
+    """They may be retries of messages that the log already has: then the answer has the positions of those."""
 
 
 class Fetch(Struct, array_like=True, tag=13):
-    """The log's messages from a position on. Answered by Fetched; with `wait`, once there is one."""
+    """Reads the log's messages from a position on. Answered by Fetched; with `wait`, once there is a message."""
 
     request: Count
     start: Count
@@ -74,42 +74,43 @@ class Fetch(Struct, array_like=True, tag=13):
     size: Annotated[int, Meta(ge=1, le=FETCH_BYTES)]
     wait: bool
     bare: bool = False
-    """Without the messages of applications, from protocol 1.2 on: at most `messages` batches, whatever `size` is."""
+    """Without the messages of applications, from protocol 1.2 on: at most `messages` batches; `size` is ignored."""
 
 
 class Forget(Struct, array_like=True, tag=14):
-    """Nobody waits any more for the answer to this Order, Fetch, Barrier or WatchColors. Not answered."""
+    """The client no longer waits for the answer to this Order, Fetch, Barrier or WatchColors. Not answered."""
 
     request: Count
 
 
 class Pending(Struct, array_like=True, tag=15):
-    """What has no position yet. Told: (the green line, [(colour, author, incarnation, first, time, messages) …])."""
+    """Asks for messages that have no position yet. Answered by Told: (the green line,
+    [(colour, author, incarnation, first, time, messages) …])."""
 
     request: Count
     messages: Annotated[int, Meta(ge=1, le=FETCH_MESSAGES)]
 
 
 class WatchColors(Struct, array_like=True, tag=16):
-    """Answered by Colored, again and again, until it is forgotten."""
+    """Subscribes to changes of colour. Answered by Colored for each of them, until the client sends Forget."""
 
     request: Count
 
 
 class Barrier(Struct, array_like=True, tag=17):
-    """Told, once all that was ordered anywhere is ordered here: the green line."""
+    """Answered by Told with the green line, once every message that was ordered at any site is ordered here."""
 
     request: Count
 
 
 class LogStatus(Struct, array_like=True, tag=18):
-    """Told: a document."""
+    """Answered by Told: the log's status, a document."""
 
     request: Count
 
 
 class Snapshot(Struct, array_like=True, tag=19):
-    """Told: (position, bytes) of the newest one of this name; nothing where there is none."""
+    """Answered by Told: (position, bytes) of the newest snapshot of this name; None if there is none."""
 
     request: Count
     name: SnapshotName = UNNAMED
@@ -117,7 +118,7 @@ class Snapshot(Struct, array_like=True, tag=19):
 
 
 class ReadSnapshot(Struct, array_like=True, tag=20):
-    """Told: a piece of the one of that position; nothing where there is a newer one."""
+    """Answered by Told: a piece of the snapshot at that position; None if there is a newer one."""
 
     request: Count
     position: Count
@@ -127,7 +128,8 @@ class ReadSnapshot(Struct, array_like=True, tag=20):
 
 
 class SaveSnapshot(Struct, array_like=True, tag=21, gc=False):
-    """Pieces of one, from the first to the last, each answered; the last one when all of it is durable."""
+    """Saves a piece of a snapshot; pieces come in order. Each is answered, the last one when the whole snapshot is
+    durable."""
 
     request: Count
     position: Count
@@ -139,7 +141,7 @@ class SaveSnapshot(Struct, array_like=True, tag=21, gc=False):
 
 
 class ChangeReplicas(Struct, array_like=True, tag=22):
-    """Told: the position of the change."""
+    """Answered by Told: the position of the change."""
 
     request: Count
     add: Name | None
@@ -148,7 +150,7 @@ class ChangeReplicas(Struct, array_like=True, tag=22):
 
 
 class Losses(Struct, array_like=True, tag=23):
-    """Told: what may be lost with these replicas."""
+    """Answered by Told: what may be lost with these replicas."""
 
     request: Count
     lost: Annotated[list[Name], Meta(max_length=64)]
@@ -160,8 +162,8 @@ class ForceLost(Struct, array_like=True, tag=24):
 
 
 class Collect(Struct, array_like=True, tag=25):
-    """Messages of several ranges, in their order. Answered by Fetched: of as many ranges, from the first on, as about
-    `size` bytes hold, and of the last of them perhaps the beginning; it ends before one that can't be read."""
+    """Reads the messages of several ranges, in order. Answered by Fetched with about `size` bytes of them, so the
+    last range may be cut short. It stops before the first message that can't be read."""
 
     request: Count
     ranges: Annotated[list[tuple[Count, Annotated[int, Meta(ge=1)]]], Meta(min_length=1, max_length=MOST_COLLECTED)]
@@ -170,7 +172,8 @@ class Collect(Struct, array_like=True, tag=25):
 
 
 class LastCommit(Struct, array_like=True, tag=26):
-    """Told, of a transaction: (number, position) of its last commit that is ordered here; nothing: there is none."""
+    """Answered by Told: (number, position) of a transaction's last commit that is ordered here; None if there is
+    none."""
 
     request: Count
     session: SessionId
@@ -184,8 +187,8 @@ class Init(Struct, array_like=True, tag=27):
 
 
 class UseSnapshot(Struct, array_like=True, tag=28):
-    """A state machine of this name is run, and has everything below `start`: what it needs is not truncated. Answered
-    when that is durable."""
+    """Registers a state machine of this name that has applied everything below `start`: the messages that it still
+    needs are not truncated. Answered when that is durable."""
 
     request: Count
     name: SnapshotName
@@ -193,7 +196,7 @@ class UseSnapshot(Struct, array_like=True, tag=28):
 
 
 class DropSnapshot(Struct, array_like=True, tag=29):
-    """No machine of this name is run any more: its snapshot goes. Answered when that is durable."""
+    """Removes the state machine of this name and its snapshot. Answered when that is durable."""
 
     request: Count
     name: SnapshotName
@@ -210,51 +213,51 @@ class Part(Struct, array_like=True, gc=False):
 
     count: Count
     author: Name
-    """Message i of them is AUTHOR:INCARNATION:(first + i); empty where they are ordered, and their ids not known."""
+    """Message i of them is AUTHOR:INCARNATION:(first + i). Empty if they are ordered and their ids are unknown."""
     incarnation: Count
-    """0: not known."""
+    """0: unknown."""
     first: Count
     new: bool
-    """False: the log had them of this session before."""
+    """False: the log already had these messages of the session."""
     position: Count | None = None
-    """Of those that are ordered: the first one's; the others follow. None: that is not known."""
+    """If they are ordered: the position of the first one; the others follow. None: unknown."""
 
 
 class Appended(Struct, array_like=True, tag=14, gc=False):
-    """What became of an Append: it is on stable storage at the site."""
+    """The result of an Append, which is on stable storage at the site."""
 
     request: Count
     parts: list[Part]
-    """Of all its messages, in their order."""
+    """They cover all messages of the Append, in order."""
     green: Count
-    """The green line when they were taken: what was not in the log gets no position below it."""
+    """The green line when they were accepted: new messages get no position below it."""
 
     def last_of(self, site: str) -> int:
-        """The counter of the site's last message among them that has no position; 0: there is none."""
+        """The counter of the site's last message among them that has no known position; 0: there is none."""
         own = (part for part in self.parts if part.author == site and part.position is None)
         return max((part.first + part.count - 1 for part in own), default=0)
 
 
 class Ordered(Struct, array_like=True, tag=15, gc=False):
-    """Where the messages of an Order are: (position, count) …, in their order."""
+    """The positions of an Order's messages: (position, count) …, in order."""
 
     request: Count
     places: list[tuple[Count, Count]]
 
 
 class Fetched(Struct, array_like=True, tag=16, gc=False):
-    """Empty where there is nothing yet, or `start` is below `base`."""
+    """The messages that a Fetch or Collect asked for. Empty if there are none yet, or if `start` is below `base`."""
 
     request: Count
     base: Count
     """The first position that can be read."""
     green: Count
-    """The green line: the first position that nothing has yet."""
+    """The green line: the first position that has no message yet."""
     batches: list[EntryBatch]
 
 
 class Colored(Struct, array_like=True, tag=17):
-    """(colour, author, incarnation, first, count) …, in order."""
+    """Changes of colour: (colour, author, incarnation, first, count) …, in order."""
 
     request: Count
     changes: list[tuple[str, str, Count, Count, Count]]
@@ -264,5 +267,5 @@ LogAnswer = Appended | Ordered | Fetched | Colored
 
 
 def log_message_bytes(message_bytes: int) -> int:
-    """The largest message of the log, where a site's largest message has so many bytes."""
+    """The largest message of the log, if a site's largest message has `message_bytes` bytes."""
     return max(message_bytes - _MESSAGE_SPARE, message_bytes // 2)

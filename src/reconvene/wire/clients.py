@@ -1,9 +1,9 @@
-"""What clients and their site say to each other, over a Unix socket or TCP.
+"""The messages between clients and their site, over a Unix socket or TCP.
 
 A record is a list of these structs, all of one direction, encoded together; `wire.records` frames and seals records.
-A request carries a number that its answer repeats. Answers come in any order; what happens in groups comes as pushes,
-in the order in which it happened. `major` must be the same on both sides; a higher `minor` adds fields at the end of
-structs, which older readers skip, and structs that are only sent to who knows them.
+A request carries a number that its answer repeats. Answers come in any order. Events in groups are pushed to the
+client in the order in which they happened. `major` must be the same on both sides. A higher `minor` adds fields at
+the end of structs, which older readers skip, and structs that are sent only to a peer that knows them.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,18 +60,18 @@ __all__ = [
 
 MAJOR = 1
 MINOR = 4
-"""1 has the log, 2 its headings alone, and transactions, 3 begins a log, 4 has names of snapshots."""
+"""1 adds the log, 2 headings without messages and transactions, 3 Init, 4 names of snapshots."""
 LOG_MINOR = 1
-"""A site of a lower minor does not know what is asked about the log …"""
+"""A site with a lower minor does not know requests about the log."""
 STAGING_MINOR = 2
-"""… and one of a lower one than this nothing of transactions: it would take what is staged for what is not."""
+"""A site with a lower minor does not know transactions: it would treat staged messages as ordinary ones."""
 INIT_MINOR = 3
-"""A site of a lower minor begins its log by itself."""
+"""A site with a lower minor begins its log by itself."""
 NAMES_MINOR = 4
-"""A site of a lower minor keeps one snapshot, which has no name."""
+"""A site with a lower minor keeps one snapshot, which has no name."""
 
 HANDSHAKE_BYTES = 4_096
-"""The longest record before a site's Welcome: strangers get no more memory than this."""
+"""The longest record before a site's Welcome: an unknown client gets no more memory than this."""
 RECORD_BYTES = 256 << 10
 """Structs are put into a record until it is longer than this."""
 SLACK_BYTES = 1 << 20
@@ -79,10 +79,10 @@ SLACK_BYTES = 1 << 20
 RECORD_STRUCTS = 1 << 16
 """The most structs in a client's record: small ones take far more room decoded than encoded."""
 _HANDSHAKE = 2
-"""Structs up to this tag are of the handshake, and have no number."""
+"""Structs up to this tag belong to the handshake and have no number."""
 _MOST_NUMBER = 1 << 62
 MOST_NAMED = 4_096
-"""Processes that one Send may be for."""
+"""The most processes that one Send may address."""
 
 Ordinal = Annotated[int, Meta(ge=0, lt=64)]
 ServiceNumber = Annotated[int, Meta(ge=0, le=3)]
@@ -94,17 +94,17 @@ Line = Annotated[str, Meta(max_length=2_000)]
 
 
 class Hello(Struct, array_like=True, tag=1):
-    """The client's first word."""
+    """The client's first message."""
 
     major: Count
     minor: Count
     name: Name
-    """Of the client's key; empty where it shows none."""
+    """The name of the client's key; empty if it uses none."""
     nonce: Nonce
 
 
 class Proof(Struct, array_like=True, tag=2):
-    """The client holds the key that it named."""
+    """Proves that the client holds the key that it named."""
 
     proof: Digest
 
@@ -115,7 +115,7 @@ class Join(Struct, array_like=True, tag=3):
     primary: bool
     """With the virtual-synchrony filter."""
     receive: bool
-    """False: the process only sends, and is not told of messages."""
+    """False: the process only sends, and receives no messages."""
 
 
 class Leave(Struct, array_like=True, tag=4):
@@ -124,7 +124,7 @@ class Leave(Struct, array_like=True, tag=4):
 
 
 class Send(Struct, array_like=True, tag=5, gc=False):
-    """Answered when the site has taken all of them."""
+    """Sends messages to a group. Answered when the site has accepted all of them."""
 
     request: Count
     membership: Count
@@ -142,7 +142,7 @@ class Health(Struct, array_like=True, tag=7):
 
 
 class Block(Struct, array_like=True, tag=8):
-    """Fault injection: the site drops what comes from, and what goes to, these sites."""
+    """Fault injection: the site drops datagrams from `incoming` sites and to `outgoing` sites."""
 
     request: Count
     incoming: Annotated[list[Name], Meta(max_length=64)]
@@ -150,13 +150,13 @@ class Block(Struct, array_like=True, tag=8):
 
 
 class Stop(Struct, array_like=True, tag=9):
-    """The site is to leave its cluster and end."""
+    """Asks the site to leave its cluster and stop."""
 
     request: Count
 
 
 class Ping(Struct, array_like=True, tag=10):
-    """A sign of life that asks for one."""
+    """Shows that the client is alive; the answer shows that the site is."""
 
     request: Count
 
@@ -169,7 +169,7 @@ ToSite = (
 
 
 class Challenge(Struct, array_like=True, tag=1):
-    """Prove that you hold the key that you named."""
+    """Asks the client to prove that it holds the key that it named."""
 
     major: Count
     minor: Count
@@ -179,7 +179,7 @@ class Challenge(Struct, array_like=True, tag=1):
 
 
 class Proven(Struct, array_like=True, tag=2):
-    """The site holds the key too. What follows is sealed, unless TLS carries it."""
+    """Proves that the site holds the key too. All later records are sealed, unless TLS carries them."""
 
     proof: Digest
 
@@ -192,7 +192,7 @@ class Welcome(Struct, array_like=True, tag=3):
     cluster: Name
     site: Name
     names: Annotated[list[Name], Meta(max_length=64)]
-    """All sites; a place in this list is an ordinal."""
+    """All sites; an index in this list is an ordinal."""
     process: Where
     role: Name
     """read | append | admin"""
@@ -200,7 +200,8 @@ class Welcome(Struct, array_like=True, tag=3):
     """The longest message; a record is at most `SLACK_BYTES` longer."""
     window_requests: Count
     window_bytes: Count
-    """A further Send may go out while fewer than these are unanswered; a site ends the connection beyond that."""
+    """A client may send a further Send while fewer requests and bytes than these are unanswered. A site ends the
+    connection of a client that exceeds them."""
 
 
 class Refused(Struct, array_like=True, tag=4):
@@ -211,7 +212,7 @@ class Refused(Struct, array_like=True, tag=4):
 
 
 class Goodbye(Struct, array_like=True, tag=5):
-    """The site is stopping: another one may be asked."""
+    """The site is stopping: the client may connect to another one."""
 
     reason: Line
 
@@ -228,18 +229,19 @@ class Failed(Struct, array_like=True, tag=7):
     """rejected | unavailable | unknown | malformed"""
     reason: Line
     taken: Count = 0
-    """Of a Send's messages, from the first on."""
+    """How many of a Send's messages were accepted, from the first on."""
 
 
 class Joined(Struct, array_like=True, tag=8):
-    """The membership has a number. It begins with its first Viewed or Blocked, or ends with Left."""
+    """Answers Join with the membership's number. The membership begins with its first Viewed or Blocked, or ends with
+    Left."""
 
     request: Count
     membership: Count
 
 
 class Told(Struct, array_like=True, tag=9):
-    """What Status, Health or a question about the log asked for."""
+    """The answer to Status, Health or a request about the log."""
 
     request: Count
     document: Any
@@ -267,7 +269,7 @@ class Viewed(Struct, array_like=True, tag=11):
     members: list[Where]
     primary: bool
     process: Where | None = None
-    """The client's own among them."""
+    """The client's own process among the members."""
 
 
 class Blocked(Struct, array_like=True, tag=12):
@@ -288,8 +290,8 @@ ToClient = (
 
 
 class Unreadable(Struct):
-    """What a site makes of a request that is not as it should be: it is answered, and the others are carried out.
-    It never travels."""
+    """What a site decodes an invalid request to: the site answers it with an error, and carries out the other
+    requests of the record. Never sent."""
 
     request: int
     reason: str
@@ -312,7 +314,7 @@ def encode(structs: Sequence[ToSite] | Sequence[ToClient]) -> bytes:
 
 
 def decode_from_client(record: bytes) -> list[ToSite | Unreadable]:
-    """Raises Malformed and nothing else. A request that has a number, and is wrong otherwise, is Unreadable."""
+    """Raises Malformed and nothing else. An invalid request becomes Unreadable if its number can be read."""
     try:
         return _from_client(record)  # type: ignore[return-value]
     except msgspec.ValidationError as error:
@@ -336,7 +338,7 @@ def _read(piece: msgspec.Raw, why: Exception) -> ToSite | Unreadable:
 
 
 def check_request(request: ToSite) -> None:
-    """Raises Malformed, TypeError, OverflowError or ValueError where a site could not read it."""
+    """Raises Malformed, TypeError, OverflowError or ValueError if a site could not read the request."""
     (read,) = decode_from_client(encode([request]))
     if isinstance(read, Unreadable):
         raise Malformed(read.reason)

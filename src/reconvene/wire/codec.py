@@ -1,7 +1,7 @@
 """Datagrams to bytes and back.
 
-Promised: `decode` raises `Malformed` and nothing else, whatever it is given, and what it makes is at most some ten
-times as large as the datagram itself, whatever lengths that claims.
+Promised: for any input, `decode` raises `Malformed` and nothing else. The decoded datagram takes at most about ten
+times as much memory as its bytes, whatever lengths they claim.
 """
 
 import msgspec
@@ -43,7 +43,7 @@ def decode_reports(data: bytes | msgspec.Raw) -> list[Report]:
 
 
 def decode_sites(data: bytes | msgspec.Raw) -> SiteList | None:
-    """None: its sender tells nothing of the list."""
+    """None: the sender reports nothing about the list."""
     try:
         found = _sites_decoder.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:

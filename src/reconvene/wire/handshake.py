@@ -1,9 +1,10 @@
 """How a client and a site prove to each other that both hold the same client key, which itself never travels.
 
-Both sides put all that they said to each other into one transcript: versions, names, a fresh nonce of each, and
-whether TLS carries the connection. Each proves the key by an HMAC over it, and the keys that seal the records of
-each direction are derived from key and transcript: an old proof or an old connection's record is of no use. Who
-learns a client key later can read recorded connections that it sealed; TLS does not have that weakness.
+Both sides hash everything that they sent to each other into one transcript: versions, names, a fresh nonce of each
+side, and whether TLS carries the connection. Each side proves that it holds the key by an HMAC over the transcript.
+The keys that seal the records of each direction are derived from the key and the transcript. So an old proof, or a
+record of an old connection, is not accepted again. An attacker that learns a client key later can decrypt recorded
+connections that were sealed with it; TLS does not have that weakness.
 """
 
 import hashlib
@@ -22,8 +23,9 @@ NONCE_BYTES = 32
 
 
 def transcript(hello: Hello, challenge: Challenge, tls: bool) -> bytes:
-    """The digest of all that both sides said. Encoded as a list, so that no two conversations read the same; by
-    field, so that one that a later minor version adds does not come between an old and a new program."""
+    """The digest of everything that both sides sent. It is encoded as a list, so that different handshakes never have
+    the same bytes. It names each field, so that a field that a later minor version adds does not change the digest
+    between an old and a new program."""
     said = [
         *("reconvene client handshake", tls),
         *(hello.major, hello.minor, hello.name, hello.nonce),
@@ -41,7 +43,7 @@ def site_proof(key: bytes, said: bytes) -> bytes:
 
 
 def is_proof(given: bytes, expected: bytes) -> bool:
-    """Takes the same time wherever they differ."""
+    """Compares in constant time."""
     return hmac.compare_digest(given, expected)
 
 

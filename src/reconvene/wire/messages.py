@@ -1,8 +1,8 @@
 """The datagrams that sites exchange.
 
-All are array-like msgspec structs with an integer tag, so that a field costs no name on the wire. `conf` is a
-regular configuration's number, `rank` a member's place among its configuration's sorted ordinals, `site` a
-site's ordinal in the cluster. Acks and vectors are indexed by rank.
+All are array-like msgspec structs with an integer tag, so field names are not sent. `conf` is the number of a regular
+configuration, `rank` a member's index among its configuration's sorted ordinals, `site` a site's ordinal in the
+cluster. Acks and vectors are indexed by rank.
 """
 
 from typing import Annotated
@@ -39,7 +39,7 @@ Ranges = Annotated[list[Count], Meta(max_length=3 * 256)]
 
 
 class Frame(Struct, array_like=True, tag=1, gc=False):
-    """A numbered multicast: messages of one service under one header, or a note of the order engine's."""
+    """A numbered multicast: messages of one service under one header, or a note of the order engine."""
 
     conf: Count
     sender: Rank
@@ -48,7 +48,8 @@ class Frame(Struct, array_like=True, tag=1, gc=False):
     clock: Count
     """Lamport's clock: above that of every frame its sender had received."""
     acks: Pairs
-    """rank, seq, rank, seq …: what its sender had received of others, where that changed since its last frame."""
+    """rank, seq, rank, seq …: up to where its sender had received other members' frames, for the members for which
+    that has changed since its last frame."""
     service: Annotated[int, Meta(ge=0, le=3)]
     part: Annotated[int, Meta(ge=0, le=2)]
     """0: whole messages; 1: a fragment, more follow; 2: the last fragment, which makes the message complete."""
@@ -64,15 +65,15 @@ class Frame(Struct, array_like=True, tag=1, gc=False):
     weights: Vector = []
     """ATOP: the weights of distribution `dist`, on the frame that introduces it."""
     after: Annotated[list[Count], Meta(max_length=2)] = []
-    """Of causal frames: the order key of the last agreed or safe message that its sender had delivered."""
+    """In causal frames: the order key of the last agreed or safe message that its sender had delivered."""
     own: Count = 0
-    """Of causal frames: the number of its sender's last frame with agreed or safe messages."""
+    """In causal frames: the number of its sender's last frame with agreed or safe messages."""
     ask: bool = False
     """Its sender waits for acks before it can send on."""
 
 
 class Alive(Struct, array_like=True, tag=2, gc=False):
-    """Acks without a frame. It counts once all its sender's frames up to `seq` are there."""
+    """Acks without a frame. The receiver uses it once it has all the sender's frames up to `seq`."""
 
     conf: Count
     sender: Rank
@@ -94,7 +95,8 @@ class Nack(Struct, array_like=True, tag=3, gc=False):
 
 
 class Report(Struct, array_like=True, gc=False, frozen=True):
-    """What a site says of itself while configurations are found; relayed by others, the newest counts."""
+    """A site's report about itself, from which configurations are computed. Other sites relay it; the newest
+    version counts."""
 
     site: Ordinal
     inc: Count
@@ -103,26 +105,27 @@ class Report(Struct, array_like=True, gc=False, frozen=True):
     conf: Count
     """Its regular configuration."""
     attempt: Count
-    """The configuration that it has answered for and neither installed nor given up; 0: none."""
+    """The configuration for which it has answered a proposal, and which it has neither installed nor given up; 0:
+    none."""
     frozen: bool
     """It has answered a proposal since `conf` was installed: `conf` can't be resumed."""
     highest: Count
     """The highest configuration number that it has used or answered."""
     token: Count = 0
-    """Drawn at random at its start; 0: an older program's."""
+    """Drawn at random when the site starts; 0: the site runs an older version."""
     since: Count = 0
     """The number of the configuration that it started with."""
 
 
 class Beacon(Struct, array_like=True, tag=4, gc=False):
-    """Here I am: found by foreign sites, counted as a sign of life by members."""
+    """Announces a site: other sites find it by its beacons, and members of its configuration see that it is alive."""
 
     version: Count
     site: Ordinal
     inc: Count
     stamp: Count
     echoes: Annotated[list[Count], Meta(max_length=192)]
-    """site, its stamp, ns held …: gives round-trip times."""
+    """site, its stamp, ns held …: for measuring round-trip times."""
     spread: Count
     """Variance of its sender's round-trip times, in µs²: for the choice of a book-keeper."""
     reports: Raw
@@ -130,11 +133,13 @@ class Beacon(Struct, array_like=True, tag=4, gc=False):
     probe: bool = False
     """The sender has not heard the receiver for long, and asks for a beacon."""
     sites: Raw = Raw(b"\xc0")
-    """SiteList or nil, kept encoded: what its sender knows of the cluster's list. Who knows otherwise ignores it."""
+    """SiteList or nil, kept encoded: what its sender knows of the cluster's list. A receiver whose list contradicts
+    it ignores the beacon."""
 
 
 class Propose(Struct, array_like=True, tag=5, gc=False):
-    """A new configuration: its number, its members and their incarnations. Who hears them all answers."""
+    """Proposes a new configuration: its number, its members and their incarnations. A member that hears all the
+    others answers."""
 
     number: Count
     site: Ordinal
@@ -156,26 +161,26 @@ class State(Struct, array_like=True, tag=6, gc=False):
     old: Vector
     """… with these members …"""
     received: Vector
-    """… of whom it has accepted frames up to these …"""
+    """… from which it has accepted frames up to these …"""
     extras: Annotated[list[Count], Meta(max_length=1024)]
     """… and holds these beyond a gap: rank, seq …"""
     known: Annotated[list[Vector], Meta(max_length=64)]
     """What it knows each of them to have acknowledged …"""
     clocks: Vector
-    """… and the highest clock that it has counted of each."""
+    """… and the highest clock that it has counted for each."""
     obligations: Mask
     sites: SiteList | None = None
     """What it knows of the cluster's list, which it has stored."""
 
 
 class Progress(Struct, array_like=True, tag=7, gc=False):
-    """How far its sender has come in recovery; repeated until it is installed."""
+    """How far its sender is in recovery; repeated until the configuration is installed."""
 
     number: Count
     site: Ordinal
     inc: Count
     states: Mask
-    """Whose states it has."""
+    """The members whose states it has."""
     missing: Ranges
     """Old frames that it still lacks: rank, from, to …"""
     recovered: bool
@@ -189,7 +194,8 @@ class Rebroadcast(Struct, array_like=True, tag=8, gc=False):
 
 
 class Relay(Struct, array_like=True, tag=9, gc=False):
-    """Another member's frame, in answer to a nack. Unlike the frame itself it is no sign of life of its sender's."""
+    """Another member's frame, in answer to a nack. Unlike the frame itself, it does not show that the frame's sender
+    is alive."""
 
     frame: Frame
 

@@ -1,7 +1,7 @@
 """Records in a stream of bytes: a length of four bytes, then the record, sealed where a handshake made keys for it.
 
-Promised: whatever arrives, no more than one record of the allowed length is kept; a record that was changed, left
-out, repeated or moved is noticed, since each is sealed under the number of its place in the stream.
+Promised: a reader keeps at most one record of the allowed length in memory, whatever arrives. It detects a record
+that was changed, left out, repeated or moved, since each is sealed with its number in the stream.
 """
 
 from struct import Struct
@@ -21,22 +21,22 @@ _PLACE = Struct(">4xQ")
 
 
 def frame(record: bytes) -> tuple[bytes, bytes]:
-    """What goes into the stream, in two pieces: no copy of a long record is made for four bytes."""
+    """The length and the record, as two pieces, so that a long record is not copied."""
     return _LENGTH.pack(len(record)), record
 
 
 class RecordReader:
-    """Cuts what arrives into records."""
+    """Splits the received bytes into records."""
 
     __slots__ = ("_kept", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        """Of a record; it may change between records."""
+        """The most bytes of a record; it may change between records."""
         self._kept = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The records that `data` completes. Raises Malformed at one that claims to be too long."""
+        """Returns the records that `data` completes. Raises Malformed if a record claims to be too long."""
         kept = self._kept
         if kept:
             kept += data
@@ -68,11 +68,12 @@ class RecordReader:
 
 
 _HTTP_REQUESTS = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN")
-"""How one begins. As a length each of these is beyond every limit."""
+"""The first bytes of an HTTP request. Read as a length, each of them exceeds every limit."""
 
 
 class RecordSeal:
-    """One direction of one connection. The key is used for that alone, so counting gives nonces that never repeat."""
+    """Seals one direction of one connection. The key is used only for that, so a counter is a nonce that never
+    repeats."""
 
     __slots__ = ("_aead", "_place")
 

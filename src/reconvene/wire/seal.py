@@ -1,22 +1,22 @@
-"""Seals: what makes a datagram a member's, secret, and of use only once.
+"""Seals datagrams: only sites with the cluster's key can make or read them, and a receiver accepts each only once.
 
-A sealed datagram is a clear header, which the seal covers too, then the encrypted datagram and its tag (AES-256-GCM).
+A sealed datagram is a header in clear, then the encrypted datagram, then a tag over both (AES-256-GCM).
 
 | bytes | in the header |
 | --- | --- |
 | 1 | mark: the high half is always 0xB; then one bit: not sealed; then three: what it carries (`Kind`) |
-| 1 | major version: another one is refused; this and the mark keep their place for ever |
-| 1 | minor version: another one is welcome |
+| 1 | major version: another one is refused; every version has the mark and the major version here |
+| 1 | minor version: another one is accepted |
 | 1 | the sender's ordinal |
-| 4 | of the cluster: a hash of its name |
-| 4 | of the key: a hash of it, to find it by; zero where nothing is sealed |
-| 12 | salt: random, drawn when its sender booted |
-| 8 | counter: of its sender's datagrams since then, from 1 |
+| 4 | hash of the cluster's name |
+| 4 | the key's id, a hash of the key; zero if nothing is sealed |
+| 12 | salt: random, drawn when the sender booted |
+| 8 | counter of the sender's datagrams since its boot, from 1 |
 
 The key of a session is derived from the cluster's key, the cluster's name and the salt; the nonce is the end of the
-salt and the counter. So a nonce can't come twice under one key, whatever became of the sender's disk.
+salt and the counter. So no nonce is used twice under one key, even if the sender loses its disk.
 
-Promised: `parse`, `unseal` and `Opener.open` raise `Refused` and nothing else, whatever they are given.
+Promised: for any input, `parse`, `unseal` and `Opener.open` raise `Refused` and nothing else.
 """
 
 import os
@@ -60,7 +60,7 @@ __all__ = [
 
 MAJOR = VERSION
 MINOR = 1
-"""1: beacons, states, challenges and answers tell what their sender knows of the list of sites."""
+"""1: beacons, states, challenges and answers carry what their sender knows of the list of sites."""
 KEY_BYTES = 32
 SALT_BYTES = 12
 PREFIX_BYTES = 24
@@ -70,7 +70,7 @@ TAG_BYTES = 16
 SEAL_BYTES = HEADER_BYTES + TAG_BYTES
 """What a seal adds to a datagram."""
 WINDOW = 4_096
-"""How far datagrams may overtake each other and all be taken. A power of two."""
+"""A datagram is accepted if it is at most this many datagrams late. A power of two."""
 
 _MARK = 0xB0
 _UNSEALED = 0x08
@@ -82,14 +82,14 @@ split = Struct(">24sQ").unpack_from
 
 
 class Kind(IntEnum):
-    """What a packet carries. In the header, so that one is never taken for another."""
+    """What a packet carries. It is in the header, so that one kind is never mistaken for another."""
 
     DATA = 0
-    """A datagram of the core's."""
+    """A datagram of the core."""
     CHALLENGE = 1
-    """Random bytes, for the receiver to answer with."""
+    """Random bytes that the receiver must send back."""
     ANSWER = 2
-    """A challenge, given back: its sender is alive now."""
+    """A challenge, sent back: it proves that its sender is alive now."""
 
 
 class Reason(StrEnum):
@@ -104,21 +104,21 @@ class Reason(StrEnum):
     BAD_SEAL = "dropped_bad_seal"
     REPLAY = "dropped_replay"
     UNVERIFIED = "dropped_unverified"
-    """Of a session that has not answered a challenge yet: a site that just started, or an old recording."""
+    """Its session has not answered a challenge yet: a site that just started, or an old recording."""
     OTHER_SITES = "dropped_other_sites"
-    """Its configuration lists other sites than this one's."""
+    """Its sender's configuration lists other sites than this site's."""
     SAME_NAME = "dropped_same_name"
     """Its sender claims to be this very site."""
     OWN = "dropped_own"
-    """This site's own: how multicast works, and no fault."""
+    """This site sent it: multicast returns a site's own datagrams; not a fault."""
     BLOCKED = "dropped_blocked"
     """Fault injection."""
     SEND = "dropped_send"
-    """Not received but sent: the system did not take it."""
+    """A datagram that this site could not send: the operating system refused it."""
 
 
 class Refused(Malformed):
-    """A datagram is not to be taken: `reason`, and one line of why."""
+    """A datagram is refused: `reason`, and an explanation in one line."""
 
     def __init__(self, reason: Reason, why: str) -> None:
         super().__init__(why)
@@ -154,30 +154,30 @@ class ClusterKey:
             raise ValueError(f"key of {len(secret)} bytes: {KEY_BYTES} expected")
         self._secret = secret
         self.id = blake2b(key=secret, digest_size=4, person=b"reconvene key id").digest()
-        """Travels in clear; says nothing of the key but whether it is the same."""
+        """Sent in clear; it shows only whether two keys are the same."""
 
     def __repr__(self) -> str:
         return f"ClusterKey({self.id.hex()})"
 
     def session(self, cluster: str, salt: bytes) -> AESGCM:
-        """What seals and opens the datagrams of one boot of a site."""
+        """The cipher that seals and opens the datagrams of one boot of a site."""
         derived = blake2b(salt + cluster.encode(), key=self._secret, digest_size=32, person=b"reconvene sealed")
         return AESGCM(derived.digest())
 
 
 class Seen:
-    """The counters that were taken from one session: never one twice.
+    """The counters that were accepted from one session, so that none is accepted twice.
 
-    Of the counters that are equal modulo `WINDOW` the highest taken is kept; only a higher one is new. So whatever
-    arrives less than `WINDOW` late is judged exactly, and nothing has to be shifted.
+    For each remainder modulo `WINDOW` it keeps the highest accepted counter; only a higher one is new. So a datagram
+    that is less than `WINDOW` late is judged exactly, and no bitmap has to be shifted.
     """
 
     __slots__ = ("highest",)
 
     def __init__(self, floor: int = 0) -> None:
-        """Counters up to `floor` are never taken."""
+        """Counters up to `floor` are never accepted."""
         self.highest = array("Q", [floor]) * WINDOW
-        """By remainder."""
+        """By remainder modulo `WINDOW`."""
 
 
 _KINDS = frozenset(Kind)
@@ -188,7 +188,7 @@ def cluster_tag(cluster: str) -> bytes:
 
 
 def parse(packet: bytes | memoryview, cluster: bytes, sealed: bool) -> Header:
-    """The header of a packet that may be for a site of this cluster; what is cheap to see is checked here."""
+    """Returns the header of a packet that may be for a site of this cluster, after the checks that are cheap."""
     if len(packet) < 2 or packet[0] & 0xF0 != _MARK:
         raise Refused(Reason.MALFORMED, "not a datagram of reconvene's")
     if packet[1] != MAJOR:
@@ -211,7 +211,7 @@ def parse(packet: bytes | memoryview, cluster: bytes, sealed: bool) -> Header:
 
 
 def unseal(session: AESGCM, packet: bytes | memoryview) -> bytes:
-    """What a packet of this session carries, whether or not it came before."""
+    """Returns what a packet of this session carries. Does not check for replays."""
     try:
         return session.decrypt(packet[_NONCE], packet[HEADER_BYTES:], packet[:HEADER_BYTES])
     except (InvalidTag, ValueError):
@@ -224,13 +224,13 @@ class Opener:
     __slots__ = ("_highest", "_session", "site")
 
     def __init__(self, site: int, session: AESGCM, seen: Seen) -> None:
-        """`seen` is shared by all keys of the session: its counter goes on when the key changes."""
+        """`seen` is shared by all keys of the session: its counter continues when the key changes."""
         self.site = site
         self._session = session
         self._highest = seen.highest
 
     def open(self, packet: memoryview, counter: int) -> bytes:
-        """`counter` as `parse` or `split` gives it."""
+        """`counter`: as `parse` or `split` returns it."""
         place = counter % WINDOW
         if counter <= self._highest[place]:
             raise Refused(Reason.REPLAY, "a datagram that this site has already taken")
@@ -240,7 +240,7 @@ class Opener:
 
 
 class PlainOpener:
-    """Where nothing is sealed. Whatever comes is taken, also again: a replay is no worse than a lie."""
+    """For clusters without seals. Accepts every packet, also repeated ones: anyone could forge them anyway."""
 
     __slots__ = ("site",)
 
@@ -252,9 +252,9 @@ class PlainOpener:
 
 
 class Sealer:
-    """Seals what one boot of a site sends. The counter goes on when the key changes, so a nonce is never used again.
+    """Seals what one boot of a site sends. The counter continues when the key changes, so no nonce is used twice.
 
-    Without keys nothing is sealed, and the header stands alone.
+    Without keys nothing is sealed: the datagram follows the header in clear.
     """
 
     def __init__(self, cluster: str, site: int, keys: Sequence[ClusterKey], salt: bytes | None = None) -> None:
@@ -265,7 +265,7 @@ class Sealer:
         self.use(keys)
 
     def use(self, keys: Sequence[ClusterKey]) -> None:
-        """From now on the first of these seals."""
+        """From now on the first of these keys seals."""
         key = keys[0] if keys else None
         self._encrypt = None if key is None else key.session(self._cluster, self.salt).encrypt
         mark = _MARK | (_UNSEALED if key is None else 0)
@@ -276,14 +276,14 @@ class Sealer:
             for kind in Kind
         )
         self.prefix = self._prefixes[Kind.DATA]
-        """Of this site's own datagrams, as others see them."""
+        """The prefix of this site's own datagrams, as others see it."""
 
     @property
     def sealed(self) -> bool:
         return self._encrypt is not None
 
     def seal(self, data: bytes) -> bytes:
-        """A packet that carries a datagram of the core's."""
+        """A packet that carries a datagram of the core."""
         return self._pack(self.prefix, data)
 
     def seal_control(self, kind: Kind, data: bytes) -> bytes:
