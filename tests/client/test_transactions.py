@@ -152,7 +152,7 @@ def test_a_commit_that_makes_no_sense_shows_nothing() -> None:
             assert [entry.data async for entry in log.follow(stop=10)] == [b"a", b"b", b"end"]
 
     async def _append_raw(log: Log, data: bytes) -> None:
-        await log._depart([data], kind=Kind.COMMIT).arrived()
+        await log._start([data], kind=Kind.COMMIT).accepted()
 
     asyncio.run(scenario())
 
@@ -167,7 +167,7 @@ def test_what_is_refused() -> None:
             with pytest.raises(ValueError, match=f"at most {MOST_RANGES}"):
                 await log.commit([(2 * at, 1) for at in range(MOST_RANGES + 1)])
             with pytest.raises(Rejected, match="asked for, not appended"):
-                await log._depart([b"change"], kind=Kind.CHANGE).arrived()
+                await log._start([b"change"], kind=Kind.CHANGE).accepted()
             places = await staged(log, "x", "y")
             await log.commit(places)
             await log.append(b"end")

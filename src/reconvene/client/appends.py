@@ -11,8 +11,8 @@ from functools import partial
 from typing import Protocol
 from weakref import WeakSet
 
-from reconvene.client.flight import Flight
 from reconvene.client.here import Here
+from reconvene.client.pending_append import PendingAppend
 from reconvene.client.requests import Lost, RequestChannel, Requests
 from reconvene.corel.batch import Kind
 from reconvene.errors import OutcomeUnknown, Rejected, TimedOut, Unavailable
@@ -62,13 +62,13 @@ class Appends:
         """Of the session's next message."""
         self._refused = 0
         """The session's requests that a site did not take."""
-        self._waiting: deque[Flight] = deque()
+        self._waiting: deque[PendingAppend] = deque()
         """For a connection, or for room in the window."""
-        self._sent: dict[int, Flight] = {}
+        self._sent: dict[int, PendingAppend] = {}
         """By request, in their order: not answered yet."""
         self._give_up: asyncio.TimerHandle | None = None
         self._closed: str | None = None
-        self._staged: WeakSet[Flight] = WeakSet()
+        self._staged: WeakSet[PendingAppend] = WeakSet()
         """Of open transactions: what is durable at this site, as far as its place is not known."""
         self.room = Room(lambda: 0 if self._waiting else 1)
         """Whether a further append would be sent at once."""
@@ -80,20 +80,20 @@ class Appends:
         """Nothing is under way that another connection would disturb."""
         return not (self._sent or self._waiting or self._staged)
 
-    def append(self, flight: Flight) -> None:
-        """Sends it as soon as it can; `flight` has what becomes of it."""
+    def append(self, pending: PendingAppend) -> None:
+        """Sends it as soon as it can; `pending` has what becomes of it."""
         self._link.here.check_loop()
         if self._closed is not None:
-            flight.fail(Unavailable(self._closed))
+            pending.fail(Unavailable(self._closed))
             return
-        if flight.kind is Kind.STAGED:
-            self._staged.add(flight)
-        self._waiting.append(flight)
+        if pending.kind is Kind.STAGED:
+            self._staged.add(pending)
+        self._waiting.append(pending)
         self._send()
 
-    def found(self, flight: Flight, end: int) -> None:
+    def found(self, pending: PendingAppend, end: int) -> None:
         """Its messages have their places, below position `end`."""
-        self._staged.discard(flight)
+        self._staged.discard(pending)
         self.seen = max(self.seen, end)
 
     # -- connections
@@ -119,8 +119,8 @@ class Appends:
             self._give_up.cancel()
         lost = [*self._sent.values(), *self._waiting] if self._link.retries else list(self._waiting)
         self._waiting.clear()
-        for flight in lost:
-            flight.give_up(Unavailable(why))
+        for pending in lost:
+            pending.give_up(Unavailable(why))
         if self._link.retries:
             self._sent.clear()
         self.room.wake_all()
@@ -128,8 +128,8 @@ class Appends:
     def _too_late(self) -> None:
         self._give_up = None
         waiting, self._waiting = self._waiting, deque()
-        for flight in waiting:
-            flight.give_up(TimedOut(f"no connection in {self._link.timeout_s:g} s"))
+        for pending in waiting:
+            pending.give_up(TimedOut(f"no connection in {self._link.timeout_s:g} s"))
         self.room.wake()
 
     # -- sending
@@ -142,55 +142,55 @@ class Appends:
                 self._give_up = self._loop.call_later(self._link.timeout_s, self._too_late)
             return
         while waiting and requests.appends.free() > 0:
-            flight = waiting.popleft()
-            if flight.landed.done():
+            pending = waiting.popleft()
+            if pending.durable.done():
                 continue
             try:
-                _check(channel, flight)
+                _check(channel, pending)
             except Rejected as error:
-                flight.give_up(error)
+                pending.give_up(error)
                 continue
-            if flight.session is not None and not flight.number:
-                self._give_number(flight)
-            struct = Append(requests.number(), flight.messages, flight.session, flight.number, flight.kind)
-            self._sent[struct.request] = flight
-            flight.retried |= flight.sent
-            flight.sent = True
-            answered = requests.add(channel, struct, None, flight.size)
+            if pending.session is not None and not pending.number:
+                self._give_number(pending)
+            struct = Append(requests.number(), pending.messages, pending.session, pending.number, pending.kind)
+            self._sent[struct.request] = pending
+            pending.retried |= pending.sent
+            pending.sent = True
+            answered = requests.add(channel, struct, None, pending.size)
             answered.add_done_callback(partial(self._answered, struct.request))
         if not waiting and self.room.waiting:
             self.room.wake()
 
-    def _give_number(self, flight: Flight) -> None:
+    def _give_number(self, pending: PendingAppend) -> None:
         """Only now, when it is sent: what is never sent leaves no gap."""
         if self._refused >= _MOST_REFUSED:
             self.session, self._number, self._refused = world().random_bytes(_SESSION_BYTES), 1, 0
-        flight.session, flight.number = self.session, self._number
-        self._number += flight.count
+        pending.session, pending.number = self.session, self._number
+        self._number += pending.count
 
     def _answered(self, request: int, answered: "asyncio.Future[Appended]") -> None:
-        flight = self._sent.get(request)
+        pending = self._sent.get(request)
         error = answered.exception()
-        if flight is None or isinstance(error, Lost):
+        if pending is None or isinstance(error, Lost):
             return  # it waits for the next connection
         del self._sent[request]
         if error is None:
             appended = answered.result()
             self.seen = max(self.seen, appended.green)
-            flight.land(appended)
+            pending.succeed(appended)
         else:
-            if flight.session == self.session:
+            if pending.session == self.session:
                 self._refused += 1
             known = isinstance(error, Rejected | Unavailable | OutcomeUnknown)
-            flight.fail(error if known else OutcomeUnknown(str(error)))  # type: ignore[arg-type]
+            pending.fail(error if known else OutcomeUnknown(str(error)))  # type: ignore[arg-type]
         if self._waiting:
             self._send()
 
 
-def _check(channel: RequestChannel, flight: Flight) -> None:
+def _check(channel: RequestChannel, pending: PendingAppend) -> None:
     """Raises Rejected where the site would not take it."""
-    check_minor(channel, LOG_MINOR if flight.kind is Kind.DATA else STAGING_MINOR)
-    longest, most = max(map(len, flight.messages)), log_message_bytes(channel.welcome.message_bytes)
+    check_minor(channel, LOG_MINOR if pending.kind is Kind.DATA else STAGING_MINOR)
+    longest, most = max(map(len, pending.messages)), log_message_bytes(channel.welcome.message_bytes)
     if longest > most:
         raise Rejected(f"message of {longest} bytes: at most {most} are taken")
 

@@ -21,11 +21,11 @@ from reconvene.client.arguments import (
     check_timeout,
 )
 from reconvene.client.colors import ColorChanges
-from reconvene.client.flight import Flight, Runs
 from reconvene.client.follow import Follow
 from reconvene.client.group import Data, as_bytes
 from reconvene.client.log_link import LogLink
-from reconvene.client.pieces import FLIGHT_BYTES, FLIGHT_MESSAGES, pieces
+from reconvene.client.pending_append import PendingAppend, Runs
+from reconvene.client.pieces import APPEND_BYTES, APPEND_MESSAGES, pieces
 from reconvene.client.positions import Positions
 from reconvene.client.receipts import Receipt, Receipts, known_runs
 from reconvene.client.runner import Runner
@@ -52,8 +52,8 @@ class Log:
         self._link = link
         self._gathering: list[bytes] = []
         self._gathering_bytes = 0
-        self._boarding: Flight | None = None
-        """What single appends of this round of the loop go with."""
+        self._gathered: PendingAppend | None = None
+        """The append that carries all single messages of this round of the loop."""
 
     # -- appending
 
@@ -76,20 +76,20 @@ class Log:
         check_timeout(timeout)
         self._link.here.check()
         if own is not None:
-            flight = Flight([data], *own)
-            self._link.append(flight)
-            await within(timeout, flight.arrived(), "durable")
-            return Receipt(flight, 0, self._find)
-        flight, at = self._board(data)
+            pending = PendingAppend([data], *own)
+            self._link.append(pending)
+            await within(timeout, pending.accepted(), "durable")
+            return Receipt(pending, 0, self._find)
+        pending, at = self._enqueue(data)
         try:
-            await within(timeout, flight.arrived(), "durable")
+            await within(timeout, pending.accepted(), "durable")
         except Rejected:
-            if flight.count == 1:
+            if pending.count == 1:
                 raise
             # Perhaps because of another one that went with it: nothing of them was taken.
-            flight, at = self._depart([data]), 0
-            await within(timeout, flight.arrived(), "durable")
-        return Receipt(flight, at, self._find)
+            pending, at = self._start([data]), 0
+            await within(timeout, pending.accepted(), "durable")
+        return Receipt(pending, at, self._find)
 
     def session(self, name: bytes, *, after: int | None = None) -> Session:
         """For messages that are taken once, however often and at however many sites they are appended:
@@ -115,12 +115,12 @@ class Log:
         """
         own = check_session(session, number)
         self._link.here.check()
-        flights: list[Flight] = []
-        await within(timeout, self._fly_all(pieces(payloads), own, flights), "durable")
-        return Receipts(flights, self._find)
+        appends: list[PendingAppend] = []
+        await within(timeout, self._append_all(pieces(payloads), own, appends), "durable")
+        return Receipts(appends, self._find)
 
-    async def _fly_all(
-        self, pieces: Iterator[list[bytes]], own: tuple[bytes, int] | None, flights: list[Flight]
+    async def _append_all(
+        self, pieces: Iterator[list[bytes]], own: tuple[bytes, int] | None, appends: list[PendingAppend]
     ) -> None:
         session, number = own or (None, 0)
         settled = 0
@@ -129,54 +129,54 @@ class Log:
                 if not self._link.has_room():
                     await self._link.room()
                 if session is None:
-                    flights.append(self._depart(piece))
+                    appends.append(self._start(piece))
                 else:
-                    flights.append(Flight(piece, session, number))
+                    appends.append(PendingAppend(piece, session, number))
                     number += len(piece)
-                    self._link.append(flights[-1])
-                while settled < len(flights) and flights[settled].landed.done():
-                    flights[settled].landed.result()  # where one has failed it is no use to go on
+                    self._link.append(appends[-1])
+                while settled < len(appends) and appends[settled].durable.done():
+                    appends[settled].durable.result()  # where one has failed it is no use to go on
                     settled += 1
-            for flight in flights[settled:]:
-                await flight.arrived()
+            for pending in appends[settled:]:
+                await pending.accepted()
         except ReconveneError as error:
-            raise await _failure(error, flights) from None
+            raise await _failure(error, appends) from None
 
-    def _board(self, data: bytes) -> tuple[Flight, int]:
-        """With all that is appended one by one in this round of the loop."""
-        if self._boarding is not None and (
-            self._gathering_bytes + len(data) > FLIGHT_BYTES or len(self._gathering) >= FLIGHT_MESSAGES
+    def _enqueue(self, data: bytes) -> tuple[PendingAppend, int]:
+        """Adds it to the append of this round of the loop. Returns that append, and the message's index in it."""
+        if self._gathered is not None and (
+            self._gathering_bytes + len(data) > APPEND_BYTES or len(self._gathering) >= APPEND_MESSAGES
         ):
-            self._take_off()
-        if self._boarding is None:
+            self._flush()
+        if self._gathered is None:
             self._gathering, self._gathering_bytes = [], 0
-            self._boarding = Flight(self._gathering, self._link.session, 0)
-            asyncio.get_running_loop().call_soon(self._take_off_if, self._boarding)
+            self._gathered = PendingAppend(self._gathering, self._link.session, 0)
+            asyncio.get_running_loop().call_soon(self._flush_if, self._gathered)
         self._gathering.append(data)
         self._gathering_bytes += len(data)
-        return self._boarding, len(self._gathering) - 1
+        return self._gathered, len(self._gathering) - 1
 
-    def _take_off_if(self, flight: Flight) -> None:
-        if flight is self._boarding:
-            self._take_off()
+    def _flush_if(self, pending: PendingAppend) -> None:
+        if pending is self._gathered:
+            self._flush()
 
-    def _take_off(self) -> None:
-        flight, self._boarding = self._boarding, None
-        if flight is not None:
-            flight.count, flight.size = len(self._gathering), self._gathering_bytes
-            flight.retried = False
-            self._link.append(flight)
+    def _flush(self) -> None:
+        pending, self._gathered = self._gathered, None
+        if pending is not None:
+            pending.count, pending.size = len(self._gathering), self._gathering_bytes
+            pending.retried = False
+            self._link.append(pending)
 
-    def _depart(self, messages: list[bytes], kind: Kind = Kind.DATA) -> Flight:
-        self._take_off()  # what was appended before goes before it
-        flight = Flight(messages, self._link.session, 0, kind)
-        flight.retried = False
-        self._link.append(flight)
-        return flight
+    def _start(self, messages: list[bytes], kind: Kind = Kind.DATA) -> PendingAppend:
+        self._flush()  # what was appended before goes before it
+        pending = PendingAppend(messages, self._link.session, 0, kind)
+        pending.retried = False
+        self._link.append(pending)
+        return pending
 
-    async def _find(self, flight: Flight) -> Runs:
+    async def _find(self, pending: PendingAppend) -> Runs:
         self._link.here.check()
-        return await flight.ordered(self._link.find)
+        return await pending.ordered(self._link.find)
 
     # -- transactions
 
@@ -212,13 +212,13 @@ class Log:
         await still_there(self._link, commit)
         data = encode_commit(commit)
         if name is None:
-            flight = self._depart([data], kind=Kind.COMMIT)
+            pending = self._start([data], kind=Kind.COMMIT)
         else:
-            flight = Flight([data], session_of(name), version + 1, Kind.COMMIT)
-            self._link.append(flight)
-        landed = await within(timeout, flight.arrived(), "durable")
-        runs = await within(timeout, self._find(flight), "ordered")
-        if runs[0][0] is None and not landed.parts[0].new:
+            pending = PendingAppend([data], session_of(name), version + 1, Kind.COMMIT)
+            self._link.append(pending)
+        appended = await within(timeout, pending.accepted(), "durable")
+        runs = await within(timeout, self._find(pending), "ordered")
+        if runs[0][0] is None and not appended.parts[0].new:
             return Committed(None, duplicate=True)
         ((position, _), *_) = known_runs(runs)
         return await within(timeout, told(self._link, data, position), "known")
@@ -367,17 +367,17 @@ class Log:
         await self._link.force_lost(check_names(lost, "lost"))
 
 
-async def _failure(error: ReconveneError, flights: list[Flight]) -> ReconveneError:
+async def _failure(error: ReconveneError, appends: list[PendingAppend]) -> ReconveneError:
     """The outcome of the whole is unknown if that of a part is."""
-    if flights:
-        await asyncio.wait([flight.landed for flight in flights])
-    errors = [None if flight.landed.cancelled() else flight.landed.exception() for flight in flights]
+    if appends:
+        await asyncio.wait([pending.durable for pending in appends])
+    errors = [None if pending.durable.cancelled() else pending.durable.exception() for pending in appends]
     worst = next((other for other in errors if isinstance(other, OutcomeUnknown)), error)
     raised = type(worst)(str(worst))
-    for flight, failed in zip(flights, errors, strict=True):
+    for pending, failed in zip(appends, errors, strict=True):
         if failed is not None:
             break
-        raised.taken += flight.count
+        raised.taken += pending.count
     return raised
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from reconvene.client.appends import Appends, Connected, check_minor
-from reconvene.client.flight import Flight, Runs, gathered
+from reconvene.client.pending_append import PendingAppend, Runs, gathered
 from reconvene.client.requests import Lost
 from reconvene.client.time_limits import in_time
 from reconvene.entries import Color, ColorChange, Entry
@@ -84,12 +84,12 @@ class LogLink:
 
     # -- appending
 
-    def append(self, flight: Flight) -> None:
-        """Takes it on its way; `landed` tells. It is tried again, at another site too, until someone answers."""
-        self.appends.append(flight)
+    def append(self, pending: PendingAppend) -> None:
+        """Sends it; `pending.durable` has the answer. It is sent again, at another site too, until a site answers."""
+        self.appends.append(pending)
 
     def has_room(self) -> bool:
-        """Whether a further flight would be on its way at once."""
+        """Whether a further append would be sent at once."""
         return self.appends.room.free() > 0
 
     async def room(self) -> None:
@@ -99,11 +99,11 @@ class LogLink:
             await self.appends.room.wait()
             self.here.check()
 
-    async def find(self, flight: Flight) -> Runs:
-        """Where a flight that has landed is, once it is ordered."""
-        landed = await flight.arrived()
-        places = await gathered(landed, lambda part: self._find(part, landed.green, flight.retried))
-        self.appends.found(flight, max((at + count for at, count in places if at is not None), default=0))
+    async def find(self, pending: PendingAppend) -> Runs:
+        """Returns where an accepted append is, once it is ordered."""
+        appended = await pending.accepted()
+        places = await gathered(appended, lambda part: self._find(part, appended.green, pending.retried))
+        self.appends.found(pending, max((at + count for at, count in places if at is not None), default=0))
         return places
 
     async def _find(self, part: wire.Part, green: int, retried: bool) -> list[tuple[int, int]]:

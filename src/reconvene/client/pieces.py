@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from reconvene.client.arguments import check_payloads
 from reconvene.client.group import Data, as_bytes
 
-__all__ = ["FLIGHT_BYTES", "FLIGHT_MESSAGES", "pieces"]
+__all__ = ["APPEND_BYTES", "APPEND_MESSAGES", "pieces"]
 
-FLIGHT_BYTES = 256 << 10
-FLIGHT_MESSAGES = 4_096
+APPEND_BYTES = 256 << 10
+APPEND_MESSAGES = 4_096
 """What one request carries, but for one longer message."""
 
 
@@ -19,7 +19,7 @@ def pieces(payloads: Iterable[Data]) -> Iterator[list[bytes]]:
     size = 0
     for data in payloads:
         message = data if type(data) is bytes else as_bytes(data)
-        if piece and (size + len(message) > FLIGHT_BYTES or len(piece) == FLIGHT_MESSAGES):
+        if piece and (size + len(message) > APPEND_BYTES or len(piece) == APPEND_MESSAGES):
             yield piece
             piece, size = [], 0
         piece.append(message)

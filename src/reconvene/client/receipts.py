@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from reconvene.client.flight import Flight, Runs
+from reconvene.client.pending_append import PendingAppend, Runs
 from reconvene.client.positions import Positions
 from reconvene.client.time_limits import within
 from reconvene.errors import OutcomeUnknown, PlaceForgotten
@@ -12,35 +12,35 @@ from reconvene.wire.client_log import Part
 
 __all__ = ["Receipt", "Receipts", "known_runs"]
 
-FindOrder = Callable[[Flight], Coroutine[Any, Any, Runs]]
+FindOrder = Callable[[PendingAppend], Coroutine[Any, Any, Runs]]
 
 
 class Receipts:
     """Of many messages that were appended together, in their order."""
 
-    __slots__ = ("_find", "_flights")
+    __slots__ = ("_appends", "_find")
 
-    def __init__(self, flights: Sequence[Flight], find: FindOrder) -> None:
-        self._flights = flights
+    def __init__(self, appends: Sequence[PendingAppend], find: FindOrder) -> None:
+        self._appends = appends
         self._find = find
 
     def __len__(self) -> int:
-        return sum(flight.count for flight in self._flights)
+        return sum(pending.count for pending in self._appends)
 
     @property
     def ids(self) -> list[str | None]:
         """Of each message. If the log had it before, the id that it got then; None where that is not known."""
         return [
             _id_of(part, at)
-            for flight in self._flights
-            for part in flight.landed.result().parts
+            for pending in self._appends
+            for part in pending.durable.result().parts
             for at in range(part.count)
         ]
 
     @property
     def duplicate(self) -> int:
         """How many of them the log had before, from an earlier append under the same session and numbers."""
-        parts = (part for flight in self._flights for part in flight.landed.result().parts)
+        parts = (part for pending in self._appends for part in pending.durable.result().parts)
         return sum(part.count for part in parts if not part.new)
 
     async def ordered(self, timeout: float | None = None) -> Positions:
@@ -51,18 +51,18 @@ class Receipts:
         the log no longer knows whether they are.
         """
         runs: Runs = []
-        for flight in self._flights:
-            runs += await within(timeout, self._find(flight), "ordered")
+        for pending in self._appends:
+            runs += await within(timeout, self._find(pending), "ordered")
         return Positions(known_runs(runs))
 
 
 class Receipt:
     """Of one message."""
 
-    __slots__ = ("_at", "_find", "_flight")
+    __slots__ = ("_append", "_at", "_find")
 
-    def __init__(self, flight: Flight, at: int, find: FindOrder) -> None:
-        self._flight = flight
+    def __init__(self, pending: PendingAppend, at: int, find: FindOrder) -> None:
+        self._append = pending
         self._at = at
         self._find = find
 
@@ -79,7 +79,7 @@ class Receipt:
 
     def _part(self) -> tuple[Part, int]:
         at = self._at
-        for part in self._flight.landed.result().parts:
+        for part in self._append.durable.result().parts:
             if at < part.count:
                 return part, at
             at -= part.count
@@ -93,7 +93,7 @@ class Receipt:
         longer knows whether it is.
         """
         at = self._at
-        for position, count in await within(timeout, self._find(self._flight), "ordered"):
+        for position, count in await within(timeout, self._find(self._append), "ordered"):
             if at < count:
                 ((start, _),) = known_runs([(None if position is None else position + at, 1)])
                 return start

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, Protocol
 
 from reconvene.client.channel import Channel
-from reconvene.client.flights import cut, failure, landed
 from reconvene.client.here import Here
 from reconvene.client.inbox import Again
 from reconvene.client.membership import Membership
 from reconvene.client.requests import Requests
+from reconvene.client.sending import cut, failure, first_answered
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups import events
 from reconvene.core.groups.events import ViewId
@@ -216,12 +216,12 @@ class RemoteGroups:
                     refused = error  # what is under way before it may still land
                     break
                 while under_way[0][0].done():
-                    taken += landed(under_way)
+                    taken += first_answered(under_way)
                     if not under_way:
                         break
             while under_way:
                 await asyncio.wait([under_way[0][0]])
-                taken += landed(under_way)
+                taken += first_answered(under_way)
             if refused is not None:
                 raise refused
         except ReconveneError as error:

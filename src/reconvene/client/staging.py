@@ -9,9 +9,9 @@ from typing import Self
 from msgspec import Struct
 
 from reconvene.client.arguments import check_count, check_position, check_ranges, check_text, check_timeout
-from reconvene.client.flight import Flight
 from reconvene.client.group import Data
 from reconvene.client.log_link import LogLink
+from reconvene.client.pending_append import PendingAppend
 from reconvene.client.pieces import pieces
 from reconvene.client.positions import Positions
 from reconvene.client.receipts import known_runs
@@ -56,7 +56,7 @@ class Staging:
     def __init__(self, link: LogLink, timeout: float | None) -> None:
         self._link = link
         self._timeout = check_timeout(timeout)
-        self._under_way: deque[tuple[list[bytes], Flight]] = deque()
+        self._under_way: deque[tuple[list[bytes], PendingAppend]] = deque()
         self._runs: list[tuple[int, int]] = []
         self._closed = False
 
@@ -92,10 +92,10 @@ class Staging:
             await self._settle()
         return Positions(self._runs)
 
-    def _send(self, piece: list[bytes]) -> Flight:
-        flight = Flight(piece, None, 0, Kind.STAGED)
-        self._link.append(flight)
-        return flight
+    def _send(self, piece: list[bytes]) -> PendingAppend:
+        pending = PendingAppend(piece, None, 0, Kind.STAGED)
+        self._link.append(pending)
+        return pending
 
     async def _settle(self) -> None:
         for position, count in await within(self._timeout, self._places(), "ordered"):
@@ -109,9 +109,9 @@ class Staging:
         """Of the oldest piece that is under way."""
         while True:
             self._link.here.check()
-            piece, flight = self._under_way[0]
-            landed = await flight.arrived()
-            finding = asyncio.ensure_future(flight.ordered(self._link.find))
+            piece, pending = self._under_way[0]
+            appended = await pending.accepted()
+            finding = asyncio.ensure_future(pending.ordered(self._link.find))
             finding.add_done_callback(heed)
             try:
                 done, _ = await asyncio.wait([finding], timeout=_STALL_S)
@@ -122,8 +122,8 @@ class Staging:
                 return known_runs(finding.result())
             if error is not None and not isinstance(error, ReconveneError):
                 raise error
-            # Where it landed may be down, or cut off, for long; whoever has the connection now may not be.
-            if done or any(part.author != self._link.name for part in landed.parts):
+            # The site that took it may be down or cut off for long, while the site of the present connection works.
+            if done or any(part.author != self._link.name for part in appended.parts):
                 self._under_way[0] = piece, self._send(piece)
                 if done:
                     await asyncio.sleep(_STALL_S)

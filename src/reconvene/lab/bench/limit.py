@@ -33,7 +33,7 @@ READY_TIMEOUT_S = 30.0
 WORK_TIMEOUT_S = 60.0
 _PORT = 7400
 _BUFFER_BYTES = 4 << 20
-_FLIGHT_BYTES = 1 << 18
+_IN_FLIGHT_BYTES = 1 << 18
 _MOST_WINDOW = 64
 _LEAST_BYTES = 16
 _SILENCE_S = 2.0
@@ -73,7 +73,7 @@ def bare(setup: Setup, size: int, count: int) -> Limit:
 def exchange(index: int, size: int, count: int, addresses: Sequence[tuple[str, int]], sock: socket.socket) -> None:
     """Sends and receives all of them. Raises Unavailable if datagrams stop coming."""
     others = [place for place in range(len(addresses)) if place != index]
-    window = max(2, min(_MOST_WINDOW, _FLIGHT_BYTES // size // len(others)))
+    window = max(2, min(_MOST_WINDOW, _IN_FLIGHT_BYTES // size // len(others)))
     got = [count if place == index else 0 for place in range(len(addresses))]
     targets = [addresses[place] for place in others]
     packet = bytes([index]) * size

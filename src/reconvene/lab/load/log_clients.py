@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from reconvene.client.connecting import connect
 from reconvene.client.log import Log
-from reconvene.client.pieces import FLIGHT_BYTES
+from reconvene.client.pieces import APPEND_BYTES
 from reconvene.client.receipts import Receipt, Receipts
 from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.lab.ledger.compare import keep
@@ -125,7 +125,7 @@ class Writer:
         except ReconveneError as error:
             if error.taken:
                 self._record(first, error.taken, "receipt")
-            several = sum(map(len, messages)) > FLIGHT_BYTES  # then its parts have outcomes of their own
+            several = sum(map(len, messages)) > APPEND_BYTES  # then its parts have outcomes of their own
             unknown = several or isinstance(error, OutcomeUnknown)
             await self._failed(first + error.taken, len(messages) - error.taken, unknown)
             return

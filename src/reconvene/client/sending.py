@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from reconvene.errors import OutcomeUnknown, ReconveneError
 
-__all__ = ["cut", "failure", "landed"]
+__all__ = ["cut", "failure", "first_answered"]
 
 _SEND_BYTES = 256 << 10
 """About how much one request carries."""
@@ -29,18 +29,18 @@ def cut(slices: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
         yield part
 
 
-def landed(flying: "deque[tuple[asyncio.Future[None], int]]") -> int:
+def first_answered(open_sends: "deque[tuple[asyncio.Future[None], int]]") -> int:
     """How many messages the first answer is for. Raises it if it is an error."""
-    future, count = flying.popleft()
+    future, count = open_sends.popleft()
     future.result()
     return count
 
 
-async def failure(error: ReconveneError, flying: "list[asyncio.Future[None]]", taken: int) -> ReconveneError:
+async def failure(error: ReconveneError, open_sends: "list[asyncio.Future[None]]", taken: int) -> ReconveneError:
     """The error of the whole when a part failed: the outcome is unknown if that of any part is."""
-    if flying:
-        await asyncio.wait(flying)
-    unknown = (future.exception() for future in flying)
+    if open_sends:
+        await asyncio.wait(open_sends)
+    unknown = (future.exception() for future in open_sends)
     worst = next((other for other in unknown if isinstance(other, OutcomeUnknown)), error)
     raised = type(worst)(str(worst))
     raised.taken = taken + error.taken
