@@ -1,4 +1,4 @@
-// The picture: boxes of sites that are together, and whoever is not heard.
+// The picture: one box for each component, and one for the sites that are not heard.
 
 import { attribute, keep, make, style, text } from "./dom.js";
 import { configuration, many, names, span } from "./words.js";
@@ -10,7 +10,7 @@ export function drawComponents(parent, model) {
   keep(parent, boxes, (box) => box.key, createBox, (element, box) => updateBox(element, box, model));
 }
 
-// The same in a sentence, for those who hear the page, and above the picture.
+// The same as a sentence, which stands above the picture and which screen readers read.
 export function describe(model) {
   const { parts, silent } = model.components();
   const said = parts.map((part) => `${names(part.sites)} ${part.sites.length === 1 ? "is" : "are"} ${WORDS[part.health] ?? part.health}`);
@@ -18,7 +18,7 @@ export function describe(model) {
   return `${many(parts.length, "component")}: ${said.join("; ")}.`;
 }
 
-const WORDS = { primary: "primary", minority: "a minority", forming: "finding a configuration" };
+const WORDS = { primary: "primary", minority: "a minority", forming: "forming a configuration" };
 
 function createBox() {
   const box = make("article", { class: "component" });
@@ -65,8 +65,8 @@ function updateSite(item, site, model) {
   }
   const trouble = sample && sample.storage !== "ok";
   attribute(item, "data-state", trouble ? "trouble" : (sample?.health ?? "unasked"));
-  attribute(item, "title", trouble ? sample.storage : sample ? `up for ${span(sample.uptime_s * 1000)}` : "it can't be asked");
-  text(item.state, trouble ? "storage refuses" : sample ? (sample.phase === "operational" ? "up" : sample.phase) : "together with this site");
+  attribute(item, "title", trouble ? sample.storage : sample ? `up for ${span(sample.uptime_s * 1000)}` : "this site can't query it");
+  text(item.state, trouble ? "storage refuses writes" : sample ? (sample.phase === "operational" ? "up" : sample.phase) : "in this site's configuration");
   const notes = [];
   if (own) notes.push("this site");
   if (sample) notes.push(`start ${sample.incarnation}`);

@@ -1,4 +1,4 @@
-// Elements: made, and kept in step with data without being made anew, so that focus and transitions survive.
+// Creates elements and updates them in place when the data changes, so that focus and transitions survive.
 
 export const byId = (id) => document.getElementById(id);
 
@@ -17,12 +17,12 @@ export function attribute(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-// By property: the page's policy refuses style attributes.
+// Sets the property, since the page's content security policy refuses style attributes.
 export function style(element, name, value) {
   if (element.style.getPropertyValue(name) !== value) element.style.setProperty(name, value);
 }
 
-// The children of `parent` become one for each item, in order. Items with the same key keep their element.
+// Makes the children of `parent` one element for each item, in order. Items with the same key keep their element.
 export function keep(parent, items, key, create, update) {
   const there = (parent.kept ??= new Map());
   const wanted = new Set();
@@ -47,7 +47,7 @@ export function keep(parent, items, key, create, update) {
   }
 }
 
-// A canvas as sharp as the screen; gives its context and its size in CSS pixels.
+// Sizes a canvas in the screen's resolution; returns its context, scaled to CSS pixels.
 export function sharp(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];

@@ -1,4 +1,4 @@
-// Partition and heal, where this site allows faults and whoever looks may make them.
+// Partition and heal: shown if this site allows faults and the viewer may inject them.
 
 import { attribute, byId, keep, make, text } from "./dom.js";
 
@@ -15,7 +15,7 @@ export class FaultForm {
       event.preventDefault();
       this.partition();
     });
-    byId("heal").addEventListener("click", () => this.order("/dashboard/heal", "everyone can talk with everyone"));
+    byId("heal").addEventListener("click", () => this.order("/dashboard/heal", "all sites"));
   }
 
   draw() {
@@ -27,10 +27,10 @@ export class FaultForm {
     const parts = this.parts().length;
     byId("partition").disabled = this.busy || parts < 2;
     byId("heal").disabled = this.busy;
-    attribute(byId("partition"), "title", parts < 2 ? "all sites are on one side" : "only sites of one side can talk");
+    attribute(byId("partition"), "title", parts < 2 ? "all sites are on one side" : "only sites on the same side stay connected");
   }
 
-  // A majority on the second side, so that there is something to see.
+  // Puts a majority on the second side, so that one side stays primary.
   suggest(sites) {
     sites.forEach((site, index) => this.side.set(site, index < Math.floor(sites.length / 2) ? 1 : 2));
   }
@@ -76,11 +76,11 @@ export class FaultForm {
     let said;
     try {
       const answer = await fetch(path, ORDER);
-      const told = await answer.json();
-      const failed = Object.entries(told.failed ?? {}).map(([site, why]) => `${site} ${why}`);
-      said = answer.ok ? [`connected: ${done}`, ...failed].join("; ") : told.error;
+      const result = await answer.json();
+      const failed = Object.entries(result.failed ?? {}).map(([site, why]) => `${site} ${why}`);
+      said = answer.ok ? [`connected: ${done}`, ...failed].join("; ") : result.error;
     } catch {
-      said = "the site does not answer; nothing may have happened";
+      said = "the site does not answer; it may or may not have changed the connections";
     }
     this.busy = false;
     text(byId("answer"), said);

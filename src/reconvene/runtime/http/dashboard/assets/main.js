@@ -1,4 +1,4 @@
-// The page: takes what the site streams, and has each part drawn.
+// The page: receives the site's event stream and redraws each part.
 
 import { drawComponents, describe } from "./components.js";
 import { byId, text } from "./dom.js";
@@ -10,7 +10,7 @@ import { drawTail } from "./tail.js";
 import { Timeline } from "./timeline.js";
 import { clock } from "./words.js";
 
-const SILENCE = 4000; // a stream that is silent for so long is taken for lost
+const SILENCE = 4000; // a stream that is silent for this long (ms) counts as lost
 const RETRIES = [500, 1000, 2000, 4000];
 
 const model = new Model();
@@ -42,10 +42,10 @@ function lose() {
   setTimeout(connect, RETRIES[Math.min(failures++, RETRIES.length - 1)]);
 }
 
-function take(told) {
+function take(message) {
   failures = 0;
   watch();
-  model.take(told);
+  model.take(message);
   document.body.dataset.link = "live";
   text(byId("link-text"), "live");
   text(byId("link-since"), "");

@@ -1,4 +1,4 @@
-// What the page knows: the last look, every site's bands, and how fast the counters grow.
+// The page's data: the last state of the cluster (`look`), every site's bands, and how fast the counters grow.
 
 const POINTS = 240;
 const BANDS = 600;
@@ -9,20 +9,20 @@ export class Model {
     this.faults = false;
     this.members = new Map(); // configuration number to its members
     this.bands = new Map(); // site to [{at, state, number, incarnation}], in order
-    this.rates = new Map(); // site to what grew, a second
-    this.points = []; // {at, accepted, ordered, delay, trip}, of the site that looks
+    this.rates = new Map(); // site to {counter: growth per second}
+    this.points = []; // {at, accepted, ordered, delay, trip} of the site that serves this page
     this._samples = new Map();
   }
 
-  take(told) {
-    this.look = told.look;
-    this.faults = told.faults;
-    if (told.whole) {
+  take(message) {
+    this.look = message.look;
+    this.faults = message.faults;
+    if (message.whole) {
       this.members.clear();
       this.bands.clear();
     }
-    for (const [number, members] of Object.entries(told.news.configurations)) this.members.set(number, members);
-    for (const [site, fresh] of Object.entries(told.news.bands)) {
+    for (const [number, members] of Object.entries(message.news.configurations)) this.members.set(number, members);
+    for (const [site, fresh] of Object.entries(message.news.bands)) {
       const bands = this.bands.get(site) ?? [];
       for (const [at, state, number, incarnation] of fresh) bands.push({ at, state, number, incarnation });
       this.bands.set(site, bands.slice(-BANDS));
@@ -31,7 +31,7 @@ export class Model {
     this._point();
   }
 
-  // Sites by component: those that answer by their configuration, then whoever is not heard.
+  // Groups the sites that answer by their configuration; `silent` are the sites that are not heard.
   components() {
     const found = new Map();
     const silent = [];
@@ -46,9 +46,9 @@ export class Model {
       else found.set(number, { number, sites: [site], health: "", members: [] });
     }
     for (const component of found.values()) {
-      const told = component.sites.map((site) => this.look.views[site].sample).filter(Boolean);
-      const first = told[0] ?? own;
-      component.health = told.some((sample) => sample.health === "forming") ? "forming" : first.health;
+      const samples = component.sites.map((site) => this.look.views[site].sample).filter(Boolean);
+      const first = samples[0] ?? own;
+      component.health = samples.some((sample) => sample.health === "forming") ? "forming" : first.health;
       component.members = first.members;
     }
     const parts = [...found.values()].sort((a, b) => (a.sites[0] < b.sites[0] ? -1 : 1));
@@ -92,7 +92,7 @@ export class Model {
   }
 }
 
-// The longest smoothed round trip to another member, in ms; null where there is none.
+// The longest smoothed round trip to another member, in ms; null if there is none.
 export function trip(sample) {
   const others = sample.members.filter((name) => name !== sample.name).map((name) => sample.round_trips_us[name] ?? 0);
   const longest = Math.max(0, ...others) / 1000;

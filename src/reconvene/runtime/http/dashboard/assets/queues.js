@@ -1,5 +1,5 @@
-// The log's queue at each site, drawn over one axis of positions: figure 3.3 of the COReL paper, alive.
-// Where few messages are in sight each is a cell with its name; where many are, they are bars.
+// The log's queue at each site, drawn over one axis of positions, like figure 3.3 of the COReL paper.
+// A few messages are drawn as cells with their names, many as bars.
 
 import { attribute, keep, make, style, text } from "./dom.js";
 import { count, span } from "./words.js";
@@ -16,7 +16,7 @@ export function drawQueues(parent, model) {
   keep(parent, rows, (each) => each.site, createRow, (element, each) => updateRow(element, each, scale, model));
 }
 
-// What is known of a site's queue: what it said; or else its green line, as this site last heard of it.
+// A site's queue: as the site last reported it, or else only its green line, as this site last heard of it.
 function row(site, model) {
   const view = model.look.views[site];
   if (view.sample?.log) return { site, log: view.sample.log, stale: Boolean(view.why), heardAt: view.heard_at };
@@ -61,7 +61,7 @@ function updateRow(element, { site, log, stale, heardAt }, scale, model) {
   attribute(element, "data-stale", String(Boolean(stale)));
   if (!log) {
     text(element.facts, model.look.views[site].why ? "not heard yet" : "keeps no log");
-    attribute(element.track, "aria-label", `${site}: nothing is known of its queue`);
+    attribute(element.track, "aria-label", `${site}: its queue is unknown`);
     for (const part of [element.cells_, element.lines]) keep(part, [], String, make, () => {});
     return;
   }
@@ -72,12 +72,12 @@ function updateRow(element, { site, log, stale, heardAt }, scale, model) {
   text(element.facts, said.join(" · ") + age);
   attribute(element.track, "aria-label", `${site}: ${said.join(", ")}${age}`);
   const percent = (position) => (100 * (Math.min(Math.max(position, scale.from), scale.to) - scale.from)) / (scale.to - scale.from);
-  keep(element.cells_, scale.cells ? cells(log, scale) : bars(log, scale), (part) => part.key, createPart, (part, told) => {
-    attribute(part, "class", `part ${told.color}${scale.cells ? " cell" : " bar"}`);
-    style(part, "left", `${percent(told.from)}%`);
-    style(part, "width", `${percent(told.to) - percent(told.from)}%`);
-    text(part, told.label);
-    if (told.title) attribute(part, "title", told.title);
+  keep(element.cells_, scale.cells ? cells(log, scale) : bars(log, scale), (part) => part.key, createPart, (part, shape) => {
+    attribute(part, "class", `part ${shape.color}${scale.cells ? " cell" : " bar"}`);
+    style(part, "left", `${percent(shape.from)}%`);
+    style(part, "width", `${percent(shape.to) - percent(shape.from)}%`);
+    text(part, shape.label);
+    if (shape.title) attribute(part, "title", shape.title);
   });
   const lines = [{ key: "green", at: log.green, shown: log.green >= scale.from }];
   if (log.yellow) lines.push({ key: "yellow", at: log.green + log.yellow, shown: true });
@@ -90,12 +90,12 @@ function updateRow(element, { site, log, stale, heardAt }, scale, model) {
 
 const createPart = () => make("span");
 
-// One for each message: its author and its number among its author's.
+// One cell for each message: its author and its counter.
 function cells(log, scale) {
   const found = [];
   const [greens, pending] = [expand(log.greens), expand(log.pending)];
   const named = new Map(greens.map((message, index) => [log.green - greens.length + index, message]));
-  pending.forEach((message, index) => named.set(log.green + index, message)); // few enough that all of them are told
+  pending.forEach((message, index) => named.set(log.green + index, message)); // so few that the site reports all of them
   for (let at = Math.max(scale.from, 0); at < Math.min(endOf(log), scale.to); at++) {
     const color = at < log.green ? "green" : at < log.green + log.yellow ? "yellow" : "red";
     const message = named.get(at);
@@ -106,7 +106,7 @@ function cells(log, scale) {
       to: at + 1,
       color: gone ? "gone" : color,
       label: message ? label(message.author, message.counter) : "",
-      title: `${message ? `${message.author}'s message ${message.counter}` : "a message"}, ${color}${at < log.green ? `, place ${count(at)}` : ""}`,
+      title: `${message ? `${message.author}'s message ${message.counter}` : "a message"}, ${color}${at < log.green ? `, position ${count(at)}` : ""}`,
     });
   }
   return found;

@@ -1,4 +1,4 @@
-// How fast, and how late: two plots of the site that looks, and a table of all.
+// Rates and delays: two plots of the site that serves this page, and a table of all sites.
 
 import { keep, make, sharp, text, tint } from "./dom.js";
 import { bytes, millis, rate } from "./words.js";
@@ -7,8 +7,8 @@ import { trip } from "./model.js";
 const SPAN = 120_000;
 const HEIGHT = 132;
 const PLOTS = [
-  { title: "messages a second", unit: rate, least: 1, lines: [["accepted", "accepted here", "accent"], ["ordered", "given their place", "good"]] },
-  { title: "delay", unit: millis, least: 1, lines: [["delay", "from accept to a place", "accent"], ["trip", "longest round trip", "violet"]] },
+  { title: "messages per second", unit: rate, least: 1, lines: [["accepted", "accepted here", "accent"], ["ordered", "ordered", "good"]] },
+  { title: "delay", unit: millis, least: 1, lines: [["delay", "from accepted to ordered", "accent"], ["trip", "longest round trip", "violet"]] },
 ];
 
 export class Rates {

@@ -1,4 +1,4 @@
-// The end of the log, the newest first: what has no place yet stands above what has.
+// The end of the log, the newest message first: messages without a position are above those that have one.
 
 import { attribute, byId, keep, make, text } from "./dom.js";
 import { bytes, clock, count } from "./words.js";
@@ -13,9 +13,9 @@ export function drawTail(parent, model) {
   const placed = newest.filter((entry) => entry.position !== null).slice(0, PLACED);
   const log = model.look.views[model.look.site].sample.log;
   const more = log ? log.yellow + log.red - waiting.length : 0;
-  const gap = more > 0 && waiting.length ? [{ gap: `${count(more)} more without a place` }] : [];
+  const gap = more > 0 && waiting.length ? [{ gap: `${count(more)} more without a position` }] : [];
   byId("tail-empty").hidden = newest.length > 0;
-  text(byId("tail-empty"), log ? "Nothing has been appended yet." : "This site takes no part in the log.");
+  text(byId("tail-empty"), log ? "Nothing has been appended yet." : "This site keeps no log.");
   keep(parent, [...waiting, ...gap, ...placed], keyOf, createEntry, updateEntry);
 }
 
@@ -43,5 +43,5 @@ function updateEntry(item, entry) {
   text(item.at, clock(entry.at));
   text(item.said, entry.kind !== "data" && KINDS[entry.kind] ? KINDS[entry.kind] : (entry.text ?? bytes(entry.size)));
   attribute(item, "data-void", String(entry.void));
-  attribute(item, "title", `${bytes(entry.size)}${entry.void ? ", a retry that counts for nothing" : ""}`);
+  attribute(item, "title", `${bytes(entry.size)}${entry.void ? ", a retry that does not count" : ""}`);
 }

@@ -1,5 +1,5 @@
-// Configurations through time: a row a site, a band for each stay in one. Drawn on a canvas, since there may be
-// thousands of bands; what is pointed at is said in words below it.
+// Configurations through time: a row for each site, a band for each configuration that it was in. Drawn on a canvas,
+// since there may be thousands of bands; a line below it describes the band under the pointer.
 
 import { attribute, byId, make, sharp, text, tint } from "./dom.js";
 import { clock, configuration, names, span } from "./words.js";
@@ -40,14 +40,14 @@ export class Timeline {
     this.draw();
   }
 
-  // All that is known: from the first band to the present.
+  // The whole known time: from the first band to the present.
   bounds() {
     const { look, bands } = this.model;
     const first = [...bands.values()].filter((each) => each.length).map((each) => each[0].at);
     return [Math.min(look.at - 1000, ...first), look.at];
   }
 
-  // How much is shown: no more than there is, and no less than some seconds.
+  // How much time is shown: at most the known time, at least LEAST.
   width([first, now]) {
     const all = Math.max(now - first, LEAST);
     return Math.min(this.range || all, all);
@@ -173,14 +173,14 @@ export class Timeline {
     const from = `${clock(band.at)}, for ${span(end - band.at)}`;
     const who = configuration(band.number, look.sites);
     if (band.state === "gone") return `${site} was not heard from ${from}`;
-    if (band.state === "forming") return `${site} was looking for a configuration after ${who}, from ${from}`;
+    if (band.state === "forming") return `${site} was forming a configuration after ${who}, from ${from}`;
     const all = members.get(band.number) ?? [];
     const kind = 2 * all.length > look.sites.length ? "a majority" : "a minority";
     return `${site} in ${who} with ${names(all)} (${kind}), from ${from}`;
   }
 }
 
-// Configurations that follow each other should differ: by their counter, and by who proposed them.
+// Consecutive configurations should have different colours: it depends on the counter and the proposer.
 function shadeOf(number) {
   const value = BigInt(number);
   return Number((value / 65_536n + 3n * (value % 65_536n)) % BigInt(SHADES));

@@ -1,4 +1,4 @@
-// Numbers, times and names as people say them.
+// Formats numbers, times and names for people.
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const PROPOSER = 1n << 16n;
@@ -40,7 +40,7 @@ export function span(ms) {
 
 export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB");
 
-// A configuration as people say it: its number, and who proposed it.
+// A configuration's short name: its counter and the site that proposed it, as in 4a.
 export function configuration(number, sites) {
   try {
     const value = BigInt(number);
@@ -50,7 +50,7 @@ export function configuration(number, sites) {
   }
 }
 
-// Names in a row, shortened where there are many.
+// A list of names, shortened if there are many.
 export function names(list, most = 12) {
   return list.length <= most ? list.join(", ") : `${list.slice(0, most - 1).join(", ")} and ${list.length - most + 1} more`;
 }
