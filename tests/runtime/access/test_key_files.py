@@ -1,4 +1,4 @@
-"""Key files: written for their owner alone, read with one clear line where they are wrong."""
+"""Key files: only their owner can read them, and an invalid file is reported in one clear line."""
 
 import base64
 import logging

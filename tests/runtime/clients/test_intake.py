@@ -1,4 +1,4 @@
-"""A client that asks for a lot at once holds up neither the site nor other clients."""
+"""A client that sends many requests at once delays neither the site nor other clients."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from reconvene.wire.records import frame
 
 
 class Slow(FakeEngine):
-    """A status takes a while, as where there are thousands of groups."""
+    """A status takes a while, as it does with thousands of groups."""
 
     def status(self) -> dict[str, object]:
         time.sleep(0.002)
@@ -25,7 +25,7 @@ class Slow(FakeEngine):
 
 
 async def longest_gap(work: "asyncio.Task[None]") -> float:
-    """How long the loop stood still, at most, until the work was done."""
+    """The longest time that the event loop was blocked until the work was done."""
     longest = 0.0
     while not work.done():
         before = time.monotonic()

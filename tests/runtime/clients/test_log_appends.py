@@ -1,4 +1,4 @@
-"""Appends of one client, at a log whose steps happen when the test says so."""
+"""Appends of one client, at a fake log that takes each step when the test says so."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ def appends_at(log: FakeLog) -> tuple[ClientAppends, Answered]:
 
 
 def test_a_site_that_was_replaced_answers_when_the_append_is_durable() -> None:
-    """Such a site is another author than it was: its name as an author is not its own."""
+    """A replaced site has a new author name, which differs from the site's own name."""
 
     async def scenario() -> None:
         log = FakeLog()
@@ -61,7 +61,7 @@ def test_appends_wait_for_room_in_their_order() -> None:
         for request, count in enumerate((2, 2, 1)):
             appends.append(Append(request, [b"x"] * count))
         await asyncio.sleep(0.01)
-        assert answered.requests == [0]  # the last would fit, and is not taken before the second
+        assert answered.requests == [0]  # the last would fit, but is not accepted before the second
         log.order_all()
         await asyncio.sleep(0.01)
         assert answered.requests == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Doors and what comes in by them: each refusal is one line at the client and one in the site's log."""
+"""Connections of clients: each refusal is one line at the client and one in the site's log."""
 
 import asyncio
 import os
@@ -114,7 +114,7 @@ def test_loopback_without_keys_is_append_and_the_unix_socket_is_admin() -> None:
 
 
 def refused_key(tmp_path: Path, key: ClientKey | None) -> tuple[str, str]:
-    """(what the client is told, what the site logs)"""
+    """(the client's error, what the site logs)"""
 
     async def scenario() -> tuple[str, str]:
         async with serving(Clients(tcp=LOOPBACK, keys=keys_file(tmp_path))) as serves:
@@ -143,7 +143,7 @@ def test_who_has_no_key_stays_out(tmp_path: Path, key: ClientKey | None, why: st
 
 
 def test_a_key_where_none_is_asked_for() -> None:
-    """Its owner expects a site that proves itself."""
+    """The key's owner expects a site that proves that it holds the key."""
 
     async def scenario() -> None:
         async with serving(Clients(tcp=LOOPBACK)) as serves:
@@ -156,7 +156,7 @@ def test_a_key_where_none_is_asked_for() -> None:
 
 
 def test_a_site_that_does_not_hold_the_key_is_refused() -> None:
-    """By the client: whoever answers at the address has to prove itself too."""
+    """By the client: the site that answers at the address has to prove that it holds the key, too."""
 
     async def impostor(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         raw = Raw(reader, writer)
@@ -187,7 +187,7 @@ def test_a_site_that_does_not_hold_the_key_is_refused() -> None:
 
 
 async def sealed(address: str, key: ClientKey) -> tuple[Raw, bytes]:
-    """A client past its handshake; gives its last record before the Welcome too."""
+    """A client past its handshake; also returns its last record before the Welcome."""
     raw = await Raw.connect(address)
     said_hello = hello(key.name)
     raw.send(said_hello)
@@ -284,7 +284,7 @@ def test_keys_read_again(tmp_path: Path) -> None:
         ):
             new = add_client_key(path, "x", "append", force=True)
             serves.server.reload_keys()
-            assert await site.health() == "primary", "whoever is in stays in"
+            assert await site.health() == "primary", "a connected client stays connected"
             async with reconvene.connect(serves.tcp, key=new):
                 pass
             with pytest.raises(Rejected, match="differs there"):
@@ -706,7 +706,7 @@ def test_a_certificate_that_is_none_is_one_line(tmp_path: Path) -> None:
 
 
 def test_what_was_asked_when_the_connection_broke_is_unknown() -> None:
-    """A stop or a fault may have been carried out; a status that was not told has done no harm."""
+    """A stop or a fault may have been carried out; a status that was not answered has changed nothing."""
 
     async def scenario() -> None:
         async with serving() as serves, reconvene.connect(serves.unix, timeout=5) as site:

@@ -1,4 +1,4 @@
-"""What a site is told, and every way to tell it wrongly."""
+"""A site's configuration, and every error in it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -53,7 +53,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def refusal(path: Path) -> str:
-    """The one line of it, without the file's name."""
+    """The error's one line, without the file's name."""
     with pytest.raises(Malformed) as caught:
         load(path)
     text = str(caught.value)

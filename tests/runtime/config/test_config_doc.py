@@ -1,4 +1,4 @@
-"""docs/configuration.md says what the schema says."""
+"""docs/configuration.md agrees with the schema."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""One line an event, whatever is in it."""
+"""Each event is one line, whatever its fields contain."""
 
 import io
 import json
@@ -105,7 +105,7 @@ def test_what_repeats_is_told_sparingly(monkeypatch: pytest.MonkeyPatch) -> None
         event(logger("udp"), WARNING, "refused", number=count)
     assert stream.getvalue().count("\n") == logs.BURST
     event(logger("udp"), WARNING, "other")
-    assert stream.getvalue().count("\n") == logs.BURST + 1  # another kind is not silenced by it
+    assert stream.getvalue().count("\n") == logs.BURST + 1  # another kind of event is still logged
     clock[0] += logs.WINDOW_S
     event(logger("udp"), WARNING, "refused", number=1)
     assert f"left_out={1_000 - logs.BURST}" in stream.getvalue().splitlines()[-1]

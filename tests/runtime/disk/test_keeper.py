@@ -1,4 +1,4 @@
-"""Writes beside the loop: batched, in order, and tried again where the disk refuses."""
+"""Writes in a separate thread: batched, in order, and tried again if the disk refuses."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from reconvene.storage.tables import Clear, Op, Put
 
 
 class Slow:
-    """A store whose disk waits for permission, and refuses at first."""
+    """A store whose disk refuses at first, and writes only when the test permits it."""
 
     def __init__(self, *refusals: Exception) -> None:
         self.writes: list[list[Op]] = []
@@ -32,7 +32,7 @@ class Slow:
 
 
 class Told:
-    """What a keeper called, in order."""
+    """The keeper's calls, in order."""
 
     def __init__(self) -> None:
         self.tokens: list[list[int]] = []

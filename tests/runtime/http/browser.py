@@ -1,4 +1,4 @@
-"""A real browser without a screen, driven over its own debugging protocol."""
+"""A real browser without a screen, driven over its debugging protocol."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ _POLL_S = 0.1
 
 
 class Tab:
-    """One page. `complaints` are the errors that it has told its console."""
+    """One page. `complaints` are the errors in its console."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -65,13 +65,13 @@ class Tab:
         await self.do("Emulation.setEmulatedMedia", features=[scheme])
 
     async def ask(self, script: str) -> Any:
-        """What the expression is, in the page."""
+        """Evaluates the expression in the page."""
         told = await self.do("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
 
     async def wait(self, script: str) -> Any:
-        """Until the expression is true."""
+        """Waits until the expression is true."""
         deadline = asyncio.get_running_loop().time() + _PATIENCE_S
         while not (found := await self.ask(script)):
             assert asyncio.get_running_loop().time() < deadline, f"never: {script}\n{self.complaints}"
@@ -92,7 +92,7 @@ class Tab:
 
 @asynccontextmanager
 async def browsing(profile: Path) -> AsyncIterator[Tab]:
-    """A browser of its own, with one page. It has ended when this is left."""
+    """Starts a browser with one page, and ends it afterwards."""
     assert CHROMIUM is not None
     process = await asyncio.create_subprocess_exec(
         CHROMIUM, *_OPTIONS, f"--user-data-dir={profile}",

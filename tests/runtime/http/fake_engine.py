@@ -1,4 +1,4 @@
-"""An engine that says what a test wants it to say."""
+"""An engine that reports what a test sets."""
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected

@@ -1,4 +1,4 @@
-"""The dashboard over HTTP: what it shows, whom it lets break the network, and what it bears."""
+"""The dashboard over HTTP: what it shows, who may inject faults, and its limits."""
 
 import asyncio
 import base64
@@ -177,7 +177,7 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
 
 
 def test_sites_that_are_not_heard(tmp_path: Path) -> None:
-    """One can't be asked, one does not answer, one talks nonsense, and one is somebody else."""
+    """One can't be queried, one does not answer, one answers with invalid data, and one is a different site."""
 
     async def nonsense(request: web.Request) -> web.Response:
         return web.Response(text="[1, 2")
@@ -223,7 +223,7 @@ def test_so_many_pages_and_no_more(tmp_path: Path) -> None:
             while (await place.ask("/health"))[0] != 200:
                 pass
             async with asyncio.timeout(30):
-                while True:  # who has left is noticed when it is told the next time
+                while True:  # a viewer that has left is noticed when the next event is sent
                     async with place.session.get(f"{place.url}/dashboard/events") as answer:
                         if answer.status == 200:
                             break
@@ -245,7 +245,7 @@ def test_who_does_not_read_is_dropped(tmp_path: Path, monkeypatch: pytest.Monkey
             watchers = place.http._dashboard._watchers
             while not watchers._watchers:
                 await asyncio.sleep(0.01)
-            while watchers._watchers:  # nothing is read: first the kernel's buffers fill, then its queue
+            while watchers._watchers:  # the viewer reads nothing: first the kernel's buffers fill, then its queue
                 await asyncio.sleep(0.05)
             assert (await place.ask("/health"))[0] == 200
             with suppress(ConnectionError):
@@ -373,7 +373,7 @@ def test_keys_for_browsers(tmp_path: Path) -> None:
 def test_a_peer_behind_tls_and_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factory: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
-    """And a page that is open for longer than other connections may be."""
+    """Also a page that is open for longer than other connections may be."""
     monkeypatch.setattr(http_module, "LIFETIME_S", 0.2)
     monkeypatch.setattr(watchers_module, "EVERY_S", 0.05)
     authority = Authority(tmp_path)
@@ -463,7 +463,7 @@ def test_timelines() -> None:
     news = lines.since(seen)
     assert [(band.at, band.state) for band in news.bands["b"]] == [(200, "gone")]
     assert news.configurations == {"6": ("b",)}
-    lines.take(sample_of("b", 1, [], at=400))  # the same start goes on
+    lines.take(sample_of("b", 1, [], at=400))  # the same incarnation continues
     lines.gone("b", 500)
     lines.take(sample_of("b", 2, [Stay(1, 600, "8", ("b",), False)], at=650))
     assert [(band.at, band.state, band.incarnation) for band in lines.since(seen).bands["b"]] == [

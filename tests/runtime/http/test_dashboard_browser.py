@@ -36,7 +36,7 @@ async def appended(cluster: LocalCluster, name: str, text: str, ordered: bool = 
 
 
 async def reach(tab: Tab, wanted: str) -> None:
-    """By the keyboard alone."""
+    """With the keyboard only."""
     for _ in range(40):
         await tab.press("Tab")
         if await tab.ask(FOCUSED) == wanted:
@@ -46,7 +46,7 @@ async def reach(tab: Tab, wanted: str) -> None:
 
 
 async def fits(tab: Tab) -> None:
-    """Nothing makes the page wider than its window."""
+    """The page is not wider than its window."""
     wide, window = await tab.ask("[document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= window
 
@@ -99,7 +99,7 @@ async def go_through(cluster: LocalCluster, directory: Path) -> None:
         await tab.ask("document.querySelector('#heal').click()")
         await tab.wait(f'{COMPONENTS} === "primary abc"')
         await tab.wait(f'{QUEUE.replace("NAME", "c")} === "green a1, green c1, green a2"')
-        assert cluster.components == (), "what the page mends is mended for the command line too"
+        assert cluster.components == (), "a heal from the page is in force for the command line too"
         assert tab.complaints == []
 
         await asyncio.to_thread(cluster.crash, "a")

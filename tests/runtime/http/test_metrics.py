@@ -1,4 +1,4 @@
-"""A site's numbers, as Prometheus reads them."""
+"""A site's metrics, as Prometheus reads them."""
 
 import logging
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Health, metrics and status over HTTP, and everyone who is turned away."""
+"""Health, metrics and status over HTTP, and every refusal."""
 
 import asyncio
 import base64
@@ -81,7 +81,7 @@ async def serving(
 
 
 async def ask(port: int, request: str | bytes, tls: ssl.SSLContext | None = None) -> Answer | None:
-    """One request as it is written; None where the connection was closed without an answer."""
+    """Sends one raw request; None if the connection was closed without an answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
     try:
         writer.write(request.encode() if isinstance(request, str) else request)
@@ -280,7 +280,8 @@ def test_bad_key_files(run: Callable[[Case], None], tmp_path: Path) -> None:
 
 
 def test_names_that_lead_here_are_not_answered(run: Callable[[Case], None], tmp_path: Path) -> None:
-    """Else a page in a browser on this machine could read a site through a name that points to loopback."""
+    """Otherwise a web page in a browser on this machine could read a site through a name that resolves to
+    loopback."""
 
     async def case() -> None:
         async with serving(tmp_path) as (_, port):
@@ -339,13 +340,13 @@ def test_without_an_address_there_is_none(run: Callable[[Case], None], tmp_path:
 
 
 async def idle(port: int, count: int, source: str = "127.0.0.1") -> list[asyncio.StreamWriter]:
-    """Connections on which nothing is asked."""
+    """Connections that send no request."""
     made = [await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0)) for _ in range(count)]
     return [writer for _, writer in made]
 
 
 def test_connections_that_ask_nothing_keep_nobody_out(run: Callable[[Case], None], tmp_path: Path) -> None:
-    """Not another host, and not their own: health is answered, and there are never more than so many."""
+    """Idle connections block neither another host nor their own: health is answered, and their number is limited."""
 
     async def case() -> None:
         async with serving(tmp_path) as (server, port):
@@ -421,7 +422,7 @@ def test_who_is_slow_is_cut_off(run: Callable[[Case], None], tmp_path: Path, mon
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET /status HTTP/1.1\r\nX: ")
             with suppress(ConnectionError):
-                while not reader.at_eof():  # one byte now and then, for ever
+                while not reader.at_eof():  # one byte now and then, without end
                     await asyncio.sleep(0.02)
                     writer.write(b"x")
                     await writer.drain()
@@ -517,7 +518,7 @@ def test_tls(run: Callable[[Case], None], tmp_path: Path) -> None:
         async with serving(tmp_path, tls=Tls(certificate=certificate, key=key)) as (_, port):
             assert (await get(port, "/health", tls=client_tls(authority))).status == 200
             answer = await ask(port, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert answer is None  # in the clear
+            assert answer is None  # without TLS
             assert (await get(port, "/health", tls=client_tls(authority))).status == 200
 
     run(case)

@@ -1,4 +1,4 @@
-"""Replicas that come, go, and are given up; snapshots: through the port of a real site."""
+"""Replicas that are added, removed and given up; snapshots: through the `SiteLog` of a real site."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -44,17 +44,17 @@ def test_a_replica_is_added_and_another_removed() -> None:
                 b"before",
                 b"of the new one",
             ]
-            assert await of(a).change_replicas(remove="a") == 3, "who removes itself is told so"
+            assert await of(a).change_replicas(remove="a") == 3, "a site that removes itself gets the answer"
             await until(lambda: in_primary(b, 3)() and of(a).status()["replica"] is False)
             with pytest.raises(Rejected, match="site a keeps no replica of the log"):
                 of(a).append([b"x"])
             replicas = of(b).status()["replicas"]
             assert isinstance(replicas, dict)
             assert sorted(replicas) == ["b", "c", "d"]
-            assert of(b).read(0, 1, 1)[0].author == "a", "who is removed keeps its name"
+            assert of(b).read(0, 1, 1)[0].author == "a", "a removed replica stays the author of its messages"
             await third.aclose()
             await until(in_primary(b, 2))
-        # Two of the replicas that there are now, and one of those that run.json names.
+        # These are two of the present replicas, and one of the replicas that run.json names.
         assert read_run(trace).quorum == {"kind": "weighted", "weights": {"a": 1, "b": 1, "c": 1}, "changed": True}
         assert verify(load_histories(trace)).violated() == []
 
@@ -82,7 +82,7 @@ def test_a_change_waits_for_the_configuration_that_the_last_one_makes() -> None:
                 assert of(a).status()["quorum"] == quorum
             replicas = of(a).status()["replicas"]
             assert isinstance(replicas, dict)
-            assert sorted(replicas) == ["a", "b"], "who gave up has removed nothing"
+            assert sorted(replicas) == ["a", "b"], "a change that was cancelled has removed nothing"
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))

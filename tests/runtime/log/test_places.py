@@ -1,4 +1,4 @@
-"""The index of where messages are, against a log that is kept as a list."""
+"""The index of messages' positions, compared with a log that is kept as a list."""
 
 import asyncio
 from itertools import pairwise

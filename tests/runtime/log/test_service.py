@@ -1,4 +1,4 @@
-"""The log of real sites, each in this process: what is promised to those who append, read and watch."""
+"""The log of real sites, all in this process: what is promised to clients that append, read and watch."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ def in_primary(engine: SiteEngine, sites: int) -> Callable[[], bool]:
 
 @asynccontextmanager
 async def sites(*told: Config) -> AsyncIterator[list[SiteEngine]]:
-    """All of them in one primary component."""
+    """All of the sites are in one primary component."""
     async with AsyncExitStack() as stack:
         opening = [stack.enter_async_context(running(config)) for config in told]
         engines = list(await asyncio.gather(*opening))
@@ -67,7 +67,7 @@ def log_lines() -> Iterator[LogLines]:
 
 
 def first(log: LogService, messages: Sequence[bytes]) -> int:
-    """Appends; gives the counter of the first."""
+    """Appends; returns the counter of the first message."""
     return log.append(messages).parts[0].first
 
 
@@ -97,7 +97,7 @@ def test_from_append_to_green() -> None:
             await asyncio.gather(*(of(engine).barrier() for engine in (a, b, c) for _ in range(3)))
             await of(c).ordered(first(of(c), [b"three"]))
             await until(lambda: of(b).green == 3)
-            assert greens[-1] == 2, "who has ended is told nothing more"
+            assert greens[-1] == 2, "a subscription that has ended is not notified any more"
             with pytest.raises(Rejected, match="position 4 is beyond the green line, which is at 3"):
                 of(b).read(4, 1, 1)
             with pytest.raises(Rejected, match="nothing to append"):
@@ -209,7 +209,7 @@ def test_a_trace_that_begins_after_its_log_is_refused_by_its_readers() -> None:
 
 
 def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
-    """Two sites took the same number of a session while they could not hear each other."""
+    """Two partitioned sites accepted the same number of a session."""
 
     async def scenario(directory: Path) -> None:
         async with sites(*configs(directory, "abc")) as engines:
@@ -277,7 +277,7 @@ def test_a_disk_that_refuses(monkeypatch: pytest.MonkeyPatch, log_lines: LogLine
                 of(a).append([b"y"])
             entered: list[int] = []
             of(a).when_room(1, lambda: entered.append(1))
-            assert entered == [1]  # what is refused need not wait
+            assert entered == [1]  # an append that is refused does not wait
             await until(in_primary(b, 2))
             assert await of(b).ordered(first(of(b), [b"the others go on"])) == 0
             assert not durable.done()
@@ -334,7 +334,7 @@ def test_a_value_that_is_damaged_on_disk(damaged: set[str], log_lines: LogLines)
                 of(b).append([b"x"])
             with pytest.raises(Unavailable, match="is corrupt"):
                 of(b).read(0, 100, 1 << 20)
-            # It goes on with what it has: what others append is ordered with it, and can be read.
+            # It continues with what it has: messages that others append are ordered, and can be read here.
             assert await of(a).ordered(first(of(a), [b"next"])) == 50
             await until(lambda: of(b).green == 51)
             assert of(b).read(50, 1, 1)[0].messages == [b"next"]

@@ -1,4 +1,4 @@
-"""Who gives up waiting for the log is forgotten: in a minority nothing else ends it."""
+"""A waiter that gives up is forgotten: in a minority nothing else ends its wait."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who can talk with whom, and what a trace is said to be."""
+"""Which sites are connected, and what run.json says of a trace."""
 
 import os
 import time

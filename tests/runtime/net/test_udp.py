@@ -1,4 +1,4 @@
-"""Datagrams reach whom they are sent to, and nobody gets in who does not belong."""
+"""Datagrams reach their receivers, and only members' datagrams are accepted."""
 
 import asyncio
 import gc
@@ -123,7 +123,7 @@ def test_a_site_that_starts_behind_a_block_gets_in_when_it_ends(tmp_path: Path) 
 
 
 async def talk_until_heard(speaker: Node, listener: Node) -> None:
-    """As a core does: again and again."""
+    """Sends repeatedly, as a core does."""
     for _ in range(500):
         speaker.udp.send([((listener.config.names.index(listener.config.name),), b"here I am")])
         await asyncio.sleep(0.01)
@@ -134,7 +134,7 @@ async def talk_until_heard(speaker: Node, listener: Node) -> None:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_lost_challenge_is_asked_again(tmp_path: Path, loop: str) -> None:
-    """A site that starts alone greets nobody: its peer's datagrams and its own do the rest."""
+    """b sends no challenge when it starts: later its own and its peer's datagrams cause them."""
 
     async def work() -> None:
         with Net.of(tmp_path) as net:
@@ -191,7 +191,7 @@ def test_a_stranger_never_gets_in_and_both_logs_say_why(
                 await asyncio.sleep(0.005)
             await until(lambda: a.count(there) > 0)
             assert a.got == []
-            if stranger != "version":  # in one process both read with the same version
+            if stranger != "version":  # both are in one process, so both decode with the same version
                 assert b.got == []
                 await until(lambda: b.count(here) > 0)
                 told = [(a, b, there), (b, a, here)]
@@ -243,7 +243,7 @@ def test_a_site_that_restarts_is_known_again_at_once(tmp_path: Path) -> None:
 
 
 def test_keys_are_rotated_under_traffic_without_a_loss(tmp_path: Path) -> None:
-    """The new key second everywhere, then first everywhere, then alone; each site in its own time."""
+    """The new key is second everywhere, then first everywhere, then alone; the sites change at different times."""
 
     async def work() -> None:
         with Net.of(tmp_path, 3) as net:

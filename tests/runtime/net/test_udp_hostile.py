@@ -1,4 +1,4 @@
-"""Recordings, forgeries and floods: counted, told now and then, and of no effect."""
+"""Recordings, forgeries and floods are counted, logged now and then, and have no effect."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ LIST = first_list(3, "abc")
 
 
 def listen(node: Node) -> list[bytes]:
-    """Everything that the node sends from now on, as someone on the way records it."""
+    """Records everything that the node sends from now on, as an eavesdropper would."""
     heard: list[bytes] = []
     inner = node.udp._socket
 
@@ -110,7 +110,7 @@ def test_a_replay_to_a_site_that_restarted(tmp_path: Path, loop: str) -> None:
 
 
 def test_a_recording_of_a_site_that_is_gone(tmp_path: Path) -> None:
-    """Nobody answers, so nobody gets in."""
+    """No site answers the challenge, so no session is accepted."""
 
     async def work() -> None:
         with Net.of(tmp_path) as net:
@@ -149,7 +149,7 @@ def test_a_site_with_the_name_of_this_one(tmp_path: Path) -> None:
 
 
 def rubbish(net: Net, tape: Sequence[bytes]) -> dict[str, tuple[str | None, Callable[[int], bytes]]]:
-    """What strangers send, and how it is counted; None: it depends."""
+    """Datagrams of strangers, and the counter of each; None: it varies."""
     rng = random.Random(5)
     foreign, keyless = Sealer("ship", 0, [net.key]), Sealer("shop", 0, [])
     other, old = Sealer("shop", 0, [ClusterKey(b"?" * 32)]), Sealer("shop", 0, [net.key])
@@ -239,7 +239,7 @@ def test_each_kind_of_rubbish_is_counted_as_what_it_is(tmp_path: Path, kind: str
 
 
 class Bench:
-    """Sessions of site b without sockets: what is posted is kept, and time is what the test says."""
+    """Sessions of site b without sockets: sent packets are kept, and the test sets the time."""
 
     def __init__(self, keys: Sequence[ClusterKey] = (KEY,)) -> None:
         self.now = 100.0
@@ -262,7 +262,7 @@ class Bench:
 
 
 def introduce(one: Bench, other: Sealer) -> None:
-    """`other` answers what `one` asks, as its own sessions would."""
+    """`other` answers the challenges of `one`, as its own sessions would."""
     sessions = SealSessions(
         "shop", LIST, PLACES, [KEY], other, one.refusals, lambda s, p: answers.append(p), one.sessions._log
     )
@@ -345,7 +345,7 @@ def test_a_new_session_replaces_the_old_one() -> None:
 
 
 def test_unknown_sessions_are_opened_up_to_a_rate() -> None:
-    """A flood of new salts from elsewhere leaves a site that starts what it needs."""
+    """A flood of new salts from other addresses does not use up the limit of a site that starts."""
     bench = Bench()
     many = STRANGERS_A_SECOND + 50
     for _ in range(many):

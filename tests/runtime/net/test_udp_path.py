@@ -1,4 +1,4 @@
-"""What the path carries, buffers that the system caps, and multicast."""
+"""Frame sizes that fit the path, buffers that the system caps, and multicast."""
 
 import logging
 import socket
@@ -181,7 +181,7 @@ def test_what_is_no_group(tmp_path: Path, group: tuple[str, int]) -> None:
 
 
 def can_multicast() -> bool:
-    """Whether a datagram to a group on the loopback comes back."""
+    """Whether a datagram to a multicast group on the loopback comes back."""
     own = socket.inet_aton("127.0.0.1")
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,

@@ -44,7 +44,7 @@ def run(work: Coroutine[Any, Any, None], loop: str = "asyncio") -> None:
 
 
 async def until(holds: Callable[[], bool], what: str = "", patience_s: float = 10) -> None:
-    """Waits for as long as it must, not longer."""
+    """Waits until the condition holds, not longer."""
     end = time.monotonic() + patience_s
     while not holds():
         assert time.monotonic() < end, f"waited in vain {what}"
@@ -66,7 +66,7 @@ class Lines(logging.Handler):
 
 
 class Node:
-    """A transport, what it has received, and what it has said."""
+    """A transport, what it has received, and what it has logged."""
 
     def __init__(self, config: Config) -> None:
         self.lines = Lines()
@@ -103,12 +103,12 @@ class Node:
 
 
 def drops(node: Node) -> dict[str, int]:
-    """What it has dropped, without what it has not."""
+    """The counters of dropped datagrams that are not zero."""
     return {name: count for name, count in node.udp.counters().items() if name.startswith("dropped_") and count}
 
 
 class Net:
-    """A cluster of sites a, b, c …, each made when it is asked for; all are closed in the end."""
+    """A cluster of sites a, b, c …, each made by `node`; all are closed in the end."""
 
     def __init__(self, folder: Path, count: int = 2) -> None:
         self.folder = folder
@@ -117,7 +117,7 @@ class Net:
         self.sites = {chr(ord("a") + i): ("127.0.0.1", port) for i, port in enumerate(free_ports(count))}
         self.nodes: list[Node] = []
         self.wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        """A stranger's."""
+        """A stranger's socket."""
         self.wire.bind(("127.0.0.1", 0))
 
     def config(self, name: str, **changes: Any) -> Config:
@@ -133,7 +133,7 @@ class Net:
         return node
 
     async def up(self, **changes: Any) -> list[Node]:
-        """All sites, started, and known to each other."""
+        """All sites, started; each has accepted the sessions of the others."""
         nodes = [self.node(name, **changes) for name in self.sites]
         for node in nodes:
             node.start()

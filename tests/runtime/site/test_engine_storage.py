@@ -1,4 +1,4 @@
-"""A site whose disk refuses, which must not keep the others from their configurations; or was put back."""
+"""A site whose disk refuses writes must not keep the others from forming configurations; a disk that was put back."""
 
 import asyncio
 import shutil
@@ -49,7 +49,7 @@ def test_the_others_go_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
                         await until(site, lambda status: status.members == ["a", "b", "d"])
                     told = await until(c, lambda status: status.storage != "ok")
                     assert (told.health, told.phase) != ("primary", "operational")
-                    # Once it is left out nothing happens any more.
+                    # Once it is excluded, nothing more happens.
                     await asyncio.sleep(0.5)
                     before = (await a.status()).configurations
                     await asyncio.sleep(2.0)

@@ -1,4 +1,4 @@
-"""A trace that is written as a site runs: torn lines, restarts, the size limit."""
+"""A trace that is written while a site runs: torn lines, restarts, the size limit."""
 
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def test_a_torn_line_is_cut_off(tmp_path: Path, cut: int) -> None:
     data = file.read_bytes()
     file.write_bytes(data[:-cut])
     journal, _ = open_journal(tmp_path)
-    whole = 5 if cut == 1 else 4  # without its newline alone a line is complete
+    whole = 5 if cut == 1 else 4  # a line that lacks only its newline is complete
     assert journal.past == Past(whole, 1, "65536", False)
     record(journal, 2, [Changed(ConfKind.REGULAR, "196608", (0,))])
     journal.close()
