@@ -121,7 +121,7 @@ def zsh(place: Path) -> Iterator["Terminal"]:
 
 
 class Terminal:
-    """A shell that believes that somebody sits in front of it."""
+    """An interactive shell, on a terminal of its own."""
 
     def __init__(self, shell: str, place: Path) -> None:
         self._pid, self._file = pty.fork()

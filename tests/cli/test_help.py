@@ -1,4 +1,4 @@
-"""The list of commands, each one's help, and what is said of a mistyped word."""
+"""The list of commands, the help of each, and the error for a mistyped word."""
 
 import shlex
 import subprocess
@@ -59,7 +59,7 @@ def test_each_command_has_help_with_its_example(command: Command, capsys: pytest
 
 @EACH
 def test_each_example_can_be_typed(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real parser takes it; what the command does with it is not for here."""
+    """The real parser accepts it; what the command does with it is tested elsewhere."""
     given: dict[str, Any] = {}
 
     def hollow(of: Command) -> Callable[..., Any]:
@@ -90,7 +90,7 @@ def test_what_is_read_from_a_command_is_what_its_help_shows(
 
 @pytest.mark.parametrize("argument", ["--help", "--version", "sta"])
 def test_a_list_costs_nothing(argument: str) -> None:
-    """No parser, no event loop, nothing that a command needs."""
+    """It imports no parser, no event loop, and nothing that only a command needs."""
     program = (
         "import sys\n"
         "from reconvene.cli import main\n"

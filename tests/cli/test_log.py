@@ -201,7 +201,7 @@ def test_bad_input(shell: Shell, tmp_path: Path) -> None:
 
 def test_a_copy_of_a_running_site_is_sound(shell: Shell, tmp_path: Path) -> None:
     shell.run("append", *map(str, range(100)), "--ordered")
-    # How far the order goes is written with whatever is written next.
+    # The green line is written with the next write.
     shell.run("append", "one more", "--ordered")
     copy = tmp_path / "copy"
     assert shell.json("backup", copy, "--site", "a")["bytes"] > 0

@@ -1,4 +1,5 @@
-"""What `reconvene log --help` shows works as printed, in that order, on the cluster that `reconvene up` starts."""
+"""The examples of `reconvene log --help` work as printed, in that order, on the cluster that `reconvene up`
+starts."""
 
 import shlex
 import signal
@@ -14,7 +15,7 @@ from reconvene.cli._catalogue import COMMANDS, family
 from reconvene.local import LocalCluster
 
 ENDLESS = ("log follow",)
-"""Ended by Ctrl-C, which is no failure."""
+"""Ended by Ctrl-C, which is not a failure."""
 
 
 @pytest.fixture

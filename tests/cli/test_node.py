@@ -1,4 +1,4 @@
-"""reconvene node: a real process, its signals, and every way in which it can't start."""
+"""reconvene node: a real process, its signals, and every reason why it can't start."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ from reconvene.storage.lmdb_store import LmdbStore
 
 PATIENCE_S = 60.0
 LIMIT_S = 5 * PATIENCE_S
-"""Of a test with sites, whatever it waits for."""
+"""The time limit of a whole test with sites, whatever it waits for."""
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
@@ -56,11 +56,11 @@ class Site:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *under: str, **environment: str) -> None:
-        """`under`: a command that runs it."""
+        """`under`: a command that runs the site."""
         self.run([*under, sys.executable, "-m", "reconvene", "node", "--config", str(self.file)], **environment)
 
     def run(self, program: list[str], **environment: str) -> None:
-        """In a process group of its own: `kill` ends what `program` started, too."""
+        """Runs in its own process group: `kill` also ends what `program` started."""
         with self.log.open("ab") as log, self.printed.open("ab") as out:
             self.process = subprocess.Popen(
                 program, stdout=out, stderr=log, env={**os.environ, **environment}, start_new_session=True
@@ -125,7 +125,7 @@ class Site:
 
 @pytest.fixture(autouse=True)
 def untouched() -> Iterator[None]:
-    """A site in the foreground sets up logging for its process, which here is everyone's."""
+    """A site in the foreground sets up logging for its process, which is the process of all tests here."""
     root = logging.getLogger("reconvene")
     handlers, level, propagate = list(root.handlers), root.level, root.propagate
     yield
@@ -167,7 +167,7 @@ def call(*arguments: object) -> int:
 
 
 def refusal(capsys: pytest.CaptureFixture[str], site: Site) -> str:
-    """The one line with which it does not start."""
+    """The one line that it prints when it can't start."""
     assert call("node", "--config", site.file) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -202,7 +202,7 @@ def test_a_life(make: Make, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in (tmp_path / "trace" / "a.jsonl").read_text().splitlines()]
     assert rows[-1]["kind"] == "stop"
 
-    site.start()  # again, after a clean end
+    site.start()  # again, after a clean stop
     site.until(lambda: site.log.read_text().count(" site ready ") == 2, "ready again")
     assert site.status()["incarnation"] == 2
     site.running.send_signal(signal.SIGINT)
@@ -240,7 +240,7 @@ def test_the_second_signal_ends_it_at_once(make: Make) -> None:
     site = make()
     site.start()
     site.ready()
-    site.running.send_signal(signal.SIGSTOP)  # so that both are there before either is looked at
+    site.running.send_signal(signal.SIGSTOP)  # so that both exist before either is checked
     site.running.send_signal(signal.SIGINT)
     site.running.send_signal(signal.SIGTERM)
     site.running.send_signal(signal.SIGCONT)
@@ -313,7 +313,7 @@ main(["node", "--config", sys.argv[2]])
 
 
 def test_a_site_that_runs_imports_nothing_large(make: Make, tmp_path: Path) -> None:
-    """It would stand still meanwhile."""
+    """The site would be blocked meanwhile."""
     with short_dir() as directory:
         site = make(more=f'[clients]\nunix = "{directory}/sock"\ntcp = "127.0.0.1:0"\n[log]\nbegin = true\n')
         site.run([sys.executable, "-c", WATCH_IMPORTS, str(tmp_path / "imported"), str(site.file)])
@@ -328,11 +328,11 @@ def test_a_site_that_runs_imports_nothing_large(make: Make, tmp_path: Path) -> N
 
 
 def test_a_meta_page_that_can_t_be_written_costs_a_moment(make: Make, tmp_path: Path) -> None:
-    """Everything that was appended is acknowledged in the end, and is there after a restart."""
+    """All appends are acknowledged in the end, and the messages are there after a restart."""
     with short_dir() as directory:
         site = make(more=f'[clients]\nunix = "{directory}/sock"\n[log]\nbegin = true\n')
         data = tmp_path / "a" / "store" / "data.mdb"
-        # Whichever of these writes is a meta page's, the others are of pages: every one is to be borne.
+        # One of these writes is a meta page, the others are ordinary pages: the site must survive all of them.
         site.start(*injecting("pwrite64", "EIO", "30..34", data))
         site.ready()
         with reconvene.blocking.connect(f"unix:{directory}/sock") as client:
@@ -341,7 +341,7 @@ def test_a_meta_page_that_can_t_be_written_costs_a_moment(make: Make, tmp_path: 
                 assert time.monotonic() < give_up_at, site.log.read_text()
                 try:
                     client.log.append(b"%d" % number, timeout=PATIENCE_S).ordered(timeout=PATIENCE_S)
-                except reconvene.Unavailable:  # refused, and nothing has happened
+                except reconvene.Unavailable:  # refused, and nothing has changed
                     time.sleep(0.02)
                 else:
                     number += 1
@@ -562,7 +562,7 @@ def test_check_for_people(make: Make, capsys: pytest.CaptureFixture[str], tmp_pa
         "warning: sites: 4 sites tolerate no more failures than 3 would",
     ):
         assert words in text, words
-    assert not (tmp_path / "b").exists()  # it only looked
+    assert not (tmp_path / "b").exists()  # it only checked
 
 
 def test_check_for_programs(make: Make, capsys: pytest.CaptureFixture[str]) -> None:

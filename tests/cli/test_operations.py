@@ -22,7 +22,7 @@ def call(*arguments: object) -> int:
 
 
 class Shell:
-    """Commands about one directory, run in this process."""
+    """Runs commands on one directory, in this process."""
 
     def __init__(self, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.directory = directory
@@ -32,14 +32,14 @@ class Shell:
         return self.elsewhere(*arguments, "--dir", self.directory)
 
     def elsewhere(self, *arguments: object) -> str:
-        """Not about the directory."""
+        """Runs a command without the directory."""
         code = call(*arguments)
         captured = self._capsys.readouterr()
         assert code == 0, captured
         return captured.out
 
     def said(self) -> str:
-        """On stderr."""
+        """The output on stderr so far."""
         return self._capsys.readouterr().err
 
     def json(self, *arguments: object) -> Any:
@@ -145,7 +145,7 @@ def _talk(shell: Shell) -> None:
 
 
 def test_a_cluster_that_keeps_its_state(shell: Shell) -> None:
-    """In a directory whose name is too long for sockets in it."""
+    """In a directory with a path that is too long for Unix sockets."""
     shell.directory = shell.directory / ("long-" * 20)
     shell.run("up", "--nodes", 1, "--insecure", "--order", "all-ack", "--no-trace")
     assert not (shell.directory / "cluster.key").exists()
@@ -165,7 +165,7 @@ def test_a_cluster_that_keeps_its_state(shell: Shell) -> None:
 def test_a_cluster_whose_trace_stopped_ends_all_the_same(shell: Shell) -> None:
     shell.run("up", "--nodes", 1, "--insecure")
     (shell.directory / "trace/a.stopped").write_text("its limit\n")
-    # Of a running cluster a copy is judged; the answer is about the trace that the caller knows.
+    # For a running cluster a copy of the trace is judged; the answer names the trace that the caller knows.
     assert call("verify", shell.directory / "trace") == 2
     assert f"{shell.directory}/trace/a.jsonl: the trace of a is not whole" in shell.said()
     assert "a: ended" in shell.run("down")

@@ -1,4 +1,4 @@
-"""Exit codes, and one line where something is wrong."""
+"""Exit codes, and one line for each error."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Clusters of real processes: started, broken, mended, ended, and their traces judged."""
+"""Clusters of real processes: started, partitioned, healed, stopped, and their traces judged."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from reconvene.verify.history import History
 from reconvene.verify.report import Report
 
 EAGER = {"timing": {"suspect_base": "350ms"}}
-"""Sites that are gone are missed sooner, so that tests take less time."""
+"""Silent sites are suspected sooner, so that tests take less time."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Processes are known by more than a pid."""
+"""Processes are identified by more than a pid."""
 
 import os
 import signal

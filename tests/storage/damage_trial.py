@@ -1,9 +1,9 @@
-"""Opens damaged copies of a store, each in a process of its own: whatever becomes of that is seen from outside.
+"""Opens damaged copies of a store, each in a separate process, since some of them end the process by a signal.
 
     python damage_trial.py SCRATCH CHECK_S
 
-Prints what became of each damage, one a line: PAGE BIT OUTCOME. BIT is -1 for a page of zeros. OUTCOME is the
-process's signal, `same` where the store has all that it had, `other` where it has not, or the line with which it was
+Prints one line for each damage: PAGE BIT OUTCOME. BIT is -1 for a page of zeros. OUTCOME is the
+process's signal, `same` if the store has all its values, `other` if it has not, or the line with which it was
 refused.
 """
 
@@ -26,7 +26,7 @@ _EVERYTHING = (b"", b"\xff" * 100)
 class Damage(NamedTuple):
     page: int
     bit: int
-    """Of the page; -1: all of it is zeros."""
+    """The bit of the page that is flipped; -1: the page is all zeros."""
 
 
 def made(path: Path) -> None:
@@ -62,7 +62,7 @@ def _damaged(data: bytes, damage: Damage) -> bytes:
 
 
 def _content(path: Path, check_s: float) -> list[tuple[bytes, bytes]]:
-    """As a start reads, and writes."""
+    """Reads and writes as a start does."""
     store = LmdbStore(path, check_s=check_s)
     found = list(store.scan(*_EVERYTHING))
     if any(store.get(key) != value for key, value in found) or store.last(*_EVERYTHING) != found[-1]:

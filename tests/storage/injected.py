@@ -1,4 +1,4 @@
-"""Errors of system calls, injected by strace. Skips a test where there is none, or where it may not trace."""
+"""Errors of system calls, injected by strace. Skips a test if strace is missing or may not trace."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ __all__ = ["injecting"]
 
 
 def injecting(call: str, error: str, when: str, path: Path) -> list[str]:
-    """What to put before a command: its calls on this file fail as told. `when` is strace's: 5 the fifth, 5+ from the
+    """The prefix of a command that makes its calls on this file fail. `when` is strace's: 5 the fifth, 5+ from the
     fifth on."""
     if not _may_trace():
         pytest.skip("no strace here, or it may not trace")

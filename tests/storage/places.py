@@ -1,4 +1,4 @@
-"""File systems of their own, that can be full, read-only or broken. Only root can mount them."""
+"""Separate file systems that can be full, read-only or broken. Only root can mount them."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ __all__ = ["fill", "mounted", "remounted"]
 
 @contextmanager
 def mounted(at: Path, *options: str) -> Iterator[Path]:
-    """`options` are mount's. Skips the test where nothing can be mounted."""
+    """`options` are mount's. Skips the test if nothing can be mounted."""
     at.mkdir(exist_ok=True)
     done = subprocess.run(["mount", *options, str(at)], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -29,7 +29,7 @@ def remounted(at: Path, options: str) -> None:
 
 
 def fill(at: Path, but: int = 0) -> Path:
-    """A file that takes all the room there is, but so many bytes."""
+    """Writes a file that fills the disk except for so many bytes."""
     file = at / "filler"
     with file.open("wb") as filler:
         room = os.statvfs(at)

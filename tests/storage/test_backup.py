@@ -1,4 +1,4 @@
-"""Copies of a store in use, and stores from copies: all of it or nothing, also where the process is killed."""
+"""Copies of a store in use, and stores from copies: complete or absent, even if the process is killed."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A store that was damaged, or put back: it is refused in one line, or it has all that it had."""
+"""A store that was damaged or put back is refused in one line, or it has all its values."""
 
 import shutil
 import subprocess
@@ -36,7 +36,7 @@ def test_no_damage_ends_the_process_or_goes_unnoticed(tmp_path: Path, check_s: f
 
 
 def test_the_pages_of_a_sound_store_always_pass(tmp_path: Path) -> None:
-    """What a walk demands of LMDB's pages is what LMDB writes, whatever is put and deleted."""
+    """A walk accepts all pages that LMDB writes, whatever is put and deleted."""
     for seed in range(3):
         random = Random(seed)
         store = LmdbStore(tmp_path / str(seed))
@@ -80,7 +80,7 @@ def test_a_guarded_store_reads_and_writes_like_any_other(tmp_path: Path) -> None
 
 
 def rolled_back(path: Path, beyond: int) -> None:
-    """The store as it was before the last writes, beside a record of what came after."""
+    """The store as it was before the last writes, with a record of the later transactions."""
     store = LmdbStore(path)
     store.put({"site": b"1"})
     older = (path / "data.mdb").read_bytes()
@@ -108,7 +108,7 @@ def test_a_data_file_that_is_gone_is_no_new_store(tmp_path: Path) -> None:
 def test_a_write_that_the_disk_lost_is_noticed_without_a_clean_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page of the last commit's meta has what it had before: the two meta pages fit each other."""
+    """The meta page of the last commit has its earlier contents, so that the two meta pages are consistent."""
     monkeypatch.setattr(watermarks, "EVERY_S", 0.0)
     store = LmdbStore(tmp_path)
     store.put({"site": b"before"})
@@ -129,7 +129,7 @@ def test_the_record_beside_it_is_no_reason_to_refuse(tmp_path: Path) -> None:
 
 
 def test_a_large_store_is_looked_at_in_part(tmp_path: Path) -> None:
-    """The time of a look is bounded. A damaged page that a start does not read is found by a look at all of them."""
+    """The time of a check is bounded. A damaged page that a start does not read is found by a check of all pages."""
     store = LmdbStore(tmp_path)
     store.write([Put(b"\x02%05d" % number, bytes(100)) for number in range(2000)])
     store.close()

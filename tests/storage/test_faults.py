@@ -1,4 +1,5 @@
-"""Disks that are full, read-only or broken, and damaged files: one line each, and nothing durable is lost."""
+"""Disks that are full, read-only or broken, and damaged files: each is reported in one line, and durable values
+stay."""
 
 import asyncio
 import shutil
@@ -37,7 +38,7 @@ except ReconveneError as error:
 
 
 def opened(path: Path) -> str:
-    """What a process of its own says of a store: a signal would end it."""
+    """What a separate process reports of a store, since a damaged one could end the process by a signal."""
     done = subprocess.run(
         [sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True, check=False, timeout=60
     )
@@ -46,7 +47,7 @@ def opened(path: Path) -> str:
 
 
 def fill_store(store: LmdbStore) -> int:
-    """Writes until the disk refuses; how many batches it took."""
+    """Writes until the disk refuses; returns how many batches were written."""
     for number in range(10_000):
         try:
             store.write([Put(b"\x01%06d" % number, b"%d" % number * 1000), Put(b"\x02", b"%d" % number)])
@@ -154,7 +155,7 @@ def test_a_read_only_disk_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_breaks_refuses_and_what_it_has_stays_readable(tmp_path: Path) -> None:
-    """A disk of which most is gone all at once: beyond its new end everything is an I/O error."""
+    """A disk that suddenly shrinks: every access beyond its new end is an I/O error."""
     image = tmp_path / "image"
     with image.open("wb") as file:
         file.truncate(64 << 20)
@@ -191,7 +192,7 @@ def test_a_full_map_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
     assert (store.get("site"), store.get(b"\x01")) == (b"kept", None)
     store.write([Put(b"\x01", bytes(100_000))])
     store.close()
-    store = LmdbStore(tmp_path)  # a larger map takes more
+    store = LmdbStore(tmp_path)  # a larger map has room for more
     store.write([Put(b"\x01", bytes(2 << 20))])
     store.close()
 
@@ -224,7 +225,7 @@ def test_flipped_bytes_are_found_and_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path) -> None:
-    """Mapped, it would end the process with SIGBUS."""
+    """If LMDB mapped it, it would end the process with SIGBUS."""
     store = LmdbStore(tmp_path / "whole")
     for number in range(8):
         store.write([Put(b"\x01%d%d" % (number, one), bytes(200 * one)) for one in range(60)])
@@ -254,7 +255,7 @@ def test_another_programs_lmdb_is_not_taken_for_a_store(tmp_path: Path) -> None:
 
 
 def test_a_sound_file_may_be_shorter_than_its_meta_page_says(tmp_path: Path) -> None:
-    """LMDB does not write pages that one transaction took and gave back."""
+    """LMDB does not write pages that one transaction both allocated and freed."""
     store = LmdbStore(tmp_path)
     for _ in range(4):
         store.write([Put(b"\x01", b"kept")])
@@ -266,7 +267,7 @@ def test_a_sound_file_may_be_shorter_than_its_meta_page_says(tmp_path: Path) -> 
 
 
 def test_damage_to_pages_is_found_before_they_are_mapped(tmp_path: Path) -> None:
-    """LMDB trusts its pages: of such files some would end the process, and some would lack keys without a word."""
+    """LMDB trusts its pages: some of these files would end the process, and some would lack keys without an error."""
     store = LmdbStore(tmp_path / "store")
     for number in range(12):
         store.write([Put(b"\x01%d%d" % (number, one), bytes([one]) * (one * 97 % 5000)) for one in range(30)])
@@ -288,7 +289,7 @@ def test_damage_to_pages_is_found_before_they_are_mapped(tmp_path: Path) -> None
             found += 1
             continue
         found += bool(check(store))
-        # Where nothing is found the damage is where nothing is kept.
+        # If no damage is found, it is in a page that holds no values.
         assert check(store) or list(store.keys(b"", b"\xff")) == expected
         store.close()
     assert 100 < found < 290

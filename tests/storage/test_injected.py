@@ -1,4 +1,4 @@
-"""A disk that fails in the middle: nothing that was acknowledged is lost, and the store goes on by itself."""
+"""A disk that fails during a commit: no acknowledged value is lost, and the store recovers by itself."""
 
 import subprocess
 import sys
@@ -66,7 +66,7 @@ def reopened(path: Path, numbers: list[int]) -> None:
     [("pwrite64", "17"), ("pwrite64", "18"), ("pwrite64", "19"), ("pwrite64", "20"), ("fdatasync", "7")],
 )
 def test_one_call_that_fails_costs_one_write(tmp_path: Path, call: str, when: str, error: str) -> None:
-    """A commit here is three pages by pwrite64, then fdatasync, then the meta page by pwrite64."""
+    """A commit here writes three pages by pwrite64, then calls fdatasync, then writes the meta page by pwrite64."""
     said = run(tmp_path, call, error, when)
     assert taken(said) == list(range(WRITES))
     assert sum(word == "refused" for word, _ in said) == 1

@@ -52,7 +52,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_a_directory_of_each_version_is_read_and_migrated(tmp_path: Path, version: str) -> None:
-    """Each was written by the program of its time, for site 1 in its second incarnation."""
+    """Each was written by the program version of its time, for site 1 in its second incarnation."""
     shutil.copytree(VERSIONS / version, tmp_path / "store")
     for _ in range(2):
         store = LmdbStore(tmp_path / "store")
@@ -82,7 +82,7 @@ def test_three_large_maps_take_no_room(tmp_path: Path) -> None:
 
 
 def test_a_store_comes_to_be_whole(tmp_path: Path) -> None:
-    """What an unfinished start left is no store, and in no one's way."""
+    """The leftovers of an unfinished start are not a store, and do not disturb the next start."""
     (tmp_path / "data.mdb.new").write_bytes(b"half")
     store = LmdbStore(tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["data.mdb", "lock.mdb"]

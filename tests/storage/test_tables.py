@@ -25,7 +25,7 @@ OPS: st.SearchStrategy[Op] = st.one_of(
 
 
 class Simulated:
-    """The simulated disk, whose writes are waited for."""
+    """The simulated disk, with writes that wait until they are durable."""
 
     def __init__(self) -> None:
         self._loop = Loop()
@@ -109,7 +109,7 @@ def test_a_scan_in_chunks_gives_every_key_once_while_others_are_written(tables: 
 
 
 def test_a_scan_holds_no_page_while_it_is_not_read(tmp_path: Path) -> None:
-    """LMDB can't use a page again that an open transaction may still read: the file would grow for ever."""
+    """LMDB can't reuse a page that an open transaction may still read: the file would grow without limit."""
     store = LmdbStore(tmp_path)
     store.write([Put(b"\x01%04d" % number, bytes(2000)) for number in range(2000)])
     scan = store.scan(b"\x01", b"\x02")

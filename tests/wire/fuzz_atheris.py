@@ -1,8 +1,9 @@
-"""Fuzzing by coverage, for as long as one likes; nothing that the tests need.
+"""Fuzzing guided by coverage, for as long as you like; the tests do not need it.
 
     python -m tests.wire.fuzz_atheris -max_total_time=60      (needs the package atheris)
 
-Each input is a step to reach, then datagrams with their lengths before them. What provokes a known defect is skipped.
+Each input is a step to reach, then datagrams with their lengths before them. Inputs that cause a known defect are
+skipped.
 """
 
 import sys

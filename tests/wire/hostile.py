@@ -46,7 +46,7 @@ SMALL = Limits(
 
 
 class Target:
-    """One site taken out of its cluster, with datagrams that were under way in it."""
+    """One site taken out of its cluster, with datagrams that were in flight in the cluster."""
 
     def __init__(self, site: Site, now: int, recorded: list[bytes]) -> None:
         self.site = site
@@ -70,7 +70,7 @@ class Target:
 
 
 def reach(step: str, order: str = "atop") -> Target:
-    """A site that has come to this step of this phase."""
+    """A site that has reached this step of this phase."""
     hand = Hand("abcd", Options(order=order, limits=SMALL))
     recorded: list[bytes] = []
     hand.on_send = lambda packet: recorded.append(packet.data)
@@ -97,7 +97,7 @@ def reach(step: str, order: str = "atop") -> Target:
 
 
 class Liar:
-    """Makes datagrams from what it sees of a site: real ones changed a little, and well-formed ones that lie."""
+    """Makes datagrams from a site's state: real ones changed a little, and well-formed ones with false contents."""
 
     def __init__(self, target: Target, random: Random) -> None:
         self.site = target.site
@@ -175,7 +175,7 @@ class Liar:
         current = self.site.current
         sender = random.randrange(max(len(current.members), 1))
         seq = max(1, current.multicast.received[sender] + random.randrange(-1, 4))
-        # Where the engine waits for this sender, so that the lie is believed.
+        # The slot for which the engine waits, so that it may use the false frame.
         place = getattr(current.engine, "_places", [current.multicast.clock + 1] * 64)[sender]
         slot = random.choice((-1, self.number(), place & 2**62 - 1))
         acks = self.pairs() if random.random() < 0.2 else []
@@ -249,7 +249,7 @@ class Liar:
 
 
 def weight(root: object) -> int:
-    """Bytes of everything that is reachable from it and that it could have made."""
+    """Bytes of all objects that are reachable from it and that it could have made."""
     seen: set[int] = set()
     stack = [root]
     total = 0

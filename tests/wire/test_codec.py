@@ -1,4 +1,4 @@
-"""Every message comes back as it was sent, and nothing that is not a message raises anything but Malformed."""
+"""Every message is decoded as it was encoded, and other bytes raise Malformed and nothing else."""
 
 import struct
 import tracemalloc
@@ -79,7 +79,7 @@ def test_round_trip(kind: str) -> None:
         data = encode(sent)
         got = decode(data)
         assert type(got) is type(sent)
-        # Raw compares by identity, so what they encode to is compared.
+        # Raw compares by identity, so their encodings are compared.
         assert encode(got) == data
         if not isinstance(sent, Beacon):
             assert got == sent
@@ -151,7 +151,7 @@ def test_fields_of_another_kind(sent: Datagram, data: st.DataObject, value: obje
 @pytest.mark.parametrize("tag", range(1, 10))
 @pytest.mark.parametrize("field", range(1, 13))
 def test_counts_that_promise_too_much(tag: int, field: int) -> None:
-    """A length is believed only as far as there are bytes: no memory is set aside for it."""
+    """The decoder does not allocate memory for a length that the datagram only claims."""
     for opening in (b"\xdd", b"\xdf", b"\xc6", b"\xdb", b"\xc9"):
         data = bytes([0xDC, 0, 13, tag]) + b"\x00" * (field - 1) + opening + struct.pack(">I", 2**32 - 1)
         with pytest.raises(Malformed):

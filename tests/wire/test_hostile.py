@@ -1,4 +1,4 @@
-"""Whatever arrives, in whatever phase, a site takes it: nothing raises, and memory stays bounded."""
+"""No datagram, in any phase, makes a site raise an error or use unbounded memory."""
 
 from itertools import pairwise
 from random import Random
@@ -17,7 +17,8 @@ LIES = 1_000
 @pytest.mark.parametrize("order", ["atop", "all-ack"])
 @pytest.mark.parametrize("step", STEPS)
 def test_nothing_raises(step: str, order: str) -> None:
-    """Real datagrams changed, and well-formed lies. Invariants are about honest members: not checked here."""
+    """Changed real datagrams, and well-formed false ones. Invariants hold for honest members only: not checked
+    here."""
     target = reach(step, order)
     liar = Liar(target, Random(f"{step}{order}"))
     last = b""
@@ -49,7 +50,7 @@ def test_what_is_malformed_changes_nothing(step: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_real_datagrams_again_and_out_of_order(step: str) -> None:
-    """All that was ever sent to anyone, twice, shuffled: stale, but nothing in it is a lie."""
+    """Every datagram that was ever sent to any site, twice, shuffled: stale, but not false."""
     target = reach(step)
     random = Random(step)
     replayed = target.recorded * 2
@@ -72,7 +73,7 @@ def test_memory_is_bounded() -> None:
 
 
 def test_the_ways_to_lie_cover_every_part() -> None:
-    """The generator itself: all kinds and parts occur, or the tests above say little."""
+    """The generator makes all kinds and parts; otherwise the tests above would prove little."""
     target = reach("operational")
     liar = Liar(target, Random(3))
     kinds, parts = set(), set()

@@ -1,4 +1,4 @@
-"""Single well-formed datagrams that only a broken or malicious member sends, each a case of its own.
+"""Single well-formed datagrams that only a broken or malicious member sends, one in each test.
 
 Nothing that arrives may raise, grow memory without bound, or do lasting harm.
 """
@@ -22,7 +22,7 @@ WHOLE, FRAGMENT, LAST = range(3)
 
 
 def frame(target: Target, service: int, part: int, **fields: object) -> Frame:
-    """The next frame of member 0, believable but for what is given."""
+    """The next frame of member 0, correct except for the given fields."""
     multicast = target.site.current.multicast
     made = Frame(
         target.site.current.number, 0, multicast.received[0] + 1, multicast.clock + 1, [], service, part, 1, [b"x"]

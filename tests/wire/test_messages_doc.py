@@ -1,4 +1,4 @@
-"""docs/messages.md says what the code says."""
+"""docs/messages.md agrees with the code."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Seals hold, open once, and whatever is not sealed for this cluster is refused for its own reason."""
+"""A sealed datagram opens exactly once, and a datagram of another origin is refused with its own reason."""
 
 import os
 from dataclasses import dataclass
@@ -139,14 +139,14 @@ def test_another_minor_version_is_welcome(sealer: Sealer, monkeypatch: pytest.Mo
 
 
 def test_a_newer_minor_version_may_add_fields() -> None:
-    """An older site takes what it knows of a datagram, and leaves the rest."""
+    """An older site decodes the fields that it knows, and ignores the rest."""
     for old in (Alive(5, 1, 2, 3, [4], 6), Frame(1, 0, 1, 1, [], 2, 0, 1, [b"x"])):
         fields: list[object] = msgspec.msgpack.decode(encode(old))
         assert decode(msgspec.msgpack.encode([*fields, "new", {"also": [1]}])) == old
 
 
 def test_the_name_of_the_cluster_is_in_the_key(sealer: Sealer) -> None:
-    """Were the four bytes of its hash the same, the seal would still not hold."""
+    """Even if the four bytes of the hash were the same, the seal would not open."""
     packet = sealer.seal(b"datagram")
     with pytest.raises(Refused) as caught:
         unseal(KEY.session("ship", sealer.salt), packet)
@@ -191,7 +191,7 @@ def test_what_does_not_open_is_not_remembered(sealer: Sealer) -> None:
 @quick
 @given(st.lists(st.integers(-WINDOW + 1, 3 * WINDOW), max_size=60))
 def test_the_window_against_a_set(steps: list[int]) -> None:
-    """Nothing twice, ever; and whatever is less than the window late is taken."""
+    """No counter is accepted twice; one that is less than the window late is accepted."""
     sealer = Sealer("shop", 2, [KEY])
     receiver = Receiver(sealer)
     taken: set[int] = set()
