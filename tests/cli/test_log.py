@@ -182,7 +182,7 @@ def test_bad_input(shell: Shell, tmp_path: Path) -> None:
     assert "--from x: expected" in shell.refused("follow", "--from", "x", *where)
     assert "expected majority" in shell.refused("replicas", "--quorum", "most", *where)
     assert "not both" in shell.refused("replicas", "--add", "x", "--force-lost", "a", *where)
-    assert "is no site of this cluster" in shell.refused("replicas", "--add", "x", *where)
+    assert "is not a site of this cluster" in shell.refused("replicas", "--add", "x", *where)
     assert "expected --force-lost" in shell.refused("replicas", "--yes", *where)
     assert "expected names of sites" in shell.refused("replicas", "--force-lost", "b,,c", *where)
     assert "not lost" in shell.refused("replicas", "--force-lost", "b", "--site", "a", *where)

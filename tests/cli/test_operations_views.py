@@ -89,7 +89,7 @@ def test_what_is_watched() -> None:
     assert "4b[b,c] primary" in shown
     assert "a 4a[a] after 1 more" in shown
     assert "c is down" in shown
-    assert "a b c 2a[a,b,c]" in shown, "who changed alike shares a line"
+    assert "a b c 2a[a,b,c]" in shown, "sites with the same change share a line"
     assert "lobby  2 in 4a, 2 in 4b" in shown
     assert [len(part) for part in watch.components()] == [1, 1, 1]
 

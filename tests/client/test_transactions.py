@@ -166,7 +166,7 @@ def test_what_is_refused() -> None:
                 await log.commit([], name="t", version=-1)
             with pytest.raises(ValueError, match=f"at most {MOST_RANGES}"):
                 await log.commit([(2 * at, 1) for at in range(MOST_RANGES + 1)])
-            with pytest.raises(Rejected, match="asked for, not appended"):
+            with pytest.raises(Rejected, match="can't be appended: use change_replicas"):
                 await log._start([b"change"], kind=Kind.CHANGE).accepted()
             places = await staged(log, "x", "y")
             await log.commit(places)

@@ -68,7 +68,7 @@ def test_a_life(cluster: LocalCluster) -> None:
     cluster.wait_for([["a"], ["c"]])
     cluster.resume("b")
     found = cluster.wait_for()
-    assert found["b"]["blocked"] == {"incoming": ["c"], "outgoing": ["c"]}, "it is told when it goes on"
+    assert found["b"]["blocked"] == {"incoming": ["c"], "outgoing": ["c"]}, "it applies the partition when it resumes"
     assert found["b"]["members"] == ["a", "b"]
 
     cluster.heal()
@@ -105,7 +105,7 @@ def _killed_by_someone_else(cluster: LocalCluster) -> None:
     assert {status["incarnation"] for status in cluster.statuses().values()} == {2}
     assert cluster.stop() == []
     assert read_run(cluster.trace_dir).down == ["a", "b"]
-    assert read_run(cluster.trace_dir).settled is False, "nobody saw it at rest"
+    assert read_run(cluster.trace_dir).settled is False, "no tool has seen the cluster at rest"
     judge(cluster.trace_dir)
 
 

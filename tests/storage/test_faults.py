@@ -250,7 +250,7 @@ def test_a_file_that_is_no_store_is_one_line(tmp_path: Path) -> None:
 def test_another_programs_lmdb_is_not_taken_for_a_store(tmp_path: Path) -> None:
     with lmdb.open(str(tmp_path)) as env, env.begin(write=True) as transaction:
         transaction.put(b"theirs", b"value")
-    with pytest.raises(Malformed, match="does not tell its format"):
+    with pytest.raises(Malformed, match="has no format number"):
         LmdbStore(tmp_path)
 
 

@@ -35,7 +35,7 @@ def replicas_command(
     ] = None,
     force_lost: Annotated[
         str | None,
-        typer.Option(metavar="SITES", help="Go on without replicas that are lost for good: a,b. Asks first."),
+        typer.Option(metavar="SITES", help="Continue without replicas that are lost for good: a,b. Asks first."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="With --force-lost: do not ask.")] = False,
     as_json: AsJson = False,
@@ -95,7 +95,7 @@ def _give_up(target: Target, lost: list[str], yes: bool, as_json: bool) -> int:
                 _show_losses(lost, losses)
             raise Malformed("--force-lost: expected --yes, since standard input is no terminal")
         _show_losses(lost, losses)
-        if not typer.confirm("Go on without them?", err=True):
+        if not typer.confirm("Continue without them?", err=True):
             console().print("nothing was done")
             return VIOLATED
     elif not as_json:

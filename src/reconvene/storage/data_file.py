@@ -149,7 +149,7 @@ class DataFile:
                 f" {second.transaction}; expected an even number and an odd one beside it"
             )
         if first.page_bytes != second.page_bytes:
-            raise Malformed(f"{self.path}: is damaged: its meta pages tell of pages of different sizes")
+            raise Malformed(f"{self.path}: is damaged: its meta pages name different page sizes")
         return newer
 
     # -- all of it

@@ -74,7 +74,7 @@ class LmdbStore:
         self._is_doubtful = False
         """LMDB does not know any more what is on disk: see `_mend`."""
         self._writing, self._copying, self._using = Lock(), Lock(), Lock()
-        """Taken in this order: by a write, by a copy, and by a read and whoever puts another environment in place."""
+        """Taken in this order: by a write, by a copy, and by a read or when the environment is replaced."""
         try:
             data = path / "data.mdb"
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -274,7 +274,7 @@ class LmdbStore:
         stored = self.get(_FORMAT_KEY)
         if stored is None:
             if self._env.stat()["entries"]:
-                raise Malformed(f"{self.path}: does not tell its format: it is no storage of a site")
+                raise Malformed(f"{self.path}: has no format number: it is not a site's storage")
             self.write([Put(_FORMAT_KEY, b"%d" % FORMAT)])
         elif not stored.isdigit() or int(stored) > FORMAT:
             raise Unavailable(

@@ -204,7 +204,7 @@ def parse(packet: bytes | memoryview, cluster: bytes, sealed: bool) -> Header:
             raise Refused(Reason.UNSEALED, "not sealed: its sender is configured as insecure, this site is not")
         raise Refused(Reason.SEALED, "sealed, and this site is configured as insecure")
     if header.mark & 0x07 not in _KINDS or header.counter == 0:
-        raise Refused(Reason.MALFORMED, "a header that no site makes")
+        raise Refused(Reason.MALFORMED, "an invalid header")
     if sealed and len(packet) < SEAL_BYTES:
         raise Refused(Reason.MALFORMED, f"cut short: {len(packet)} bytes")
     return header

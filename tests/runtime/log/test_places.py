@@ -84,7 +84,7 @@ def test_what_is_not_indexed_is_looked_for_in_the_log(monkeypatch: pytest.Monkey
             log.order_all()
         assert log.places.find("a", 1, 4) is None
         assert await log.find("a", 2, 5, 0, False) == [(1, 5)]
-        with pytest.raises(Unavailable, match="a's message 2 stands before position 10"):
+        with pytest.raises(Unavailable, match="a's message 2 is before position 10"):
             await log.find("a", 2, 1, 10, False)
         log.truncate(4)
         with pytest.raises(Unavailable, match="truncated up to 4"):

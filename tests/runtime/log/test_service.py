@@ -232,7 +232,7 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
             assert of(c)._reader.counted(void, 1) == [None]
             assert await of(c)._reader.origin(void) == 1
             assert await of(c).find("c", again, 1, 0, retried=True) == [(1, 1)]
-            with pytest.raises(Rejected, match="counts for nothing: another one with other data, at 0"):
+            with pytest.raises(Rejected, match="does not count: another one with other data, at 0"):
                 await of(c).find("c", changed, 1, 0, retried=True)
 
     with short_dir() as directory:

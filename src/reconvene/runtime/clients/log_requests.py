@@ -165,7 +165,7 @@ class ClientLog:
                 future.exception()  # marks it as retrieved: the client has given up
             return
         if future.cancelled():
-            self._out.fail(request, Unavailable(f"site {self._port.name}: the log gave it up"))
+            self._out.fail(request, Unavailable(f"site {self._port.name}: the request was cancelled"))
             return
         error = future.exception()
         if error is None:

@@ -41,7 +41,7 @@ class SnapshotUploads:
             piece.position, piece.total, piece.offset,
         ):  # fmt: skip
             self._uploads.pop(piece.name, None)
-            raise Rejected("a piece of a snapshot that does not follow the one before it")
+            raise Rejected("the piece of a snapshot does not follow the one before it")
         upload.data += piece.data
         if len(upload.data) < piece.total:
             if not piece.data:

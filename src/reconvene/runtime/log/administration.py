@@ -69,7 +69,7 @@ class Administration:
         self._check()
         replicas, sites = self._replica.replicas, self._replica.sites
         if add is not None and add not in sites:
-            raise Rejected(f"replicas: {add} is no site of this cluster: {', '.join(sites)}")
+            raise Rejected(f"replicas: {add} is not a site of this cluster; expected one of {', '.join(sites)}")
         if add is not None and remove is not None:
             return replicas.replaced(remove, add, quorum)
         if add is not None:
@@ -104,5 +104,5 @@ class Administration:
             raise Rejected(f"replicas: {', '.join(here)}: not lost, but in this configuration")
         forced = self._replica.replicas.forced_without(lost)
         if all(sets.quorum_holds(set(sets.names()) - set(lost)) for sets in self._replica.pending_sets()):
-            raise Rejected("replicas: the others are a quorum without them: remove them through the log")
+            raise Rejected("replicas: the others are a quorum without them: remove them by a change instead")
         return forced

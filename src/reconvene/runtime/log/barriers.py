@@ -28,7 +28,7 @@ class BarrierWaiters:
         if self.waiting >= self._look_at:
             self._forget_done()
         if self.waiting >= _MOST:
-            raise Unavailable(f"{_MOST} barriers wait already")
+            raise Unavailable(f"{_MOST} clients wait for a barrier already")
         self.waiting += 1
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asking.append(future)

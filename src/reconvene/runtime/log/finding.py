@@ -79,7 +79,7 @@ class Finder:
                 position = at + many
                 if name == author and first < start + many:
                     if first < start:
-                        raise Unavailable(f"{author}'s message {first} stands before position {since}")
+                        raise Unavailable(f"{author}'s message {first} is before position {since}")
                     some = min(start + many - first, count)
                     found.append((at + first - start, some))
                     first, count = first + some, count - some
@@ -113,6 +113,6 @@ class Finder:
         mine, first = (self._reader.read(position, 1, 1)[0] for position in (void, where))
         if mine.kind_number == Kind.DATA and mine.messages[0] != first.messages[0]:
             raise Rejected(
-                f"the message at position {void} counts for nothing: another one with other data, at {where}, has "
-                "the same session and number and comes before it; append it under a new number"
+                f"the message at position {void} does not count: another one with other data, at {where}, has "
+                "the same session and number and comes before it; append it again under a new number"
             )

@@ -163,7 +163,7 @@ class LogService:
 
     def _renumbered(self) -> None:
         """The site is a different replica now, or none. What became of messages with its old counters is unknown."""
-        error = OutcomeUnknown(f"site {self.name} is not the replica any more that it was")
+        error = OutcomeUnknown(f"site {self.name} is a different replica of the log now")
         self._durable.fail(error)
         if self._own is not None:
             self._places.fail(self._author(self._own), error)
@@ -174,7 +174,7 @@ class LogService:
     def close(self) -> None:
         """The site has stopped: fails everything that still waits for it."""
         why = f"site {self.name} has stopped"
-        unknown = OutcomeUnknown(f"{why} before that was known; what it accepted it keeps")
+        unknown = OutcomeUnknown(f"{why} before the outcome was known; it keeps the messages that it accepted")
         self._durable.fail(unknown)
         self._places.close(unknown)
         self._barriers.fail(Unavailable(why))
@@ -194,7 +194,7 @@ class LogService:
         green = self._replica.queue.green
         if session is None:
             if number:
-                raise Rejected(f"number {number} without a session: a number belongs to one")
+                raise Rejected(f"number {number} without a session: expected both or neither")
             first = self._replica.append(messages, kind)
             parts = [Part(len(messages), self.author, self._incarnation, first, True)]
         else:
@@ -254,7 +254,7 @@ class LogService:
         await self._places.when(author, counter)
         found = self._places.find(author, counter, 1)
         if found is None:
-            raise Unavailable(f"message {counter} is ordered, but its position is not at hand any more: read the log")
+            raise Unavailable(f"message {counter} is ordered, but its position is no longer in memory: read the log")
         return found[0][0]
 
     def find(self, author: str, first: int, count: int, since: int, retried: bool) -> "asyncio.Future[Ranges]":

@@ -58,7 +58,7 @@ def load_replica(
         for ops in migrations(tables):
             tables.write(ops)
     except OSError as error:
-        raise Unavailable(f"{config.dir}: the log can't be brought to this version: {error}") from None
+        raise Unavailable(f"{config.dir}: the log can't be migrated to this version: {error}") from None
     problems = check(tables, full=False)
     if problems:
         more = f", and {len(problems) - 1} more: see `reconvene log check`" if len(problems) > 1 else ""

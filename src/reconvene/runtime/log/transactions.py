@@ -18,10 +18,10 @@ _BATCH_BYTES = 64
 def check_kind(kind: int, messages: Sequence[bytes]) -> None:
     """Raises Rejected if clients may not append this kind, or if a commit can't be decoded."""
     if kind == Kind.CHANGE:
-        raise Rejected("a change of the replicas is asked for, not appended")
+        raise Rejected("a change of the replicas can't be appended: use change_replicas")
     if kind == Kind.COMMIT:
         if len(messages) != 1:
-            raise Rejected(f"{len(messages)} commits at once: one expected")
+            raise Rejected(f"{len(messages)} commits in one append: expected 1")
         try:
             decode_commit(messages[0])
         except Malformed as error:

@@ -200,7 +200,7 @@ class SiteEngine:
         if turn.writes:
             self._keeper.write(turn.writes)
         if turn.datagrams and self._keeper.trouble is None:
-            # A site that can't keep a configuration is silent, or the others would try for ever to form one with it.
+            # A site that can't keep a configuration is silent, or the others would keep trying to form one with it.
             self._transport.send(turn.datagrams)
         self._processes.deliver(turn.processes)
         if self._service is not None:

@@ -45,7 +45,7 @@ class PageState(Struct, frozen=True):
 
     at: int
     site: str
-    """Who looks."""
+    """The site that serves the page."""
     cluster: str
     sites: tuple[str, ...]
     views: dict[str, SiteOnPage]
