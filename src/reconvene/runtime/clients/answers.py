@@ -10,13 +10,13 @@ __all__ = ["Answers", "Overstepped"]
 
 class Answers(Protocol):
     def push(self, struct: ToClient, size: int = 64) -> None:
-        """`size`: about how many bytes it takes."""
+        """Sends an answer or event. `size`: about how many bytes it takes."""
 
     def answer(self, request: int) -> None:
         """The request was carried out."""
 
     def fail(self, request: int, error: ReconveneError, taken: int = 0) -> None:
-        """It was not. `taken`: of the messages of a send, from the first on."""
+        """The request failed. `taken`: how many of a send's messages were accepted, from the first on."""
 
 
 class Overstepped(Rejected):

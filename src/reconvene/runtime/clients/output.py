@@ -17,7 +17,7 @@ __all__ = ["ClientOutput"]
 _PROCESS_BYTES = 16
 _SMALL_BYTES = 64
 _LINE = 2_000
-"""The longest reason."""
+"""The most characters of a reason."""
 
 
 class ClientOutput:
@@ -51,7 +51,7 @@ class ClientOutput:
         self._will_flush()
 
     def fail(self, request: int, error: ReconveneError, taken: int = 0) -> None:
-        """It was not carried out. `taken`: of the messages of a send, from the first on."""
+        """The request failed. `taken`: how many of a send's messages were accepted, from the first on."""
         self.push(Failed(request, _kind_of(error), str(error)[:_LINE], taken))
 
     def refuse(self, error: ReconveneError) -> None:
@@ -97,7 +97,7 @@ class ClientOutput:
             self._overflow(f"does not read: {waiting} bytes wait for it, more than limits.inbox_bytes")
 
     def close(self) -> None:
-        """Nothing is written any more."""
+        """Ends the output: nothing is written after this."""
         self._closed = True
         self._structs.clear()
         self._pieces.clear()

@@ -13,13 +13,13 @@ __all__ = ["Connected", "ServerState"]
 
 
 class Connected(Protocol):
-    """A connection, as far as counting and ending it goes."""
+    """What the server needs of a connection to count it and to end it."""
 
     endpoint: Endpoint
     host: str | None
     """None over the Unix socket."""
     gone: bool
-    """Its transport is closed, and everything is written."""
+    """True: its transport is closed, and everything is written."""
 
     def goodbye(self, reason: str) -> None: ...
 
