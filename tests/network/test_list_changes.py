@@ -104,8 +104,8 @@ def test_one_version_with_two_lists_is_refused_at_both(tmp_path: Path) -> None:
         sites.wait_for("abc")
         restart(sites, "a", "abcd", 2)
         sites.start("d")
-        until(lambda: sites.lines("a", "version 2 of the list", "a b d there, and a b c d here"), "a line at a")
-        until(lambda: sites.lines("d", "version 2 of the list", "a b c d there, and a b d here"), "a line at d")
+        until(lambda: sites.lines("a", "version 2 of the list", "a b d there and a b c d here"), "a line at a")
+        until(lambda: sites.lines("d", "version 2 of the list", "a b c d there and a b d here"), "a line at d")
         assert sites.counter("a", "dropped_other_sites") > 0
         assert "a b d there" in listed(sites, "a")["refused"]["d"]
         assert "a b c d there" in listed(sites, "d")["refused"]["a"]

@@ -298,7 +298,7 @@ def test_keys_and_clusters(tmp_path: Path, cluster: LocalCluster) -> None:
         append(secured, "a", [b"secret"])
         where = f"127.0.0.1:{port}"
         assert [row["payload"] for row in read_batch(where, keyFile=keys)] == [b"secret"]
-        with pytest.raises(Rejected, match=r"no replica lets this reader in: .* site a asks for a client key"):
+        with pytest.raises(Rejected, match=r"no replica lets this reader in: .* site a requires a client key"):
             read_batch(where)
         with pytest.raises(Rejected, match=r"missing\.toml"):
             read_batch(where, keyFile=tmp_path / "missing.toml")

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from reconvene.client.addresses import parse_addresses
-from reconvene.errors import Malformed, Rejected
+from reconvene.errors import InvalidArgument, Malformed
 
 __all__ = [
     "EARLIEST",
@@ -102,7 +102,7 @@ def parse_access(told: Mapping[str, str]) -> Access:
         raise Malformed('addresses: expected the replicas\' addresses, such as "host:7100,host:7101"')
     try:
         parse_addresses(addresses)
-    except Rejected as error:
+    except InvalidArgument as error:
         raise Malformed(f"addresses: {error}") from None
     if len(set(addresses)) < len(addresses):
         raise Malformed(f"addresses {told['addresses']}: one is named twice")

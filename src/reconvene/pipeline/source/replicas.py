@@ -12,7 +12,7 @@ from reconvene.client.connecting import connect
 from reconvene.client.loop_thread import LoopThread
 from reconvene.client.site import Site
 from reconvene.entries import Entry
-from reconvene.errors import ReconveneError, Rejected, Unavailable
+from reconvene.errors import InvalidArgument, ReconveneError, Rejected, Unavailable
 from reconvene.pipeline.source.options import Access
 
 __all__ = ["ReplicaLink", "Replicas", "Standing", "Survey", "open_site"]
@@ -157,7 +157,7 @@ class Replicas:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         if not standings:
-            if all(isinstance(error, Rejected) for error in errors):
+            if all(isinstance(error, Rejected | InvalidArgument) for error in errors):
                 raise Rejected(f"no replica lets this reader in: {'; '.join(map(str, errors))}")
             raise Unavailable(
                 f"no replica of the log answers: {'; '.join(map(str, errors))}; start one, or correct `addresses`"
