@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconvene.client.blocking import Log
 from reconvene.client.loop_thread import LoopThread
 from reconvene.client.site import Site
-from reconvene.errors import ReconveneError, Rejected, Unavailable
+from reconvene.errors import InvalidArgument, ReconveneError, Rejected, Unavailable
 from reconvene.pipeline.source.options import Access
 from reconvene.pipeline.source.replicas import open_site
 
@@ -68,7 +68,7 @@ class Target:
                     return await self._try((*self._addresses[at:], *self._addresses[:at]))
                 except ReconveneError as error:
                     troubles.append(error)
-            if all(isinstance(error, Rejected) for error in troubles):
+            if all(isinstance(error, Rejected | InvalidArgument) for error in troubles):
                 raise Rejected(f"no replica takes what is to be written: {'; '.join(map(str, troubles))}")
             if loop.time() + pause > end:
                 raise Unavailable(
