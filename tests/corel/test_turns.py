@@ -7,7 +7,7 @@ from tests.corel.world import MS, SECOND, World
 
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.paper.phases import Phase
-from reconvene.corel.turn import BATCH_BYTES, MESSAGE_BYTES
+from reconvene.corel.turn_share import BATCH_BYTES, MESSAGE_BYTES
 from reconvene.sim.disk import Disk
 from reconvene.sim.log_site import LogSite
 from reconvene.stack.log import LogLayer

@@ -22,7 +22,7 @@ from reconvene.corel.paper.recovery import Recovery
 from reconvene.corel.paper.resending import RedExchange
 from reconvene.corel.replicas import lineage
 from reconvene.corel.replicas.current import CurrentReplicas
-from reconvene.corel.turn import Step
+from reconvene.corel.turn_share import Step
 from reconvene.trace.log_recorder import LogRecorder
 
 __all__ = ["BY_HAND", "MUTANTS"]

@@ -3,7 +3,7 @@
 from collections import deque
 
 from reconvene.core.effects import Changed, Delivered
-from reconvene.corel.turn import BATCH_BYTES
+from reconvene.corel.turn_share import BATCH_BYTES
 
 __all__ = ["Inbox"]
 

@@ -56,7 +56,7 @@ from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replicas.administration import make_change, replacement
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.standing import Standing
-from reconvene.corel.turn import Turn
+from reconvene.corel.turn_share import TurnShare
 from reconvene.ids import Service
 from reconvene.storage.tables import Op, Put, Reader
 
@@ -103,7 +103,7 @@ class Running:
         record, base = load_record(tables), load_base(tables)
         bodies = Bodies(tables, limits.cache_bytes)
         self._writes = writes = Writes(record)
-        self._turn = turn = Turn(limits)
+        self._turn = turn = TurnShare(limits)
         self._outgoing = Outgoing()
         self._inbox = Inbox()
         greens = GreenBatches(tables, bodies, base.position)

@@ -9,13 +9,13 @@ from reconvene.corel.events import BarrierPassed
 from reconvene.corel.messages import BARRIER, ECHO, Barrier, Echo
 from reconvene.corel.outgoing import Outgoing
 from reconvene.corel.paper.queue import Queue
-from reconvene.corel.turn import Turn
+from reconvene.corel.turn_share import TurnShare
 
 __all__ = ["Barriers"]
 
 
 class Barriers:
-    def __init__(self, name: str, queue: Queue, outgoing: Outgoing, turn: Turn) -> None:
+    def __init__(self, name: str, queue: Queue, outgoing: Outgoing, turn: TurnShare) -> None:
         self._name = name
         self._queue = queue
         self._outgoing = outgoing

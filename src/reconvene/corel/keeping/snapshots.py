@@ -34,7 +34,7 @@ from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.outgoing import Outgoing
 from reconvene.corel.paper.queue import Queue
-from reconvene.corel.turn import Turn
+from reconvene.corel.turn_share import TurnShare
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.storage.tables import Put, Reader
 
@@ -65,7 +65,7 @@ class Snapshots:
         queue: Queue,
         writes: Writes,
         outgoing: Outgoing,
-        turn: Turn,
+        turn: TurnShare,
     ) -> None:
         """`name`: of this site. Raises Malformed, and Unavailable where a newer program wrote them."""
         self._most_bytes = limits.snapshot_bytes

@@ -13,11 +13,11 @@ from reconvene.corel.batch import BatchId
 from reconvene.corel.keeping.layout import Record
 from reconvene.storage.tables import Op
 
-__all__ = ["Write", "Writes"]
+__all__ = ["OpenWrite", "Writes"]
 
 
 @dataclass(slots=True)
-class Write:
+class OpenWrite:
     """One transaction under way."""
 
     token: int
@@ -42,7 +42,7 @@ class Writes:
         self.record_changed = False
         self._then: list[AfterSync] = []
         """Waiting for a write that has no token yet."""
-        self._under_way: deque[Write] = deque()
+        self._under_way: deque[OpenWrite] = deque()
         self._token = 0
 
     def touch(self) -> None:
@@ -77,10 +77,10 @@ class Writes:
         ops, self.ops = self.ops, []
         then, self._then = self._then, []
         self.record_changed = False
-        self._under_way.append(Write(self._token, then, bodies, green))
+        self._under_way.append(OpenWrite(self._token, then, bodies, green))
         return self._token, ops
 
-    def synced(self, token: int) -> Iterator[Write]:
+    def synced(self, token: int) -> Iterator[OpenWrite]:
         """The transactions up to this one are on stable storage. The caller carries out each one's `then`."""
         while self._under_way and self._under_way[0].token <= token:
             write = self._under_way.popleft()

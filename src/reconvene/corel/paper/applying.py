@@ -20,7 +20,7 @@ from reconvene.corel.messages import BaseSent
 from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.standing import Standing
-from reconvene.corel.turn import Turn
+from reconvene.corel.turn_share import TurnShare
 from reconvene.storage.tables import Put
 
 __all__ = ["Applying"]
@@ -34,7 +34,7 @@ class Applying:
         self,
         queue: Queue,
         writes: Writes,
-        turn: Turn,
+        turn: TurnShare,
         *,
         replicas: CurrentReplicas,
         standing: Standing,

@@ -59,7 +59,7 @@ from reconvene.corel.paper.phases import Phase
 from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.standing import Standing
-from reconvene.corel.turn import Turn
+from reconvene.corel.turn_share import TurnShare
 from reconvene.errors import Malformed
 
 __all__ = ["Configuration"]
@@ -78,7 +78,7 @@ class Configuration:
         queue: Queue,
         writes: Writes,
         outgoing: Outgoing,
-        turn: Turn,
+        turn: TurnShare,
         replicas: CurrentReplicas,
         standing: Standing,
         applying: Applying,

@@ -20,7 +20,7 @@ from reconvene.corel.paper.queue import Queue
 from reconvene.corel.paper.recovery import Recovery
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.standing import Standing
-from reconvene.corel.turn import Step, Turn
+from reconvene.corel.turn_share import Step, TurnShare
 from reconvene.errors import Malformed
 
 __all__ = ["Establishing"]
@@ -36,7 +36,7 @@ class Establishing(Recovery):
         queue: Queue,
         writes: Writes,
         outgoing: Outgoing,
-        turn: Turn,
+        turn: TurnShare,
         replicas: CurrentReplicas,
         standing: Standing,
         applying: Applying,

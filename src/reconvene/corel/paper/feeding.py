@@ -13,7 +13,7 @@ from reconvene.corel.messages import BASE, FEED, Feed, Item
 from reconvene.corel.outgoing import Outgoing
 from reconvene.corel.paper.applying import Applying
 from reconvene.corel.paper.queue import Queue
-from reconvene.corel.turn import Turn
+from reconvene.corel.turn_share import TurnShare
 
 __all__ = ["Feeding"]
 
@@ -27,7 +27,15 @@ class Feeding:
     """One follower's."""
 
     def __init__(
-        self, to: str, green: int, *, queue: Queue, record: Record, outgoing: Outgoing, turn: Turn, applying: Applying
+        self,
+        to: str,
+        green: int,
+        *,
+        queue: Queue,
+        record: Record,
+        outgoing: Outgoing,
+        turn: TurnShare,
+        applying: Applying,
     ) -> None:
         """`green`: the follower's green line."""
         self.to = to

@@ -13,7 +13,7 @@ from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.paper.applying import Applying
 from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replicas.current import CurrentReplicas
-from reconvene.corel.turn import Turn
+from reconvene.corel.turn_share import TurnShare
 from reconvene.errors import Malformed
 
 __all__ = ["Ordering"]
@@ -29,7 +29,7 @@ class Ordering:
         *,
         queue: Queue,
         writes: Writes,
-        turn: Turn,
+        turn: TurnShare,
         replicas: CurrentReplicas,
         applying: Applying,
     ) -> None:

@@ -42,7 +42,7 @@ from reconvene.corel.paper.queue import Queue
 from reconvene.corel.paper.resending import RedExchange, priority_messages
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.standing import Standing
-from reconvene.corel.turn import Step, Turn
+from reconvene.corel.turn_share import Step, TurnShare
 from reconvene.errors import Malformed
 
 __all__ = ["NEAR", "Recovery"]
@@ -61,7 +61,7 @@ class Recovery:
         queue: Queue,
         writes: Writes,
         outgoing: Outgoing,
-        turn: Turn,
+        turn: TurnShare,
         replicas: CurrentReplicas,
         standing: Standing,
         applying: Applying,

@@ -9,7 +9,7 @@ from reconvene.corel.paper.applying import Applying
 from reconvene.corel.paper.entries import Entry
 from reconvene.corel.paper.plan import Plan
 from reconvene.corel.paper.queue import Queue
-from reconvene.corel.turn import Turn
+from reconvene.corel.turn_share import TurnShare
 
 __all__ = ["RedExchange", "priority_messages"]
 
@@ -19,7 +19,7 @@ _ITEM_BYTES = 64
 """Of a batch besides its body."""
 
 
-def priority_messages(plan: Plan, queue: Queue, applying: Applying, turn: Turn) -> Iterator[Priority | BaseSent]:
+def priority_messages(plan: Plan, queue: Queue, applying: Applying, turn: TurnShare) -> Iterator[Priority | BaseSent]:
     """At the representative: what it has green and yellow, and another participant lacks."""
     start = plan.start
     if plan.sends_base:
@@ -41,7 +41,7 @@ def priority_messages(plan: Plan, queue: Queue, applying: Applying, turn: Turn) 
 class RedExchange:
     """Step 7 at one replica."""
 
-    def __init__(self, plan: Plan, name: str, queue: Queue, turn: Turn) -> None:
+    def __init__(self, plan: Plan, name: str, queue: Queue, turn: TurnShare) -> None:
         self._plan = plan
         self._name = name
         self._queue = queue

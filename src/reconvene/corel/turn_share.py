@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from reconvene.corel.events import LogEvent, messages_in
 from reconvene.corel.limits import LogLimits
 
-__all__ = ["BATCH_BYTES", "MESSAGE_BYTES", "Step", "Turn"]
+__all__ = ["BATCH_BYTES", "MESSAGE_BYTES", "Step", "TurnShare"]
 
 BATCH_BYTES = 16 << 10
 """What handling a batch costs besides its size: as much as copying so many bytes …"""
@@ -24,7 +24,7 @@ Step = Iterator[None]
 """Work on many batches, one batch at a time. Until it is done, nothing else is handled."""
 
 
-class Turn:
+class TurnShare:
     def __init__(self, limits: LogLimits) -> None:
         self._share = limits.turn_bytes
         self._left = limits.turn_bytes
