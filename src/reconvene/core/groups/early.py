@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from reconvene.core.groups.events import Process
 from reconvene.ids import Service
 
-__all__ = ["Early", "Run"]
+__all__ = ["Early", "MessageRun"]
 
 _MOST_MESSAGES = 100_000
 _MOST_BYTES = 32 << 20
 
 
 @dataclass(slots=True)
-class Run:
+class MessageRun:
     """Messages of one membership that follow each other in a frame."""
 
     site: int
@@ -33,14 +33,14 @@ class Run:
 
 class Early:
     def __init__(self) -> None:
-        self._runs: dict[tuple[int, int], list[Run]] = {}
+        self._runs: dict[tuple[int, int], list[MessageRun]] = {}
         self._messages = 0
         self._bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._runs)
 
-    def hold(self, run: Run) -> bool:
+    def hold(self, run: MessageRun) -> bool:
         size = sum(map(len, run.payloads))
         if self._messages + len(run.payloads) > _MOST_MESSAGES or self._bytes + size > _MOST_BYTES:
             return False
@@ -53,7 +53,7 @@ class Early:
         """Returns the (site, membership) of each sender of which something is held."""
         return list(self._runs)
 
-    def take(self, site: int, number: int) -> list[Run]:
+    def take(self, site: int, number: int) -> list[MessageRun]:
         runs = self._runs.pop((site, number), [])
         for run in runs:
             self._messages -= len(run.payloads)

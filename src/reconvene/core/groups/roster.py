@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from msgspec.structs import replace
 
 from reconvene.core.effects import Changed, ConfKind, Delivered
-from reconvene.core.groups.early import Early, Run
+from reconvene.core.groups.early import Early, MessageRun
 from reconvene.core.groups.events import Arrived, Process, ViewChanged, ViewId
 from reconvene.core.groups.filter import Filter
 from reconvene.core.groups.payloads import (
@@ -276,11 +276,11 @@ class Roster:
 
     def _run(
         self, event: Delivered, number: int, data: list[bytes], index: int, to: Collection[Process] | None
-    ) -> Run:
+    ) -> MessageRun:
         first = event.first + index
-        return Run(event.sender, number, event.service, data, first, event.timestamp, index, to)
+        return MessageRun(event.sender, number, event.service, data, first, event.timestamp, index, to)
 
-    def _take_run(self, run: Run) -> None:
+    def _take_run(self, run: MessageRun) -> None:
         member = self._table.members[run.site].get(run.number) if self.settled else None
         if member is not None:
             self._arrived(member, run.service, run.payloads, run.first, run.timestamp, run.index, run.to)
