@@ -113,8 +113,8 @@ def own_logger() -> Iterator[logging.Logger]:
 def test_logging_as_a_node_has_it(own_logger: logging.Logger) -> None:
     stream = io.StringIO()
     reconvene.configure_logging(level="warning", format="json", stream=stream)
-    own_logger.getChild("client").info("not this")
-    own_logger.getChild("client").warning("this")
+    own_logger.getChild("test").info("not this")
+    own_logger.getChild("test").warning("this")
     assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["this"]
     with pytest.raises(ValueError, match="level: "):
         reconvene.configure_logging(level="loud")
