@@ -73,9 +73,9 @@ def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-OF_SPARK = ("pipeline", "bench", "demo.spark_worker")
-NO_MODULES = ("__main__", "testing.plugin")
-"""A program, and a plugin that pytest loads."""
+OF_SPARK = ("pipeline", "lab.bench", "lab.campaign.spark", "lab.demo.spark_worker", "lab.generate")
+NO_MODULES = ("__main__", "lab.campaign.__main__", "lab.soak.__main__", "testing.plugin")
+"""Programs, and a plugin that pytest loads."""
 
 
 def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
