@@ -155,6 +155,7 @@ class Appends:
             struct = Append(requests.number(), pending.messages, pending.session, pending.number, pending.kind)
             self._sent[struct.request] = pending
             pending.retried |= pending.sent
+            pending.resent = pending.sent
             pending.sent = True
             answered = requests.add(channel, struct, None, pending.size)
             answered.add_done_callback(partial(self._answered, struct.request))
@@ -181,8 +182,11 @@ class Appends:
         else:
             if pending.session == self.session:
                 self._refused += 1
-            known = isinstance(error, Rejected | Unavailable | OutcomeUnknown)
-            pending.fail(error if known else OutcomeUnknown(str(error)))  # type: ignore[arg-type]
+            if isinstance(error, OutcomeUnknown) or (isinstance(error, Rejected | Unavailable) and not pending.resent):
+                pending.fail(error)
+            else:
+                # A site that was lost before it answered may have accepted it, whatever this one says.
+                pending.fail(OutcomeUnknown(str(error)))
         if self._waiting:
             self._send()
 

@@ -57,6 +57,7 @@ class PendingAppend:
         "kind",
         "messages",
         "number",
+        "resent",
         "retried",
         "sent",
         "session",
@@ -74,6 +75,8 @@ class PendingAppend:
         self.kind = kind
         self.sent = False
         """A site may have it."""
+        self.resent = False
+        """It was sent before, over a connection that was lost: that site may have accepted it."""
         self.retried = session is not None
         """It may have been sent before: by this process, or, under the program's own session, by an earlier one."""
         self.durable: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()

@@ -20,6 +20,8 @@ async def in_time(
 ) -> T:
     """Raises `late`, with `why` in its text, where the work takes longer than `timeout` s. A wrong `timeout` raises
     before the work begins."""
+    if timeout is None:
+        return await work
     check_limit(timeout, work)
     try:
         async with asyncio.timeout(timeout):
@@ -32,8 +34,10 @@ async def in_time(
 
 async def within(timeout: float | None, work: Coroutine[Any, Any, T], what: str) -> T:
     """For what may happen later all the same: raises OutcomeTimedOut."""
+    if timeout is None:
+        return await work
     check_limit(timeout, work)
-    why = "" if timeout is None else f"not {what} within {timeout:g} s: it may yet be"
+    why = f"not {what} within {timeout:g} s: it may yet be"
     return await in_time(timeout, work, why, OutcomeTimedOut)
 
 
