@@ -7,7 +7,6 @@ and number, so that the log takes it once.
 
 import asyncio
 from collections import deque
-from functools import partial
 from typing import Protocol
 from weakref import WeakSet
 
@@ -68,6 +67,8 @@ class Appends:
         """By request, in their order: not answered yet."""
         self._give_up: asyncio.TimerHandle | None = None
         self._closed: str | None = None
+        self._sending = False
+        """`_send` is under way: an answer may come before it returns."""
         self._staged: WeakSet[PendingAppend] = WeakSet()
         """Of open transactions: what is durable at this site, as far as its place is not known."""
         self.room = Room(lambda: 0 if self._waiting else 1)
@@ -141,24 +142,29 @@ class Appends:
             if waiting and self._give_up is None and self._link.timeout_s is not None:
                 self._give_up = self._loop.call_later(self._link.timeout_s, self._too_late)
             return
-        while waiting and requests.appends.free() > 0:
-            pending = waiting.popleft()
-            if pending.durable.done():
-                continue
-            try:
-                _check(channel, pending)
-            except Rejected as error:
-                pending.give_up(error)
-                continue
-            if pending.session is not None and not pending.number:
-                self._give_number(pending)
-            struct = Append(requests.number(), pending.messages, pending.session, pending.number, pending.kind)
-            self._sent[struct.request] = pending
-            pending.retried |= pending.sent
-            pending.resent = pending.sent
-            pending.sent = True
-            answered = requests.add(channel, struct, None, pending.size)
-            answered.add_done_callback(partial(self._answered, struct.request))
+        if self._sending:
+            return  # the loop below comes to it
+        self._sending = True
+        try:
+            while waiting and requests.appends.free() > 0:
+                pending = waiting.popleft()
+                if pending.durable.done():
+                    continue
+                try:
+                    _check(channel, pending)
+                except Rejected as error:
+                    pending.give_up(error)
+                    continue
+                if pending.session is not None and not pending.number:
+                    self._give_number(pending)
+                struct = Append(requests.number(), pending.messages, pending.session, pending.number, pending.kind)
+                self._sent[struct.request] = pending
+                pending.retried |= pending.sent
+                pending.resent = pending.sent
+                pending.sent = True
+                requests.send(channel, struct, _Answer(self, struct.request), size=pending.size)
+        finally:
+            self._sending = False
         if not waiting and self.room.waiting:
             self.room.wake()
 
@@ -169,20 +175,26 @@ class Appends:
         pending.session, pending.number = self.session, self._number
         self._number += pending.count
 
-    def _answered(self, request: int, answered: "asyncio.Future[Appended]") -> None:
-        pending = self._sent.get(request)
-        error = answered.exception()
-        if pending is None or isinstance(error, Lost):
-            return  # it waits for the next connection
-        del self._sent[request]
-        if error is None:
-            appended = answered.result()
+    def succeed(self, request: int, appended: Appended) -> None:
+        """The site's answer: they are durable."""
+        pending = self._sent.pop(request, None)
+        if pending is not None:
             self.seen = max(self.seen, appended.green)
             pending.succeed(appended)
-        else:
+        if self._waiting:
+            self._send()
+
+    def fail(self, request: int, error: BaseException) -> None:
+        """The site's answer, or why there is none."""
+        if isinstance(error, Lost):
+            return  # it waits for the next connection
+        pending = self._sent.pop(request, None)
+        if pending is not None:
             if pending.session == self.session:
                 self._refused += 1
-            if isinstance(error, OutcomeUnknown) or (isinstance(error, Rejected | Unavailable) and not pending.resent):
+            if isinstance(error, OutcomeUnknown) or (
+                isinstance(error, Rejected | Unavailable) and not pending.resent
+            ):
                 pending.fail(error)
             else:
                 # A site that was lost before it answered may have accepted it, whatever this one says.
@@ -191,11 +203,33 @@ class Appends:
             self._send()
 
 
+class _Answer:
+    """Takes the answer to one append, without a future and a round of the loop between."""
+
+    __slots__ = ("_appends", "_request")
+
+    def __init__(self, appends: Appends, request: int) -> None:
+        self._appends = appends
+        self._request = request
+
+    def done(self) -> bool:
+        return False  # an answer to an append that nobody waits for any more is still counted
+
+    def set_result(self, result: Appended, /) -> None:
+        self._appends.succeed(self._request, result)
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        self._appends.fail(self._request, exception)
+
+    def exception(self) -> BaseException | None:
+        return None
+
+
 def _check(channel: RequestChannel, pending: PendingAppend) -> None:
     """Raises Rejected where the site would not take it."""
     check_minor(channel, LOG_MINOR if pending.kind is Kind.DATA else STAGING_MINOR)
-    longest, most = max(map(len, pending.messages)), log_message_bytes(channel.welcome.message_bytes)
-    if longest > most:
+    most = log_message_bytes(channel.welcome.message_bytes)
+    if pending.size > most and (longest := max(map(len, pending.messages))) > most:
         raise Rejected(f"message of {longest} bytes: at most {most} are taken")
 
 

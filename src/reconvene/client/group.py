@@ -197,6 +197,7 @@ class Group:
         self._link.here.check_loop()
         if not self._place.receive:
             raise RuntimeError(f"group {self.name!r} was joined with receive=False: there is nothing to read")
+        check_timeout(timeout)
         if timeout is None:
             return await self._inbox.wait()
         return await in_time(timeout, self._inbox.wait(), f"group {self.name!r}: nothing came in {timeout:g} s")

@@ -44,8 +44,9 @@ class LocalChannel:
         )
 
     def full(self) -> bool:
-        """Appends wait for room in the log. Nothing else bounds what is under way: it takes no memory twice."""
-        return bool(self._port.room.waiting)
+        """Appends of this program wait for room in the log. Nothing else bounds what is under way: it takes no memory
+        twice. Appends of other clients do not count: no answer to this program would come when they have entered."""
+        return self._log.appends_wait
 
     def send(self, struct: ToSite, size: int = 64) -> None:
         request = cast(LogRequest, struct)

@@ -55,10 +55,19 @@ class Lost(Unavailable):
     """The connection is gone, and what was asked may be asked again."""
 
 
+class Answer(Protocol):
+    """What takes the answer to a request: a future, or an object that acts on it at once."""
+
+    def done(self) -> bool: ...
+    def set_result(self, result: Any, /) -> None: ...
+    def set_exception(self, exception: BaseException, /) -> None: ...
+    def exception(self) -> BaseException | None: ...
+
+
 class Request:
     __slots__ = ("future", "place", "size", "struct")
 
-    def __init__(self, struct: AnyRequest, future: asyncio.Future[Any], place: Membership | None, size: int) -> None:
+    def __init__(self, struct: AnyRequest, future: Answer, place: Membership | None, size: int) -> None:
         self.struct = struct
         self.future = future
         self.place = place
@@ -138,13 +147,24 @@ class Requests:
         if not isinstance(struct, _CHECKED_BEFORE):
             _check(struct)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._open[struct.request] = Request(struct, future, place, size)
+        self.send(channel, struct, future, place, size)
+        return future
+
+    def send(
+        self,
+        channel: RequestChannel,
+        struct: AnyRequest,
+        answer: Answer,
+        place: Membership | None = None,
+        size: int = 0,
+    ) -> None:
+        """Sends it; `answer` takes the answer, perhaps before this returns."""
+        self._open[struct.request] = Request(struct, answer, place, size)
         window = self._window(struct)
         if window is not None:
             window.count += 1
             window.bytes += size
         channel.send(struct, size + _header_bytes(struct))
-        return future
 
     def _window(self, struct: AnyRequest) -> _Window | None:
         if type(struct) is Append:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from reconvene.client.arguments import check_count, check_payloads
-from reconvene.client.group import Data
+from reconvene.client.arguments import check_count, check_payloads, check_timeout
+from reconvene.client.group import Data, as_bytes
 from reconvene.client.receipts import Receipt, Receipts
 from reconvene.errors import InvalidArgument, Rejected, Unavailable
 
@@ -80,7 +80,8 @@ class Session:
         check_payloads(payloads)
         if number is not None:
             return await self._append_many(payloads, number, timeout)
-        messages = list(payloads)
+        check_timeout(timeout)
+        messages = list(map(as_bytes, payloads))
         first = self._expect_last() + 1
         self._last = first + len(messages) - 1
         try:

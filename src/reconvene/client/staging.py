@@ -59,6 +59,8 @@ class Staging:
         self._under_way: deque[tuple[list[bytes], PendingAppend]] = deque()
         self._runs: list[tuple[int, int]] = []
         self._closed = False
+        self._lost = False
+        """The block ended before all messages were ordered."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -67,6 +69,7 @@ class Staging:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._closed = True
+        self._lost = bool(self._under_way)
         self._under_way.clear()
 
     async def put(self, payloads: Iterable[Data]) -> None:
@@ -87,7 +90,11 @@ class Staging:
                 await self._settle()
 
     async def ordered(self) -> Positions:
-        """Waits until all of them are ordered: where they are, for the commit."""
+        """Waits until all of them are ordered: where they are, for the commit.
+
+        Raises Unavailable after the block if not all of them were ordered within it."""
+        if self._closed and self._lost:
+            raise Unavailable("the block of this staging has ended before all of its messages were ordered")
         while self._under_way:
             await self._settle()
         return Positions(self._runs)

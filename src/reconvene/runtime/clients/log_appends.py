@@ -39,13 +39,19 @@ class ClientAppends:
         self._out = out
         self._need = need
         self._most_messages = most_messages
+        self._trusted = trusted
         self._window_requests = UNBOUNDED if trusted else WINDOW_REQUESTS
         self._window_bytes = UNBOUNDED if trusted else WINDOW_BYTES
         self._open: dict[int, int] = {}
-        """By unanswered request: the bytes of its messages."""
+        """By unanswered request: the bytes of its messages; 0 where the client has no window."""
         self._open_bytes = 0
         self._waiting: dict[int, Waiter] = {}
         """By request: appends that wait because the log had no room."""
+
+    @property
+    def wait(self) -> bool:
+        """An append waits for room in the log."""
+        return bool(self._waiting)
 
     def close(self) -> None:
         self._open.clear()
@@ -66,7 +72,7 @@ class ClientAppends:
         count = len(append.messages)
         if count > self._most_messages:
             raise Rejected(f"{count} messages at once: at most log.red_messages, {self._most_messages}")
-        size = self._open[append.request] = sum(map(len, append.messages))
+        size = self._open[append.request] = 0 if self._trusted else sum(map(len, append.messages))
         self._open_bytes += size
         if not self._port.room.waiting and self._port.room.free() >= count:
             self._take(append)

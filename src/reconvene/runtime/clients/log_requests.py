@@ -74,6 +74,11 @@ class ClientLog:
         self._appends.close()
         self.close_questions()
 
+    @property
+    def appends_wait(self) -> bool:
+        """An append of this client waits for room in the log."""
+        return self._appends.wait
+
     def close_questions(self) -> None:
         """Ends all requests but appends, which are still answered."""
         ends, self._ends = self._ends, {}
