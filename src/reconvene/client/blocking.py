@@ -245,7 +245,10 @@ class Staging(Opened[async_staging.Staging]):
         self._thread.run(self._inner.put(walked(payloads)))
 
     def ordered(self) -> Positions:
-        """Waits until all of them are ordered: where they are, for the commit."""
+        """Waits until all of them are ordered: where they are, for the commit.
+
+        Raises Unavailable after the block if not all of them were ordered within it.
+        """
         return self._thread.run(self._inner.ordered())
 
 
