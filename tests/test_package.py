@@ -73,7 +73,14 @@ def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-OF_SPARK = ("pipeline", "lab.bench", "lab.campaign.spark", "lab.demo.spark_worker", "lab.exactly_once", "lab.generate")
+OF_SPARK = (
+    "pipeline",
+    "lab.bench",
+    "lab.campaign.spark",
+    "lab.demo.spark_worker",
+    "lab.exactly_once",
+    "lab.generate",
+)
 NO_MODULES = ("__main__", "lab.campaign.__main__", "lab.soak.__main__", "testing.plugin")
 """Programs, and a plugin that pytest loads."""
 
