@@ -1,8 +1,7 @@
 """Runs seeds of the simulator and fails if one of them fails.
 
     python scripts/seeds.py commit                       the seeds of this commit, as `make test` does
-    python scripts/seeds.py always                       0-299 of each profile
-    python scripts/seeds.py all                          both, as `make test-all` does
+    python scripts/seeds.py all                          these and 0-299 of each profile, as `make test-all` does
     python scripts/seeds.py 17-20 --profiles chaos       these
 
 The seeds of a commit are drawn from its hash, so every commit tries others, and everyone can repeat them.
@@ -23,7 +22,7 @@ ALWAYS = "0-299"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/seeds.py", description=__doc__.split("\n")[0])
-    parser.add_argument("seeds", metavar="SEEDS", help="commit, always, all, or a range such as 17-20")
+    parser.add_argument("seeds", metavar="SEEDS", help="commit, all, or a range such as 17-20")
     parser.add_argument("--profiles", default=PROFILES, help="default: %(default)s")
     parser.add_argument("--jobs", default="2", help="processes; default: %(default)s")
     options = parser.parse_args()
@@ -31,9 +30,9 @@ def main() -> int:
     failed = 0
     if options.seeds in ("commit", "all"):
         failed |= _run(of_commit(), profiles, options.jobs)
-    if options.seeds in ("always", "all"):
+    if options.seeds == "all":
         failed |= _run(ALWAYS, profiles, options.jobs, "--demand")
-    if options.seeds not in ("commit", "always", "all"):
+    if options.seeds not in ("commit", "all"):
         failed |= _run(options.seeds, profiles, options.jobs)
     return failed
 

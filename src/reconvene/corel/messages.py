@@ -18,7 +18,7 @@ from reconvene.corel.replicas.sets import ReplicaSet, check_replicas
 from reconvene.errors import Malformed
 
 __all__ = [
-    "ACK", "BARRIER", "BASE", "CLAIMS", "COMMIT", "DATA", "ECHO", "FED", "FEED", "FORCE", "FOREIGN", "INIT",
+    "ACK", "BARRIER", "BASE", "CLAIMS", "COMMIT", "DATA", "ECHO", "FED", "FEED", "FORCE", "FOREIGN", "INIT", "KINDS",
     "PRIORITY", "READY", "RED", "SNAPSHOT", "STATE", "Ack", "Barrier", "BaseSent", "Claims", "Commit", "Data",
     "Echo", "Fed", "Feed", "Force", "Init", "Item", "Priority", "Ready", "Reds", "Stamped", "State",
     "decode", "decode_ack", "decode_data", "encode", "encode_ack", "encode_data",
@@ -27,6 +27,8 @@ __all__ = [
 DATA, ACK, STATE, CLAIMS, BASE, PRIORITY, RED, READY, COMMIT, BARRIER, ECHO, FORCE, SNAPSHOT = range(16, 29)
 FEED, FOREIGN, FED, INIT = 30, 31, 32, 33
 """FOREIGN: not the log's: plain messages beside it, as the simulator sends them."""
+KINDS = frozenset((*range(DATA, SNAPSHOT + 1), FEED, FED, INIT))
+"""First bytes of the log's own messages."""
 
 _DATA = Layout(">BBQQ")
 _ACK = Layout(">BQQ")

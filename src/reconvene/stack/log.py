@@ -8,24 +8,7 @@ from collections.abc import Sequence
 
 from reconvene.core.effects import Changed, Delivered
 from reconvene.corel.keeping.damage import Damaged
-from reconvene.corel.messages import (
-    ACK,
-    BARRIER,
-    BASE,
-    CLAIMS,
-    COMMIT,
-    DATA,
-    ECHO,
-    FED,
-    FEED,
-    FORCE,
-    INIT,
-    PRIORITY,
-    READY,
-    RED,
-    SNAPSHOT,
-    STATE,
-)
+from reconvene.corel.messages import KINDS
 from reconvene.corel.replica import Replica
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import Service
@@ -43,9 +26,7 @@ _AHEAD_BYTES = 1 << 20
 
 
 class LogLayer:
-    kinds = frozenset((
-        DATA, ACK, STATE, CLAIMS, BASE, PRIORITY, RED, READY, COMMIT, BARRIER, ECHO, FORCE, SNAPSHOT, FEED, FED, INIT
-    ))  # fmt: skip
+    kinds = KINDS
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
