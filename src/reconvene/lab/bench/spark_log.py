@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 import reconvene.blocking as blocking
 from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, size_of

@@ -14,7 +14,7 @@ from time import perf_counter, sleep
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from reconvene.pipeline.session import open_session
 from reconvene.pipeline.traces import Traces, read_traces
