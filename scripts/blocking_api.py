@@ -24,16 +24,21 @@ TWINS = {
     "Runner": "runner",
     "Log": "log",
     "Group": "group",
+    "Call": "isis_call",
+    "IsisGroup": "isis",
+    "Isis": "isis",
     "Site": "site",
 }
 """The classes, by the module that has the asynchronous one."""
 FUNCTIONS = {"open": "local", "connect": "connecting"}
 LATE = {"open"}
 """Of those: imported only when it is called, since it needs all of a site."""
-READERS = {"Group": "GroupReader", "Follow": "FollowReader"}
-INTERNAL = {("Group", "begin"), ("Group", "wait_and_drain")}
+READERS = {"Group": "GroupReader", "Follow": "FollowReader", "Isis": "IsisReader"}
+INTERNAL = {("Group", "begin"), ("Group", "wait_and_drain"), ("Isis", "wait_and_drain")}
 NOTES = {
     "Group": "Several threads may read: each event goes to one of them.",
+    "Isis": "Several threads may read: each event goes to one of them. Where state is given and taken, one thread "
+    "reads: `give` and `take` are called in the background thread, `give` while that one waits for its next event.",
     "Runner": "The state machine is called in the background thread: read its state between calls of `applied` and "
     "`caught_up`, or guard it by a lock of its own.",
 }
@@ -97,6 +102,8 @@ class Writer:
             *(("reconvene.client.blocking_readers", reader) for reader in READERS.values()),
         }
         text = "\n".join(self.lines)
+        if "@cached_property" in text:
+            self.imports.add(("functools", "cached_property"))
         self.imports |= {
             ("reconvene.client.loop_thread", name)
             for name in ("LoopThread", "Opened", "Twin", "background", "walked")
@@ -169,7 +176,7 @@ class Writer:
             found = f"{returned}(self._thread, {found})"
         body = found if returned == "None" else f"return {found}"
         self.lines += [
-            *(["    @property"] if is_property else []),
+            *([f"    @{'cached_property' if returned in TWINS else 'property'}"] if is_property else []),
             f"    def {node.name}({arguments}) -> {_quoted(returned)}:",
             *([_docstring(node, 8)] if ast.get_docstring(node) else []),
             f"        {body}",
@@ -198,7 +205,8 @@ def _passed(arguments: ast.arguments) -> str:
         return f"walked({argument.arg})" if lazy else argument.arg
 
     plain = [value(argument) for argument in arguments.args if argument.arg != "self"]
-    return ", ".join([*plain, *(f"{one.arg}={value(one)}" for one in arguments.kwonlyargs)])
+    named = [f"{one.arg}={value(one)}" for one in arguments.kwonlyargs]
+    return ", ".join([*plain, *named, *([] if arguments.kwarg is None else [f"**{arguments.kwarg.arg}"])])
 
 
 def _docstring(node: ast.AsyncFunctionDef | ast.FunctionDef | ast.ClassDef, indent: int = 4, note: str = "") -> str:

@@ -1,7 +1,8 @@
 """Runs seeds of the simulator and fails if one of them fails.
 
     python scripts/seeds.py commit                       the seeds of this commit, as `make test` does
-    python scripts/seeds.py all                          these and 0-299 of each profile, as `make test-all` does
+    python scripts/seeds.py all                          those of this commit, and 0-299 of each profile, as
+                                                         `make test-all` does
     python scripts/seeds.py 17-20 --profiles chaos       these
 
 The seeds of a commit are drawn from its hash, so every commit tries others, and everyone can repeat them.
@@ -13,9 +14,9 @@ import sys
 
 from reconvene.lab.campaign.command import main as run_seeds
 
-PROFILES = "chaos,log"
-OF_A_COMMIT = 100
-"""Half of them for each profile."""
+OF_A_COMMIT = {"chaos": 33, "log": 33, "isis": 100, "dynamic": 15}
+"""By profile: how many seeds each commit draws."""
+PROFILES = ",".join(OF_A_COMMIT)
 ALWAYS = "0-299"
 """Enough for every check to have cases, and for every kind of fault to meet every step of the protocol."""
 
@@ -28,29 +29,26 @@ def main() -> int:
     options = parser.parse_args()
     profiles = options.profiles.split(",")
     failed = 0
-    if options.seeds in ("commit", "all"):
-        failed |= _run(of_commit(), profiles, options.jobs)
-    if options.seeds == "all":
-        failed |= _run(ALWAYS, profiles, options.jobs, "--demand")
-    if options.seeds not in ("commit", "all"):
-        failed |= _run(options.seeds, profiles, options.jobs)
+    for profile in profiles:
+        if options.seeds not in ("commit", "all"):
+            failed |= _run(options.seeds, profile, options.jobs)
+            continue
+        failed |= _run(of_commit(profile), profile, options.jobs)
+        if options.seeds == "all":
+            failed |= _run(ALWAYS, profile, options.jobs, "--demand")
     return failed
 
 
-def of_commit() -> str:
+def of_commit(profile: str) -> str:
     """The range of seeds of the commit that is checked out."""
     git = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     first = int(git.stdout[:6], 16) if git.returncode == 0 else 1_000
-    return f"{first}-{first + OF_A_COMMIT // 2 - 1}"
+    return f"{first}-{first + OF_A_COMMIT.get(profile, 33) - 1}"
 
 
-def _run(seeds: str, profiles: list[str], jobs: str, *more: str) -> int:
-    failed = 0
-    for profile in profiles:
-        print(f"Seeds {seeds} of profile {profile}; again: make seeds SEEDS={seeds} PROFILES={profile}", flush=True)
-        arguments = ["--seeds", seeds, "--profile", profile, "--jobs", jobs, "--out", "out/test", "--fresh", *more]
-        failed |= run_seeds(arguments)
-    return failed
+def _run(seeds: str, profile: str, jobs: str, *more: str) -> int:
+    print(f"Seeds {seeds} of profile {profile}; again: make seeds SEEDS={seeds} PROFILES={profile}", flush=True)
+    return run_seeds(["--seeds", seeds, "--profile", profile, "--jobs", jobs, "--out", "out/test", "--fresh", *more])
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parent.parent
-GOES_ON = re.compile(r"reconvene (listen|log follow|node(?!.*--check)) ")
+GOES_ON = re.compile(r"reconvene (listen|isis listen|log follow|node(?!.*--check)) ")
 """Commands that run until they are stopped: they run beside the others, as in a second terminal."""
 
 _FENCE = re.compile(r"(?:^<!-- not run: ([^\n]*) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -91,41 +91,51 @@ def plain(line: str) -> str:
     return " ".join(re.sub(r"\bin # (ms|s)\b", "in #", line).split())
 
 
-def check(step: Step, printed: str) -> None:
-    """Whether the output has the lines that the page shows, in the same order. Numbers in them may differ, and other
-    lines may come between them."""
+def missing(shown: list[str], printed: str) -> str | None:
+    """The first line that a page shows and the output lacks. The output has the lines in the same order; numbers in
+    them may differ, and other lines may come between them."""
     lines = iter([plain(line) for line in printed.splitlines()])
-    for shown in step.shown:
-        expected = plain(shown)
+    for line in shown:
+        expected = plain(line)
         if expected == "…":
             continue
         if expected.endswith(" …"):
-            assert any(line.startswith(expected.removesuffix("…")) for line in lines), f"{shown}\nin\n{printed}"
-        else:
-            assert expected in lines, f"{shown}\nin\n{printed}"
+            if not any(other.startswith(expected.removesuffix("…")) for other in lines):
+                return line
+        elif expected not in lines:
+            return line
+    return None
+
+
+def check(step: Step, printed: str) -> None:
+    lacks = missing(step.shown, printed)
+    assert lacks is None, f"{lacks}\nin\n{printed}"
 
 
 @contextmanager
-def going_on(arguments: list[str], directory: Path, until: str) -> Iterator[Callable[[], str]]:
+def going_on(arguments: list[str], directory: Path, until: str) -> Iterator[Callable[[list[str]], None]]:
     """Starts a program that runs beside the test, and returns once it has printed `until`. The function that it
-    returns stops the program as Ctrl-C does and returns its output."""
+    returns waits until the program has printed what the page shows, and stops it as Ctrl-C does."""
     output = directory / f"printed-{arguments[0]}"
     with output.open("w") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "reconvene", *arguments], cwd=directory, stdout=out, stderr=subprocess.STDOUT
         )
 
-    def end() -> str:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0, output.read_text()
-        return output.read_text()
-
-    try:
+    def wait(has_printed: Callable[[str], object]) -> None:
         give_up_at = time.monotonic() + 20
-        while until not in output.read_text():
+        while not has_printed(output.read_text()):
             assert process.poll() is None, output.read_text()
             assert time.monotonic() < give_up_at, output.read_text()
             time.sleep(0.02)
+
+    def end(shown: list[str]) -> None:
+        wait(lambda printed: not missing(shown, printed))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0, output.read_text()
+
+    try:
+        wait(lambda printed: until in printed)
         yield end
     finally:
         process.kill()

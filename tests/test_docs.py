@@ -48,6 +48,8 @@ KINDS = ("console", "python", "sh", "text", "toml")
 ELSEWHERE = {
     "api.md": ("tests/client/test_api_docs.py", {"python"}),
     "log-api.md": ("tests/client/test_api_docs.py", {"python"}),
+    "isis-api.md": ("tests/client/test_api_docs.py", {"python"}),
+    "isis-tools.md": ("tests/client/test_api_docs.py", {"python"}),
     "first-server.md": ("tests/test_first_server.py", {"console", "python"}),
 }
 """Pages that need a special site or special ports: the test that runs them, and the kinds of blocks that it runs."""
@@ -83,7 +85,7 @@ class Page:
         self._directory = directory
         self._capsys = capsys
         self._terminals = terminals
-        self._going_on: list[tuple[Step, Callable[[], str]]] = []
+        self._going_on: list[tuple[Step, Callable[[list[str]], None]]] = []
 
     def run(self, block: Block) -> None:
         ends, self._going_on = self._going_on, []
@@ -97,8 +99,8 @@ class Page:
             case "sh":
                 for line in text.splitlines():
                     self._step(Step(line))
-        for step, end in ends:  # a command that runs beside has now seen what the block after it does
-            check(step, end())
+        for step, end in ends:  # a command that runs beside sees what the block after it does
+            end(step.shown)
 
     def _program(self, text: str) -> None:
         named = re.match(r"# (\w+\.py)\n", text)

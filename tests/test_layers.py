@@ -27,7 +27,7 @@ class Layer:
 
 
 LAYERS = (
-    Layer("words", ("ids", "errors", "units", "quorum", "site_list"), uses=(), pure=True),
+    Layer("words", ("ids", "errors", "units", "quorum", "voting", "site_list"), uses=(), pure=True),
     Layer("world", ("world", "room"), uses=()),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
     Layer(
@@ -46,19 +46,23 @@ LAYERS = (
         uses=("words", "wire", "interface", "multicast", "membership", "evs", "order"),
         pure=True,
     ),
-    Layer("groups", ("core.groups.*",), uses=("words", "wire", "interface", "site"), pure=True),
+    # Which primary configuration is used: groups with the filter and ISIS go by it.
+    Layer("lineage", ("core.groups.lineage",), uses=("words",), pure=True),
+    Layer("groups", ("core.groups.*",), uses=("words", "wire", "interface", "site", "lineage"), pure=True),
+    Layer("intersite", ("core.intersite.*",), uses=("words", "wire", "interface", "multicast"), pure=True),
     Layer("tables", ("storage.tables", "storage.memory"), uses=("words",), pure=True),
+    Layer("isis", ("isis.*",), uses=("words", "wire", "interface", "groups", "intersite", "tables"), pure=True),
     Layer("corel", ("corel.*",), uses=("words", "interface", "tables"), pure=True),
     # One object for all of the core: what a shell drives.
     Layer(
         "stack",
         ("stack.*",),
-        uses=("words", "interface", "site", "groups", "tables", "corel"),
+        uses=("words", "wire", "interface", "site", "groups", "intersite", "isis", "tables", "corel"),
         pure=True,
     ),
     # Entries and batches of the log: one struct in a site, between a site and its clients, and in Spark.
     Layer("entries", ("entries",), uses=("words", "corel"), pure=True),
-    Layer("protocol", ("wire.clients", "wire.client_log"), uses=("words", "entries"), pure=True),
+    Layer("protocol", ("wire.clients", "wire.client_log", "wire.client_isis"), uses=("words", "entries"), pure=True),
     Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire", "protocol")),
     Layer("storage", ("storage.*",), uses=("words", "tables")),
     Layer("trace", ("trace.*",), uses=("words",)),
@@ -66,13 +70,16 @@ LAYERS = (
     Layer("verify", ("verify.*",), uses=("words", "trace")),
     Layer(
         "recorder",
-        ("trace.recorder", "trace.group_recorder", "trace.log_recorder"),
-        uses=("words", "interface", "groups", "corel", "trace"),
+        ("trace.recorder", "trace.group_recorder", "trace.log_recorder", "trace.isis_recorder"),
+        uses=("words", "interface", "groups", "isis", "corel", "trace"),
     ),
     Layer(
         "sim",
         ("sim.*",),
-        uses=("words", "wire", "interface", "site", "groups", "tables", "corel", "stack", "trace", "recorder"),
+        uses=(
+            *("words", "wire", "interface", "site", "groups", "intersite", "isis", "tables", "corel", "stack"),
+            *("trace", "recorder"),
+        ),
     ),
     # One site as a process: the shell around the core that has sockets, files and a clock.
     Layer("config", ("runtime", "runtime.config.*"), uses=("words", "interface", "corel")),
@@ -90,32 +97,45 @@ LAYERS = (
         ("runtime.log.*",),
         uses=(*("words", "world", "tables", "corel", "entries", "protocol", "storage", "config", "disk"),),
     ),
+    Layer("processes", ("runtime.isis.*",), uses=("words", "groups", "isis")),
     # What clients and HTTP see of a site: neither of them imports the engine.
     Layer(
         "running",
         ("runtime.site.interface", "runtime.site.history"),
-        uses=("words", "world", "groups", "log"),
+        uses=("words", "world", "groups", "log", "processes"),
     ),
     Layer(
         "engine",
         ("runtime.site.*",),
         uses=(
-            *("words", "world", "interface", "site", "groups", "tables", "corel", "stack", "trace", "recorder"),
-            *("config", "diagnostics", "outside", "disk", "net", "log", "running"),
+            *(
+                "words",
+                "world",
+                "interface",
+                "site",
+                "groups",
+                "intersite",
+                "isis",
+                "tables",
+                "corel",
+                "stack",
+                "trace",
+            ),
+            *("recorder", "config", "diagnostics", "outside", "disk", "net", "log", "processes", "running"),
         ),
     ),
     Layer(
         "clients",
         ("runtime.clients.*",),
         uses=(
-            *("words", "world", "protocol", "seal", "groups", "corel", "entries"),
-            *("config", "diagnostics", "access", "log", "running"),
+            *("words", "world", "protocol", "seal", "groups", "isis", "corel", "entries"),
+            *("config", "diagnostics", "access", "log", "processes", "running"),
         ),
     ),
     Layer(
         "http",
         ("runtime.http.*",),
-        uses=("words", "entries", "config", "diagnostics", "access", "net", "log", "running"),
+        uses=("words", "entries", "config", "diagnostics", "access", "net", "log", "processes", "running"),
     ),
     Layer(
         "node",
@@ -130,8 +150,8 @@ LAYERS = (
         "client",
         ("client.*",),
         uses=(
-            *("words", "protocol", "seal", "interface", "groups", "corel", "entries", "world"),
-            *("config", "diagnostics", "access", "log", "running", "clients", "node"),
+            *("words", "protocol", "seal", "interface", "groups", "isis", "corel", "entries", "world"),
+            *("config", "diagnostics", "access", "log", "processes", "running", "clients", "node"),
         ),
     ),
     Layer("objects", ("objects.*",), uses=("words", "world", "entries", "client")),
@@ -172,7 +192,7 @@ LAYERS = (
         ("lab.*",),
         uses=(
             *("words", "wire", "seal", "interface", "multicast", "membership", "evs", "order", "site", "groups"),
-            *("corel", "entries", "protocol"),
+            *("intersite", "isis", "corel", "entries", "protocol"),
             *("trace", "verify", "sim", "config", "access", "node", "client", "objects", "local"),
             *("public", "report", "pipeline"),
         ),

@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -50,27 +51,38 @@ def test_what_a_program_imports() -> None:
     import reconvene
 
     assert sorted(reconvene.__all__) == [
-        *("Batch", "Blocked", "ClientKey", "Color", "ColorChange", "ColorChanges", "Committed", "Config", "Entry"),
+        *("ALL", "Action", "Batch", "Blocked", "Call", "Cast", "ClientKey", "Color", "ColorChange", "ColorChanges"),
+        *("Committed", "Config", "Entry"),
         *(
             "EntryBatch",
             "Event",
             "Failure",
             "Follow",
             "Group",
+            "GroupLeft",
+            "GroupView",
             "Health",
             "InvalidArgument",
+            "Isis",
+            "IsisEvent",
+            "IsisGroup",
+            "IsisStatus",
+            "Killed",
             "Limits",
             "Log",
             "LogStatus",
         ),
         *("Malformed", "Message", "OutcomeTimedOut", "OutcomeUnknown", "PlaceForgotten", "Positions", "Process"),
-        *("Receipt", "Receipts", "ReconveneError", "Rejected", "Rejoined", "Runner", "Service", "Session", "Site"),
-        *("SiteStatus", "SnapshotInfo", "Staging", "StateMachine", "TimedOut", "Truncated", "Unavailable", "View"),
+        *("ProcessFailed",),
+        *("Receipt", "Receipts", "ReconveneError", "Rejected", "Rejoined", "Reply", "Runner", "Service", "Session"),
+        *("Site",),
+        *("SiteStatus", "SnapshotInfo", "Staging", "StateMachine", "StateProvider", "TimedOut", "Truncated"),
+        *("UNORDERED", "Unavailable", "VectorProvider", "View"),
         *("ViewId", "__version__", "blocking", "configure_logging", "connect", "load_config", "open"),
     ]
     assert sorted(reconvene.blocking.__all__) == [
-        *("ColorChanges", "Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Session", "Site", "Staging"),
-        *("connect", "open"),
+        *("Call", "ColorChanges", "Follow", "Group", "Isis", "IsisGroup", "Log", "Receipt", "Receipts", "Runner"),
+        *("Session", "Site", "Staging", "connect", "open"),
     ]
     assert dir(reconvene) == sorted(reconvene.__all__)
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
@@ -78,7 +90,23 @@ def test_what_a_program_imports() -> None:
     assert (SOURCE / "reconvene/py.typed").exists()
 
 
-TWINS = (*("ColorChanges", "Follow", "Group", "Log", "Receipt", "Receipts", "Runner", "Session", "Site", "Staging"),)
+TWINS = (
+    *(
+        "Call",
+        "Isis",
+        "IsisGroup",
+        "ColorChanges",
+        "Follow",
+        "Group",
+        "Log",
+        "Receipt",
+        "Receipts",
+        "Runner",
+        "Session",
+        "Site",
+        "Staging",
+    ),
+)
 INTERNAL = {"begin", "wait_and_drain"}
 """Of Group: for its site, and for its twin."""
 
@@ -91,7 +119,7 @@ def test_the_twin_without_asyncio_has_the_same_names_and_arguments(name: str) ->
         return {name: getattr(of, name) for name in dir(of) if not name.startswith("_") and name not in INTERNAL}
 
     def arguments(of: object) -> list[tuple[str, object]]:
-        if isinstance(of, property):
+        if isinstance(of, property | cached_property):
             return []
         return [(one.name, one.default) for one in inspect.signature(of).parameters.values()]  # type: ignore[arg-type]
 
@@ -108,7 +136,7 @@ def test_all_that_is_opened_is_a_context_manager() -> None:
     """`open` and `connect` are, too: they give a site."""
     import reconvene
 
-    for name in ("Group", "Follow", "ColorChanges", "Staging", "Runner"):
+    for name in ("Group", "Follow", "ColorChanges", "IsisGroup", "Staging", "Runner"):
         assert issubclass(getattr(reconvene, name), AbstractAsyncContextManager), name
         assert issubclass(getattr(reconvene.blocking, name), AbstractContextManager), name
 

@@ -19,6 +19,7 @@ KINDS = (
     "test_transcripts.py",
     "test_mutants.py",
     "test_corel_mutants.py",
+    "test_isis_mutants.py",
     "test_scenarios.py",
     "test_lost_disks.py",  # real processes
     "test_verify_engine.py",  # both engines, on Spark

@@ -23,6 +23,21 @@ if TYPE_CHECKING:
     from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View, ViewId
     from reconvene.client.follow import Follow
     from reconvene.client.group import Group
+    from reconvene.client.isis import Isis, IsisGroup
+    from reconvene.client.isis_call import Call
+    from reconvene.client.isis_events import (
+        ALL,
+        UNORDERED,
+        Action,
+        Cast,
+        GroupLeft,
+        GroupView,
+        IsisEvent,
+        Killed,
+        ProcessFailed,
+        Reply,
+    )
+    from reconvene.client.isis_state import StateProvider, VectorProvider
     from reconvene.client.local import open  # noqa: A004
     from reconvene.client.log import Log
     from reconvene.client.positions import Positions
@@ -33,7 +48,7 @@ if TYPE_CHECKING:
     from reconvene.client.site import Site
     from reconvene.client.staging import Committed, Staging
     from reconvene.client.state_machine import Failure, StateMachine
-    from reconvene.client.status import Health, LogStatus, SiteStatus
+    from reconvene.client.status import Health, IsisStatus, LogStatus, SiteStatus
     from reconvene.entries import Color, ColorChange, Entry, EntryBatch, SnapshotInfo, Truncated
     from reconvene.errors import (
         InvalidArgument,
@@ -54,8 +69,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ALL",
+    "UNORDERED",
+    "Action",
     "Batch",
     "Blocked",
+    "Call",
+    "Cast",
     "ClientKey",
     "Color",
     "ColorChange",
@@ -68,8 +88,15 @@ __all__ = [
     "Failure",
     "Follow",
     "Group",
+    "GroupLeft",
+    "GroupView",
     "Health",
     "InvalidArgument",
+    "Isis",
+    "IsisEvent",
+    "IsisGroup",
+    "IsisStatus",
+    "Killed",
     "Limits",
     "Log",
     "LogStatus",
@@ -80,11 +107,13 @@ __all__ = [
     "PlaceForgotten",
     "Positions",
     "Process",
+    "ProcessFailed",
     "Receipt",
     "Receipts",
     "ReconveneError",
     "Rejected",
     "Rejoined",
+    "Reply",
     "Runner",
     "Service",
     "Session",
@@ -93,9 +122,11 @@ __all__ = [
     "SnapshotInfo",
     "Staging",
     "StateMachine",
+    "StateProvider",
     "TimedOut",
     "Truncated",
     "Unavailable",
+    "VectorProvider",
     "View",
     "ViewId",
     "__version__",
@@ -121,10 +152,20 @@ _HOMES = {
         ("Color", "ColorChange", "Entry", "EntryBatch", "SnapshotInfo", "Truncated"),
         "entries",
     ),
+    **dict.fromkeys(
+        (
+            *("ALL", "UNORDERED", "Action", "Cast", "GroupLeft", "GroupView"),
+            *("IsisEvent", "Killed", "ProcessFailed", "Reply"),
+        ),
+        "client.isis_events",
+    ),
+    **dict.fromkeys(("Isis", "IsisGroup"), "client.isis"),
+    **dict.fromkeys(("StateProvider", "VectorProvider"), "client.isis_state"),
     **dict.fromkeys(("Committed", "Staging"), "client.staging"),
     **dict.fromkeys(("Receipt", "Receipts"), "client.receipts"),
     **dict.fromkeys(("Failure", "StateMachine"), "client.state_machine"),
-    **dict.fromkeys(("Health", "LogStatus", "SiteStatus"), "client.status"),
+    **dict.fromkeys(("Health", "IsisStatus", "LogStatus", "SiteStatus"), "client.status"),
+    "Call": "client.isis_call",
     "ClientKey": "runtime.access.key_files",
     "ColorChanges": "client.colors",
     "Config": "runtime.config.settings",

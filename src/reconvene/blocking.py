@@ -8,9 +8,12 @@ with reconvene.blocking.connect("unix:/run/site.sock") as site:
 """
 
 from reconvene.client.blocking import (
+    Call,
     ColorChanges,
     Follow,
     Group,
+    Isis,
+    IsisGroup,
     Log,
     Receipt,
     Receipts,
@@ -23,9 +26,12 @@ from reconvene.client.blocking import (
 )
 
 __all__ = [
+    "Call",
     "ColorChanges",
     "Follow",
     "Group",
+    "Isis",
+    "IsisGroup",
     "Log",
     "Receipt",
     "Receipts",

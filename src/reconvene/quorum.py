@@ -6,6 +6,7 @@ Promised of the kinds below: any two quorums have a site in common, and a quorum
     {"kind": "majority"}                                 more than half of the sites
     {"kind": "weighted", "weights": {"a": 2, "b": 1}}    more than half of the weight of all sites
     {"kind": "grid", "rows": [["a", "b"], ["c", "d"]]}   all sites of one row, and at least one of every row
+    {"kind": "dynamic", "minimum": 2}                    by the primary component before: `reconvene.voting`
 
 A site is in one row, and rows may differ in length. Why two quorums meet: docs/quorums.md.
 """
@@ -15,15 +16,18 @@ from typing import Protocol
 
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES
+from reconvene.voting import Evidence, Session, Voters, default_minimum, may_attempt
 
 __all__ = [
     "MAX_WEIGHT",
+    "Dynamic",
     "Factory",
     "Grid",
     "Majority",
     "Quorum",
     "Spec",
     "Weighted",
+    "full_spec",
     "kinds",
     "make_quorum",
     "register",
@@ -86,6 +90,41 @@ class Grid:
         return {"kind": "grid", "rows": [sorted(row) for row in self.rows]}
 
 
+class Dynamic:
+    """Dynamic voting: which sites may act depends on which of them did before. `holds` knows nothing of that: it is
+    true of those that may always act, since they meet every component that may have acted before."""
+
+    def __init__(
+        self, sites: Collection[str], minimum: int | None = None, weights: Mapping[str, int] | None = None
+    ) -> None:
+        self.sites = frozenset(sites)
+        self.minimum = default_minimum(len(self.sites)) if minimum is None else minimum
+        self.weights = None if weights is None else dict(weights)
+        self._given = minimum
+
+    def holds(self, sites: Collection[str]) -> bool:
+        here = len(self.sites.intersection(sites))
+        return here >= self.minimum and here > len(self.sites) - self.minimum and 2 * here > len(self.sites)
+
+    def holds_after_all(self, sites: Collection[str]) -> bool:
+        """Whether these may act where all sites did so last."""
+        numbers = {name: number for number, name in enumerate(sorted(self.sites))}
+        here = [numbers[name] for name in self.sites.intersection(sites)]
+        every = Session(0, 0, tuple((number, self.weight(name)) for name, number in numbers.items()))
+        return may_attempt(here, Voters(frozenset(numbers.values()), self.minimum), Evidence(every, ()))
+
+    def weight(self, name: str) -> int:
+        return 1 if self.weights is None else self.weights.get(name, 1)
+
+    def spec(self) -> dict[str, object]:
+        spec: dict[str, object] = {"kind": "dynamic"}
+        if self._given is not None:
+            spec["minimum"] = self._given
+        if self.weights is not None:
+            spec["weights"] = dict(sorted(self.weights.items()))
+        return spec
+
+
 Factory = Callable[[Spec, Sequence[str]], Quorum]
 """From a specification and the sites' sorted names. Raises Malformed where the one does not fit the other."""
 
@@ -106,6 +145,13 @@ def make_quorum(spec: Spec, sites: Collection[str]) -> Quorum:
         raise
     except Exception as error:  # others' code, which a specification from anywhere has led astray
         raise Malformed(f"quorum: {_shown(spec['kind'])} can't be made: {_shown(error)}") from error
+
+
+def full_spec(spec: Spec, sites: Collection[str]) -> dict[str, object]:
+    """The same with a minimum that is left out, as run.json has it."""
+    if spec.get("kind") == "dynamic" and "minimum" not in spec:
+        return {**spec, "minimum": default_minimum(len(sites))}
+    return dict(spec)
 
 
 def register(kind: str, factory: Factory) -> None:
@@ -129,6 +175,10 @@ def _majority(spec: Spec, sites: Sequence[str]) -> Majority:
 
 def _weighted(spec: Spec, sites: Sequence[str]) -> Weighted:
     _keys(spec, "kind", "weights")
+    return Weighted(_weights(spec, sites))
+
+
+def _weights(spec: Spec, sites: Sequence[str]) -> dict[str, int]:
     weights = spec.get("weights")
     if not isinstance(weights, Mapping):
         raise Malformed("quorum: weights: expected a table of name = weight")
@@ -140,7 +190,20 @@ def _weighted(spec: Spec, sites: Sequence[str]) -> Weighted:
             )
         found[name] = weight
     _names("weights", list(found), sites)
-    return Weighted(found)
+    return found
+
+
+def _dynamic(spec: Spec, sites: Sequence[str]) -> Dynamic:
+    _keys(spec, "kind", "minimum", "weights")
+    minimum = spec.get("minimum")
+    if minimum is None:
+        return Dynamic(sites, None, _weights(spec, sites) if "weights" in spec else None)
+    if type(minimum) is not int or not 1 <= minimum <= len(sites):
+        raise Malformed(
+            f"quorum: minimum: expected a number of replicas from 1 to {len(sites)}, as many as there are,"
+            f" not {_shown(minimum)}"
+        )
+    return Dynamic(sites, minimum, _weights(spec, sites) if "weights" in spec else None)
 
 
 def _grid(spec: Spec, sites: Sequence[str]) -> Grid:
@@ -155,7 +218,12 @@ def _grid(spec: Spec, sites: Sequence[str]) -> Grid:
     return Grid(rows)
 
 
-_FACTORIES: dict[str, Factory] = {"majority": _majority, "weighted": _weighted, "grid": _grid}
+_FACTORIES: dict[str, Factory] = {
+    "majority": _majority,
+    "weighted": _weighted,
+    "grid": _grid,
+    "dynamic": _dynamic,
+}
 
 
 def _keys(spec: Spec, *known: str) -> None:

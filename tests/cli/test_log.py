@@ -223,6 +223,9 @@ def test_quorums_as_people_write_them() -> None:
     assert parse_quorum("majority") == {"kind": "majority"}
     assert parse_quorum("weighted:a=2,b=1") == {"kind": "weighted", "weights": {"a": 2, "b": 1}}
     assert parse_quorum("grid:a,b/c,d") == {"kind": "grid", "rows": [["a", "b"], ["c", "d"]]}
+    assert parse_quorum("dynamic") == {"kind": "dynamic"}
+    assert parse_quorum("dynamic:2") == {"kind": "dynamic", "minimum": 2}
+    assert parse_quorum("dynamic:2:a=2,b=1") == {"kind": "dynamic", "minimum": 2, "weights": {"a": 2, "b": 1}}
     for bad in ("", "majority:2", "weighted:", "weighted:a", "weighted:a=x", "grid:a,/b", "grid:"):
         with pytest.raises(Malformed, match="expected majority"):
             parse_quorum(bad)

@@ -147,9 +147,13 @@ def _talk(shell: Shell) -> None:
 def test_a_cluster_that_keeps_its_state(shell: Shell) -> None:
     """In a directory with a path that is too long for Unix sockets."""
     shell.directory = shell.directory / ("long-" * 20)
-    shell.run("up", "--nodes", 1, "--insecure", "--order", "all-ack", "--no-trace")
+    shell.run("up", "--nodes", 1, "--insecure", "--order", "all-ack", "--no-trace", "--no-isis")
+    for command in (("groups",), ("cast", "g", "x"), ("listen", "g")):
+        said = shell.refused("isis", *command)
+        assert said == "reconvene: site a takes no part in ISIS: see isis.enabled\n"
     assert not (shell.directory / "cluster.key").exists()
     assert shell.json("down")["trace"] is None
+    assert "--isis is false in the existing cluster, not true" in shell.refused("up", "--isis")
     text = shell.run("up")
     assert f"reconvene watch --dir {shell.directory}" in text
     (site,) = shell.json("status")["sites"]

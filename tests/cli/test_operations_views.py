@@ -7,7 +7,8 @@ from rich.console import Console
 
 from reconvene.cli._cluster import short
 from reconvene.cli._rates import rates
-from reconvene.cli.listen import Painter, _document, _readable
+from reconvene.cli._shown import readable
+from reconvene.cli.listen import Painter, _document
 from reconvene.cli.watch import Watch, _screen
 from reconvene.client.events import Message, Process, Rejoined, View, ViewId
 from reconvene.ids import Service
@@ -94,6 +95,34 @@ def test_what_is_watched() -> None:
     assert [len(part) for part in watch.components()] == [1, 1, 1]
 
 
+def isis(blocked: bool, **changes: Any) -> dict[str, Any]:
+    group = {"name": "bank\x1b", "view": 4, "members": ["b:1:2", "a:1:7"], "properties": {}}
+    return {"blocked": blocked, "refused": [], "groups": [group], "group_count": 1, **changes}
+
+
+def test_process_groups_are_watched() -> None:
+    def looked(cast: int, **changes: Any) -> list[SiteState]:
+        counters = {"isis_casts": cast, "isis_channel_packets": cast // 4, "isis_channel_records": cast // 2}
+        return [
+            view("a", status("a", 262144, "a", isis=isis(True, group_count=9), health="minority")),
+            view("b", status("b", 262145, "bc", isis=isis(False, **changes), counters=counters, uptime_s=1 + cast)),
+            view("c", status("c", 262145, "bc")),
+        ]
+
+    looks = [looked(0), looked(40), looked(80, refused=["c"], groups=[], group_count=0)]
+    watch = Watch(lambda: looks.pop(0))
+    watch.look()
+    watch.look()
+    shown = screen(watch)
+    assert "process groups, by rank   1 casts/s, 2.0 messages a packet   blocked: a" in shown
+    assert "bank\\x1b  view 4  b:1:2 a:1:7" in shown, "as a site that is not blocked knows them"
+    watch.look()
+    assert "can't be used while these take no part: c" in screen(watch)
+    plain = Watch(lambda: [view("a", status("a", 65536, "a"))])
+    plain.look()
+    assert "process groups" not in screen(plain)
+
+
 def test_what_is_heard() -> None:
     painter = Painter()
     message = Message(b"hi", A, Service.SAFE, 7, ViewId(1, 0))
@@ -111,7 +140,7 @@ def test_what_is_heard() -> None:
 
 
 def test_nothing_commands_the_terminal() -> None:
-    assert _readable(b"\x1b[2Jgone\n") == "\\x1b[2Jgone\\n"
-    assert _readable("schön".encode()) == "schön"
-    assert _readable(b"\xff\x00") == "\\xff\\x00"
-    assert _readable(b"x" * 10_000).endswith("x … (10000 bytes)")
+    assert readable(b"\x1b[2Jgone\n") == "\\x1b[2Jgone\\n"
+    assert readable("schön".encode()) == "schön"
+    assert readable(b"\xff\x00") == "\\xff\\x00"
+    assert readable(b"x" * 10_000).endswith("x … (10000 bytes)")

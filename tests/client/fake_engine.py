@@ -9,6 +9,7 @@ from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process, Vie
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.room import UNBOUNDED, Room
+from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
 from reconvene.runtime.site.interface import Receiver
@@ -21,6 +22,7 @@ class FakeEngine:
     ordinal = 0
     incarnation = 1
     log: SiteLog | None = None
+    isis: SiteIsis | None = None
     history = History(names)
 
     def __init__(self, room: int = 1_000_000_000) -> None:

@@ -14,6 +14,7 @@ from reconvene.entries import EntryBatch
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.room import UNBOUNDED, Room, Waiter
+from reconvene.runtime.log.durable import DurableWaiters
 from reconvene.runtime.log.finding import Finder
 from reconvene.runtime.log.places import Places
 from reconvene.wire.client_log import Appended, Part
@@ -55,13 +56,13 @@ class FakeLog:
         self.appends: list[tuple[int, bytes | None, int]] = []
         """(messages, session, number) of each call."""
         self.last = 0
-        self.synced = 0
         self.waiting: list[Waiting] = []
         """What has no position."""
-        self.until_durable: list[tuple[int, asyncio.Future[None]]] = []
+        self.durable = DurableWaiters(0)
         self.places = Places()
         self._finder = Finder(self, self.places)
         self.room = Room(self.free)
+        self.begins = False
         self.barriers: list[asyncio.Future[None]] = []
         self.moved: dict[int, Callable[[int], None]] = {}
         self.changed: dict[int, Callable[[list[tuple[Color, str, int, int, int]]], None]] = {}
@@ -72,11 +73,7 @@ class FakeLog:
 
     def turn(self) -> None:
         if self.sync:
-            self.synced = self.last
-            for counter, future in self.until_durable:
-                if not future.done() and counter <= self.synced:
-                    future.set_result(None)
-            self.until_durable = [(at, future) for at, future in self.until_durable if not future.done()]
+            self.durable.reached(self.last)
         if self.order:
             self.order_all()
 
@@ -179,24 +176,19 @@ class FakeLog:
     def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
         return self.room.when(count, enter)
 
-    def durable(self, counter: int) -> "asyncio.Future[None]":
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if counter <= self.synced:
-            future.set_result(None)
-        else:
-            self.until_durable.append((counter, future))
-        return future
-
     def ordered(self, counter: int) -> "asyncio.Future[int]":
         return asyncio.get_running_loop().create_task(self._ordered(counter))
 
     async def _ordered(self, counter: int) -> int:
-        return (await self.find(self.name, counter, 1, 0, False))[0][0]
+        return (await self._finder.find(self.name, counter, 1, 0, False))[0][0]
 
     def find(
         self, author: str, first: int, count: int, since: int, retried: bool
-    ) -> "asyncio.Future[list[tuple[int, int]]]":
-        return asyncio.get_running_loop().create_task(self._finder.find(author, first, count, since, retried))
+    ) -> "asyncio.Future[list[tuple[int, int]] | None]":
+        found: asyncio.Future[list[tuple[int, int]] | None] = asyncio.get_running_loop().create_task(
+            self._finder.find(author, first, count, since, retried)
+        )
+        return found
 
     def read(self, start: int, messages: int, size: int) -> list[EntryBatch]:
         if not self.base <= start <= self.green:
@@ -305,6 +297,9 @@ class FakeLog:
 
     def losses(self, lost: Sequence[str]) -> dict[str, object]:
         return {"lost": list(lost)}
+
+    def whatif(self, lost: Sequence[str]) -> dict[str, object]:
+        return {"lost": list(lost), "orders": True}
 
     def check_readable(self) -> None:
         pass

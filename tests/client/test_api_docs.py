@@ -1,4 +1,4 @@
-"""Every example of docs/api.md and docs/log-api.md runs as it stands there, against a real site."""
+"""Every example of the pages on the API and on objects runs as it stands there, against a real site."""
 
 import contextlib
 import os
@@ -18,7 +18,9 @@ from reconvene.runtime.access.key_files import add_client_key
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs/api.md").read_text()
 LOG_PAGE = (ROOT / "docs/log-api.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE + LOG_PAGE, flags=re.DOTALL)
+ISIS_PAGE = (ROOT / "docs/isis-api.md").read_text()
+TOOLS_PAGE = (ROOT / "docs/isis-tools.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE + LOG_PAGE + ISIS_PAGE + TOOLS_PAGE, flags=re.DOTALL)
 TCP = "site-b.example:7100"
 
 
@@ -35,6 +37,7 @@ def site_file(tcp: int) -> Iterator[Path]:
             sites = {{ a = "127.0.0.1:{free_ports(1)[0]}" }}
             seal = {{ insecure = true }}
             log = {{ begin = true }}
+            isis = {{ enabled = true }}
             clients = {{ tcp = "127.0.0.1:{tcp}", keys = "clients.toml" }}
             """
         )

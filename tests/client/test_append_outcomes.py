@@ -5,10 +5,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 from msgspec.structs import replace
-from tests.client.places import cluster, short_dir
+from tests.client.places import cluster, free_ports, short_dir
 
 import reconvene
-from reconvene.runtime.config.settings import FaultSettings, LogSettings
+from reconvene.runtime.config.settings import Config, FaultSettings, LogSettings, Seal
 from reconvene.testing import Cluster
 
 
@@ -61,3 +61,21 @@ async def _reach(sites: "list[reconvene.Site]", health: str) -> None:
     for site in sites:
         while await site.health() != health:
             await asyncio.sleep(0.02)
+
+
+def test_appends_in_the_program_wait_together_for_a_log_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other they would take a hundred times as long, and more than the timeout."""
+    monkeypatch.setattr("reconvene.runtime.log.service._BEGIN_S", 0.3)
+    asyncio.run(_wait_for_the_log())
+
+
+async def _wait_for_the_log() -> None:
+    with short_dir() as directory:
+        sites = {name: ("127.0.0.1", port) for name, port in zip("abc", free_ports(3), strict=True)}
+        begin = LogSettings(begin=True)
+        config = Config(cluster="test", name="a", sites=sites, dir=directory, seal=Seal(insecure=True), log=begin)
+        async with reconvene.open(config) as site, asyncio.timeout(15):
+            appends = [site.log.append_many([b"x"]) for _ in range(100)]
+            ends = await asyncio.gather(*appends, return_exceptions=True)
+            assert {type(end) for end in ends} == {reconvene.Unavailable}
+            assert {str(end).rpartition(":")[2] for end in ends} == {" b, c"}

@@ -5,6 +5,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.client.places import cluster, short_dir
@@ -120,3 +121,6 @@ def test_logging_as_a_node_has_it(own_logger: logging.Logger) -> None:
         reconvene.configure_logging(level="loud")
     with pytest.raises(ValueError, match="format: "):
         reconvene.configure_logging(format="xml")
+    nowhere: Any = 5
+    with pytest.raises(TypeError, match="stream: a text file to write to expected, not int"):
+        reconvene.configure_logging(stream=nowhere)

@@ -101,6 +101,19 @@ def test_a_cancelled_append_may_have_happened() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("name", "error", "line"),
+    [
+        (None, TypeError, "session: bytes expected, not NoneType"),
+        ("till 7", TypeError, "session: bytes expected, not str"),
+        (b"", ValueError, "session: 1 to 64 bytes expected, not 0"),
+    ],
+)
+def test_names_that_no_session_has(name: Any, error: type[Exception], line: str) -> None:
+    with short_dir() as directory, blocking.open(cluster(directory)[0]) as site, pytest.raises(error, match=line):
+        site.log.session(name)
+
+
 def test_without_asyncio() -> None:
     with short_dir() as directory:
         (config,) = cluster(directory)

@@ -8,6 +8,7 @@ from tests.client.test_cluster import three
 from tests.client.test_log import connected, place
 from tests.client.test_log_cluster import cut_off, healths, mend
 from tests.client.test_log_machines import Words
+from tests.durable import durable
 
 import reconvene
 from reconvene import Entry, Log, OutcomeUnknown, Rejected, Truncated, blocking
@@ -261,6 +262,10 @@ def test_a_site_inside_the_program_and_the_blocking_twin() -> None:
             # A lower version counts for nothing, whoever takes it.
             assert (await sites.sites[1].log.commit([(1, 1)], name="table", version=3)).duplicate
             assert (await sites.sites[1].log.commit([(1, 1)], name="table", version=7)).duplicate
+            # The same commit once more is a duplicate too, wherever it is made.
+            for site in sites.sites:
+                again = await site.log.commit([(3, 1), (1, 2)], name="table", version=7)
+                assert (again.position, again.duplicate) == (5, True)
             assert (await sites.sites[2].log.last_commit("table")) == (7, 5)
 
     def read_without_asyncio(socket: str) -> None:
@@ -323,7 +328,7 @@ def test_what_a_lost_site_has_not_ordered_is_staged_again() -> None:
             staging = site.log.staging(timeout=10)
             await staging.put([b"x", b"y"])
             ordering = asyncio.create_task(staging.ordered())
-            while not first.waiting or first.synced < 2:
+            while not first.waiting or not durable(first, 2).done():
                 await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)
             here.abort()

@@ -32,6 +32,7 @@ def run(name: str) -> str:
         "chat",
         "job_queue",
         "radar",
+        "shared_calendar",
         pytest.param("spark_tally", marks=pytest.mark.long("starts a JVM")),
     ],
 )

@@ -13,15 +13,21 @@ from pathlib import Path
 from tests.golden import (
     bad_basic,
     bad_filter,
+    bad_isis_delivery,
+    bad_isis_groups,
+    bad_isis_order,
     bad_log_colors,
     bad_log_order,
     bad_log_phases,
+    bad_log_voting,
     bad_order,
     refused_filter,
+    refused_isis,
     refused_log,
 )
 from tests.golden.broken import BROKEN
 from tests.golden.good import GOOD
+from tests.golden.isis_good import GROUPED
 from tests.golden.log_good import LOGGED
 from tests.golden.processes import FILTERED
 from tests.golden.refused import REFUSED, TORN, write_pair
@@ -34,7 +40,12 @@ _REGISTERED = (
     bad_log_order,
     bad_log_colors,
     bad_log_phases,
+    bad_log_voting,
+    bad_isis_delivery,
+    bad_isis_order,
+    bad_isis_groups,
     refused_filter,
+    refused_isis,
     refused_log,
 )
 """Imported for the traces that they add to BROKEN and REFUSED."""
@@ -43,7 +54,7 @@ _REGISTERED = (
 def build(directory: Path) -> None:
     for kind in ("good", "bad", "refused"):
         shutil.rmtree(directory / kind, ignore_errors=True)
-    for tell in (*GOOD, *FILTERED, *LOGGED):
+    for tell in (*GOOD, *FILTERED, *LOGGED, *GROUPED):
         story = tell()
         story.write(directory / "good" / story.name)
     for name, damage in TORN:

@@ -270,6 +270,65 @@ def dynamic() -> LogStory:
     return s
 
 
+def dynamic_weighted() -> LogStory:
+    """s weighs as much as two others: p, q and r are more than n - minimum of four, and may go on without it."""
+    s = LogStory("log-dynamic-weighted", "pqrs")
+    s.quorum = {"kind": "dynamic", "minimum": 2, "weights": {"p": 1, "q": 1, "r": 1, "s": 2}}
+    s.begin("pqrs", "10")
+    s.primary(1, "pqrs")
+    s.append("s", "pqrs", "a")
+    s.join("20", "pqr")
+    s.join("21", "s")
+    s.primary(2, "pqr")
+    s.append("p", "pqr", "b")
+    s.join("30", "pq")
+    s.join("31", "r")
+    s.primary(3, "pq")
+    s.append("q", "pq", "c")
+    s.components = [["p", "q"], ["r"], ["s"]]
+    return s
+
+
+def dynamic_interrupted() -> LogStory:
+    """Of five, p, q and r commit, and r is cut off before it knows that all did: r, s and t may not go on. q and r
+    then commit to 2 with p, who does not: 2 is dead, and p and q go on."""
+    s = LogStory("log-dynamic-interrupted", "pqrst")
+    s.quorum = {"kind": "dynamic", "minimum": 2}
+    s.begin("pqrst", "10")
+    s.join("20", "pqr")
+    s.phase("pqr", "attempt", 1, "pqr")
+    s.phase("pqr", "commit", 1, "pqr")
+    s.phase("pq", "establish", 1, "pqr")
+    s.join("25", "pqr")
+    s.phase("pqr", "attempt", 2, "pqr")
+    s.phase("qr", "commit", 2, "pqr")
+    s.join("30", "pq")
+    s.primary(3, "pq")
+    s.append("q", "pq", "b")
+    s.join("31", "rst")
+    s.components = [["p", "q"], ["r", "s", "t"]]
+    return s
+
+
+def dynamic_escapes() -> LogStory:
+    """p and q went on, and p is gone. The other four are more than n - minimum: they meet whatever went on."""
+    s = LogStory("log-dynamic-escapes", "pqrst")
+    s.quorum = {"kind": "dynamic", "minimum": 2}
+    s.begin("pqrst", "10")
+    s.join("20", "pqr")
+    s.primary(1, "pqr")
+    s.join("30", "pq")
+    s.primary(2, "pq")
+    s.join("40", "qrst")
+    s.join("41", "p")
+    for name in "rst":
+        s.adopt(name, 2)
+    s.primary(3, "qrst")
+    s.append("t", "qrst", "a")
+    s.components = [["q", "r", "s", "t"], ["p"]]
+    return s
+
+
 def unsettled() -> LogStory:
     """The run ends in the middle: q has acknowledged what is green at p, and no other site knows yet."""
     s = LogStory("log-unsettled", "pqr")
@@ -386,6 +445,9 @@ LOGGED: tuple[Callable[[], Story], ...] = (
     weighted,
     grid,
     dynamic,
+    dynamic_weighted,
+    dynamic_interrupted,
+    dynamic_escapes,
     unsettled,
     recorded_late,
     number_given_again,

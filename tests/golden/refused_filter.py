@@ -18,7 +18,7 @@ def _spoil(name: str, line: int, *says: str, **fields: object) -> None:
         edit_row(directory, line, **fields)
 
 
-_spoil("filter-in-the-layer-isis", CAST, "`layer` is 'isis'", "evs, corel or vs", layer="isis")
+_spoil("filter-in-the-layer-isis", CAST, "`kind` is 'cast'", "cbcast", layer="isis")
 _spoil("filter-unknown-kind", CAST, "`kind` is 'shout'", "view, cast, deliver, stop", kind="shout")
 _spoil("filter-view-lacks-its-members", VIEW, "`members` is missing", members=None)
 _spoil("filter-view-lacks-its-primary", VIEW, "`primary` is missing", primary=None)

@@ -59,6 +59,8 @@ def _quorum(name: str, quorum: dict[str, object], *says: str) -> None:
 
 
 _quorum("log-quorum-of-unknown-kind", {"kind": "unanimous"}, "'unanimous'", "majority, weighted, grid or dynamic")
+_quorum("log-quorum-has-too-high-a-minimum", {"kind": "dynamic", "minimum": 4}, "`minimum` from 1 to 3")
+_quorum("log-quorum-has-a-minimum-that-is-no-number", {"kind": "dynamic", "minimum": "two"}, "`minimum`")
 _quorum("log-quorum-of-no-kind", {}, "kind")
 _quorum("log-quorum-lacks-its-weights", {"kind": "weighted"}, "`weights`")
 _quorum("log-quorum-has-a-negative-weight", {"kind": "weighted", "weights": {"p": -1}}, "`weights`")

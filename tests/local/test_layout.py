@@ -123,7 +123,7 @@ def test_one_command_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_site_file_is_a_configuration(tmp_path: Path) -> None:
-    cluster = LocalCluster.create(tmp_path / "c", nodes=3, settings={"limits": {"processes": 7}})
+    cluster = LocalCluster.create(tmp_path / "c", nodes=3, isis=True, settings={"limits": {"processes": 7}})
     choices = msgspec.structs.replace(
         cluster.choices, sites={name: Ports(20_000 + at, 21_000 + at) for at, name in enumerate(cluster.names)}
     )
@@ -134,6 +134,7 @@ def test_a_site_file_is_a_configuration(tmp_path: Path) -> None:
     assert config.faults.allowed
     assert config.faults.blocked == ("c",)
     assert config.limits.processes == 7
+    assert config.isis.enabled
     assert config.trace.dir == cluster.trace_dir
     assert config.clients.unix == Path(cluster.addresses["b"])
     assert config.http.address == ("127.0.0.1", 21_001)

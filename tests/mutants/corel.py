@@ -21,7 +21,7 @@ from reconvene.corel.paper.queue import Queue
 from reconvene.corel.paper.recovery import Recovery
 from reconvene.corel.paper.resending import RedExchange
 from reconvene.corel.replicas import lineage
-from reconvene.corel.replicas.current import CurrentReplicas
+from reconvene.corel.replicas.voting import Voting
 from reconvene.corel.turn_share import Step
 from reconvene.trace.log_recorder import LogRecorder
 
@@ -261,7 +261,7 @@ def _(turn_yellow: Any) -> Any:
 def _(attempt: Any) -> Any:
     def mutated(self: Establishing) -> None:
         plan = self._planned()
-        self._primary = plan.next_primary if self._replicas.may_order(plan.participants) else 0
+        self._primary = plan.next_primary if self._voting.may_order(plan.participants) else 0
         self._outgoing.send(READY, Ready(self._primary))
 
     return mutated
@@ -287,7 +287,7 @@ def _(commit: Any) -> Any:
 
 @plant(
     "phases-without-a-quorum",
-    CurrentReplicas,
+    Voting,
     "may_order",
     "any component may become the primary one",
     {"corel.phases"},
@@ -308,9 +308,9 @@ def _(may_order: Any) -> Any:
     log_ambushed,
 )
 def _(open_: Any) -> Any:
-    def mutated(self: Establishing) -> None:
+    def mutated(self: Establishing, yellow: int = 0) -> None:
         self.phase = Phase.OPEN
-        self._opened(self._primary or 1)
+        self._opened(self._primary or 1, yellow)
 
     return mutated
 
@@ -504,7 +504,7 @@ def _(settle_claims: Any) -> Any:
 )
 def _(deliver: Any) -> Any:
     def mutated(self: Ordering, heading: Any, body: bytes, timestamp: Any, marked: bool) -> None:
-        if self._name == min(self._replicas.set.names()):
+        if self._name == min(self._participants):
             timestamp = (*timestamp[:-1], timestamp[-1] + 1)
         deliver(self, heading, body, timestamp, marked)
 
@@ -607,8 +607,8 @@ def _(next_counter: Any) -> Any:
     log_ambushed,
 )
 def _(opened: Any) -> Any:
-    def mutated(self: Configuration, primary: int) -> None:
-        opened(self, primary)
+    def mutated(self: Configuration, primary: int, yellow: int) -> None:
+        opened(self, primary, yellow)
         if self._queue.accepted:
             self._sent = self._queue.accepted[-1].heading.id
 

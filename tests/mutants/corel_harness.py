@@ -18,7 +18,17 @@ from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
 from reconvene.sim.scenario import Load, Scenario
 
-__all__ = ["log_aborted", "log_ambushed", "log_busy", "log_lone", "log_of_four", "record"]
+__all__ = [
+    "Storm",
+    "counting",
+    "log_aborted",
+    "log_ambushed",
+    "log_busy",
+    "log_dynamic",
+    "log_lone",
+    "log_of_four",
+    "record",
+]
 
 _CHECK_EVERY = 20
 _MOST_TURNS = 15_000
@@ -93,11 +103,31 @@ def log_lone(seed: int) -> Scenario:
     )
 
 
+def log_dynamic(seed: int) -> Scenario:
+    """Four or five sites that vote dynamically. They are partitioned again and again while they establish."""
+    scenario = random_scenario(seed, "dynamic", 4 + seed % 2)
+    assert scenario.chaos is not None
+    chaos = replace(
+        scenario.chaos,
+        faults=("crash", "partition", "partition", "partition"),
+        mean_gap_ns=(60_000_000, 250_000_000)[seed % 2],
+        ambush=(0.8, 0.4)[seed // 2 % 2],
+        ambush_steps=("log: attempt", "log: commit", "log: establish"),
+    )
+    return replace(
+        scenario,
+        chaos=chaos,
+        conditions=Conditions(latency_ns=1_000_000, jitter_ns=2_000_000),
+        links={},
+        quorum={"kind": "dynamic", "minimum": 2},
+    )
+
+
 class Storm(Exception):
     """The run took more turns than any run needs. Without this limit a mutant could run forever."""
 
 
-def _counting(most: int) -> Callable[[Node], None]:
+def counting(most: int) -> Callable[[Node], None]:
     turns = 0
 
     def turned(node: Node) -> None:
@@ -116,7 +146,7 @@ def record(scenario: Scenario) -> Recorded:
     ledger = ReplicaLedger(cluster)
     found: set[str] = set()
     settled = False
-    count = _counting(_MOST_TURNS * len(scenario.nodes))
+    count = counting(_MOST_TURNS * len(scenario.nodes))
     cluster.on_events(lambda node, events: count(node))
     try:
         runner.run()

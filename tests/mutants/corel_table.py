@@ -3,12 +3,15 @@ and prints what catches each."""
 
 import sys
 
-from tests.mutants.corel import BY_HAND, MUTANTS
+from tests.mutants import corel, corel_voting
 from tests.mutants.corel_harness import record
 from tests.mutants.harness import Mutant, catch_within, record_known
 from tests.mutants.table import found_row
 
-__all__ = ["table"]
+__all__ = ["BY_HAND", "MUTANTS", "table"]
+
+MUTANTS = [*corel.MUTANTS, *corel_voting.MUTANTS]
+BY_HAND = [*corel.BY_HAND, *corel_voting.BY_HAND]
 
 
 def table() -> str:

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 from tests.core.membership import test_past
-from tests.corel.replicas import test_beginning, test_put_back
+from tests.corel.replicas import test_beginning, test_dynamic, test_put_back
 from tests.mutants.all import MUTANTS as BELOW
-from tests.mutants.corel import BY_HAND, MUTANTS
 from tests.mutants.corel_harness import record
-from tests.mutants.corel_table import table
+from tests.mutants.corel_table import BY_HAND, MUTANTS, table
 from tests.mutants.harness import SEEDS, Family, Mutant, catch, catch_within
 from tests.mutants.known import known_run
 from tests.mutants.table import found_row
@@ -19,7 +18,7 @@ from tests.paper import test_corel_recovery, test_corel_view_changes
 RUNS = {f"{mutant.family.__name__}-{mutant.seed}": (mutant.family, mutant.seed) for mutant in MUTANTS}
 """The runs that are known to catch a mutant."""
 
-_BY_HAND_IN = (test_corel_recovery, test_corel_view_changes, test_beginning, test_put_back, test_past)
+_BY_HAND_IN = (test_corel_recovery, test_corel_view_changes, test_beginning, test_put_back, test_past, test_dynamic)
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "mutants.md"
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from tests.trace.isis_rows import LABELS, LIFE, NO_LABELS, record
 
 from reconvene.errors import Malformed, Unavailable
 from reconvene.pipeline import lines
@@ -218,16 +219,22 @@ def documents() -> Iterator[dict[str, Any]]:
     random = Random(7)
     names = [field.name for field in FIELDS]
     values: dict[str, list[object]] = {
-        **{name: ["", "x", "evs", "corel", "vs", "agreed", "transitional", "q:1:4", None] for name in names},
+        **{name: ["", "x", "evs", "corel", "vs", "isis", "agreed", "transitional", "q:1:4", None] for name in names},
         **{name: [0, -1, 1, 7, None] for name in ("inc", "n", "t", "pos", "primary", "view", "attempt", "replies")},
-        "kind": ["conf", "send", "deliver", "stop", "view", "cast", "establish", "green", "log", "odd", None],
+        "kind": ["conf", "send", "deliver", "stop", "view", "cast", "establish", "green", "log", "cbcast", "receive",
+                 "site", "odd", None],
         "process": ["q:1:4", "q:1:", "q:1:x", "q:1:-1", "q:1:٣", "p:1:1", "", None],
+        "attempt": [0, -1, None],
+        "replies": [0, -1, -2, None],
         "members": [[], ["p"], ["p", None], [None], None],
         "dests": [[""], [None, "p"], None],
         "ts": [[], [1, 2], [None], [1, None], None],
     }  # fmt: skip
     good = [row for d in JUDGED for rows in read_trace(d).rows.values() for row in rows]
-    for row in [*random.sample(good, 500), *random.choices(good, k=4000)]:
+    isis = record(LIFE)
+    cbcast = next(row for row in isis if row.kind == "cbcast")
+    isis += [msgspec.structs.replace(cbcast, label=label) for label in (*LABELS, *NO_LABELS)]
+    for row in [*random.sample(good, 500), *random.choices(good, k=4000), *random.choices(isis, k=1500)]:
         document = {**dict.fromkeys(names), **msgspec.structs.asdict(row)}
         document = {name: None if value is msgspec.UNSET else value for name, value in document.items()}
         for name in random.sample(names, random.choice((0, 1, 1, 2))):

@@ -11,7 +11,12 @@ import pyarrow.parquet as pq
 from msgspec import structs
 from pyspark.sql import SparkSession
 from tests.pipeline.test_generate import rows_of
-from tests.verify import test_against_oracles, test_corel_against_oracles, test_vs_against_oracles
+from tests.verify import (
+    test_against_oracles,
+    test_corel_against_oracles,
+    test_isis_against_oracles,
+    test_vs_against_oracles,
+)
 
 from reconvene.lab.generate import MUTATIONS, recipe
 from reconvene.pipeline.columns import events_batch, runs_table
@@ -54,10 +59,12 @@ def tell(spark: SparkSession, told: Iterable[Told]) -> Traces:
     return Traces(runs=runs_read, events=events_read)
 
 
-def golden() -> Iterator[Told]:
-    """The golden traces, good and bad."""
+def golden(*, isis: bool | None = None) -> Iterator[Told]:
+    """The golden traces, good and bad. `isis`: only those of that layer, or only the others."""
     for kind in ("good", "bad"):
         for directory in sorted((GOLDEN / kind).iterdir()):
+            if isis is not None and directory.name.startswith("isis") is not isis:
+                continue
             trace = read_trace(directory)
             yield structs.replace(trace.run, run=f"{kind}/{directory.name}"), trace.rows
 
@@ -79,6 +86,7 @@ def broken(seeds: Iterable[int], mutations: int = 6) -> Iterator[Told]:
             ("evs", test_against_oracles.broken_run),
             ("corel", test_corel_against_oracles.broken_log),
             ("vs", test_vs_against_oracles.broken_run),
+            ("isis", test_isis_against_oracles.broken_run),
         ):
             run, rows = break_(seed, seed % (mutations + 1))
             yield structs.replace(run, run=f"{stack} {seed}"), rows

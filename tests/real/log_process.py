@@ -11,6 +11,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+from tests.durable import durable
+
 from reconvene.errors import Unavailable
 from reconvene.runtime.config.settings import Config, LogSettings, Seal, Timing, Trace
 from reconvene.runtime.node.main import new_event_loop, running
@@ -47,7 +49,7 @@ async def append(engine: SiteEngine, quiet: asyncio.Event) -> None:
 
     async def follow(first: int, count: int) -> None:
         assert log is not None
-        await log.durable(first + count - 1)
+        await durable(log, first + count - 1)
         say("durable", first, count)
         say("ordered", first, count, await log.ordered(first + count - 1) - count + 1)
 

@@ -25,7 +25,7 @@ def of_class(drawing: str, name: str) -> list[ET.Element]:
 def arrows_expected(moment: Moment) -> int:
     begins, ends = CAUSES[moment.layer]
     rows = [placed.row for placed in moment.events if placed.row.layer == moment.layer]
-    sent = {row.msg for row in rows if row.kind == begins}
+    sent = {row.msg for row in rows if row.kind in begins}
     return sum(row.kind == ends and row.msg in sent for row in rows)
 
 

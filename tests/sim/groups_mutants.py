@@ -8,6 +8,7 @@ from typing import Any
 from reconvene.core.groups import groups, roster
 from reconvene.core.groups.early import Early
 from reconvene.core.groups.filter import Filter
+from reconvene.core.groups.lineage import Lineage
 from reconvene.core.groups.processes import Membership, Processes
 from reconvene.core.groups.table import Group, Table
 from reconvene.core.groups.waiting import Waiting
@@ -46,7 +47,7 @@ def plant(name: str, owner: Any, function: str, seed: int) -> Callable[[Callable
     return register
 
 
-@plant("tables are exchanged by agreed messages", groups.Groups, "_speak", 250)
+@plant("tables are exchanged by agreed messages", groups.Groups, "_speak", 264)
 def _agreed_tables(original: Any) -> Any:
     def speak(self: Any, now: int) -> bool:
         due, self._roster.due = self._roster.due, None
@@ -71,12 +72,12 @@ def _view_before_tables(original: Any) -> Any:
     return take_table
 
 
-@plant("fifo messages that came early are forgotten", Early, "take", 7)
+@plant("fifo messages that came early are forgotten", Early, "take", 11)
 def _forget_early(original: Any) -> Any:
     return lambda self, site, number: original(self, site, number)[:0]
 
 
-@plant("fifo messages that came early are not held", Early, "hold", 7)
+@plant("fifo messages that came early are not held", Early, "hold", 11)
 def _hold_nothing(original: Any) -> Any:
     return lambda self, run: True
 
@@ -96,14 +97,14 @@ def _never_block(original: Any) -> Any:
     return lambda self, table: None
 
 
-@plant("the filter shows what a transitional configuration brings", Filter, "begin_transitional", 0)
+@plant("the filter shows what a transitional configuration brings", Filter, "begin_transitional", 11)
 def _never_hold(original: Any) -> Any:
     return lambda self: None
 
 
-@plant("everyone goes on, whatever it missed", Filter, "_heirs", 0)
+@plant("everyone goes on, whatever it missed", Lineage, "_heirs", 0)
 def _everyone_inherits(original: Any) -> Any:
-    return lambda self, brought: sorted(brought)
+    return lambda self, claims: tuple(sorted(claims))
 
 
 @plant("all are merged in one view", Filter, "_merge", 0)
@@ -116,7 +117,7 @@ def _merge_at_once(original: Any) -> Any:
     return merge
 
 
-@plant("joins of a group with the filter are agreed", groups.Groups, "_request", 0)
+@plant("joins of a group with the filter are agreed", groups.Groups, "_request", 11)
 def _agreed_joins(original: Any) -> Any:
     return lambda self, primary, payload, now: original(self, False, payload, now)
 
@@ -157,7 +158,7 @@ def _to_all(original: Any) -> Any:
     return take_run
 
 
-@plant("messages are sent while tables are exchanged", groups.Groups, "_open", 0)
+@plant("messages are sent while tables are exchanged", groups.Groups, "_open", 1)
 def _always_open(original: Any) -> Any:
     return lambda self: self._current is self.site.current
 
@@ -177,7 +178,7 @@ def _fifo_in_filter(original: Any) -> Any:
     return send
 
 
-@plant("a view does not wait until all have the last one's messages", Filter, "_change", 150)
+@plant("a view does not wait until all have the last one's messages", Filter, "_change", 160)
 def _no_sync(original: Any) -> Any:
     def change(self: Any, group: Group) -> None:
         group.agreed = False

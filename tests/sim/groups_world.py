@@ -22,6 +22,7 @@ from reconvene.sim.core import SiteLike
 from reconvene.sim.node import Node
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Result, Runner
+from reconvene.stack.layer import Layer
 from reconvene.stack.stack import Stack
 from reconvene.stack.turn import Turn
 from reconvene.trace.events import Row
@@ -103,9 +104,10 @@ class GroupSite(Stack):
         record: bytes,
         now: int,
         peers: Collection[int] | None = None,
+        layers: Sequence[Layer] = (),
     ) -> None:
         site = Site(options, ordinal, sites, record, now, peers)
-        super().__init__(site, Groups(site, sites))
+        super().__init__(site, Groups(site, sites), layers)
         self.life = Life(ordinal, site.incarnation, self.groups)
         self._world = world
         world.begin(self.life)
@@ -175,7 +177,11 @@ class World:
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike:
         for life in self.lives:
             life.crashed = life.crashed or life.site == ordinal
-        return GroupSite(self, options, ordinal, sites, record, now)
+        return GroupSite(self, options, ordinal, sites, record, now, layers=self.layers(ordinal))
+
+    def layers(self, ordinal: int) -> Sequence[Layer]:
+        """Beside the groups, at a site that starts."""
+        return ()
 
     def begin(self, life: Life) -> None:
         self.lives.append(life)

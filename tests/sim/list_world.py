@@ -65,7 +65,8 @@ class ListWorld(World):
         known = stored_list(record)
         assert known is not None
         listed = [site for site in range(sites) if any(mask >> site & 1 for mask in known.lists.values())]
-        return _ListSite(self, options, ordinal, sites, record, now, None if self.all_reachable else listed)
+        peers = None if self.all_reachable else listed
+        return _ListSite(self, options, ordinal, sites, record, now, peers, self.layers(ordinal))
 
     # -- the operator
 
@@ -121,15 +122,15 @@ class ListWorld(World):
     def primary(self) -> list[bool]:
         """Whether the sites of the newest list are in the primary component in the end."""
         nodes = (self.cluster.nodes[site] for site in sorted(self.versions[max(self.versions)]))
-        return [isinstance(node.site, _ListSite) and node.site.groups._filter.active for node in nodes]
+        return [isinstance(node.site, _ListSite) and node.site.groups._lineage.active for node in nodes]
 
 
 class _ListSite(GroupSite):
     def flush(self, now: int, time: int) -> Turn:
         turn = super().flush(now, time)
-        filter_ = self.groups._filter
-        if filter_.active:
+        lineage = self.groups._lineage
+        if lineage.active:
             world = self._world
             assert isinstance(world, ListWorld)
-            world.note_used(Used(filter_._number, self.groups._roster._members, filter_.sites.newest))
+            world.note_used(Used(lineage.number, self.groups._roster._members, lineage.sites.newest))
         return turn

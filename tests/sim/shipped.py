@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[2] / "scenarios"
 
 def play(once: Once, name: str, seed: int | None = None) -> Result:
     """Runs the scenario, with its own seed or this one. Invariants hold after each turn. Where there is a log,
-    every replica has what was appended."""
+    every replica has what was appended; processes have the state that was given to them."""
     scenario = load_scenario(FOLDER / f"{name}.toml")
     seed = scenario.seed if seed is None else seed
 
@@ -24,7 +24,7 @@ def play(once: Once, name: str, seed: int | None = None) -> Result:
         runner = Runner(scenario, seed, check_every=1 if len(scenario.nodes) < 10 else 50)
         ledger = ReplicaLedger(runner.cluster) if scenario.stack == "corel" else None
         result = runner.run()
-        return result, ledger.problems(scenario.quorum) if ledger else []
+        return result, ledger.problems(scenario.quorum) if ledger else runner.processes.ledger.problems
 
     result, problems = once(f"scenario {name} {seed}", run)
     assert problems == []

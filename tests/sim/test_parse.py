@@ -121,6 +121,10 @@ BAD = {
         'stack = "corel"\nquorum = { kind = "weighted", weights = { p = 1, z = 1 } }',
         "quorum: expected one of these nodes: weights",
     ),
+    "a minimum above the number of nodes": (
+        'stack = "corel"\nquorum = { kind = "dynamic", minimum = 9 }',
+        "quorum: expected one of these nodes: minimum: expected a number of replicas from 1 to",
+    ),
     "a quorum that is no table": ('stack = "corel"\nquorum = "majority"', "quorum: expected a table"),
     "unknown order": ('order = "any"', "order"),
     "settle of a wrong type": ("settle = 5", "settle"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from tests.stack.wired import Wired, alone, first_replicas, replica
 
-from reconvene.core.effects import Changed, Delivered
+from reconvene.core.effects import Changed, Delivered, LayerEvent
 from reconvene.corel.events import Green
 from reconvene.corel.messages import STATE
 from reconvene.ids import Service
@@ -24,7 +24,7 @@ class Recording:
         self.kinds = kinds
         self.damage: str | None = None
         self.settled = True
-        self.events: list[Changed | Delivered] = []
+        self.events: list[LayerEvent] = []
         self.came_back: list[tuple[Service, bytes]] = []
         self.tokens: list[int] = []
         self.to_send: list[bytes] = []
@@ -34,7 +34,7 @@ class Recording:
     def begin(self, outlet: Outlet, time: int) -> None:
         pass
 
-    def take(self, events: Sequence[Changed | Delivered]) -> None:
+    def take(self, events: Sequence[LayerEvent]) -> None:
         self.events += events
 
     def take_back(self, unsent: Sequence[tuple[Service, bytes]]) -> None:
@@ -161,18 +161,18 @@ def test_what_is_not_sent_in_its_configuration_comes_back_to_its_layer() -> None
 class Handed(LogLayer):
     """The log, and what it is handed."""
 
-    def take(self, events: Sequence[Changed | Delivered]) -> None:
+    def take(self, events: Sequence[LayerEvent]) -> None:
         self.payloads = [*getattr(self, "payloads", []), *payloads_of(events)]
         super().take(events)
 
 
 class HandedNoLog(NoLog):
-    def take(self, events: Sequence[Changed | Delivered]) -> None:
+    def take(self, events: Sequence[LayerEvent]) -> None:
         self.payloads = [*getattr(self, "payloads", []), *payloads_of(events)]
         super().take(events)
 
 
-def payloads_of(events: Sequence[Changed | Delivered]) -> list[bytes]:
+def payloads_of(events: Sequence[LayerEvent]) -> list[bytes]:
     return [data for event in events if isinstance(event, Delivered) for data in event.payloads]
 
 

@@ -1,6 +1,7 @@
 """What a store keeps, and in which format."""
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import lmdb
@@ -10,7 +11,7 @@ from reconvene.core.record import KEY, boot
 from reconvene.errors import Malformed, Unavailable
 from reconvene.storage.check import check
 from reconvene.storage.lmdb_store import FORMAT, MAP_BYTES, LmdbStore
-from reconvene.storage.tables import Put
+from reconvene.storage.tables import Clear, Op, Put
 
 VERSIONS = Path(__file__).parent / "versions"
 RECORD = bytes.fromhex("9202ce00020001")
@@ -104,3 +105,28 @@ def test_pages_that_are_none_are_one_clear_line(tmp_path: Path) -> None:
     data.write_bytes(whole[:8192] + bytes(len(whole) - 8192))
     with pytest.raises(Malformed, match=r"data\.mdb: is damaged: page \d+ is not what it should be"):
         LmdbStore(tmp_path)
+
+
+def test_a_write_that_changes_nothing_is_no_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LMDB has no trace of it: after a crash nothing of it may seem to be lost."""
+    monkeypatch.setattr("reconvene.storage.watermark.EVERY_S", 0.0)
+    with closing(LmdbStore(tmp_path / "store")) as store:
+        nothing: list[list[Op]] = [[], [Put(b"\x01none", None)], [Clear(b"\x01", b"\x02")]]
+        something: list[list[Op]] = [[Put(b"\x01key", b"value")], [Clear(b"\x01", b"\x02")]]
+        for at, ops in enumerate([*nothing, *something, *nothing]):
+            store.write(ops)
+            shutil.copytree(tmp_path / "store", tmp_path / f"crashed-{at}")
+    for at in range(8):
+        LmdbStore(tmp_path / f"crashed-{at}").close()
+
+
+def test_how_much_a_store_holds(tmp_path: Path) -> None:
+    with closing(LmdbStore(tmp_path)) as store:
+        empty = store.used_bytes
+        store.write([Put(b"\x01key", b"x" * 100_000)])
+        full = store.used_bytes
+        assert 100_000 <= full - empty < 120_000
+    with closing(LmdbStore(tmp_path)) as store:
+        assert store.used_bytes == full
+        store.write([Clear(b"\x01", b"\x02")])
+        assert store.used_bytes == empty

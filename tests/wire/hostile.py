@@ -6,7 +6,7 @@ from enum import Enum
 from random import Random
 
 from msgspec import Raw, Struct, msgpack
-from tests.core.hand import Hand, Packet
+from tests.core.hand import Hand
 
 from reconvene.core.options import Limits, Options
 from reconvene.core.site import Site
@@ -19,6 +19,7 @@ from reconvene.wire.messages import (
     Datagram,
     Frame,
     Nack,
+    Packet,
     Progress,
     Propose,
     Rebroadcast,
@@ -63,6 +64,7 @@ class Target:
 
     def turn(self) -> None:
         effects = self.site.flush(self.now)
+        self.site.drop_packets()
         assert self.site.deadline() >= 0
         self.sent += sum(len(data) for _, data in effects.datagrams)
         for persist in effects.persist:
@@ -105,7 +107,7 @@ class Liar:
         self.random = random
         self.makers: list[Callable[[], Datagram]] = [
             self.frame, self.alive, self.nack, self.beacon, self.propose, self.state, self.progress,
-            self.rebroadcast, lambda: Relay(self.frame()),
+            self.rebroadcast, lambda: Relay(self.frame()), self.packet,
         ]  # fmt: skip
 
     def next(self) -> bytes:
@@ -247,6 +249,15 @@ class Liar:
             frame.conf = self.site.current.number
         return Rebroadcast(self.conf(), frame)
 
+    def packet(self) -> Packet:
+        random = self.random
+        return Packet(
+            self.site_or_rank(), self.number(), self.number(), self.number(), self.number(), self.number(),
+            self.number(), self.number(), self.number(), self.number(), self.number(), self.number(),
+            random.randrange(3), [b"x" * random.randrange(20)] * random.randrange(3), random.random() < 0.1,
+            random.random() < 0.1,
+        )  # fmt: skip
+
 
 def weight(root: object) -> int:
     """Bytes of all objects that are reachable from it and that it could have made."""
@@ -274,7 +285,3 @@ def _parts(thing: object) -> Iterator[object]:
     elif type(thing).__module__.startswith("reconvene"):
         slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
         yield from (getattr(thing, name) for name in {*getattr(thing, "__dict__", ()), *slots} if name != "__dict__")
-
-
-def sent_by(source: str) -> Callable[[Packet], bool]:
-    return lambda packet: packet.source == source

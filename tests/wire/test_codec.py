@@ -18,6 +18,7 @@ from reconvene.wire.messages import (
     Datagram,
     Frame,
     Nack,
+    Packet,
     Progress,
     Propose,
     Rebroadcast,
@@ -63,7 +64,11 @@ MESSAGES: dict[str, st.SearchStrategy[Datagram]] = {
     "progress": st.builds(Progress, count, rank, count, mask, counts(768), flag),
     "rebroadcast": st.builds(Rebroadcast, count, frame),
     "relay": st.builds(Relay, frame),
-}
+    "packet": st.builds(
+        Packet, rank, count, count, count, count, mask, count, count, count, count, count, count, st.integers(0, 2),
+        st.lists(st.binary(max_size=20), max_size=5), flag, flag,
+    ),
+}  # fmt: skip
 message = st.one_of(list(MESSAGES.values()))
 
 

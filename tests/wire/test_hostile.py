@@ -87,4 +87,4 @@ def test_the_ways_to_lie_cover_every_part() -> None:
         if isinstance(message, Frame):
             parts.add(message.part)
     assert parts == {WHOLE, FRAGMENT, LAST}
-    assert len(kinds) == 10
+    assert len(kinds) == 11

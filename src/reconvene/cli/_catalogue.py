@@ -116,6 +116,12 @@ CATALOGUE = (
                 "reconvene log status --dir town",
             ),
             Command(
+                "log whatif",
+                "log_whatif:whatif_command",
+                "show what losing replicas would stop",
+                "reconvene log whatif --lose a,b --dir town",
+            ),
+            Command(
                 "log init",
                 "log_init:init_command",
                 "create a new log",
@@ -156,6 +162,29 @@ CATALOGUE = (
                 "log_copy:restore_command",
                 "make a site's directory from a backup",
                 "reconvene log restore copy restored",
+            ),
+        ),
+    ),
+    Section(
+        "Process groups in the manner of ISIS",
+        (
+            Command(
+                "isis groups",
+                "isis_groups:groups_command",
+                "show the groups, their views and properties",
+                "reconvene isis groups --dir town",
+            ),
+            Command(
+                "isis cast",
+                "isis_cast:cast_command",
+                "cast messages to a group, and print the replies",
+                "reconvene isis cast bank 'balance?' --abcast --replies all --dir town",
+            ),
+            Command(
+                "isis listen",
+                "isis_listen:listen_command",
+                "show a group's casts, views and failures as they come",
+                "reconvene isis listen bank --dir town",
             ),
         ),
     ),

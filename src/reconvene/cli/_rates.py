@@ -13,6 +13,9 @@ _RATES = {
     "datagrams_out": "sent_datagrams",
     "bytes_in": "received_bytes",
     "bytes_out": "sent_bytes",
+    "casts": "isis_casts",
+    "packets": "isis_channel_packets",
+    "records": "isis_channel_records",
 }
 """Counters whose growth is shown, by the name that it is shown under."""
 

@@ -16,7 +16,7 @@ from reconvene.client.status import document
 from reconvene.errors import Malformed, Unavailable
 from reconvene.local import LocalCluster, SiteState
 
-__all__ = ["Key", "Look", "MaybeDir", "Node", "OnSite", "Target", "Tls"]
+__all__ = ["GroupName", "Key", "Look", "MaybeDir", "Node", "OnSite", "Target", "Tls"]
 
 MaybeDir = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="A local cluster's directory.")]
 Node = Annotated[
@@ -27,6 +27,7 @@ Tls = Annotated[
     Path | None, typer.Option("--tls", metavar="FILE", help="For host:port: TLS, under this authority's certificate.")
 ]
 OnSite = Annotated[str | None, typer.Option("--site", metavar="NAME", help="With --dir: the site to connect to.")]
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 Look = Callable[[], list[SiteState]]
 
 _TIMEOUT_S = 3.0

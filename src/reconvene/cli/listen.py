@@ -1,59 +1,46 @@
 """reconvene listen: shows what happens in a group."""
 
 import asyncio
-import base64
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, assert_never
 
-import msgspec
 import typer
 from rich.text import Text
 
 from reconvene.cli._cluster import AsJson, console
+from reconvene.cli._listening import For, JsonLines, Listening
 from reconvene.cli._output import print_json
-from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
-from reconvene.cli._units import parse_seconds
+from reconvene.cli._shown import Colours, payload_document, readable
+from reconvene.cli._target import GroupName, Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.client.events import Blocked, Event, Message, Rejoined, View
-from reconvene.errors import Malformed
 
 __all__ = ["listen_command"]
 
-_COLOURS = ("cyan", "magenta", "yellow", "green", "bright_blue", "bright_red", "bright_magenta", "bright_cyan")
-_SHOWN = 500
-"""Characters of a message that are shown on a terminal."""
 _JOIN_S = 15.0
 
 
 def listen_command(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
+    group: GroupName,
     directory: MaybeDir = None,
     node: Node = None,
     site: OnSite = None,
     key: Key = None,
     tls: Tls = None,
     count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many messages.")] = None,
-    lasting: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after this time: 5s.")] = None,
+    lasting: For = None,
     primary: Annotated[bool, typer.Option("--primary", help="Join with the virtual-synchrony filter.")] = False,
-    json_lines: Annotated[bool, typer.Option("--json-lines", help="Print one JSON object for each event.")] = False,
+    json_lines: JsonLines = False,
     as_json: AsJson = False,
 ) -> None:
     """Join a group and show its views and messages as they arrive. Ctrl-C ends it."""
-    if as_json and count is None and lasting is None:
-        raise Malformed("--json prints one document at the end: expected --count or --for with it, or --json-lines")
-    seconds = None if lasting is None else parse_seconds(lasting, "--for")
+    listening = Listening(count, lasting, json_lines, as_json)
     target = Target(directory, node, key, tls, site)
-    events: list[dict[str, object]] = []
-    tell = _print_line if json_lines else Painter().show
-    if as_json:
-
-        def tell(event: Event) -> None:
-            events.append(_document(event))
-
+    tell = listening.teller(_document, Painter().show)
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(_listen(target, group, primary, count, seconds, tell))
+        asyncio.run(_listen(target, group, primary, count, listening.seconds, tell))
     if as_json:
-        print_json({"group": group, "events": events})
+        print_json({"group": group, "events": listening.events})
 
 
 async def _listen(
@@ -88,7 +75,7 @@ def _document(event: Event) -> dict[str, object]:
                 "sender": str(event.sender),
                 "service": event.service.label,
                 "view": list(event.view),
-                **_payload(event.data),
+                **payload_document(event.data),
             }
         case View():
             return {
@@ -108,24 +95,12 @@ def _document(event: Event) -> dict[str, object]:
     assert_never(event)
 
 
-def _payload(data: bytes) -> dict[str, object]:
-    """As text, if it is text."""
-    try:
-        return {"text": data.decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-
-
-def _print_line(event: Event) -> None:
-    print(msgspec.json.encode(_document(event)).decode(), flush=True)
-
-
 class Painter:
     """On a terminal; each sender has a colour."""
 
     def __init__(self) -> None:
         self._console = console()
-        self._colours: dict[str, str] = {}
+        self._colour = Colours().of
 
     def show(self, event: Event) -> None:
         self._console.print(self._text(event), soft_wrap=True)
@@ -135,7 +110,7 @@ class Painter:
             case Message():
                 service = "" if event.service.label == "agreed" else f" {event.service.label}"
                 sender = str(event.sender)
-                return Text.assemble((sender, self._colour(sender)), (service, "dim"), "  ", _readable(event.data))
+                return Text.assemble((sender, self._colour(sender)), (service, "dim"), "  ", readable(event.data))
             case View():
                 return self._view(event)
             case Blocked():
@@ -157,13 +132,3 @@ class Painter:
             if members and len(members) < len(view.members) + len(view.left):
                 text.append(f" · {word} {' '.join(map(str, members))}", style="dim")
         return text
-
-    def _colour(self, process: str) -> str:
-        return self._colours.setdefault(process, _COLOURS[len(self._colours) % len(_COLOURS)])
-
-
-def _readable(data: bytes) -> str:
-    """Without control characters."""
-    text = data[: 4 * _SHOWN].decode(errors="backslashreplace")
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text[:_SHOWN])
-    return shown if len(text) <= _SHOWN else f"{shown} … ({len(data)} bytes)"

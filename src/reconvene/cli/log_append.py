@@ -2,24 +2,18 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
-from itertools import islice
 from typing import Annotated
 
 import typer
 
 from reconvene.cli._cluster import AsJson
+from reconvene.cli._messages import check_messages, parse_timeout, pieces
 from reconvene.cli._output import DONE, VIOLATED, print_json
 from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
-from reconvene.cli._units import parse_seconds
 from reconvene.client.log import Log
 from reconvene.errors import Malformed, OutcomeUnknown
 
 __all__ = ["append_command"]
-
-_TOGETHER = 1_000
-"""Most lines that are appended together."""
-_LEAST_PATIENCE_S = 0.001
 
 
 class _Taken:
@@ -61,13 +55,10 @@ def append_command(
     as_json: AsJson = False,
 ) -> None:
     """Append messages. Prints their ids once they are durable at the site, with --ordered also their positions."""
-    if not messages:
-        raise Malformed("log append: expected messages, or - to read lines from standard input")
-    if "-" in messages and len(messages) > 1:
-        raise Malformed("log append: expected messages or -, not both")
+    messages = check_messages(messages, "log append")
     if number is not None and session is None:
         raise Malformed("--number: expected --session with it")
-    patience_s = None if timeout is None else _patience(timeout)
+    patience_s = None if timeout is None else parse_timeout(timeout)
     target = Target(directory, node, key, tls, site)
     own = None if session is None else session.encode(errors="surrogateescape")
     taken = _Taken()
@@ -88,13 +79,6 @@ def append_command(
     raise typer.Exit(DONE if taken.trouble is None else VIOLATED)
 
 
-def _patience(text: str) -> float:
-    seconds = parse_seconds(text, "--timeout")
-    if seconds < _LEAST_PATIENCE_S:
-        raise Malformed(f"--timeout {text}: expected at least 1ms")
-    return seconds
-
-
 async def _append(
     target: Target,
     messages: list[str],
@@ -107,7 +91,7 @@ async def _append(
 ) -> None:
     async with target.connect() as site:
         taken.site = site.name
-        async for piece in _pieces(messages):
+        async for piece in pieces(messages):
             try:
                 await _append_piece(site.log, piece, taken, ordered, session, number + taken.count, timeout, quiet)
             except OutcomeUnknown as error:
@@ -143,39 +127,3 @@ async def _append_piece(
                 shown = found or "taken before"
                 print(f"{shown} {positions[at]}" if positions else shown)
             sys.stdout.flush()
-
-
-async def _pieces(messages: list[str]) -> AsyncIterator[list[bytes]]:
-    if messages != ["-"]:
-        given = iter(message.encode(errors="surrogateescape") for message in messages)
-        while piece := list(islice(given, _TOGETHER)):
-            yield piece
-        return
-    # A thread waits for lines, so that the event loop keeps the connection alive.
-    while lines := await asyncio.to_thread(_lines):
-        yield lines
-
-
-def _lines() -> list[bytes]:
-    """The next line, and the ones that are available without waiting."""
-    stream = sys.stdin.buffer
-    first = stream.readline()
-    if not first:
-        return []
-    lines = [first]
-    while len(lines) < _TOGETHER and b"\n" in _at_hand():
-        lines.append(stream.readline())
-    return [line.rstrip(b"\r\n") for line in lines]
-
-
-def _at_hand() -> bytes:
-    """Lines that are buffered already: taking them does not wait."""
-    buffer = sys.stdin.buffer
-    raw = getattr(buffer, "raw", None)
-    if raw is None or not hasattr(buffer, "peek"):
-        return b""
-    import select
-
-    ready, _, _ = select.select([raw], [], [], 0)
-    peeked: bytes = buffer.peek(1) if ready else b""
-    return peeked

@@ -23,6 +23,8 @@ from reconvene.errors import Malformed
 __all__ = ["As", "Form", "Null", "collector", "follow_command", "printer", "read_command"]
 
 _END = "end"
+_CATCH_UP_S = 5.0
+"""How long `read` waits until the site has all that the others have ordered."""
 
 
 class Form(StrEnum):
@@ -56,7 +58,11 @@ def read_command(
     null: Null = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the messages that are ordered now, from position A to before B."""
+    """Print the messages that are ordered, from position A to before B.
+
+    A site in a primary component first waits, for at most 5 s, until it has all that was ordered anywhere before. In
+    a minority it prints at once what is ordered there.
+    """
     if stop is not None and stop < start:
         raise Malformed(f"--to {stop}: expected at least --from, {start}")
     target = Target(directory, node, key, tls, site)
@@ -100,13 +106,28 @@ def follow_command(
 
 async def _read(target: Target, start: int, stop: int | None, control: bool, show: Callable[[Entry], None]) -> None:
     async with target.connect() as site:
-        end = await _end_of(site.log)
+        end = await _caught_up(site.log, stop)
         stop = end if stop is None else min(stop, end)
         if start > end:
             raise Malformed(f"--from {start}: the log ends at {end}")
         async for entry in site.log.follow(start, stop=stop, control=control):
             show(entry)
     sys.stdout.flush()
+
+
+async def _caught_up(log: Log, stop: int | None) -> int:
+    """The end of the log, with what was ordered at other sites before the call, unless `stop` is before it anyway."""
+    status = await log.status()
+    if not status.primary or (stop is not None and stop <= status.green):
+        return status.green
+    try:
+        return await log.barrier(timeout=_CATCH_UP_S)
+    except TimeoutError:
+        print(
+            f"the others did not answer within {_CATCH_UP_S:g} s: this is what is ordered at this site",
+            file=sys.stderr,
+        )
+        return await _end_of(log)
 
 
 async def _end_of(log: Log) -> int:

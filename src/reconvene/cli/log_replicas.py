@@ -14,7 +14,7 @@ from reconvene.cli.log_status import quorum_words
 from reconvene.client.status import LogStatus
 from reconvene.errors import Malformed, TimedOut, Unavailable
 
-__all__ = ["parse_quorum", "replicas_command"]
+__all__ = ["parse_quorum", "parse_sites", "replicas_command"]
 
 _CHANGE_S = 30.0
 
@@ -31,7 +31,9 @@ def replicas_command(
     ] = None,
     quorum: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="majority, weighted:a=2,b=1,c=1 or grid:a,b/c,d."),
+        typer.Option(
+            metavar="RULE", help="majority, weighted:a=2,b=1,c=1, grid:a,b/c,d, dynamic or dynamic:2 (the minimum)."
+        ),
     ] = None,
     force_lost: Annotated[
         str | None,
@@ -48,7 +50,7 @@ def replicas_command(
         raise Malformed("--yes: expected --force-lost with it")
     target = Target(directory, node, key, tls, site)
     if force_lost is not None:
-        raise typer.Exit(_give_up(target, _sites(force_lost), yes, as_json))
+        raise typer.Exit(_give_up(target, parse_sites(force_lost), yes, as_json))
     rule = None if quorum is None else parse_quorum(quorum)
     done = asyncio.run(_change(target, add, remove, rule) if changes else _look(target))
     if as_json:
@@ -126,11 +128,24 @@ async def _force(target: Target, lost: list[str]) -> None:
         await site.log.force_lost(lost)
 
 
-def _sites(text: str) -> list[str]:
+def parse_sites(text: str) -> list[str]:
+    """Raises Malformed."""
     names = [name.strip() for name in text.split(",")]
     if not all(names) or len(set(names)) != len(names):
         raise Malformed(f"{text!r}: expected names of sites, such as a,b")
     return names
+
+
+def _dynamic(rest: str) -> dict[str, object]:
+    """`2`, `a=2,b=1`, or `2:a=2,b=1`: the minimum, and weights."""
+    spec: dict[str, object] = {"kind": "dynamic"}
+    for part in rest.split(":") if rest else ():
+        if "=" in part:
+            pairs = [pair.split("=") for pair in part.split(",")]
+            spec["weights"] = {name.strip(): int(weight) for name, weight in pairs}
+        else:
+            spec["minimum"] = int(part)
+    return spec
 
 
 def parse_quorum(text: str) -> dict[str, object]:
@@ -143,8 +158,10 @@ def parse_quorum(text: str) -> dict[str, object]:
             case "weighted":
                 pairs = [pair.split("=") for pair in rest.split(",")]
                 return {"kind": "weighted", "weights": {name.strip(): int(weight) for name, weight in pairs}}
+            case "dynamic":
+                return _dynamic(rest)
             case "grid":
-                return {"kind": "grid", "rows": [_sites(row) for row in rest.split("/")]}
+                return {"kind": "grid", "rows": [parse_sites(row) for row in rest.split("/")]}
     except (ValueError, Malformed):
         pass
-    raise Malformed(f"--quorum {text}: expected majority, weighted:a=2,b=1,c=1 or grid:a,b/c,d")
+    raise Malformed(f"--quorum {text}: expected majority, weighted:a=2,b=1,c=1, grid:a,b/c,d or dynamic:2")

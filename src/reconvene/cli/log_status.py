@@ -1,7 +1,8 @@
 """reconvene log status: the log at each site, as a table."""
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +18,14 @@ _COLUMNS = ("primary", "ordered", "first", "yellow", "red", "behind")
 
 
 def status_command(
-    directory: MaybeDir = None, node: Node = None, key: Key = None, tls: Tls = None, as_json: AsJson = False
+    directory: MaybeDir = None,
+    node: Node = None,
+    key: Key = None,
+    tls: Tls = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Say for each site why its component may or may not order.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the log at each site: ordered and waiting messages, and the replicas."""
     views = Target(directory, node, key, tls).look()()
@@ -29,7 +37,10 @@ def status_command(
     out = console()
     out.print(_table(views, logs))
     for name, log in logs.items():
-        if log is not None and (log.get("waits") or log.get("left_out")):
+        if why:
+            words = "not running" if log is None else log.get("why", "its program is too old to say")
+            out.print(f"{name}: {words}", markup=False)
+        elif log is not None and (log.get("waits") or log.get("left_out")):
             out.print(f"{name}: {log.get('waits') or log.get('left_out')}", markup=False)
     known = next((log for log in logs.values() if log is not None and log.get("replica")), None)
     if known is not None:
@@ -96,5 +107,10 @@ def quorum_words(quorum: dict[str, Any]) -> str:
             return "weighted " + " ".join(f"{name}={weight}" for name, weight in sorted(weights.items()))
         case "grid":
             return "grid " + " / ".join(" ".join(row) for row in quorum.get("rows", ()))
+        case "dynamic":
+            minimum = quorum.get("minimum")
+            weights = dict(quorum.get("weights", {}))
+            shown = [f"{name}={weight}" for name, weight in sorted(weights.items())]
+            return " ".join(["dynamic", *([f"minimum {minimum}"] if minimum is not None else []), *shown])
         case kind:
             return str(kind)

@@ -11,7 +11,7 @@ import typer
 
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import DONE, VIOLATED, print_json
-from reconvene.cli._target import Key, MaybeDir, Node, OnSite, Target, Tls
+from reconvene.cli._target import GroupName, Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.cli._units import parse_bytes
 from reconvene.client.events import Batch, Rejoined
 from reconvene.client.group import Group
@@ -41,7 +41,7 @@ class Tally:
 
 
 def send_command(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
+    group: GroupName,
     text: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="The message; default: lines of standard input.")
     ] = None,

@@ -26,10 +26,11 @@ def up_command(
     ] = None,
     insecure: Annotated[bool | None, typer.Option("--insecure", help="Do not seal datagrams.")] = None,
     trace: Annotated[bool | None, typer.Option(help="Keep a trace in DIR/trace; on by default.")] = None,
+    isis: Annotated[bool | None, typer.Option(help="Process groups in the manner of ISIS; on by default.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a cluster of real sites on loopback: a new one, or the one in DIR."""
-    cluster = _find(directory, nodes, order, insecure, trace)
+    cluster = _find(directory, nodes, order, insecure, trace, isis)
     with Console(stderr=True).status(f"starting {len(cluster.names)} sites"):
         cluster.start()
     views = cluster.sites()
@@ -40,7 +41,12 @@ def up_command(
 
 
 def _find(
-    directory: Path, nodes: int | None, order: str | None, insecure: bool | None, trace: bool | None
+    directory: Path,
+    nodes: int | None,
+    order: str | None,
+    insecure: bool | None,
+    trace: bool | None,
+    isis: bool | None,
 ) -> LocalCluster:
     """A new cluster, or the existing one if its options are the requested ones."""
     if not Layout(directory).exists():
@@ -50,6 +56,7 @@ def _find(
             order=order or "atop",
             insecure=bool(insecure),
             trace=trace is not False,
+            isis=isis is not False,
         )
     cluster = LocalCluster(directory)
     chosen = cluster.choices
@@ -58,6 +65,7 @@ def _find(
         ("--order", order, chosen.order),
         ("--insecure", insecure, chosen.insecure),
         ("--trace", trace, chosen.trace),
+        ("--isis", isis, chosen.isis),
     ):
         if asked is not None and asked != is_so:
             raise Rejected(
@@ -74,6 +82,7 @@ def _document(cluster: LocalCluster, views: list[SiteState]) -> dict[str, object
         "cluster": chosen.cluster,
         "order": chosen.order,
         "insecure": chosen.insecure,
+        "isis": chosen.isis,
         "trace": str(cluster.trace_dir) if chosen.trace else None,
         "sites": [
             {

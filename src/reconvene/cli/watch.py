@@ -19,6 +19,7 @@ from rich.text import Text
 
 from reconvene.cli._cluster import console, health_style, short
 from reconvene.cli._rates import rates
+from reconvene.cli._shown import readable
 from reconvene.cli._target import Key, Look, MaybeDir, Node, Target, Tls
 from reconvene.cli._units import parse_seconds
 from reconvene.errors import Malformed
@@ -127,7 +128,8 @@ def _lines(watch: Watch, every_s: float, once: bool) -> None:
                 f"{at} {view.name} {view.state} {view.status['health']}"
                 f" {short(view.status)}[{','.join(view.status['members'])}]"
                 f" groups={view.status['group_count']} processes={view.status['processes']}"
-                f" sent/s={rate.get('sent', 0):.0f} delivered/s={rate.get('delivered', 0):.0f}",
+                f" sent/s={rate.get('sent', 0):.0f} delivered/s={rate.get('delivered', 0):.0f}"
+                f"{_isis_words(view.status.get('isis'), rate)}",
                 flush=True,
             )
         if once:
@@ -180,6 +182,7 @@ def _screen(watch: Watch) -> Group:
         _heading(watch),
         *(_component(component, watch.rates) for component in watch.components()),
         _groups(watch.views),
+        *_isis(watch),
         Panel(changes, title="last changes", title_align="left", border_style="dim"),
     )
 
@@ -249,3 +252,41 @@ def _groups(views: Sequence[SiteState]) -> Panel:
     if not seen:
         table.add_row(Text("none", style="dim"))
     return Panel(table, title="groups, by members", title_align="left", border_style="dim")
+
+
+def _isis(watch: Watch) -> list[Panel]:
+    """Process groups in the manner of ISIS, as the first site that is not blocked knows them."""
+    known = {view.name: view.status["isis"] for view in watch.views if view.status and view.status.get("isis")}
+    if not known:
+        return []
+    open_ = [name for name, isis in known.items() if not isis["blocked"]]
+    isis = known[open_[0] if open_ else min(known)]
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for group in isis["groups"][:_GROUPS]:
+        members = readable(" ".join(group["members"]).encode())
+        table.add_row(Text(readable(group["name"].encode()), style="bold"), f"view {group['view']}", members)
+    if isis["group_count"] > _GROUPS:
+        table.add_row("", f"and {isis['group_count'] - _GROUPS} more")
+    if not isis["groups"]:
+        table.add_row(Text("none", style="dim"))
+    casts = sum(rate.get("casts", 0) for rate in watch.rates.values())
+    title = Text.assemble("process groups, by rank", (f"   {casts:,.0f} casts/s{_packed(watch.rates)}", "dim"))
+    blocked = sorted(set(known) - set(open_))
+    if isis["refused"]:
+        title.append(f"   can't be used while these take no part: {' '.join(isis['refused'])}", style="red")
+    elif blocked:
+        title.append(f"   blocked: {' '.join(blocked)}", style="yellow")
+    return [Panel(table, title=title, title_align="left", border_style="dim")]
+
+
+def _packed(rates: dict[str, dict[str, float]]) -> str:
+    packets = sum(rate.get("packets", 0) for rate in rates.values())
+    records = sum(rate.get("records", 0) for rate in rates.values())
+    return f", {records / packets:.1f} messages a packet" if packets else ""
+
+
+def _isis_words(isis: dict[str, Any] | None, rate: dict[str, float]) -> str:
+    if isis is None:
+        return ""
+    blocked = " isis=blocked" if isis["blocked"] else ""
+    return f" isis_groups={isis['group_count']} casts/s={rate.get('casts', 0):.0f}{blocked}"

@@ -11,13 +11,13 @@ from typing import Protocol
 from weakref import WeakSet
 
 from reconvene.client.here import Here
-from reconvene.client.pending_append import PendingAppend
-from reconvene.client.requests import Lost, RequestChannel, Requests
+from reconvene.client.pending_append import APPEND_BYTES, APPEND_MESSAGES, PendingAppend, Runs
+from reconvene.client.requests import RequestChannel, Requests
 from reconvene.corel.batch import Kind
-from reconvene.errors import OutcomeUnknown, Rejected, TimedOut, Unavailable
+from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, TimedOut, Unavailable
 from reconvene.room import Room
 from reconvene.wire.client_log import Append, Appended, log_message_bytes
-from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR
+from reconvene.wire.clients import INIT_MINOR, ISIS_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR, Welcome
 from reconvene.world import world
 
 __all__ = ["Appends", "Connected", "check_minor"]
@@ -26,6 +26,9 @@ _SESSION_BYTES = 16
 _MOST_REFUSED = 16
 """Of a session's requests, each of which may leave a gap in its numbers: then another session is begun, long before
 the log would refuse a number since it can't remember so many gaps."""
+_REQUEST_BYTES = 64
+_MESSAGE_BYTES = 5
+"""About how many bytes an append and each of its messages take in a record, beside the messages."""
 
 
 class Connected(Protocol):
@@ -61,17 +64,22 @@ class Appends:
         """Of the session's next message."""
         self._refused = 0
         """The session's requests that a site did not take."""
-        self._waiting: deque[PendingAppend] = deque()
+        self._gathered: PendingAppend | None = None
+        """Carries all single messages of this round of the loop."""
+        self.waiting: deque[PendingAppend] = deque()
         """For a connection, or for room in the window."""
         self._sent: dict[int, PendingAppend] = {}
         """By request, in their order: not answered yet."""
+        self._sent_bytes = 0
+        self._unchecked_bytes = -1
+        """The site takes any plain append up to this size; -1: it may take none."""
         self._give_up: asyncio.TimerHandle | None = None
         self._closed: str | None = None
         self._sending = False
         """`_send` is under way: an answer may come before it returns."""
         self._staged: WeakSet[PendingAppend] = WeakSet()
         """Of open transactions: what is durable at this site, as far as its place is not known."""
-        self.room = Room(lambda: 0 if self._waiting else 1)
+        self.room = Room(lambda: 0 if self.waiting else 1)
         """Whether a further append would be sent at once."""
         self.seen = 0
         """The green line, as far as a site has reported it."""
@@ -79,28 +87,52 @@ class Appends:
     @property
     def quiet(self) -> bool:
         """Nothing is under way that another connection would disturb."""
-        return not (self._sent or self._waiting or self._staged)
+        return not (self._sent or self.waiting or self._staged or self._gathered)
+
+    def gather(self, data: bytes) -> tuple[PendingAppend, int]:
+        """Adds a message to the append of this round of the loop. Returns that append, and the message's index."""
+        pending = self._gathered
+        if pending is not None and (pending.size + len(data) > APPEND_BYTES or pending.count >= APPEND_MESSAGES):
+            self._flush()
+            pending = None
+        if pending is None:
+            pending = self._gathered = PendingAppend([], self.session, 0)
+            self._loop.call_soon(self._flush)
+        pending.messages.append(data)
+        pending.count += 1
+        pending.size += len(data)
+        return pending, pending.count - 1
+
+    def _flush(self) -> None:
+        if self._gathered is not None:
+            self.waiting.append(self._gathered)
+            self._gathered = None
+            self._send()
 
     def append(self, pending: PendingAppend) -> None:
         """Sends it as soon as it can; `pending` has what becomes of it."""
-        self._link.here.check_loop()
         if self._closed is not None:
-            pending.fail(Unavailable(self._closed))
+            pending.end(None, Unavailable(self._closed))
             return
+        if self._gathered is not None:
+            self._flush()  # what was appended before goes before it
         if pending.kind is Kind.STAGED:
             self._staged.add(pending)
-        self._waiting.append(pending)
+        self.waiting.append(pending)
         self._send()
 
-    def found(self, pending: PendingAppend, end: int) -> None:
-        """Its messages have their places, below position `end`."""
+    def found(self, pending: PendingAppend, runs: Runs) -> None:
+        """Its messages have their places."""
         self._staged.discard(pending)
-        self.seen = max(self.seen, end)
+        for position, count in runs:
+            if position is not None:
+                self.seen = max(self.seen, position + count)
 
     # -- connections
 
-    def connect(self) -> None:
-        """There is a connection again."""
+    def connect(self, welcome: Welcome) -> None:
+        """There is a connection, or there is one again."""
+        self._unchecked_bytes = log_message_bytes(welcome.message_bytes) if welcome.minor >= LOG_MINOR else -1
         if self._give_up is not None:
             self._give_up.cancel()
             self._give_up = None
@@ -108,8 +140,9 @@ class Appends:
 
     def lose(self) -> None:
         """What was not answered waits for the next connection, before what was not sent."""
-        self._waiting.extendleft(reversed(self._sent.values()))
+        self.waiting.extendleft(reversed(self._sent.values()))
         self._sent.clear()
+        self._sent_bytes = 0
         self._send()
 
     def close(self, why: str) -> None:
@@ -118,8 +151,11 @@ class Appends:
         self._closed = why
         if self._give_up is not None:
             self._give_up.cancel()
-        lost = [*self._sent.values(), *self._waiting] if self._link.retries else list(self._waiting)
-        self._waiting.clear()
+        if self._gathered is not None:
+            self.waiting.append(self._gathered)
+            self._gathered = None
+        lost = [*self._sent.values(), *self.waiting] if self._link.retries else list(self.waiting)
+        self.waiting.clear()
         for pending in lost:
             pending.give_up(Unavailable(why))
         if self._link.retries:
@@ -128,7 +164,8 @@ class Appends:
 
     def _too_late(self) -> None:
         self._give_up = None
-        waiting, self._waiting = self._waiting, deque()
+        waiting = list(self.waiting)
+        self.waiting.clear()
         for pending in waiting:
             pending.give_up(TimedOut(f"no connection in {self._link.timeout_s:g} s"))
         self.room.wake()
@@ -137,7 +174,7 @@ class Appends:
 
     def _send(self) -> None:
         """What waits, as far as the window allows."""
-        channel, waiting, requests = self._link.channel, self._waiting, self._link.requests
+        channel, waiting, sent = self._link.channel, self.waiting, self._sent
         if channel is None:
             if waiting and self._give_up is None and self._link.timeout_s is not None:
                 self._give_up = self._loop.call_later(self._link.timeout_s, self._too_late)
@@ -145,24 +182,35 @@ class Appends:
         if self._sending:
             return  # the loop below comes to it
         self._sending = True
+        limits, number = channel.welcome, self._link.requests.number
         try:
-            while waiting and requests.appends.free() > 0:
+            while (
+                waiting
+                and len(sent) < limits.window_requests
+                and self._sent_bytes < limits.window_bytes
+                and not channel.held
+            ):
                 pending = waiting.popleft()
-                if pending.durable.done():
+                if pending.done:
                     continue
-                try:
-                    _check(channel, pending)
-                except Rejected as error:
-                    pending.give_up(error)
-                    continue
+                if pending.size > self._unchecked_bytes or pending.kind is not Kind.DATA:
+                    try:
+                        _check(channel, pending)
+                    except Rejected as error:
+                        pending.end(None, error)
+                        continue
                 if pending.session is not None and not pending.number:
                     self._give_number(pending)
-                struct = Append(requests.number(), pending.messages, pending.session, pending.number, pending.kind)
-                self._sent[struct.request] = pending
+                request = number()
+                sent[request] = pending
+                self._sent_bytes += pending.size
                 pending.retried |= pending.sent
                 pending.resent = pending.sent
                 pending.sent = True
-                requests.send(channel, struct, _Answer(self, struct.request), size=pending.size)
+                channel.send(
+                    Append(request, pending.messages, pending.session, pending.number, pending.kind),
+                    pending.size + _REQUEST_BYTES + _MESSAGE_BYTES * pending.count,
+                )
         finally:
             self._sending = False
         if not waiting and self.room.waiting:
@@ -175,54 +223,34 @@ class Appends:
         pending.session, pending.number = self.session, self._number
         self._number += pending.count
 
-    def succeed(self, request: int, appended: Appended) -> None:
-        """The site's answer: they are durable."""
-        pending = self._sent.pop(request, None)
+    # -- the site answers
+
+    def answer(self, appended: Appended) -> None:
+        """They are durable."""
+        pending = self._sent.pop(appended.request, None)
         if pending is not None:
+            self._sent_bytes -= pending.size
             self.seen = max(self.seen, appended.green)
-            pending.succeed(appended)
-        if self._waiting:
+            pending.end(appended)
+        if self.waiting:
             self._send()
 
-    def fail(self, request: int, error: BaseException) -> None:
-        """The site's answer, or why there is none."""
-        if isinstance(error, Lost):
-            return  # it waits for the next connection
+    def fail(self, request: int, error: ReconveneError) -> bool:
+        """They are not, as far as the site knows. False: the request is none of these."""
         pending = self._sent.pop(request, None)
-        if pending is not None:
-            if pending.session == self.session:
-                self._refused += 1
-            if isinstance(error, OutcomeUnknown) or (
-                isinstance(error, Rejected | Unavailable) and not pending.resent
-            ):
-                pending.fail(error)
-            else:
-                # A site that was lost before it answered may have accepted it, whatever this one says.
-                pending.fail(OutcomeUnknown(str(error)))
-        if self._waiting:
+        if pending is None:
+            return False
+        self._sent_bytes -= pending.size
+        if pending.session == self.session:
+            self._refused += 1
+        if isinstance(error, OutcomeUnknown) or (isinstance(error, Rejected | Unavailable) and not pending.resent):
+            pending.end(None, error)
+        else:
+            # A site that was lost before it answered may have accepted it, whatever this one says.
+            pending.end(None, OutcomeUnknown(str(error)))
+        if self.waiting:
             self._send()
-
-
-class _Answer:
-    """Takes the answer to one append, without a future and a round of the loop between."""
-
-    __slots__ = ("_appends", "_request")
-
-    def __init__(self, appends: Appends, request: int) -> None:
-        self._appends = appends
-        self._request = request
-
-    def done(self) -> bool:
-        return False  # an answer to an append that nobody waits for any more is still counted
-
-    def set_result(self, result: Appended, /) -> None:
-        self._appends.succeed(self._request, result)
-
-    def set_exception(self, exception: BaseException, /) -> None:
-        self._appends.fail(self._request, exception)
-
-    def exception(self) -> BaseException | None:
-        return None
+        return True
 
 
 def _check(channel: RequestChannel, pending: PendingAppend) -> None:
@@ -238,6 +266,7 @@ _NEEDS = {
     STAGING_MINOR: "transactions need",
     INIT_MINOR: "beginning a log needs",
     NAMES_MINOR: "names of snapshots need",
+    ISIS_MINOR: "process groups in the manner of ISIS need",
 }
 
 

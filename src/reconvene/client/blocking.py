@@ -4,12 +4,15 @@ Made by scripts/blocking_api.py from the asynchronous classes: change those, the
 """
 
 import ssl
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 from reconvene.client import colors as async_colors
 from reconvene.client import connecting as async_connecting
+from reconvene.client import isis as async_isis
+from reconvene.client import isis_call as async_isis_call
 from reconvene.client import log as async_log
 from reconvene.client import receipts as async_receipts
 from reconvene.client import runner as async_runner
@@ -17,15 +20,17 @@ from reconvene.client import session as async_session
 from reconvene.client import site as async_site
 from reconvene.client import staging as async_staging
 from reconvene.client.addresses import Addresses
-from reconvene.client.blocking_readers import FollowReader, GroupReader
+from reconvene.client.blocking_readers import FollowReader, GroupReader, IsisReader
 from reconvene.client.connecting import INBOX_BYTES, INBOX_MESSAGES, TIMEOUT_S
 from reconvene.client.events import Process, View
 from reconvene.client.group import Data
+from reconvene.client.isis_events import GroupView, ProcessFailed, Reply
+from reconvene.client.isis_state import Pair, StateProvider, VectorPair, VectorProvider
 from reconvene.client.loop_thread import Opened, Twin, background, walked
 from reconvene.client.positions import Positions
 from reconvene.client.staging import Committed
 from reconvene.client.state_machine import Failure, StateMachine
-from reconvene.client.status import Health, LogStatus, SiteStatus
+from reconvene.client.status import Health, IsisGroupStatus, LogStatus, SiteStatus
 from reconvene.corel.clients.commits import Range
 from reconvene.entries import ColorChange, Entry, EntryBatch, SnapshotInfo
 from reconvene.ids import UNNAMED, Service
@@ -34,9 +39,12 @@ from reconvene.runtime.config.settings import Config
 from reconvene.wire.client_log import FETCH_MESSAGES
 
 __all__ = [
+    "Call",
     "ColorChanges",
     "Follow",
     "Group",
+    "Isis",
+    "IsisGroup",
     "Log",
     "Receipt",
     "Receipts",
@@ -501,6 +509,12 @@ class Log(Twin[async_log.Log]):
         """What may be lost if these replicas are given up."""
         return self._thread.run(self._inner.losses(lost))
 
+    def whatif(self, lost: Sequence[str]) -> dict[str, object]:
+        """What losing these replicas would stop: whether the rest of this component could order (`orders`), and
+        whether all other replicas together could (`orders_with_all`), each with a sentence.
+        """
+        return self._thread.run(self._inner.whatif(lost))
+
     def init(self, without: Sequence[str] = ()) -> None:
         """Begins a new log. The sites that keep it are empty until then, and accept nothing. All of its replicas have
         to be connected, except those in `without`, of which you know that they hold no log. It begins a moment
@@ -559,6 +573,241 @@ class Group(GroupReader):
         self._thread.run(self._inner.leave())
 
 
+class Call(Twin[async_isis_call.Call]):
+    """From `cbcast`, `abcast` and `gbcast`. `for reply in call` yields a Reply of each destination that
+    answers, and a ProcessFailed of each that fails before it does, as they come. It ends when as many have come as
+    were asked for. A cast that asks for no replies has none.
+    """
+
+    @property
+    def id(self) -> str:
+        """SITE:INCARNATION:COUNTER of the cast, unique in the cluster; the same in traces."""
+        return self._inner.id
+
+    def __iter__(self) -> Iterator[Reply | ProcessFailed]:
+        return self._thread.iterate(self._inner)
+
+    def replies(self) -> list[Reply | ProcessFailed]:
+        """All that come, in a list."""
+        return self._thread.run(self._inner.replies())
+
+    def first(self) -> Reply:
+        """The first reply. Raises OutcomeUnknown where every destination failed before it answered."""
+        return self._thread.run(self._inner.first())
+
+
+class IsisGroup(Opened[async_isis.IsisGroup]):
+    """From `Isis.join`. The end of an `with` block leaves the group."""
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def view(self) -> GroupView:
+        """The last view that was read; after `join`, the first one. Raises Unavailable once this process is not in
+        the group any more.
+        """
+        return self._inner.view
+
+    def cbcast(
+        self,
+        data: Data,
+        *,
+        label: str | Mapping[str, int] | None = None,
+        replies: int = 0,
+        timeout: float | None = None,
+    ) -> "Call":
+        """`Isis.cbcast` to the members of this group, this process included."""
+        return Call(
+            self._thread, self._thread.run(self._inner.cbcast(data, label=label, replies=replies, timeout=timeout))
+        )
+
+    def cbcast_many(self, payloads: Iterable[Data], *, label: str | Mapping[str, int] | None = None) -> int:
+        """`Isis.cbcast_many` to the members of this group."""
+        return self._thread.run(self._inner.cbcast_many(walked(payloads), label=label))
+
+    def abcast(
+        self, data: Data, *, label: str = "", causal: bool = False, replies: int = 0, timeout: float | None = None
+    ) -> "Call":
+        """`Isis.abcast` to the members of this group."""
+        return Call(
+            self._thread,
+            self._thread.run(self._inner.abcast(data, label=label, causal=causal, replies=replies, timeout=timeout)),
+        )
+
+    def gbcast(self, data: Data, *, timeout: float | None = None) -> "Call":
+        """`Isis.gbcast` to the members of this group."""
+        return Call(self._thread, self._thread.run(self._inner.gbcast(data, timeout=timeout)))
+
+    def rank(self, order: Iterable[Process | str], timeout: float | None = None) -> None:
+        """Gives the members other ranks, the first the lowest: the next view shows it. Raises Rejected where this is
+        no permutation of the members. One that is none when its turn comes is ignored by all.
+        """
+        self._thread.run(self._inner.rank(walked(order), timeout))
+
+    def set(self, **properties: Data) -> None:
+        """Sets properties of the group, which come with its views."""
+        self._thread.run(self._inner.set(**properties))
+
+    def delete(self) -> None:
+        """All members leave the group, at the same place of the order; each reads GroupLeft."""
+        self._thread.run(self._inner.delete())
+
+    def leave(self, timeout: float | None = None) -> None:
+        """Returns when this process has left: all that it cast to the group was received before. The program still
+        reads what came before that; GroupLeft follows it.
+        """
+        self._thread.run(self._inner.leave(timeout))
+
+
+class Isis(IsisReader):
+    """From `Site.isis`. Cast from as many tasks as you like; read events from one.
+
+    The process begins with the first request. What it receives waits until it is read, up to a limit; beyond that it
+    is cut off.
+
+    Several threads may read: each event goes to one of them. Where state is given and taken, one thread reads:
+    `give` and `take` are called in the background thread, `give` while that one waits for its next event.
+    """
+
+    def open(self, name: str = "") -> Process:
+        """Begins the process, if it has not begun. Returns its identity. `name` is for traces."""
+        return self._thread.run(self._inner.open(name))
+
+    @property
+    def me(self) -> Process:
+        """This process, as others see it; another one after `Killed`. Raises Unavailable before it has begun."""
+        return self._inner.me
+
+    def site_number(self, process: Process | str) -> int:
+        """The place of a process's site in the list of the cluster's sites, from 0: the same at all sites."""
+        return self._inner.site_number(process)
+
+    def join(
+        self,
+        group: str,
+        *,
+        state: StateProvider | Pair | None = None,
+        vector: VectorProvider | VectorPair | None = None,
+        answers: bool = True,
+        last_to_fail: bool = False,
+        timeout: float | None = None,
+    ) -> "IsisGroup":
+        """Joins a group, and waits for the first view with this process in it, and for the group's state. `with
+        isis.join("bank") as bank:` leaves it at the end of the block.
+
+        state: gives this member's state to newcomers, and takes the group's: an object with `give()` and
+        `take(chunks)`, or a pair of functions. What is received meanwhile is held back.
+        vector: the same, but `take` gets a contribution of every member.
+        answers: False for one that only listens: its site answers what asks for replies, with nothing.
+        last_to_fail: views are on stable storage before they are seen. Where all members have failed, this waits for
+        those that failed last.
+        timeout: s. Raises TimeoutError where it is not joined by then; then it is not joined.
+        Also raises Rejected for a group that this process is in, Unavailable at a limit, and where the process is
+        killed meanwhile. Outside of the primary component it waits.
+        """
+        return IsisGroup(
+            self._thread,
+            self._thread.run(
+                self._inner.join(
+                    group, state=state, vector=vector, answers=answers, last_to_fail=last_to_fail, timeout=timeout
+                )
+            ),
+        )
+
+    def groups(self) -> list[IsisGroupStatus]:
+        """All groups that have members, with their members and properties."""
+        return self._thread.run(self._inner.groups())
+
+    def set_properties(self, group: str, properties: Mapping[str, Data]) -> None:
+        """Sets properties of a group, which come with its views. This process need not be in it. Returns when that is
+        announced. Raises Rejected where there is no such group.
+        """
+        self._thread.run(self._inner.set_properties(group, properties))
+
+    def delete(self, group: str) -> None:
+        """All members leave the group, at the same place of the order; each reads GroupLeft. This process need not be
+        one of them. Returns when that is announced. Raises Rejected where there is no such group.
+        """
+        self._thread.run(self._inner.delete(group))
+
+    def cbcast(
+        self,
+        data: Data,
+        to: str | Iterable[Process | str],
+        *,
+        label: str | Mapping[str, int] | None = None,
+        replies: int = 0,
+        timeout: float | None = None,
+    ) -> "Call":
+        """Sends one message, which every destination receives after all that precedes it.
+
+        to: a group, or processes.
+        label: what it is ordered after: of None, everything that this process has sent and received without a label;
+        of a text, everything with the same one; UNORDERED: nothing. Or numbers by component: see docs/isis.md.
+        replies: how many replies are asked for, ALL for one of each destination. A destination that fails counts as
+        one.
+        timeout: s, for all of it: until it is sent, and until the replies have come.
+
+        Returns when the site has taken it: at once, unless the group is just gaining a member, or as much is under
+        way as may be. Raises Rejected (no such group, nobody to send to, too large), Unavailable (not in the primary
+        component, or killed before it was sent), OutcomeUnknown (the connection broke, or the time is over).
+        """
+        return Call(
+            self._thread,
+            self._thread.run(self._inner.cbcast(data, walked(to), label=label, replies=replies, timeout=timeout)),
+        )
+
+    def cbcast_many(
+        self,
+        payloads: Iterable[Data],
+        to: str | Iterable[Process | str],
+        *,
+        label: str | Mapping[str, int] | None = None,
+    ) -> int:
+        """The same for many, in their order, without replies: many of them go together, which costs far less. Waits
+        for room as it goes. Returns how many were sent.
+
+        `payloads` may be endless or lazy: no more of it is taken than there is room for. Where it fails, those before
+        the failure may have been sent: the error's `taken` says how many are known to be.
+        """
+        return self._thread.run(self._inner.cbcast_many(walked(payloads), walked(to), label=label))
+
+    def abcast(
+        self,
+        data: Data,
+        to: str | Iterable[Process | str],
+        *,
+        label: str = "",
+        causal: bool = False,
+        replies: int = 0,
+        timeout: float | None = None,
+    ) -> "Call":
+        """As `cbcast`, but all destinations receive the ABCASTs of one label in one order. `causal`: also after all
+        that precedes it.
+        """
+        return Call(
+            self._thread,
+            self._thread.run(
+                self._inner.abcast(data, walked(to), label=label, causal=causal, replies=replies, timeout=timeout)
+            ),
+        )
+
+    def gbcast(self, data: Data, to: str, *, timeout: float | None = None) -> "Call":
+        """Sends one message to a group, which all members receive at the same place among all other casts and views:
+        as an Action.
+        """
+        return Call(self._thread, self._thread.run(self._inner.gbcast(data, to, timeout=timeout)))
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Returns when all that this process has cast, and all that it has received, has reached all its
+        destinations. Raises OutcomeTimedOut after `timeout` s, Unavailable where the process is blocked, or killed
+        meanwhile.
+        """
+        self._thread.run(self._inner.flush(timeout))
+
+
 class Site(Twin[async_site.Site]):
     """One process of a site. From `reconvene.open` or `reconvene.connect`."""
 
@@ -581,10 +830,17 @@ class Site(Twin[async_site.Site]):
         """The names of all sites of the cluster, whether they can be reached or not."""
         return self._inner.sites
 
-    @property
+    @cached_property
     def log(self) -> "Log":
         """The durable, totally ordered log. Raises Rejected where the site takes no part in it."""
         return Log(self._thread, self._inner.log)
+
+    @cached_property
+    def isis(self) -> "Isis":
+        """Process groups in the manner of ISIS, as one process. Raises Rejected where the site takes no part in
+        them; a client behind a socket gets that with its first request.
+        """
+        return Isis(self._thread, self._inner.isis)
 
     def join(
         self, name: str, *, primary: bool = False, receive: bool = True, timeout: float | None = None

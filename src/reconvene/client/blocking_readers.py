@@ -5,19 +5,23 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Generator, Iterable, Iterator
+
+from msgspec import structs
 
 from reconvene.client import follow as following
 from reconvene.client import group as groups
+from reconvene.client import isis as async_isis
 from reconvene.client.arguments import check_timeout
 from reconvene.client.events import Batch, Blocked, Event, Process, Rejoined, View
 from reconvene.client.group import Data
-from reconvene.client.loop_thread import LoopThread, Opened
+from reconvene.client.isis_events import Cast, IsisEvent, Replying
+from reconvene.client.loop_thread import LoopThread, Opened, Twin
 from reconvene.entries import Entry, EntryBatch
 from reconvene.errors import ReconveneError, TimedOut, Unavailable
 from reconvene.ids import Service
 
-__all__ = ["FollowReader", "GroupReader"]
+__all__ = ["FollowReader", "GroupReader", "IsisReader"]
 
 
 class GroupReader(Opened[groups.Group]):
@@ -107,6 +111,79 @@ class GroupReader(Opened[groups.Group]):
             if not self._thread.over:
                 raise
         return bool(self._drained)
+
+
+class _Done:
+    """What `await` returns from at once."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+class _Replies:
+    """Replies from a program without asyncio: the call returns when the site has the reply."""
+
+    def __init__(self, thread: LoopThread, process: Replying) -> None:
+        self._thread = thread
+        self._process = process
+
+    def reply(self, cast: Cast, data: Data) -> Awaitable[None]:
+        self._thread.run(_waited(self._process.reply(cast, data)))
+        return _Done()
+
+
+async def _waited(work: Awaitable[None]) -> None:
+    await work
+
+
+class IsisReader(Twin[async_isis.Isis]):
+    """Several threads may read: each event goes to one of them."""
+
+    def __init__(self, thread: LoopThread, inner: async_isis.Isis) -> None:
+        super().__init__(thread, inner)
+        self._reading = threading.Lock()
+        self._drained: deque[IsisEvent] = deque()
+
+    def __iter__(self) -> Iterator[IsisEvent]:
+        """What this process receives, in order. Ends with the block of its site; raises Unavailable where the process
+        was cut off."""
+        return self.events()
+
+    def events(self, timeout: float | None = None) -> Iterator[IsisEvent]:
+        """As `for event in isis`; with `timeout`, it also ends when nothing comes for so many s."""
+        check_timeout(timeout)
+        while True:
+            try:
+                event = self._next(timeout)
+            except TimedOut:
+                return
+            if event is None:
+                return
+            yield event
+
+    def next(self, timeout: float | None = None) -> IsisEvent:
+        """The next event. Raises TimeoutError where nothing comes in `timeout` s, Unavailable where nothing will."""
+        event = self._next(timeout)
+        if event is None:
+            raise Unavailable("the site was closed")
+        return event
+
+    def _next(self, timeout: float | None) -> IsisEvent | None:
+        with self._reading:
+            if not self._drained:
+                try:
+                    self._drained += self._thread.run(self._inner.wait_and_drain(timeout))
+                except TimedOut:
+                    raise
+                except Unavailable:
+                    if not self._thread.over:
+                        raise
+            if not self._drained:
+                return None
+            event = self._drained.popleft()
+        if isinstance(event, Cast):
+            return structs.replace(event, _process=_Replies(self._thread, event._process))
+        return event
 
 
 class FollowReader(Opened[following.Follow]):

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import cast
 
 from reconvene.client.addresses import Address
@@ -89,6 +89,7 @@ async def open_channel(
 
 class Channel(asyncio.Protocol):
     welcome: Welcome
+    held: Collection[object] = ()
 
     def __init__(self, address: Address, key: ClientKey | None, tls: bool, receive: Receive, lost: Lost) -> None:
         self.address = address
@@ -143,7 +144,7 @@ class Channel(asyncio.Protocol):
         if self._beat is not None:
             self._beat.cancel()
         if self._transport is not None:
-            self._flush_now()
+            self._flush()
             self._transport.close()
         if self._done.done():
             self._lost(self, reason)
@@ -159,10 +160,6 @@ class Channel(asyncio.Protocol):
 
     def _flush(self) -> None:
         self._flushing = False
-        if not self.closed:
-            self._flush_now()
-
-    def _flush_now(self) -> None:
         if self._structs:
             self._encode()
         pieces, self._pieces = self._pieces, []

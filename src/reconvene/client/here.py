@@ -6,6 +6,11 @@ from reconvene.errors import Unavailable
 
 __all__ = ["Here"]
 
+_OTHER_LOOP = (
+    "this object belongs to another event loop, where it was made, and would wait for ever in this one. "
+    "use it there, connect here too, or use reconvene.blocking, whose objects work in any thread"
+)
+
 
 class Here:
     """One for each link; everything that was made from it asks here first."""
@@ -22,13 +27,11 @@ class Here:
 
     def check(self) -> None:
         """Raises RuntimeError in another event loop, Unavailable after the block."""
-        self.check_loop()
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError(_OTHER_LOOP)
         if self._over is not None:
             raise Unavailable(self._over)
 
     def check_loop(self) -> None:
         if asyncio.get_running_loop() is not self._loop:
-            raise RuntimeError(
-                "this object belongs to another event loop, where it was made, and would wait for ever in this one. "
-                "use it there, connect here too, or use reconvene.blocking, whose objects work in any thread"
-            )
+            raise RuntimeError(_OTHER_LOOP)

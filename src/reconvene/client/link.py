@@ -1,7 +1,7 @@
 """How a program reaches its site: in the same process, or over a socket. The layers above do not depend on which."""
 
 from collections.abc import Awaitable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from reconvene.client.here import Here
 from reconvene.client.inbox import Inboxes
@@ -10,6 +10,9 @@ from reconvene.client.membership import Membership
 from reconvene.client.roll import Roll
 from reconvene.core.groups import events
 from reconvene.ids import Service
+
+if TYPE_CHECKING:
+    from reconvene.client.isis_link import IsisLink
 
 __all__ = ["GroupLink", "Link"]
 
@@ -50,6 +53,10 @@ class Link(Protocol):
     @property
     def log(self) -> LogLink | None:
         """None where the site takes no part in the log."""
+
+    @property
+    def isis(self) -> "IsisLink | None":
+        """None where the site is known to take no part in ISIS."""
 
     @property
     def is_connected(self) -> bool: ...

@@ -8,7 +8,9 @@ from typing import Self
 
 from reconvene.client.here import Here
 from reconvene.client.inbox import Inboxes
+from reconvene.client.isis_link import IsisLink
 from reconvene.client.local_channel import LocalChannel
+from reconvene.client.local_isis import LocalIsis
 from reconvene.client.log_link import LogLink
 from reconvene.client.membership import Membership
 from reconvene.client.requests import Requests
@@ -68,8 +70,13 @@ class LocalLink:
         self.log: LogLink | None = None
         if engine.log is not None:
             log = self.log = LogLink(self)
-            self.channel = LocalChannel(engine.log, config, self.requests, log.colored)
-            self.requests.connect(self.channel.welcome, self.channel.full)
+            self.channel = LocalChannel(engine.log, config, self.requests, log)
+            log.connect(self.channel.welcome)
+        self.isis: IsisLink | None = None
+        self.isis_channel: LocalIsis | None = None
+        if engine.isis is not None:
+            isis = self.isis = IsisLink(self, config.limits.inbox_bytes, config.limits.inbox_messages)
+            self.isis_channel = LocalIsis(engine.isis, config, self.requests, isis)
         self._delivered: asyncio.Future[None] | None = None
         """Done when something is delivered to this process."""
 
@@ -82,6 +89,11 @@ class LocalLink:
         self.here.check()
         assert self.channel is not None, "only its log asks for it"
         return self.channel
+
+    async def isis_connected(self) -> LocalIsis:
+        self.here.check()
+        assert self.isis_channel is not None, "only its ISIS asks for it"
+        return self.isis_channel
 
     def events(self, batch: list[GroupEvent]) -> None:
         members = self._members
@@ -189,8 +201,10 @@ class LocalLink:
 
     def close(self) -> None:
         self.here.end(_CLOSED)
+        if self.isis is not None:
+            self.isis.close(_CLOSED)
         if self.log is not None and self.channel is not None:
-            self.requests.lose_questions(_CLOSED)
+            self.requests.lose_all(_CLOSED)
             self.log.close(_CLOSED)
             self.channel.close()
         if self._delivered is not None:

@@ -4,9 +4,10 @@ Given: the site's log. Promised: the same requests and answers as over a socket.
 a connection, which protect a site from its clients, do not.
 """
 
-from collections.abc import Callable
+from collections.abc import Collection
 from typing import cast
 
+from reconvene.client.log_link import LogLink
 from reconvene.client.requests import Requests
 from reconvene.errors import ReconveneError, Rejected
 from reconvene.room import UNBOUNDED
@@ -14,25 +15,24 @@ from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.log_requests import ClientLog
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.log.interface import SiteLog
-from reconvene.wire.client_log import Colored, LogAnswer, LogRequest
+from reconvene.wire.client_log import Append, Appended, Colored, LogAnswer, LogRequest
 from reconvene.wire.clients import MAJOR, MINOR, ToClient, Told, ToSite, Welcome
 
 __all__ = ["LocalChannel"]
 
 
 class LocalChannel:
-    """A `RequestChannel` to the client's side, its `Answers` to the site's side. `colored` gets changes of colour."""
+    """A `RequestChannel` to the client's side, its `Answers` to the site's side."""
 
-    def __init__(self, port: SiteLog, config: Config, requests: Requests, colored: Callable[[Colored], None]) -> None:
+    def __init__(self, port: SiteLog, config: Config, requests: Requests, link: LogLink) -> None:
         self.address = "this program"
         self.closed = False
         self.welcome = Welcome(
             MAJOR, MINOR, config.cluster, config.name, [], (0, 0, 0), Role.ADMIN.label, config.limits.message_bytes,
             UNBOUNDED, UNBOUNDED,
         )  # fmt: skip
-        self._port = port
         self._requests = requests
-        self._colored = colored
+        self._link = link
         self._log = ClientLog(
             port,
             self,
@@ -42,16 +42,18 @@ class LocalChannel:
             MINOR,
             trusted=True,
         )
-
-    def full(self) -> bool:
-        """Appends of this program wait for room in the log. Nothing else bounds what is under way: it takes no memory
-        twice. Appends of other clients do not count: no answer to this program would come when they have entered."""
-        return self._log.appends_wait
+        self.held: Collection[object] = self._log.appends.held
+        """Appends of this program that wait for room in the log. Nothing else bounds what is under way: it takes no
+        memory twice. Appends of other clients do not count: no answer to this program would come when they have
+        entered."""
 
     def send(self, struct: ToSite, size: int = 64) -> None:
         request = cast(LogRequest, struct)
         try:
-            self._log.receive(request)
+            if type(request) is Append:
+                self._log.appends.append(request)
+            else:
+                self._log.receive(request)
         except Rejected as error:
             self.fail(request.request, error)
 
@@ -63,8 +65,10 @@ class LocalChannel:
     # -- the site answers
 
     def push(self, struct: ToClient, size: int = 64) -> None:
-        if isinstance(struct, Colored):
-            self._colored(struct)
+        if type(struct) is Appended:
+            self._link.appends.answer(struct)
+        elif isinstance(struct, Colored):
+            self._link.colored(struct)
         elif isinstance(struct, Told):
             self._requests.answer(struct.request, struct.document)
         else:
@@ -75,4 +79,5 @@ class LocalChannel:
         self._requests.answer(request)
 
     def fail(self, request: int, error: ReconveneError, taken: int = 0) -> None:
-        self._requests.fail(request, error)
+        if not self._link.appends.fail(request, error):
+            self._requests.fail(request, error)

@@ -5,8 +5,8 @@ order; if the network is partitioned, perhaps only when the partition heals. All
 same positions.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from reconvene.client import follow as following
 from reconvene.client.arguments import (
@@ -24,8 +24,8 @@ from reconvene.client.colors import ColorChanges
 from reconvene.client.follow import Follow
 from reconvene.client.group import Data, as_bytes
 from reconvene.client.log_link import LogLink
-from reconvene.client.pending_append import PendingAppend, Runs
-from reconvene.client.pieces import APPEND_BYTES, APPEND_MESSAGES, pieces
+from reconvene.client.pending_append import PendingAppend
+from reconvene.client.pieces import pieces
 from reconvene.client.positions import Positions
 from reconvene.client.receipts import Receipt, Receipts, known_runs
 from reconvene.client.runner import Runner
@@ -50,10 +50,7 @@ class Log:
 
     def __init__(self, link: LogLink) -> None:
         self._link = link
-        self._gathering: list[bytes] = []
-        self._gathering_bytes = 0
-        self._gathered: PendingAppend | None = None
-        """The append that carries all single messages of this round of the loop."""
+        self._appends = link.appends
 
     # -- appending
 
@@ -71,25 +68,24 @@ class Log:
         gaps), Unavailable (nothing happened: the disk, no connection in time), OutcomeUnknown (the connection was
         lost, and there was no other in time).
         """
-        data = as_bytes(data)
-        own = check_session(session, number)
-        check_timeout(timeout)
+        message = data if type(data) is bytes else as_bytes(data)
+        own = None if session is None and number is None else check_session(session, number)
+        if timeout is not None:
+            check_timeout(timeout)
         self._link.here.check()
         if own is not None:
-            pending = PendingAppend([data], *own)
-            self._link.append(pending)
-            await within(timeout, pending.accepted(), "durable")
-            return Receipt(pending, 0, self._find)
-        pending, at = self._enqueue(data)
+            pending, at = self._start([message], own), 0
+        else:
+            pending, at = self._appends.gather(message)
         try:
-            await within(timeout, pending.accepted(), "durable")
+            await pending.accepted(timeout)
         except Rejected:
             if pending.count == 1:
                 raise
             # Perhaps because of another one that went with it: nothing of them was taken.
-            pending, at = self._start([data]), 0
-            await within(timeout, pending.accepted(), "durable")
-        return Receipt(pending, at, self._find)
+            pending, at = self._start([message]), 0
+            await pending.accepted(timeout)
+        return Receipt(pending, at, self._link.ordered)
 
     def session(self, name: bytes, *, after: int | None = None) -> Session:
         """For messages that are taken once, however often and at however many sites they are appended:
@@ -117,66 +113,35 @@ class Log:
         self._link.here.check()
         appends: list[PendingAppend] = []
         await within(timeout, self._append_all(pieces(payloads), own, appends), "durable")
-        return Receipts(appends, self._find)
+        return Receipts(appends, self._link.ordered)
 
     async def _append_all(
         self, pieces: Iterator[list[bytes]], own: tuple[bytes, int] | None, appends: list[PendingAppend]
     ) -> None:
-        session, number = own or (None, 0)
         settled = 0
         try:
             for piece in pieces:
-                if not self._link.has_room():
+                if self._appends.waiting:
                     await self._link.room()
-                if session is None:
-                    appends.append(self._start(piece))
-                else:
-                    appends.append(PendingAppend(piece, session, number))
-                    number += len(piece)
-                    self._link.append(appends[-1])
-                while settled < len(appends) and appends[settled].durable.done():
-                    appends[settled].durable.result()  # where one has failed it is no use to go on
+                appends.append(self._start(piece, own))
+                if own is not None:
+                    own = own[0], own[1] + len(piece)
+                while settled < len(appends) and appends[settled].done:
+                    appends[settled].result()  # where one has failed it is no use to go on
                     settled += 1
             for pending in appends[settled:]:
                 await pending.accepted()
         except ReconveneError as error:
             raise await _failure(error, appends) from None
 
-    def _enqueue(self, data: bytes) -> tuple[PendingAppend, int]:
-        """Adds it to the append of this round of the loop. Returns that append, and the message's index in it."""
-        if self._gathered is not None and (
-            self._gathering_bytes + len(data) > APPEND_BYTES or len(self._gathering) >= APPEND_MESSAGES
-        ):
-            self._flush()
-        if self._gathered is None:
-            self._gathering, self._gathering_bytes = [], 0
-            self._gathered = PendingAppend(self._gathering, self._link.session, 0)
-            asyncio.get_running_loop().call_soon(self._flush_if, self._gathered)
-        self._gathering.append(data)
-        self._gathering_bytes += len(data)
-        return self._gathered, len(self._gathering) - 1
-
-    def _flush_if(self, pending: PendingAppend) -> None:
-        if pending is self._gathered:
-            self._flush()
-
-    def _flush(self) -> None:
-        pending, self._gathered = self._gathered, None
-        if pending is not None:
-            pending.count, pending.size = len(self._gathering), self._gathering_bytes
-            pending.retried = False
-            self._link.append(pending)
-
-    def _start(self, messages: list[bytes], kind: Kind = Kind.DATA) -> PendingAppend:
-        self._flush()  # what was appended before goes before it
-        pending = PendingAppend(messages, self._link.session, 0, kind)
-        pending.retried = False
-        self._link.append(pending)
+    def _start(
+        self, messages: list[bytes], own: tuple[bytes, int] | None = None, kind: Kind = Kind.DATA
+    ) -> PendingAppend:
+        """`own`: the program's session, and the first message's number in it."""
+        session, number = own or (self._appends.session, 0)
+        pending = PendingAppend(messages, session, number, kind)
+        self._appends.append(pending)
         return pending
-
-    async def _find(self, pending: PendingAppend) -> Runs:
-        self._link.here.check()
-        return await pending.ordered(self._link.find)
 
     # -- transactions
 
@@ -209,18 +174,18 @@ class Log:
         check_timeout(timeout)
         ranges = places.runs if isinstance(places, Positions) else places
         commit = made_commit(name, version, ranges, index, previous)
+        self._link.here.check()
         await still_there(self._link, commit)
         data = encode_commit(commit)
-        if name is None:
-            pending = self._start([data], kind=Kind.COMMIT)
-        else:
-            pending = PendingAppend([data], session_of(name), version + 1, Kind.COMMIT)
-            self._link.append(pending)
-        appended = await within(timeout, pending.accepted(), "durable")
-        runs = await within(timeout, self._find(pending), "ordered")
-        if runs[0][0] is None and not appended.parts[0].new:
+        pending = self._start([data], None if name is None else (session_of(name), version + 1), Kind.COMMIT)
+        appended = await pending.accepted(timeout)
+        runs = await self._link.ordered(pending, timeout)
+        new = appended.parts[0].new
+        if runs[0][0] is None and not new:
             return Committed(None, duplicate=True)
         ((position, _), *_) = known_runs(runs)
+        if not new and not pending.resent:
+            return Committed(position, duplicate=True)
         return await within(timeout, told(self._link, data, position), "known")
 
     async def last_commit(self, name: str) -> tuple[int, int] | None:
@@ -355,6 +320,11 @@ class Log:
         """What may be lost if these replicas are given up."""
         return await self._link.losses(check_names(lost, "lost"))
 
+    async def whatif(self, lost: Sequence[str]) -> dict[str, object]:
+        """What losing these replicas would stop: whether the rest of this component could order (`orders`), and
+        whether all other replicas together could (`orders_with_all`), each with a sentence."""
+        return await self._link.whatif(check_names(lost, "lost"))
+
     async def init(self, without: Sequence[str] = ()) -> None:
         """Begins a new log. The sites that keep it are empty until then, and accept nothing. All of its replicas have
         to be connected, except those in `without`, of which you know that they hold no log. It begins a moment
@@ -369,9 +339,10 @@ class Log:
 
 async def _failure(error: ReconveneError, appends: list[PendingAppend]) -> ReconveneError:
     """The outcome of the whole is unknown if that of a part is."""
-    if appends:
-        await asyncio.wait([pending.durable for pending in appends])
-    errors = [None if pending.durable.cancelled() else pending.durable.exception() for pending in appends]
+    for pending in appends:
+        with suppress(ReconveneError):
+            await pending.accepted()
+    errors = [pending.error for pending in appends]
     worst = next((other for other in errors if isinstance(other, OutcomeUnknown)), error)
     raised = type(worst)(str(worst))
     for pending, failed in zip(appends, errors, strict=True):

@@ -6,21 +6,22 @@ where the connection is lost, at the same or another site.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from reconvene.client.appends import Appends, Connected, check_minor
-from reconvene.client.pending_append import PendingAppend, Runs, gathered
+from reconvene.client.pending_append import PendingAppend, Runs
 from reconvene.client.requests import Lost
-from reconvene.client.time_limits import in_time
+from reconvene.client.time_limits import in_time, within
 from reconvene.entries import Color, ColorChange, Entry
-from reconvene.errors import Malformed, OutcomeUnknown, Unavailable
+from reconvene.errors import Malformed, OutcomeUnknown, PlaceForgotten, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.wire import client_log as wire
-from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR
+from reconvene.wire.clients import INIT_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR, WHATIF_MINOR, Welcome
 
 __all__ = ["COLORS_WAITING", "LogLink"]
 
@@ -45,11 +46,6 @@ class LogLink:
         return self._link.name
 
     @property
-    def session(self) -> bytes | None:
-        """Of this process; None where nothing is ever sent again."""
-        return self.appends.session
-
-    @property
     def seen(self) -> int:
         """The green line, as far as a site has reported it."""
         return self.appends.seen
@@ -61,8 +57,8 @@ class LogLink:
 
     # -- the link calls
 
-    def connect(self) -> None:
-        self.appends.connect()
+    def connect(self, welcome: Welcome) -> None:
+        self.appends.connect(welcome)
 
     def lose(self) -> None:
         self.appends.lose()
@@ -84,36 +80,51 @@ class LogLink:
 
     # -- appending
 
-    def append(self, pending: PendingAppend) -> None:
-        """Sends it; `pending.durable` has the answer. It is sent again, at another site too, until a site answers."""
-        self.appends.append(pending)
-
-    def has_room(self) -> bool:
-        """Whether a further append would be sent at once."""
-        return self.appends.room.free() > 0
-
     async def room(self) -> None:
-        """Waits until it would. Raises Unavailable."""
+        """Waits until a further append would be sent at once. Raises Unavailable."""
         self.here.check()
-        while not self.has_room():
+        while self.appends.waiting:
             await self.appends.room.wait()
             self.here.check()
 
-    async def find(self, pending: PendingAppend) -> Runs:
-        """Returns where an accepted append is, once it is ordered."""
-        appended = await pending.accepted()
-        places = await gathered(appended, lambda part: self._find(part, appended.green, pending.retried))
-        self.appends.found(pending, max((at + count for at, count in places if at is not None), default=0))
-        return places
+    def ordered(self, pending: PendingAppend, timeout: float | None = None) -> Coroutine[Any, Any, Runs]:
+        """Returns where an accepted append is, once it is ordered. Raises OutcomeTimedOut after `timeout` s."""
+        self.here.check()
+        ordered = pending.ordered(self._find)
+        return ordered if timeout is None else within(timeout, ordered, "ordered")
 
-    async def _find(self, part: wire.Part, green: int, retried: bool) -> list[tuple[int, int]]:
+    async def _find(self, pending: PendingAppend) -> Runs:
+        """Waits for the parts that are not ordered yet."""
+        appended = await pending.accepted()
+        runs: Runs = []
+        for part in appended.parts:
+            if part.position is not None:
+                runs.append((part.position, part.count))
+            elif part.author:
+                runs += await self._find_part(part, appended.green, pending.retried)
+            else:
+                runs.append((None, part.count))
+        self.appends.found(pending, runs)
+        return runs
+
+    async def _find_part(self, part: wire.Part, green: int, retried: bool) -> Runs:
+        """The site answers for a part as a whole: where it no longer knows all places, the halves are asked for."""
         try:
             said: wire.Ordered = await self._ask(
                 lambda number: wire.Order(number, part.author, part.first, part.count, green, retried), patient=True
             )
+            return [*said.places]
+        except PlaceForgotten:
+            if part.count == 1:
+                return [(None, 1)]
         except Unavailable as error:
             raise OutcomeUnknown(str(error)) from None
-        return said.places
+        half = part.count // 2
+        rest = replace(part, first=part.first + half, count=part.count - half)
+        return [
+            *await self._find_part(replace(part, count=half), green, retried),
+            *await self._find_part(rest, green, retried),
+        ]
 
     # -- reading
 
@@ -232,6 +243,10 @@ class LogLink:
     async def losses(self, lost: Sequence[str]) -> dict[str, object]:
         return _converted(await self._ask_briefly(lambda number: wire.Losses(number, list(lost))), dict[str, object])
 
+    async def whatif(self, lost: Sequence[str]) -> dict[str, object]:
+        found = await self._ask_briefly(lambda number: wire.WhatIf(number, list(lost)), minor=WHATIF_MINOR)
+        return _converted(found, dict[str, object])
+
     async def init(self, without: Sequence[str]) -> None:
         await self._ask_briefly(lambda number: wire.Init(number, list(without)), minor=INIT_MINOR)
 
@@ -251,17 +266,18 @@ class LogLink:
         self, make: Callable[[int], wire.LogRequest], patient: bool = False, minor: int = LOG_MINOR
     ) -> Any:
         """Asked again where the connection is lost; with `patient`, however long there is none."""
+        requests = self._link.requests
         while True:
-            channel = await self._link.connected(patient)
+            self.here.check()
+            channel = self._link.channel or await self._link.connected(patient)
             check_minor(channel, minor)
-            struct = make(self._link.requests.number())
-            answer = self._link.requests.add(channel, struct)
+            struct = make(requests.number())
             try:
-                return await answer
+                return await requests.add(channel, struct)
             except Lost:
                 continue
             except asyncio.CancelledError:
-                self._link.requests.take(struct.request)
+                requests.take(struct.request)
                 if not channel.closed:
                     channel.send(wire.Forget(struct.request))
                 raise

@@ -4,12 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from reconvene.client.arguments import check_payloads
 from reconvene.client.group import Data, as_bytes
+from reconvene.client.pending_append import APPEND_BYTES, APPEND_MESSAGES
 
-__all__ = ["APPEND_BYTES", "APPEND_MESSAGES", "pieces"]
-
-APPEND_BYTES = 256 << 10
-APPEND_MESSAGES = 4_096
-"""What one request carries, but for one longer message."""
+__all__ = ["pieces"]
 
 
 def pieces(payloads: Iterable[Data]) -> Iterator[list[bytes]]:

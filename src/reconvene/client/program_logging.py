@@ -22,4 +22,6 @@ def configure_logging(*, level: str = "info", format: str = "text", stream: Text
     for value, what, known in ((level, "level", _LEVELS), (format, "format", _FORMATS)):
         if value not in known:
             raise InvalidArgument(f"{what}: one of {', '.join(known)} expected, not {value!r}")
+    if stream is not None and not callable(getattr(stream, "write", None)):
+        raise TypeError(f"stream: a text file to write to expected, not {type(stream).__name__}")
     structured_logging.configure(Logging(level=level, format=format), stream)

@@ -5,24 +5,24 @@ from typing import Any
 
 from reconvene.client.pending_append import PendingAppend, Runs
 from reconvene.client.positions import Positions
-from reconvene.client.time_limits import within
 from reconvene.errors import OutcomeUnknown, PlaceForgotten
 from reconvene.ids import message_id
 from reconvene.wire.client_log import Part
 
 __all__ = ["Receipt", "Receipts", "known_runs"]
 
-FindOrder = Callable[[PendingAppend], Coroutine[Any, Any, Runs]]
+Ordered = Callable[[PendingAppend, float | None], Coroutine[Any, Any, Runs]]
+"""Waits until an append is ordered, for so many s at most: `LogLink.ordered`."""
 
 
 class Receipts:
     """Of many messages that were appended together, in their order."""
 
-    __slots__ = ("_appends", "_find")
+    __slots__ = ("_appends", "_ordered")
 
-    def __init__(self, appends: Sequence[PendingAppend], find: FindOrder) -> None:
+    def __init__(self, appends: Sequence[PendingAppend], ordered: Ordered) -> None:
         self._appends = appends
-        self._find = find
+        self._ordered = ordered
 
     def __len__(self) -> int:
         return sum(pending.count for pending in self._appends)
@@ -33,14 +33,14 @@ class Receipts:
         return [
             _id_of(part, at)
             for pending in self._appends
-            for part in pending.durable.result().parts
+            for part in pending.result().parts
             for at in range(part.count)
         ]
 
     @property
     def duplicate(self) -> int:
         """How many of them the log had before, from an earlier append under the same session and numbers."""
-        parts = (part for pending in self._appends for part in pending.durable.result().parts)
+        parts = (part for pending in self._appends for part in pending.result().parts)
         return sum(part.count for part in parts if not part.new)
 
     async def ordered(self, timeout: float | None = None) -> Positions:
@@ -52,19 +52,19 @@ class Receipts:
         """
         runs: Runs = []
         for pending in self._appends:
-            runs += await within(timeout, self._find(pending), "ordered")
+            runs += await self._ordered(pending, timeout)
         return Positions(known_runs(runs))
 
 
 class Receipt:
     """Of one message."""
 
-    __slots__ = ("_append", "_at", "_find")
+    __slots__ = ("_append", "_at", "_ordered")
 
-    def __init__(self, pending: PendingAppend, at: int, find: FindOrder) -> None:
+    def __init__(self, pending: PendingAppend, at: int, ordered: Ordered) -> None:
         self._append = pending
         self._at = at
-        self._find = find
+        self._ordered = ordered
 
     @property
     def id(self) -> str | None:
@@ -79,7 +79,7 @@ class Receipt:
 
     def _part(self) -> tuple[Part, int]:
         at = self._at
-        for part in self._append.durable.result().parts:
+        for part in self._append.result().parts:
             if at < part.count:
                 return part, at
             at -= part.count
@@ -93,10 +93,9 @@ class Receipt:
         longer knows whether it is.
         """
         at = self._at
-        for position, count in await within(timeout, self._find(self._append), "ordered"):
+        for position, count in await self._ordered(self._append, timeout):
             if at < count:
-                ((start, _),) = known_runs([(None if position is None else position + at, 1)])
-                return start
+                return known_runs([(None, 1)])[0][0] if position is None else position + at
             at -= count
         raise OutcomeUnknown("the site did not report where the message is")
 

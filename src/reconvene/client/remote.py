@@ -10,6 +10,7 @@ from reconvene.client.addresses import Address
 from reconvene.client.channel import Channel, open_channel
 from reconvene.client.here import Here
 from reconvene.client.inbox import Inboxes
+from reconvene.client.isis_link import IsisLink
 from reconvene.client.log_link import LogLink
 from reconvene.client.remote_groups import RemoteGroups
 from reconvene.client.requests import Requests, failure_of
@@ -18,6 +19,7 @@ from reconvene.client.roll import Roll
 from reconvene.client.time_limits import in_time
 from reconvene.errors import OutcomeTimedOut, ReconveneError, Rejected, TimedOut, Unavailable
 from reconvene.runtime.access.key_files import ClientKey
+from reconvene.wire.client_isis import IsisAnswer
 from reconvene.wire.client_log import Appended, Colored, Fetched, Ordered
 from reconvene.wire.clients import (
     Arrived,
@@ -78,6 +80,7 @@ class RemoteLink:
         self.retries = True
         self.groups = RemoteGroups(self)
         self.log = LogLink(self)
+        self.isis = IsisLink(self, inboxes.limit_bytes, inboxes.limit_messages)
         self._returning = Returning(self, self._open_first) if returns and len(addresses) > 1 else None
 
     # -- connections
@@ -146,7 +149,8 @@ class RemoteLink:
         self.channel = channel
         self.requests.connect(welcome)
         self.groups.connect(channel)
-        self.log.connect()
+        self.log.connect(welcome)
+        self.isis.connect(channel)
         self._notify()
         if self._returning is not None and channel.address != self._addresses[0]:
             self._returning.begin()
@@ -154,7 +158,7 @@ class RemoteLink:
     @property
     def quiet(self) -> bool:
         """The connection could be replaced by another one without any effect on the program."""
-        return self.groups.quiet and self.requests.only_waiting and self.log.quiet
+        return self.groups.quiet and self.requests.only_waiting and self.log.quiet and self.isis.quiet
 
     @property
     def seen(self) -> int:
@@ -175,6 +179,7 @@ class RemoteLink:
         self.channel = None
         self._trouble = reason
         self.groups.lose()
+        self.isis.lose(reason)
         if self._returning is not None:
             self._returning.end()
         self.requests.lose_all(reason)
@@ -200,6 +205,7 @@ class RemoteLink:
         self.here.end(_CLOSED)
         if self._reconnecting is not None:
             self._reconnecting.cancel()
+        self.isis.close(_CLOSED)
         channel = self.channel
         if channel is not None:
             channel.close(_CLOSED)
@@ -240,6 +246,13 @@ class RemoteLink:
             await self.wait_for_news(until)
         return self.channel
 
+    @property
+    def isis_channel(self) -> Channel | None:
+        return self.channel
+
+    async def isis_connected(self) -> Channel:
+        return await self.connected()
+
     # -- what arrives
 
     def _receive(self, structs: list[ToClient]) -> None:
@@ -250,22 +263,30 @@ class RemoteLink:
                 case Done(requests=numbers):
                     for number in numbers:
                         self.requests.answer(number)
-                case Appended() | Ordered() | Fetched():
+                case Appended():
+                    self.log.appends.answer(struct)
+                case Ordered() | Fetched():
                     self.requests.answer(struct.request, struct)
                 case Colored():
                     self.log.colored(struct)
                 case Told(request=request, document=document):
                     self.requests.answer(request, document)
+                case _ if isinstance(struct, IsisAnswer):
+                    self.isis.receive(struct)
                 case Failed():
-                    failed = self.requests.fail(struct.request, failure_of(struct))
-                    if failed is not None and failed.place is not None:
-                        self.groups.answered(failed.place)
+                    self._fail(struct.request, failure_of(struct))
                 case _:
                     pass  # of the handshake, which is over
         if self._news is not None:
             self._notify()
         if self._returning is not None:
             self._returning.consider()
+
+    def _fail(self, number: int, error: ReconveneError) -> None:
+        if not self.log.appends.fail(number, error) and not self.isis.fail(number, error):
+            failed = self.requests.fail(number, error)
+            if failed is not None and failed.place is not None:
+                self.groups.answered(failed.place)
 
     # -- the site
 

@@ -1,19 +1,20 @@
-"""What was asked of a site and is not answered yet, with the window that bounds it.
+"""What was asked of a site and is not answered yet, with the window that bounds Sends.
 
 Promised: every request ends: with its answer, or, when the connection is lost, with OutcomeUnknown where it may have
 had an effect and Unavailable where it had none that lasts.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Collection
+from itertools import count
 from typing import Any, Protocol
 
 from reconvene.client.channel import ERRORS
 from reconvene.client.membership import Membership
 from reconvene.errors import InvalidArgument, Malformed, OutcomeUnknown, ReconveneError, Unavailable
 from reconvene.room import Room
+from reconvene.wire.client_isis import IsisDelete, IsisGive, IsisRank, IsisReply, IsisRequest, IsisSet
 from reconvene.wire.client_log import (
-    Append,
     ChangeReplicas,
     DropSnapshot,
     Fetch,
@@ -42,32 +43,28 @@ _REQUEST_BYTES = 64
 _PAYLOAD_BYTES = 5
 _PROCESS_BYTES = 24
 
-_NOT_TWICE = (Send, Block, Stop, SaveSnapshot, DropSnapshot, ChangeReplicas, ForceLost)
+_NOT_TWICE = (
+    *(Send, Block, Stop, SaveSnapshot, DropSnapshot, ChangeReplicas, ForceLost),
+    *(IsisReply, IsisRank, IsisSet, IsisDelete),
+)
 """What has an effect each time that it is asked."""
 
-_CHECKED_BEFORE = (Send, Append, Order, Fetch)
+_CHECKED_BEFORE = (Send, Order, Fetch, IsisReply, IsisGive)
 """Frequent ones: all that is in them was checked, or made here."""
 
-AnyRequest = Join | Leave | Send | Status | Health | Block | Stop | LogRequest
+AnyRequest = Join | Leave | Send | Status | Health | Block | Stop | LogRequest | IsisRequest
 
 
 class Lost(Unavailable):
     """The connection is gone, and what was asked may be asked again."""
 
 
-class Answer(Protocol):
-    """What takes the answer to a request: a future, or an object that acts on it at once."""
-
-    def done(self) -> bool: ...
-    def set_result(self, result: Any, /) -> None: ...
-    def set_exception(self, exception: BaseException, /) -> None: ...
-    def exception(self) -> BaseException | None: ...
-
-
 class Request:
     __slots__ = ("future", "place", "size", "struct")
 
-    def __init__(self, struct: AnyRequest, future: Answer, place: Membership | None, size: int) -> None:
+    def __init__(
+        self, struct: AnyRequest, future: "asyncio.Future[Any]", place: Membership | None, size: int
+    ) -> None:
         self.struct = struct
         self.future = future
         self.place = place
@@ -88,57 +85,39 @@ class RequestChannel(Protocol):
     @property
     def closed(self) -> bool: ...
 
+    @property
+    def held(self) -> Collection[object]:
+        """Where the site is in this program: appends that wait for room in its log. Then no further ones are sent."""
+
     def send(self, struct: ToSite, size: int = 64) -> None:
         """`size`: about how many bytes it takes."""
 
 
-class _Window:
-    """Of requests of one kind that may be unanswered at once."""
-
-    __slots__ = ("bytes", "count", "full", "limits", "room")
-
-    def __init__(self) -> None:
-        self.limits: Welcome | None = None
-        self.full: Callable[[], bool] | None = None
-        """Where the site is in this program: whether it has no room now."""
-        self.room = Room(self._free)
-        self.count = 0
-        self.bytes = 0
-
-    def _free(self) -> int:
-        limits = self.limits
-        if self.full is not None and self.full():
-            return 0
-        if limits is None or self.count >= limits.window_requests or self.bytes >= limits.window_bytes:
-            return 0
-        return limits.window_requests - self.count
-
-
 class Requests:
-    """Of one connection after the other; numbers are never used twice."""
+    """Of one connection after the other; numbers are never used twice. Appends are not among them: `Appends`."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, Request] = {}
-        self._last = 0
-        self._sends = _Window()
-        self._appends = _Window()
-        self.sends = self._sends.room
-        """How many Sends may go out now …"""
-        self.appends = self._appends.room
-        """… and how many Appends."""
+        self.number = count(1).__next__
+        """The next request's."""
+        self._limits: Welcome | None = None
+        self._sent = 0
+        self._sent_bytes = 0
+        """Of Sends that are not answered."""
+        self.sends = Room(self._free)
+        """How many Sends may go out now."""
 
-    def connect(self, welcome: Welcome, full: Callable[[], bool] | None = None) -> None:
-        """There is a connection, with these limits. `full`: whether the site in this program has no room for a
-        further append."""
-        self._appends.full = full
-        for window in (self._sends, self._appends):
-            window.limits, window.count, window.bytes = welcome, 0, 0
-            window.room.wake()
+    def connect(self, welcome: Welcome) -> None:
+        """There is a connection, with these limits."""
+        self._limits, self._sent, self._sent_bytes = welcome, 0, 0
+        self.sends.wake()
 
-    def number(self) -> int:
-        self._last += 1
-        return self._last
+    def _free(self) -> int:
+        limits = self._limits
+        if limits is None or self._sent >= limits.window_requests or self._sent_bytes >= limits.window_bytes:
+            return 0
+        return limits.window_requests - self._sent
 
     def add(
         self, channel: RequestChannel, struct: AnyRequest, place: Membership | None = None, size: int = 0
@@ -147,29 +126,12 @@ class Requests:
         if not isinstance(struct, _CHECKED_BEFORE):
             _check(struct)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self.send(channel, struct, future, place, size)
-        return future
-
-    def send(
-        self,
-        channel: RequestChannel,
-        struct: AnyRequest,
-        answer: Answer,
-        place: Membership | None = None,
-        size: int = 0,
-    ) -> None:
-        """Sends it; `answer` takes the answer, perhaps before this returns."""
-        self._open[struct.request] = Request(struct, answer, place, size)
-        window = self._window(struct)
-        if window is not None:
-            window.count += 1
-            window.bytes += size
+        self._open[struct.request] = Request(struct, future, place, size)
+        if type(struct) is Send:
+            self._sent += 1
+            self._sent_bytes += size
         channel.send(struct, size + _header_bytes(struct))
-
-    def _window(self, struct: AnyRequest) -> _Window | None:
-        if type(struct) is Append:
-            return self._appends
-        return self._sends if type(struct) is Send else None
+        return future
 
     @property
     def only_waiting(self) -> bool:
@@ -179,12 +141,11 @@ class Requests:
     def take(self, number: int) -> Request | None:
         """The request is answered. None: nobody asked, or nobody waits any more."""
         request = self._open.pop(number, None)
-        window = None if request is None else self._window(request.struct)
-        if request is not None and window is not None:
-            window.count -= 1
-            window.bytes -= request.size
-            if window.room.waiting:
-                window.room.wake()
+        if request is not None and type(request.struct) is Send:
+            self._sent -= 1
+            self._sent_bytes -= request.size
+            if self.sends.waiting:
+                self.sends.wake()
         return request
 
     def answer(self, number: int, result: Any = None) -> None:
@@ -203,16 +164,8 @@ class Requests:
         requests, self._open = self._open, {}
         for request in requests.values():
             _settle(request, _lost(request, reason))
-        for window in (self._sends, self._appends):
-            window.limits, window.count, window.bytes = None, 0, 0
-            window.room.wake_all()
-
-    def lose_questions(self, reason: str) -> None:
-        """The site within the program answers appends, and nothing else any more."""
-        for number, request in list(self._open.items()):
-            if type(request.struct) is not Append:
-                del self._open[number]
-                _settle(request, _lost(request, reason))
+        self._limits, self._sent, self._sent_bytes = None, 0, 0
+        self.sends.wake_all()
 
 
 def failure_of(failed: Failed) -> ReconveneError:
@@ -241,8 +194,6 @@ def _header_bytes(struct: AnyRequest) -> int:
     if isinstance(struct, Send):
         named = 0 if struct.to is None else len(struct.to)
         return _REQUEST_BYTES + _PAYLOAD_BYTES * len(struct.payloads) + _PROCESS_BYTES * named
-    if isinstance(struct, Append):
-        return _REQUEST_BYTES + _PAYLOAD_BYTES * len(struct.messages)
     return _REQUEST_BYTES + (4 * len(struct.group) if isinstance(struct, Join) else 0)
 
 

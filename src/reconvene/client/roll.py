@@ -19,6 +19,7 @@ class Roll:
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
         self._named: dict[events.Process, Process] = {}
+        self._numbered: dict[Process | str, events.Process] = {}
 
     def named(self, process: events.Process) -> Process:
         found = self._named.get(process)
@@ -41,6 +42,18 @@ class Roll:
         return numbered
 
     def _number(self, process: Process | str) -> events.Process:
+        try:
+            found = self._numbered.get(process)
+        except TypeError:  # what can't be a key is no process
+            found = None
+        if found is None:
+            if len(self._numbered) >= _KEPT:
+                self._numbered.clear()
+            found = self._check(process)
+            self._numbered[process] = found
+        return found
+
+    def _check(self, process: Process | str) -> events.Process:
         named = Process.parse(process) if isinstance(process, str) else process
         if not isinstance(named, Process):
             raise TypeError(f"a process, or text such as a:1:7, expected in `to`, not {type(named).__name__}")

@@ -30,7 +30,7 @@ class Session:
     """
 
     def __init__(self, log: "Log", name: bytes, after: int | None) -> None:
-        check_session(name, 1)
+        _check_name(name)
         self._log = log
         self._name = name
         self._last = None if after is None else check_count(after, "after", end=_NUMBERS - 1)
@@ -118,12 +118,17 @@ def check_session(session: object, number: object) -> tuple[bytes, int] | None:
         if number is not None:
             raise InvalidArgument(f"number={number!r} without a session: give session= too, or neither")
         return None
-    if not isinstance(session, bytes):
-        raise TypeError(f'session: bytes expected, not {type(session).__name__}: encode a name, as with b"till 7"')
-    if not 0 < len(session) <= _SESSION_BYTES:
-        raise InvalidArgument(f"session: 1 to {_SESSION_BYTES} bytes expected, not {len(session)}")
+    name = _check_name(session)
     if isinstance(number, bool) or not isinstance(number, int):
         raise TypeError(f"number: the message's place in its session expected, from 1 on, not {number!r}")
     if not 0 < number < _NUMBERS:
         raise InvalidArgument(f"number: the message's place in its session expected, from 1 on, not {number}")
-    return session, number
+    return name, number
+
+
+def _check_name(session: object) -> bytes:
+    if not isinstance(session, bytes):
+        raise TypeError(f'session: bytes expected, not {type(session).__name__}: encode a name, as with b"till 7"')
+    if not 0 < len(session) <= _SESSION_BYTES:
+        raise InvalidArgument(f"session: 1 to {_SESSION_BYTES} bytes expected, not {len(session)}")
+    return session

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from reconvene.client.arguments import check_names, check_text
 from reconvene.client.group import Group
+from reconvene.client.isis import Isis
 from reconvene.client.link import Link
 from reconvene.client.log import Log
 from reconvene.client.membership import Membership
@@ -23,6 +24,7 @@ class Site:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._log = None if link.log is None else Log(link.log)
+        self._isis = None if link.isis is None else Isis(link.isis)
 
     @property
     def name(self) -> str:
@@ -49,6 +51,14 @@ class Site:
         if self._log is None:
             raise Rejected(f"site {self.name} takes no part in the log: see log.enabled")
         return self._log
+
+    @property
+    def isis(self) -> Isis:
+        """Process groups in the manner of ISIS, as one process. Raises Rejected where the site takes no part in
+        them; a client behind a socket gets that with its first request."""
+        if self._isis is None:
+            raise Rejected(f"site {self.name} takes no part in ISIS: see isis.enabled")
+        return self._isis
 
     async def join(
         self, name: str, *, primary: bool = False, receive: bool = True, timeout: float | None = None

@@ -83,7 +83,7 @@ class Staging:
         if self._closed:
             raise Unavailable("the block of this staging has ended")
         for piece in pieces(payloads):
-            if not self._link.has_room():
+            if self._link.appends.waiting:
                 await within(self._timeout, self._link.room(), "taken")
             self._under_way.append((piece, self._send(piece)))
             while len(self._under_way) > _UNDER_WAY:
@@ -101,7 +101,7 @@ class Staging:
 
     def _send(self, piece: list[bytes]) -> PendingAppend:
         pending = PendingAppend(piece, None, 0, Kind.STAGED)
-        self._link.append(pending)
+        self._link.appends.append(pending)
         return pending
 
     async def _settle(self) -> None:
@@ -118,7 +118,7 @@ class Staging:
             self._link.here.check()
             piece, pending = self._under_way[0]
             appended = await pending.accepted()
-            finding = asyncio.ensure_future(pending.ordered(self._link.find))
+            finding = asyncio.ensure_future(self._link.ordered(pending))
             finding.add_done_callback(heed)
             try:
                 done, _ = await asyncio.wait([finding], timeout=_STALL_S)

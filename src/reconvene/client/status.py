@@ -15,6 +15,8 @@ __all__ = [
     "BlockedSites",
     "GroupStatus",
     "Health",
+    "IsisGroupStatus",
+    "IsisStatus",
     "LogStatus",
     "OwnMessages",
     "ReplicaStatus",
@@ -26,6 +28,7 @@ __all__ = [
     "TraceStatus",
     "document",
     "health_of",
+    "isis_groups",
     "log_status",
     "site_status",
     "snapshots_in_use",
@@ -96,6 +99,53 @@ class ReplicaStatus(Struct, frozen=True):
     """So many messages are ordered there."""
     lag: int
     """So many fewer than here."""
+
+
+class IsisGroupStatus(Struct, frozen=True):
+    """A group in the manner of ISIS."""
+
+    name: str
+    view: int
+    """The number of its last view."""
+    members: tuple[str, ...]
+    """Processes by rank, written as a:1:7."""
+    properties: dict[str, bytes] = {}
+    """Not part of a site's status."""
+
+
+class IsisStatus(Struct, frozen=True):
+    """ISIS at one site."""
+
+    blocked: bool
+    """The site is not in the primary component: its processes neither send nor receive."""
+    refused: tuple[str, ...]
+    """Sites that take no part in ISIS: while there are any, nobody can use it."""
+    view: int
+    """The number of the adopted site view; 0: none."""
+    members: dict[str, int]
+    """Its sites, each with the number of the site view in which it entered."""
+    processes: int
+    """Open at this site."""
+    groups: tuple[IsisGroupStatus, ...]
+    """The first hundred."""
+    group_count: int
+    open_casts: int
+    """Casts of this site that some destination is not done with …"""
+    open_bytes: int
+    """… and their bytes."""
+    waiting_casts: int
+    """Requests of its processes that are held: behind a view that is locked, or for room."""
+    pool: int
+    """CBCASTs of all sites that some destination may lack, as far as this site knows …"""
+    pool_bytes: int
+    """… and their payloads."""
+    open_gbcasts: int
+    """Announced, and not yet received by all members."""
+    open_calls: int
+    """Casts of its processes that still wait for replies."""
+    queues: dict[str, int]
+    """What else waits: `abcasts` that are not done; casts and gates that its processes have not `received`; `replies`
+    that its processes owe; `channel_bytes` that the site with the most of them has not acknowledged."""
 
 
 class LogStatus(Struct, frozen=True):
@@ -212,6 +262,8 @@ class SiteStatus(Struct, frozen=True, rename={"site_list": "list"}):
     """So many were installed since the start."""
     longest_turn_ms: float
     counters: dict[str, int]
+    isis: IsisStatus | None = None
+    """None: the site takes no part in ISIS."""
 
 
 def site_status(said: object) -> SiteStatus:
@@ -222,6 +274,11 @@ def site_status(said: object) -> SiteStatus:
 def log_status(said: object) -> LogStatus:
     """Raises Malformed."""
     return _converted(said, LogStatus)
+
+
+def isis_groups(said: object) -> list[IsisGroupStatus]:
+    """Raises Malformed."""
+    return _converted(said, list[IsisGroupStatus])
 
 
 def health_of(said: object) -> Health:

@@ -51,7 +51,7 @@ class Beacons:
 
     def deadline(self) -> int:
         """When it wants a turn though nothing happens."""
-        at = min(self._beacon_at, self._watch_at)
+        at = self._beacon_at if self._beacon_at < self._watch_at else self._watch_at
         if self._reported != self._changes.hearing.report.version:
             at = min(at, self._beaconed_at + _NEWS_GAP_NS)
         return at

@@ -4,15 +4,14 @@ The layers of a site add to one `Effects` until the turn ends. `stack.turn.Turn`
 in which order it is performed. Nothing in it depends on the sync of a `Persist` of the same turn.
 """
 
-from dataclasses import dataclass, field
 from enum import Enum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from reconvene.ids import Service
 from reconvene.site_list import SiteList
 
-__all__ = ["Changed", "ConfKind", "Delivered", "Effects", "Event", "Persist", "Sent"]
+__all__ = ["Changed", "ConfKind", "Delivered", "Effects", "Event", "LayerEvent", "Persist", "Sent", "Used"]
 
 
 class ConfKind(Enum):
@@ -59,7 +58,26 @@ class Delivered(Struct, frozen=True):
     `first + indices[i]` then. None: this is the whole frame."""
 
 
+class Used(Struct, frozen=True):
+    """A primary configuration is used from here on: every member knows that, or will know it before it installs the
+    next. Between `Changed` of a transitional configuration and that of the next regular one, it is the configuration
+    that ends that is used."""
+
+    number: int
+    conf: str
+    """The regular configuration's."""
+    members: tuple[int, ...]
+    heirs: tuple[int, ...]
+    """The members that were in the last used configuration and left it together; sorted. The others come from
+    outside of the primary component, and have nothing that counts. Empty: it begins anew."""
+    brought: dict[int, bytes] | None
+    """By member, what its layer brought into the configuration; empty bytes: nothing. None: all members came together
+    from one configuration, so nobody was asked."""
+
+
 Event = Changed | Sent | Delivered
+LayerEvent = Changed | Delivered | Used
+"""What a layer above the groups is handed; `Used` only if it brings something along (`stack.layer.Bringing`)."""
 
 
 class Persist(Struct, frozen=True):
@@ -70,8 +88,7 @@ class Persist(Struct, frozen=True):
     value: bytes
 
 
-@dataclass(slots=True)
-class Effects:
+class Effects(Struct):
     persist: list[Persist] = field(default_factory=list)
     """Written and synced together; then each token is reported back. Nothing else in the bundle waits for that."""
     events: list[Event] = field(default_factory=list)

@@ -49,10 +49,17 @@ class Limits:
     """Submitted and not yet numbered: beyond it `submit` raises Unavailable."""
     buffer_bytes: int = 212_992
     """This site's receive buffer; the network sliding window fits the smallest among members."""
+    channel_bytes: int = 0
+    """The part of the receive buffer that is left to channels between sites: the window does not count on it."""
     early_frames: int = 1_000
     """Frames of the next configuration held while it is being installed; more are dropped, and nacked later."""
     ahead_frames: int = 4_096
     """How far beyond what it has a site stores a sender's frames."""
+
+    @property
+    def window_bytes(self) -> int:
+        """What frames may take of this site's receive buffer."""
+        return max(self.buffer_bytes - self.channel_bytes, 1)
 
 
 @dataclass(frozen=True, slots=True)

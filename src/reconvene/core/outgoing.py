@@ -29,11 +29,15 @@ class Outgoing:
     def move_to(self, effects: Effects) -> None:
         """Adds everything so far to the turn's effects, and forgets it. `events` stays the same list, since layers
         append to it."""
-        effects.persist += self._persist
-        effects.events += self.events
-        effects.datagrams += self._datagrams
-        effects.unsent += self.unsent
-        self.events.clear()
-        self.unsent.clear()
-        self._persist.clear()
-        self._datagrams.clear()
+        if self.events:
+            effects.events += self.events
+            self.events.clear()
+        if self._datagrams:
+            effects.datagrams += self._datagrams
+            self._datagrams.clear()
+        if self._persist:
+            effects.persist += self._persist
+            self._persist.clear()
+        if self.unsent:
+            effects.unsent += self.unsent
+            self.unsent.clear()

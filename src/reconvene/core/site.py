@@ -29,6 +29,7 @@ from reconvene.wire.messages import (
     Beacon,
     Frame,
     Nack,
+    Packet,
     Progress,
     Propose,
     Rebroadcast,
@@ -37,6 +38,9 @@ from reconvene.wire.messages import (
 )
 
 __all__ = ["Site"]
+
+_MOST_PACKETS = 4_096
+"""Of channels, in one turn."""
 
 
 class Site:
@@ -68,6 +72,7 @@ class Site:
         self._beacons = Beacons(ordinal, others, self.changes, self.counters, self._out, options.timing, now)
         self._current = self.changes.current
         self._peers: tuple[int, ...] = ()
+        self._packets: list[Packet] = []
         self._counter = 1
         """Of the next message."""
         self._last = now
@@ -175,6 +180,27 @@ class Site:
         self._wake(now)
         return self.changes.renew(now)
 
+    def suspect(self, site: int, now: int) -> bool:
+        """The layer above gets no further with this site: it counts as unheard for a while. Returns whether it was
+        heard until now."""
+        self._wake(now)
+        hearing = self.changes.hearing
+        if site == self.ordinal or not hearing.hears(site):
+            return False
+        hearing.leave_out(site, now)
+        return True
+
+    def take_packets(self) -> list[Packet]:
+        """Packets of channels that came since the last call, in order."""
+        packets, self._packets = self._packets, []
+        return packets
+
+    def drop_packets(self) -> None:
+        """Nobody took them in this turn."""
+        if self._packets:
+            self.counters.stale += len(self._packets)
+            self._packets.clear()
+
     def used(self, version: int, number: int, now: int) -> None:
         """The primary configuration of this number is used, and all its members have stored this version of the
         list, the newest that they knew."""
@@ -212,6 +238,9 @@ class Site:
                 return
             case Beacon():
                 self._beacons.receive(datagram, now)
+                return
+            case Packet():
+                self._receive_packet(datagram, now)
                 return
             case Propose(number=number, site=proposer, members=members, incs=incs):
                 changes.receive_proposal(number, proposer, tuple(members), tuple(incs), now)
@@ -275,6 +304,18 @@ class Site:
                 for frame in current.multicast.answer(datagram, now):
                     again = frame if frame.sender == current.rank else Relay(frame)
                     self._out.send((current.members[sender],), again)
+
+    def _receive_packet(self, packet: Packet, now: int) -> None:
+        """For the layer that has the channels: a site has no part in them."""
+        site = packet.site
+        if site == self.ordinal or site >= self.changes.hearing.sites:
+            self.counters.malformed += 1
+        elif len(self._packets) >= _MOST_PACKETS:
+            self.counters.overflow += 1
+        else:
+            if site in self._current.members:
+                self.changes.hearing.sign(site, now)
+            self._packets.append(packet)
 
     def _check_installed(self, now: int) -> None:
         if self.changes.current is not self._current:

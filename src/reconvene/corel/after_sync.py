@@ -13,7 +13,7 @@ from reconvene.corel.paper.entries import Waiting
 
 __all__ = [
     "Acknowledge", "AfterSync", "AnnounceDropped", "AnnounceSnapshots", "Attempt", "ConfirmRequest", "FetchPiece",
-    "KeepFetched", "KeepSaved", "Renew", "Renumbered", "Report", "Send", "SendState", "TakenIn",
+    "Finalize", "KeepFetched", "KeepSaved", "Renew", "Renumbered", "Report", "Send", "SendState", "TakenIn",
 ]  # fmt: skip
 
 
@@ -51,6 +51,12 @@ class Send(Struct, frozen=True):
 
 class Attempt(Struct, frozen=True):
     """Recovery is over and durable: establish a primary component, if the participants are a quorum."""
+
+    configuration: int
+
+
+class Finalize(Struct, frozen=True):
+    """The primary component is established on stable storage here: what is yellow may become green."""
 
     configuration: int
 
@@ -109,6 +115,7 @@ AfterSync = (
     | SendState
     | Send
     | Attempt
+    | Finalize
     | Acknowledge
     | Renew
     | ConfirmRequest

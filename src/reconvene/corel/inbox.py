@@ -14,14 +14,11 @@ class Inbox:
         """Of the messages, each with what handling it costs besides."""
         self.changes = 0
         """How many changes of configuration are among them."""
-        self._events: deque[Delivered | Changed] = deque()
-
-    def __bool__(self) -> bool:
-        return bool(self._events)
+        self.events: deque[Delivered | Changed] = deque()
 
     def put(self, event: Delivered | Changed) -> int:
         """Returns how many bytes of work it is."""
-        self._events.append(event)
+        self.events.append(event)
         if type(event) is Delivered:
             weight = _weight(event)
             self.bytes += weight
@@ -31,7 +28,7 @@ class Inbox:
 
     def pop(self) -> Delivered | Changed:
         """The next one."""
-        event = self._events.popleft()
+        event = self.events.popleft()
         if type(event) is Delivered:
             self.bytes -= _weight(event)
         else:

@@ -16,6 +16,7 @@ from reconvene.corel.batch import BatchId, Number, Timestamp
 from reconvene.corel.keeping.layout import Author, Seen
 from reconvene.corel.replicas.sets import ReplicaSet, check_replicas
 from reconvene.errors import Malformed
+from reconvene.voting import Kept, check_kept
 
 __all__ = [
     "ACK", "BARRIER", "BASE", "CLAIMS", "COMMIT", "DATA", "ECHO", "FED", "FEED", "FORCE", "FOREIGN", "INIT", "KINDS",
@@ -93,6 +94,8 @@ class State(Struct, array_like=True, frozen=True):
     begin: list[str] | None = None
     """An operator has said that a new log may begin here, without these replicas if they are absent. None: no
     operator has."""
+    kept: Kept | None = None
+    """The sessions of dynamic voting that it knows. None: it runs an older program."""
 
 
 class Claims(Struct, array_like=True, frozen=True):
@@ -206,6 +209,8 @@ def decode(payload: bytes, form: type[M]) -> M:
         raise Malformed(f"a message of the log: {error}") from None
     if isinstance(message, State | Force):
         check_replicas(message.replicas)
+    if isinstance(message, State) and message.kept is not None:
+        check_kept(message.kept)
     return message
 
 

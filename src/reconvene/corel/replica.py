@@ -17,6 +17,7 @@ from reconvene.corel.messages import FORCE, INIT, Force, Init
 from reconvene.corel.paper.phases import Phase
 from reconvene.corel.replicas.administration import check_forced, check_init, make_change
 from reconvene.corel.replicas.losses import Losses, losses
+from reconvene.corel.replicas.reasons import reason, whatif
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.corel.running import LogEffects, Running
 from reconvene.errors import Rejected, Unavailable
@@ -114,6 +115,8 @@ class Replica(Running):
     def step(self) -> str:
         """Where it is, in words, for tables of what was tested."""
         if self.phase is Phase.OPEN:
+            if self.configuration.held:
+                return "log: establish"
             return "log: primary" if self.primary else "log: minority"
         return f"log: {self.phase.value}"
 
@@ -135,6 +138,26 @@ class Replica(Running):
     def green_lines(self) -> dict[str, int]:
         """By site: the highest green line that it reported."""
         return self._replicas.green_lines
+
+    def would_order(self, lost: Collection[str]) -> bool:
+        """Whether all replicas but these could order if they met now, as far as it is known here."""
+        return self._voting.would_order(lost)
+
+    @property
+    def why(self) -> str:
+        """Why this component may or may not order, in one sentence."""
+        apart = self.left_out or self.waits
+        if apart is not None:
+            return apart
+        recovering = None if self.phase is Phase.OPEN else self.phase.value
+        return reason(self._voting, self.participants, self.record.names, primary=self.primary, recovering=recovering)
+
+    def whatif(self, lost: Collection[str]) -> dict[str, object]:
+        """What losing these sites would stop. Raises Rejected where one is no replica."""
+        for name in sorted(lost):
+            if self.replicas.number_of(name) is None:
+                raise Rejected(f"log: {name} is none of its replicas: {', '.join(self.replicas.names())}")
+        return whatif(self._voting, self.participants, lost, self.record.names)
 
     def name_of(self, number: int) -> str:
         """Of an author: its site's name, also where it is no replica any more. A replica whose site was another one
@@ -241,13 +264,21 @@ class Replica(Running):
 
         Raises Unavailable where this is no primary component that is a quorum of both sets, or one is under way.
         """
-        return self.append([make_change(self._replicas, replicas, self.primary, self.participants)], Kind.CHANGE)
+        return self.append(
+            [make_change(self._replicas, self._voting, replicas, self.primary, self.participants)], Kind.CHANGE
+        )
 
     def init(self, without: Collection[str] = ()) -> None:
         """Begins a new log with the replicas that are here. `without`: those that may be absent, since an operator
         knows that they hold no log. Raises Rejected where a log was begun, Unavailable where replicas are absent."""
         check_init(
-            self.replicas, self._standing, self.configuration.handler.plan, self.primary, self.participants, without
+            self.replicas,
+            self._standing,
+            self._voting,
+            self.configuration.handler.plan,
+            self.primary,
+            self.participants,
+            without,
         )
         self._outgoing.send(INIT, Init(sorted(without)))
 
@@ -258,12 +289,12 @@ class Replica(Running):
     def force(self, replicas: ReplicaSet) -> None:
         """Makes this the set here and at every member of the configuration, without a quorum's consent. `losses` says
         what that may lose. Raises Rejected where a replica that is kept is not here and may be further on."""
-        check_forced(self._replicas, replicas, self.participants)
+        check_forced(self._replicas, self._voting, replicas, self.participants)
         self._outgoing.send(FORCE, Force(replicas))
 
     def losses(self, lost: Collection[str]) -> Losses:
         """What may be lost with these replicas. Raises Rejected where one is none."""
-        return losses(self._replicas, self.record, self.queue, self.participants, lost)
+        return losses(self._replicas, self._voting, self.record, self.queue, self.participants, lost)
 
     def refuse(self, why: str) -> None:
         """This storage is older than what others know of it: it takes no part from now on, not after a restart

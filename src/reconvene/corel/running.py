@@ -14,7 +14,7 @@ from typing import assert_never
 
 from msgspec import Struct, msgpack
 
-from reconvene.core.effects import Changed, ConfKind, Delivered, Event
+from reconvene.core.effects import Changed, ConfKind, Delivered, Event, LayerEvent
 from reconvene.corel.after_sync import (
     Acknowledge,
     AfterSync,
@@ -23,6 +23,7 @@ from reconvene.corel.after_sync import (
     Attempt,
     ConfirmRequest,
     FetchPiece,
+    Finalize,
     KeepFetched,
     KeepSaved,
     Renew,
@@ -56,6 +57,7 @@ from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replicas.administration import make_change, replacement
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.standing import Standing
+from reconvene.corel.replicas.voting import Voting
 from reconvene.corel.turn_share import TurnShare
 from reconvene.ids import Service
 from reconvene.storage.tables import Op, Put, Reader
@@ -121,7 +123,10 @@ class Running:
             name, limits, tables, queue=queue, writes=writes, outgoing=self._outgoing, turn=turn
         )
         self._replicas = CurrentReplicas(name, queue, writes)
-        self._standing = Standing(name, self._replicas, queue, self.sessions, writes, keeps=keeps, begin=begin)
+        self._voting = Voting(self._replicas, record)
+        self._standing = Standing(
+            name, self._replicas, self._voting, queue, self.sessions, writes, keeps=keeps, begin=begin
+        )
         self._truncation = Truncation(name, limits, queue, self._replicas, self.sessions, self._holds, writes)
         self._applying = Applying(
             queue,
@@ -155,6 +160,7 @@ class Running:
             turn=self._turn,
             replicas=self._replicas,
             standing=self._standing,
+            voting=self._voting,
             applying=self._applying,
             accepting=self.accepting,
             barriers=self.barriers,
@@ -163,7 +169,7 @@ class Running:
 
     # -- the site's events
 
-    def take(self, events: Sequence[Event]) -> None:
+    def take(self, events: Sequence[Event | LayerEvent]) -> None:
         """Handles them in their order, as much as one turn takes; the rest waits for the next turns."""
         for event in events:
             if type(event) is Delivered or type(event) is Changed:
@@ -175,13 +181,12 @@ class Running:
     def work(self) -> None:
         """Handles what waits, as far as this turn's share goes."""
         self.configuration.advance()
-        while self._turn.has_share:
-            if self._turn.in_step:
-                self._turn.go_on()
-            elif self._inbox:
-                self._handle(self._inbox.pop())
+        turn, inbox = self._turn, self._inbox
+        while (turn.step is not None or inbox.events) and turn.has_share:
+            if turn.step is not None:
+                turn.go_on()
             else:
-                return
+                self._handle(inbox.pop())
 
     def _handle(self, event: Delivered | Changed) -> None:
         if type(event) is Delivered:
@@ -196,6 +201,7 @@ class Running:
         self.configuration.close()
         self._malformed += self.configuration.malformed
         self._replicas.changed = self._outgoing.wants_renewal = False
+        self._voting.begin(None)
         self._configurations += 1
         self.configuration = self._make_configuration(conf, members)
         self.configuration.handler.start()
@@ -215,7 +221,8 @@ class Running:
     @property
     def busy(self) -> bool:
         """There is more to do than one turn takes."""
-        return bool(self._inbox) or self._turn.in_step or not self._turn.has_share
+        turn = self._turn
+        return bool(self._inbox.events) or turn.step is not None or not turn.has_share
 
     @property
     def may_speak(self) -> bool:
@@ -246,8 +253,9 @@ class Running:
 
     def settle(self) -> None:
         """Carries out what waits for earlier writes only."""
-        for then in self._writes.settled():
-            self._carry_out(then)
+        while then := self._writes.settled():
+            for one in then:
+                self._carry_out(one)
 
     def pump(self) -> None:
         """Fills `outgoing` with control messages and what is sent again."""
@@ -308,6 +316,9 @@ class Running:
             case Attempt(configuration=number):
                 if configuration.is_current(number):
                     configuration.handler.attempt()
+            case Finalize(configuration=number):
+                if configuration.is_current(number):
+                    configuration.finalize()
             case Renew(configuration=number):
                 if configuration.is_current(number):
                     self._outgoing.renew()
@@ -337,7 +348,7 @@ class Running:
         if self._turn.has_events or writes.held:
             pass  # the green line on storage is never ahead of what was reported; half of a step is never written
         elif writes.wanted or (self._line_due is not None and now >= self._line_due):
-            if writes.record_changed:
+            if writes.record_changed or writes.record_noted:
                 writes.ops.append(Put(RECORD, msgpack.encode(writes.record)))
             if queue.green != writes.green:
                 writes.ops.append(Put(LINE, msgpack.encode(Line(queue.green, queue.last_green, queue.green_size))))
@@ -369,5 +380,5 @@ class Running:
         if self.configuration.primary and self.name == participants[0]:
             replicas = replacement(self._replicas, self._standing, self.accepting.pending)
             if replicas is not None:
-                change = make_change(self._replicas, replicas, self.configuration.primary, participants)
+                change = make_change(self._replicas, self._voting, replicas, self.configuration.primary, participants)
                 self.accepting.append([change], Kind.CHANGE)

@@ -30,7 +30,8 @@ class TurnShare:
         self._left = limits.turn_bytes
         self._most_messages = limits.turn_messages
         self._batch_messages = limits.batch_messages
-        self._step: Step | None = None
+        self.step: Step | None = None
+        """What is being done in several turns. Until it is done, nothing that is delivered is handled."""
         self._events: deque[LogEvent] = deque()
         """Not reported yet, in order …"""
         self._unreported = 0
@@ -57,22 +58,18 @@ class TurnShare:
 
     # -- work that takes several turns
 
-    @property
-    def in_step(self) -> bool:
-        return self._step is not None
-
     def start(self, step: Step) -> None:
         """Until this step is done, nothing that is delivered is handled."""
-        assert self._step is None, "one step at a time"
-        self._step = step
+        assert self.step is None, "one step at a time"
+        self.step = step
 
     def go_on(self) -> None:
         """Continues the step, as far as this turn's share goes."""
-        if self._step is not None:
-            for _ in self._step:
+        if self.step is not None:
+            for _ in self.step:
                 if not self.has_share:
                     return
-            self._step = None
+            self.step = None
 
     # -- events
 
@@ -88,6 +85,8 @@ class TurnShare:
     def take_events(self) -> list[LogEvent]:
         """The events in order, as many as one turn reports. What became green in this turn is always among them:
         nothing becomes green while more than that is unreported."""
+        if not self._events:
+            return []
         if self._unreported <= self._most_messages + self._batch_messages:
             events, self._events = list(self._events), deque()
             self._unreported = 0

@@ -73,10 +73,11 @@ class LocalCluster:
         order: str = "atop",
         insecure: bool = False,
         trace: bool = True,
+        isis: bool = False,
         settings: Settings | None = None,
     ) -> Self:
-        """Makes a new cluster in a new or empty directory, without starting it. `settings` go into every
-        site.toml."""
+        """Makes a new cluster in a new or empty directory, without starting it. `isis`: its sites take
+        part in process groups in the manner of ISIS. `settings` go into every site.toml."""
         names = site_names(nodes) if isinstance(nodes, int) else tuple(nodes)
         if order not in _ORDERS:
             raise Rejected(f"order {order!r}: expected {' or '.join(_ORDERS)}")
@@ -90,6 +91,7 @@ class LocalCluster:
             order=order,
             insecure=insecure,
             trace=trace,
+            isis=isis,
             sites=dict.fromkeys(names, Ports(0, 0)),
             settings=dict(settings or {}),
         )

@@ -52,6 +52,7 @@ class Choices(Struct, frozen=True, kw_only=True):
     order: str = "atop"
     insecure: bool = False
     trace: bool = True
+    isis: bool = False
     sockets: str = ""
     """Directory of the sites' sockets, if the paths of their own directories are too long."""
     sites: dict[str, Ports]

@@ -29,6 +29,8 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
         "log": {"begin": True},
         "faults": {"allowed": True, "blocked": list(blocked), "record": str(layout.faults)},
     }
+    if choices.isis:
+        document["isis"] = {"enabled": True}
     if choices.trace:
         document["trace"] = {"dir": str(layout.trace)}
     text = to_toml(_over(document, choices.settings))

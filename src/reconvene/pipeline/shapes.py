@@ -11,14 +11,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from reconvene.trace.parquet_form import ALWAYS
-from reconvene.trace.shapes import CONF_KINDS, REQUIRED, SERVICES
+from reconvene.trace.shapes import CASTS, CONF_KINDS, LABEL, REQUIRED, SERVICES
 
 __all__ = ["misshapen", "rules_of_kind"]
 
 _FIELDS = sorted({name for kinds in REQUIRED.values() for fields in kinds.values() for name in fields})
 _BITS = {name: 1 << place for place, name in enumerate(_FIELDS)}
 """A field that an event has to have, in the number that stands for its kind's rules. Above them:"""
-_INC, _SERVICE, _CONF_KIND, _POS, _PROCESS = (1 << len(_FIELDS) + place for place in range(5))
+_INC, _SERVICE, _CONF_KIND, _POS, _PROCESS, _CALL, _BOTH, _LABEL = (1 << len(_FIELDS) + place for place in range(8))
 
 
 def rules_of_kind() -> Column:
@@ -40,6 +40,9 @@ def misshapen(rules: Column) -> Column:
         _asks(rules, _CONF_KIND) & (~F.col("conf_kind").isin(*CONF_KINDS) | _lacks_reg()),
         _asks(rules, _POS) & (F.col("pos") < 0),
         _asks(rules, _PROCESS) & _foreign_process(),
+        _asks(rules, _CALL) & ((F.col("attempt") < 0) | F.coalesce(F.col("replies") < -1, F.lit(False))),
+        _asks(rules, _BOTH) & (F.col("group").isNull() != F.col("view").isNull()),
+        _asks(rules, _LABEL) & ~F.rlike(F.col("label"), F.lit(rf"^{LABEL}\z")),
         *_holes(),
     ]
     # What is null here is a comparison with a field that need not be there.
@@ -56,6 +59,9 @@ def _table() -> Column:
                 rules |= _INC
                 rules |= _SERVICE if (layer, kind) in (("evs", "send"), ("evs", "deliver")) else 0
                 rules |= _SERVICE | _PROCESS if layer == "vs" else _POS if layer == "corel" else 0
+            if layer == "isis":
+                rules |= _SERVICE | _CALL | (0 if kind == "site" else _PROCESS) | (_BOTH if kind in CASTS else 0)
+                rules |= _LABEL if kind == "cbcast" else 0
             rules |= _CONF_KIND if (layer, kind) == ("evs", "conf") else 0
             found += [F.lit(f"{layer}/{kind}"), F.lit(rules)]
     return F.create_map(*found)

@@ -124,7 +124,7 @@ def _check_names(runs: Iterable[Told]) -> None:
 
 
 def _check_quorums(runs: Iterable[Told], events: DataFrame) -> None:
-    """Where the log's liveness is judged, it has to be known which sets of nodes are a quorum."""
+    """Where liveness of a log or of process groups is judged, it has to be known which sets of nodes are a quorum."""
     unknown: dict[str, str] = {}
     for told in runs:
         try:
@@ -133,9 +133,9 @@ def _check_quorums(runs: Iterable[Told], events: DataFrame) -> None:
         except Malformed as error:
             unknown[told.run.run] = f"{told.place}: {error}"
     if unknown:
-        of_log = events.where(F.col("run").isin(*unknown) & (F.col("layer") == "corel"))
+        concerned = events.where(F.col("run").isin(*unknown) & F.col("layer").isin("corel", "isis"))
         with plain_errors():
-            found = of_log.orderBy("run").select("run").head()
+            found = concerned.orderBy("run").select("run").head()
         if found is not None:
             raise Malformed(unknown[found["run"]])
 

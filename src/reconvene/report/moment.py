@@ -44,14 +44,21 @@ MESSAGE_KINDS = {
     "evs": ("send", "deliver"),
     "corel": ("accept", "log", "yellow", "red", "green"),
     "vs": ("cast", "deliver"),
+    "isis": ("cbcast", "abcast", "gbcast", "receive", "reject", "answer"),
 }
 """By layer: what happens to a message. A diagram shows one layer's messages."""
-CAUSES = {"evs": ("send", "deliver"), "corel": ("accept", "log"), "vs": ("cast", "deliver")}
-"""By layer: what an arrow leads from, and to."""
+CAUSES: dict[str, tuple[tuple[str, ...], str]] = {
+    "evs": (("send",), "deliver"),
+    "corel": (("accept",), "log"),
+    "vs": (("cast",), "deliver"),
+    "isis": (("cbcast", "abcast", "gbcast"), "receive"),
+}
+"""By layer: what an arrow leads from, one of several kinds; and what to."""
 STRUCTURE_KINDS = {
     "evs": ("conf", "fail", "stop"),
     "corel": ("attempt", "commit", "establish", "adopt", "snapshot"),
     "vs": ("view", "stop"),
+    "isis": ("site", "begin", "end", "join", "leave", "view", "failed", "flush", "state"),
 }
 """What happens to a node. That of the layer evs is in every diagram."""
 
@@ -215,7 +222,7 @@ def _by_message(
     def rank(msg: str) -> tuple[int, int, str]:
         rows = messages[msg]
         if spread:
-            return all(placed.row.kind != begins for placed in rows), lot(msg), msg
+            return all(placed.row.kind not in begins for placed in rows), lot(msg), msg
         return 0, min(abs(placed.row.t - near) for placed in rows), msg
 
     return [messages[msg] for msg in sorted(messages, key=rank)]

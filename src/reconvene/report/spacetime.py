@@ -211,7 +211,7 @@ class _Diagram:
             case "attempt" | "commit" | "establish" | "adopt" | "snapshot":
                 diamond = f"M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7z"
                 return tag("path", title, d=diamond, class_=f"phase {row.kind}")
-            case kind if kind == begins:
+            case kind if kind in begins:
                 dot = tag("circle", title, cx=x, cy=y, r=4.5, class_=f"send {shade}", data_m=number)
                 if row.msg and (len(self.messages) <= _LABELLED or row.msg in self.at_issue):
                     return join(dot, tag("text", row.msg, x=x - _HALF - 4, y=y + 3, class_="message"))

@@ -42,7 +42,7 @@ def cause_of(moment: Moment) -> dict[Key, Key]:
     sent: dict[str, Key] = {}
     for placed in moment.events:
         row = placed.row
-        if row.layer == moment.layer and row.kind == begins and row.msg:
+        if row.layer == moment.layer and row.kind in begins and row.msg:
             sent.setdefault(row.msg, (row.node, placed.place))
     return {
         (placed.row.node, placed.place): sent[placed.row.msg]

@@ -20,7 +20,7 @@ def spacetime_of_trace(directory: Path, node: str, n: int, detail: str = "", che
 def layer_of_check(check: str) -> str | None:
     """The layer whose messages explain a violation of this check; None for that of the event itself."""
     family = check.partition(".")[0]
-    return {"vs": "vs", "corel": "corel", "evs": "evs", "to": "evs", "transis": "evs"}.get(family)
+    return {"isis": "isis", "vs": "vs", "corel": "corel", "evs": "evs", "to": "evs", "transis": "evs"}.get(family)
 
 
 class TraceSource:

@@ -18,6 +18,7 @@ _FAMILIES = {
     "corel": "The log",
     "live": "Liveness",
     "vs": "Virtual synchrony",
+    "isis": "Process groups",
 }
 
 

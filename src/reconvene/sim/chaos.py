@@ -58,6 +58,7 @@ class Chaos:
             "disk": self._disk,
             "full": self._full,
             "sync": self._sync,
+            "kill": self._kill,
         }
         if plan.ambush:
             cluster.on_step(self._sprung if plan.ambush_steps else self._stepped)
@@ -217,6 +218,16 @@ class Chaos:
             node = self._cluster.node(self._choose(names))
             self._cluster.doom_sync(node.name, completes=self._random.random() < 0.5)
             self._later(lambda: self._restart(node))
+
+    def _kill(self) -> None:
+        """A process that dies comes back when its node restarts."""
+        living = {
+            node.name: node.processes.living
+            for node in self._cluster.nodes
+            if node.up and not node.paused and node.processes is not None and node.processes.living
+        }
+        if living:
+            self._cluster.kill(self._random.choice(living[self._choose(list(living))]))
 
     # -- conditions --------------------------------------------------------------------------------------
 

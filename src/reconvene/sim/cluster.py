@@ -12,21 +12,24 @@ from reconvene.core.effects import Event
 from reconvene.core.options import Options
 from reconvene.corel.events import LogEvent
 from reconvene.ids import MAX_SITES, Service
-from reconvene.quorum import Spec
+from reconvene.isis.events import IsisEvent
+from reconvene.quorum import Spec, full_spec
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.core import Core, LogCore, real_core
+from reconvene.sim.isis_scenario import Kill, home
 from reconvene.sim.loop import Loop
 from reconvene.sim.network import Network
 from reconvene.sim.node import Node
 from reconvene.trace.events import CHANGED, Row
 from reconvene.trace.recorder import Recorder
 
-__all__ = ["Cluster", "OnAppend", "OnEvents", "OnLog", "OnStep"]
+__all__ = ["Cluster", "OnAppend", "OnEvents", "OnIsis", "OnLog", "OnStep"]
 
 OnStep = Callable[[Node, str, str], None]
 """A node, the step it was in, and the one it is in now."""
 OnEvents = Callable[[Node, list[Event]], None]
 OnLog = Callable[[Node, list[LogEvent]], None]
+OnIsis = Callable[[Node, list[IsisEvent]], None]
 OnAppend = Callable[[Node, int, list[bytes]], None]
 """A node, and messages that its log has taken, with the counter of the first."""
 
@@ -76,6 +79,7 @@ class Cluster:
         self._on_events: list[OnEvents] = []
         self._on_log: list[OnLog] = []
         self._on_append: list[OnAppend] = []
+        self._on_isis: list[OnIsis] = []
         self._steps = ["down"] * sites
         self._check_every = check_every
         self._turns = 0
@@ -88,6 +92,7 @@ class Cluster:
                 self._observed_log,
                 self._observed_append,
                 self.rows[node.name],
+                self._observed_isis,
             )
 
     def stream(self, name: str) -> Random:
@@ -140,6 +145,15 @@ class Cluster:
         for callback in self._on_log:
             callback(node, events)
 
+    def on_isis(self, callback: OnIsis) -> Callable[[], None]:
+        """The same with what the ISIS layer has reported."""
+        self._on_isis.append(callback)
+        return lambda: self._on_isis.remove(callback)
+
+    def _observed_isis(self, node: Node, events: list[IsisEvent]) -> None:
+        for callback in self._on_isis:
+            callback(node, events)
+
     def on_append(self, callback: OnAppend) -> Callable[[], None]:
         """Called with what a node's log takes from the application, not yet durable."""
         self._on_append.append(callback)
@@ -187,6 +201,12 @@ class Cluster:
     def pause(self, name: str) -> None:
         self.record_fault("pause", [name])
         self.node(name).pause()
+
+    def kill(self, process: str) -> None:
+        """This process of a node dies; the node does not."""
+        node = home(process)[0]
+        self.record_fault("kill", [node])
+        self.node(node).ask(Kill((process,)))
 
     def resume(self, name: str) -> None:
         self.node(name).resume()
@@ -251,7 +271,8 @@ class Cluster:
     def run_quorum(self, first: Spec) -> dict[str, object]:
         """As run.json has it: the one that the log began with, and whether it is not that one any more."""
         changed = any(node.replicas_changed for node in self.nodes)
-        return {**first, CHANGED: True} if changed else dict(first)
+        first = full_spec(first, self.names)
+        return {**first, CHANGED: True} if changed else first
 
     def record_fault(self, kind: str, befallen: Iterable[str]) -> None:
         self.faults += 1

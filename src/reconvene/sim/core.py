@@ -15,7 +15,7 @@ from reconvene.stack.stack import Stack
 from reconvene.stack.turn import Turn
 from reconvene.storage.tables import Op, Reader
 
-__all__ = ["Core", "EvsSite", "LogCore", "LogLike", "SiteLike", "real_core"]
+__all__ = ["Core", "EvsSite", "LogCore", "LogLike", "SiteLike", "StoringCore", "real_core"]
 
 
 class SiteLike(Protocol):
@@ -66,6 +66,14 @@ class Core(Protocol):
         """`token`: another one for each start."""
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> SiteLike: ...
+
+
+@runtime_checkable
+class StoringCore(Protocol):
+    """One whose sites write to storage more than their record."""
+
+    def keep(self, ordinal: int, tables: Reader) -> None:
+        """What this site has on stable storage, before each of its starts."""
 
 
 @runtime_checkable

@@ -67,6 +67,10 @@ class Table:
             self.fail(key, f"expected {expected}, not {show(value)}")
         return float(value)
 
+    def flag(self, key: str) -> bool:
+        """False where it is left out."""
+        return self.has(key) and bool(self._get(key, (bool,), "true or false"))
+
     def duration(self, key: str) -> int:
         return self._parsed(key, parse_duration, "a duration such as 500ms")
 
@@ -103,27 +107,34 @@ def _meant(typed: str, known: Sequence[str]) -> str:
 
 
 class Nodes:
-    """Reads names of nodes, which have to be the file's."""
+    """Reads names of nodes, or of other things that the file declares: it has to know them."""
 
-    def __init__(self, known: Sequence[str]) -> None:
+    def __init__(
+        self, known: Sequence[str], what: str = "node", several: str = "nodes", declared: str = "nodes"
+    ) -> None:
         self.known = frozenset(known)
+        self._what = what
+        self._several = several
+        self._declared = declared
 
     def one(self, table: Table, key: str, value: Any) -> str:
         if not isinstance(value, str):
-            table.fail(key, f"expected a node, not {show(value)}")
+            table.fail(key, f"expected a {self._what}, not {show(value)}")
         if value not in self.known:
-            table.fail(key, f"unknown node {show(value)}; {_meant(value, sorted(self.known))}expected one of nodes")
+            meant = _meant(value, sorted(self.known))
+            table.fail(key, f"unknown {self._what} {show(value)}; {meant}expected one of {self._declared}")
         return value
 
     def several(self, table: Table, key: str) -> tuple[str, ...]:
-        values = table.list_of(key, 'a list of nodes such as ["p", "q"]')
+        example = sorted(self.known)[:2] if self._what != "node" else ["p", "q"]
+        values = table.list_of(key, f"a list of {self._several} such as {example}".replace("'", '"'))
         return tuple(self.one(table, key, value) for value in values)
 
     def distinct(self, table: Table, key: str) -> tuple[str, ...]:
         names = self.several(table, key)
         for place, name in enumerate(names):
             if name in names[:place]:
-                table.fail(key, f"node {show(name)} stands there twice; expected it once")
+                table.fail(key, f"{self._what} {show(name)} stands there twice; expected it once")
         return names
 
     def pairs(self, table: Table, key: str) -> tuple[tuple[str, str], ...]:

@@ -1,5 +1,6 @@
-"""Application traffic: the messages that a scenario has nodes send, or append to the log."""
+"""Application traffic: the messages that a scenario has nodes send or append to the log, and processes cast."""
 
+from collections.abc import Callable
 from random import Random
 
 from reconvene.ids import Service
@@ -17,13 +18,13 @@ class Application:
         self._made = 0
 
     def send(self, name: str, service: Service, size: int, count: int = 1) -> None:
-        payloads = [self._payload(name.encode(), size) for _ in range(count)]
+        payloads = [self.payload(name.encode(), size) for _ in range(count)]
         self._cluster.node(name).hand_over(service, payloads)
 
     def append(self, name: str, size: int, count: int = 1) -> None:
-        self._cluster.node(name).append([self._payload(name.encode(), size) for _ in range(count)])
+        self._cluster.node(name).append([self.payload(name.encode(), size) for _ in range(count)])
 
-    def _payload(self, name: bytes, size: int) -> bytes:
+    def payload(self, name: bytes, size: int) -> bytes:
         self._made += 1
         unit = b"%s/%d;" % (name, self._made)
         return (unit * (size // len(unit) + 1))[:size]
@@ -33,11 +34,12 @@ class LoadRun:
     """One load at one node: evenly spaced messages that begin anywhere in the first gap, so that nodes do not
     send in step."""
 
-    def __init__(self, application: Application, cluster: Cluster, load: Load, name: str, random: Random) -> None:
-        self._application = application
+    def __init__(self, cluster: Cluster, load: Load, node: str, random: Random, send: Callable[[], None]) -> None:
+        """`send`: one message; it is not called while the node is down or paused."""
         self._cluster = cluster
         self._load = load
-        self._node = cluster.node(name)
+        self._node = cluster.node(node)
+        self._send_one = send
         self._sent = 0
         self._phase_ns = 0.0
         if load.rate * load.until_ns >= 1e-9:  # else the first message is further away than any run lasts
@@ -55,9 +57,6 @@ class LoadRun:
 
     def _send(self, _: None) -> None:
         if self._node.up and not self._node.paused:
-            if self._load.service is None:
-                self._application.append(self._node.name, self._load.size)
-            else:
-                self._application.send(self._node.name, self._load.service, self._load.size)
+            self._send_one()
         self._sent += 1
         self._schedule()

@@ -17,13 +17,18 @@ from reconvene.core.record import KEY
 from reconvene.corel.events import LogEvent
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import MAX_SITES, Service
-from reconvene.sim.core import Core, LogCore, LogLike, SiteLike
+from reconvene.isis.events import IsisEvent
+from reconvene.sim.core import Core, LogCore, LogLike, SiteLike, StoringCore
 from reconvene.sim.disk import Disk
+from reconvene.sim.isis_application import NodeProcesses
+from reconvene.sim.isis_face import HasProcesses
+from reconvene.sim.isis_scenario import IsisVerb
 from reconvene.sim.loop import NEVER, Loop
 from reconvene.sim.network import Network
 from reconvene.storage.tables import Put
 from reconvene.trace.events import Row
 from reconvene.trace.group_recorder import GroupRecorder
+from reconvene.trace.isis_recorder import IsisRecorder
 from reconvene.trace.log_past import log_past
 from reconvene.trace.log_recorder import LogRecorder
 from reconvene.trace.recorder import Recorder
@@ -67,6 +72,8 @@ class Node:
         self.site: SiteLike | None = None
         self.log: LogLike | None = None
         """The same site, where it keeps the log."""
+        self.processes: NodeProcesses | None = None
+        """Where there are process groups: the application's."""
         self.paused = False
         self._starts = 0
         """Of this node, whatever its disk remembers."""
@@ -89,6 +96,8 @@ class Node:
         self._log_recorder: LogRecorder | None = None
         self._observe_log: Callable[[Node, list[LogEvent]], None] | None = None
         self._observe_append: Callable[[Node, int, list[bytes]], None] | None = None
+        self._isis_recorder: IsisRecorder
+        self._observe_isis: Callable[[Node, list[IsisEvent]], None] | None = None
         self._observe: Callable[[Node, list[Event]], None] | None = None
         self._after_turn: Callable[[Node], None] | None = None
         self._outbox: deque[tuple[Service, bytes]] = deque()
@@ -100,6 +109,7 @@ class Node:
         self._ticked = -1
         self._ticks = 0
         self._turn_due = False
+        self._process_turn_due = False
         self._doom: int | None = None
         self._doom_sync: _SyncDoom | None = None
         self._on_timer = self._timer
@@ -113,12 +123,15 @@ class Node:
         observe_log: Callable[["Node", list[LogEvent]], None] | None = None,
         observe_append: Callable[["Node", int, list[bytes]], None] | None = None,
         rows: Sequence[Row] = (),
+        observe_isis: Callable[["Node", list[IsisEvent]], None] | None = None,
     ) -> None:
         """Completes the making of a cluster, whose parts refer to each other. `rows`: what was recorded."""
         self._network, self._recorder, self._rows = network, recorder, rows
         self._group_recorder = GroupRecorder(recorder)
+        self._isis_recorder = IsisRecorder(recorder)
         self._observe, self._after_turn = observe, after_turn
         self._observe_log, self._observe_append = observe_log, observe_append
+        self._observe_isis = observe_isis
 
     # -- the process -------------------------------------------------------------------------------------
 
@@ -137,7 +150,7 @@ class Node:
     @property
     def waiting(self) -> int:
         """Messages that the application holds because the site has no room for them."""
-        return len(self._outbox) + len(self._appends)
+        return len(self._outbox) + len(self._appends) + (0 if self.processes is None else self.processes.waiting)
 
     @property
     def doomed(self) -> bool:
@@ -156,17 +169,23 @@ class Node:
             self.site = self.log
             self._log_recorder = LogRecorder(self._recorder, self.log.author)
         else:
+            if isinstance(core, StoringCore):
+                core.keep(self.ordinal, self.disk)
             self.site = core.site(self._options, self.ordinal, len(self._names), record, self.now)
         self._recorder.begin(self.site.incarnation)
         if self.log is not None and self._log_recorder is not None:
             self._log_recorder.catch_up(self.now, log_past(self._rows), self.log.replica)
             self._note_change()
+        if self.processes is not None and isinstance(self.site, HasProcesses):
+            self.processes.begin(self.site.isis)
         self._turn()
 
     def crash(self) -> None:
         assert self.site is not None, f"{self.name} is down"
         self._recorder.fail(self.now)
         self.site = self.log = None
+        if self.processes is not None:
+            self.processes.crash()
         self.paused = False
         self.disk.crash()
         self._outbox.clear()
@@ -274,6 +293,13 @@ class Node:
         if not self.paused:
             self._turn()
 
+    def ask(self, verb: IsisVerb, *, counted: bool = True) -> None:
+        """A step of one of its processes, as a turn of its own. `counted`: as skipped, if it is refused."""
+        assert self.processes is not None, f"{self.name} has no processes"
+        self.processes.ask(verb, counted=counted)
+        if not self.paused:
+            self._turn()
+
     def _take(self, service: Service, payload: bytes) -> None:
         assert self.site is not None, f"{self.name} is down"
         most = self._options.limits.message_bytes
@@ -286,6 +312,8 @@ class Node:
         dropped = self.waiting
         self._outbox.clear()
         self._appends.clear()
+        if self.processes is not None:
+            self.processes.drop()
         return dropped + (self.site.withdraw() if self.site is not None else 0)
 
     def _synced(self, token: int) -> None:
@@ -339,6 +367,9 @@ class Node:
             messages = [self._appends.popleft() for _ in range(taken)]
             if messages and self._observe_append is not None:
                 self._observe_append(self, first, messages)
+        processes = self.processes
+        if processes is not None:
+            processes.submit(now)
         turn = site.flush(now, _EPOCH_NS + now)
         if turn.writes:
             self.disk.write(turn.writes)  # durable later than anything that follows here
@@ -348,6 +379,14 @@ class Node:
                 self._observe(self, turn.events)
                 if self.site is not site:
                     return  # an observer crashed it: after its deliveries, before its datagrams
+        if turn.isis:
+            self._isis_recorder.events(now, turn.isis)
+            if self._observe_isis is not None:
+                self._observe_isis(self, turn.isis)
+                if self.site is not site:
+                    return
+            if processes is not None:
+                processes.take(turn.isis)
         if turn.log:
             assert self._log_recorder is not None
             self._log_recorder.events(now, turn.log)
@@ -363,11 +402,24 @@ class Node:
             self._network.transmit(self.ordinal, turn.datagrams)
         if turn.writes and self._crash_at_sync(completes=False):
             return
-        if self._outbox and site.room() > 0:
+        if (self._outbox and site.room() > 0) or (processes is not None and processes.wants_turn):
             self._turn_soon(_TURN_AROUND_NS)
+        if processes is not None:
+            self._turn_for(processes)
         self._arm(site)
         if self._after_turn is not None:
             self._after_turn(self)
+
+    def _turn_for(self, processes: NodeProcesses) -> None:
+        at = processes.wants_turn_at
+        if at is not None and not self._process_turn_due:
+            self._process_turn_due = True
+            self.loop.at(max(at - self.offset, self.loop.now), self._process_turn, None)
+
+    def _process_turn(self, _: None) -> None:
+        self._process_turn_due = False
+        if self.site is not None and not self.paused:
+            self._turn()
 
     def _note_change(self) -> None:
         """No row shows such a change, and after a crash or a lost disk it can't be seen any more."""

@@ -19,8 +19,18 @@ from reconvene.quorum import Spec, make_quorum
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.durations import parse_duration
 from reconvene.sim.fields import Nodes, Table, one_line, show
+from reconvene.sim.isis_parse import (
+    ISIS_LOAD,
+    ISIS_VERBS,
+    needs_isis,
+    parse_casting,
+    parse_processes,
+    parse_verb,
+    process_names,
+)
 from reconvene.sim.scenario import (
     FAULTS,
+    ISIS_FAULTS,
     Append,
     ChaosPlan,
     Crash,
@@ -52,7 +62,7 @@ _SERVICES = {service.label: service for service in Service}
 _SETTLE = "10s"
 _TOP = (
     *("name", "nodes", "seed", "stack", "quorum", "order", "duration", "settle", "final", "final_down"),
-    *("network", "link", "at", "load", "chaos"),
+    *("network", "link", "process", "at", "load", "chaos"),
 )
 _NETWORK = ("latency", "jitter", "loss", "duplicate", "reorder", "bandwidth", "mtu")
 
@@ -86,8 +96,10 @@ def _scenario(top: Table, path: Path) -> Scenario:
     names = _nodes(top)
     nodes = Nodes(names)
     duration_ns = top.duration("duration")
-    stack = top.choice("stack", ("evs", "corel")) if top.has("stack") else "evs"
-    chaos = _chaos(top, duration_ns)
+    stack = top.choice("stack", ("evs", "corel", "isis")) if top.has("stack") else "evs"
+    chaos = _chaos(top, stack, duration_ns)
+    plans = parse_processes(top, nodes, stack)
+    processes = process_names(plans)
     scenario = Scenario(
         name=_name(top, path),
         nodes=tuple(sorted(names)),
@@ -100,10 +112,11 @@ def _scenario(top: Table, path: Path) -> Scenario:
         final_down=nodes.distinct(top, "final_down") if top.has("final_down") else (),
         conditions=_changes(top.table("network")).over(Conditions()) if top.has("network") else Conditions(),
         links=_links(top, nodes),
-        steps=_steps(top, nodes, stack, duration_ns),
-        loads=tuple(_load(table, nodes, stack, duration_ns) for table in top.tables("load")),
+        steps=_steps(top, nodes, processes, stack, duration_ns),
+        loads=tuple(_load(table, nodes, processes, stack, duration_ns) for table in top.tables("load")),
         chaos=chaos,
         quorum=_quorum(top, names, stack),
+        processes=plans,
         path=path,
     )
     if chaos is None:
@@ -152,6 +165,11 @@ def _needs_log(table: Table, key: str, stack: str) -> None:
         table.fail(key, f'expected stack = "corel" in the file, not "{stack}": the durable log is not there')
 
 
+def _needs_plain(table: Table, key: str, stack: str) -> None:
+    if stack == "isis":
+        table.fail(key, 'expected stack = "evs" or "corel" in the file, not "isis": there, processes cast')
+
+
 def _changes(table: Table) -> Changes:
     table.only(_NETWORK)
 
@@ -181,23 +199,24 @@ def _links(top: Table, nodes: Nodes) -> dict[tuple[str, str], Changes]:
     return links
 
 
-def _steps(top: Table, nodes: Nodes, stack: str, duration_ns: int) -> tuple[Step, ...]:
+def _steps(top: Table, nodes: Nodes, processes: Nodes, stack: str, duration_ns: int) -> tuple[Step, ...]:
     steps: list[Step] = []
     for table in top.tables("at"):
         time_ns = table.duration("time")
         if time_ns > duration_ns:
             table.fail("time", f"expected a time within duration, not {show(table.content['time'])}")
-        steps.append(Step(time_ns, _verb(table, nodes, stack), table.place))
+        steps.append(Step(time_ns, _verb(table, nodes, processes, stack), table.place))
     return tuple(sorted(steps, key=lambda step: step.time_ns))
 
 
 _VERBS = (
     *("partition", "heal", "cut", "mend", "crash", "restart", "pause", "resume", "network", "send"),
     "append",
+    *ISIS_VERBS,
 )
 
 
-def _verb(table: Table, nodes: Nodes, stack: str) -> Verb:
+def _verb(table: Table, nodes: Nodes, processes: Nodes, stack: str) -> Verb:
     table.only(("time", *_VERBS))
     verbs = [verb for verb in _VERBS if table.has(verb)]
     if len(verbs) != 1:
@@ -225,10 +244,14 @@ def _verb(table: Table, nodes: Nodes, stack: str) -> Verb:
         case "network":
             return NetworkChange(_changes(table.table("network")))
         case "send":
+            _needs_plain(table, "send", stack)
             return _send(table.table("send"), nodes)
-        case _:
+        case "append":
             _needs_log(table, "append", stack)
             return _append(table.table("append"), nodes)
+        case verb:
+            needs_isis(table, verb, stack)
+            return parse_verb(table, verb, processes)
 
 
 def _send(table: Table, nodes: Nodes) -> Send:
@@ -262,8 +285,13 @@ def _size(table: Table) -> int:
     return table.whole("size", 0, Limits().message_bytes) if table.has("size") else 64
 
 
-def _load(table: Table, nodes: Nodes, stack: str, duration_ns: int) -> Load:
-    table.only(("nodes", "service", "append", "rate", "size", "from", "until"))
+def _load(table: Table, nodes: Nodes, processes: Nodes, stack: str, duration_ns: int) -> Load:
+    table.only(("nodes", "service", "append", "rate", "size", "from", "until", *ISIS_LOAD))
+    if stack == "isis":
+        return _isis_load(table, processes, duration_ns)
+    for key in ISIS_LOAD:
+        if table.has(key):
+            needs_isis(table, key, stack)
     appends = table.has("append")
     if appends:
         _needs_log(table, "append", stack)
@@ -282,17 +310,38 @@ def _load(table: Table, nodes: Nodes, stack: str, duration_ns: int) -> Load:
     )
 
 
-def _chaos(top: Table, duration_ns: int) -> ChaosPlan | None:
+def _isis_load(table: Table, processes: Nodes, duration_ns: int) -> Load:
+    for key in ("nodes", "service"):
+        if table.has(key):
+            _needs_plain(table, key, "isis")
+    if table.has("append"):
+        _needs_log(table, "append", "isis")
+    from_ns, until_ns = _window(table, duration_ns)
+    casting = parse_casting(table, table.text("cast", "one of cbcast, abcast, gbcast"), processes)
+    return Load(
+        nodes=(),
+        service=None,
+        rate=table.number("rate", 0, _MOST_RATE),
+        size=casting.size,
+        from_ns=from_ns,
+        until_ns=until_ns,
+        processes=processes.distinct(table, "processes"),
+        casting=casting,
+    )
+
+
+def _chaos(top: Table, stack: str, duration_ns: int) -> ChaosPlan | None:
     if not top.has("chaos"):
         return None
     table = top.table("chaos")
     table.only(("from", "until", "faults", "mean_gap"))
-    expected = f"a list of faults of {', '.join(FAULTS)}"
+    known = ISIS_FAULTS if stack == "isis" else FAULTS
+    expected = f"a list of faults of {', '.join(known)}"
     faults = table.list_of("faults", expected) if table.has("faults") else list(FAULTS[:5])
     if not faults:
         table.fail("faults", f"expected {expected}, not an empty one")
     for fault in faults:
-        if fault not in FAULTS:
+        if fault not in known:
             table.fail("faults", f"expected {expected}, not {show(fault)}")
     from_ns, until_ns = _window(table, duration_ns)
     mean_gap_ns = table.duration("mean_gap") if table.has("mean_gap") else parse_duration("500ms")

@@ -7,12 +7,15 @@ seeds differ in all of them and every seed can be run again by its number alone.
 from collections.abc import Callable
 from random import Random
 
+from msgspec.structs import replace
+
 from reconvene.corel.replicas.sets import MAJORITY
 from reconvene.errors import Rejected
 from reconvene.ids import MAX_SITES, Service
 from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
-from reconvene.sim.scenario import FAULTS, Append, ChaosPlan, Load, Scenario, Step
+from reconvene.sim.isis_profile import isis_loads, isis_processes, isis_steps
+from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, Append, ChaosPlan, Load, Scenario, Step
 
 __all__ = ["PROFILES", "random_scenario"]
 
@@ -21,7 +24,17 @@ SECOND = 1_000 * MS
 
 _FAULTS = tuple(kind for kind in FAULTS if kind not in ("full", "sync"))
 """Of sites without the log, which write little."""
+_DYNAMIC_STEPS = tuple(f"log: {step}" for step in ("states", "attempt", "commit", "establish"))
 _LOG_STEPS = tuple(f"log: {step}" for step in ("states", "priority", "claims", "reds", "attempt", "commit"))
+_ISIS_STEPS = tuple(
+    f"isis: {step}"
+    for step in (
+        *("adopting", "change takeover", "change push", "change flushed"),
+        *("gbcast announced", "gbcast ready", "gbcast concluded"),
+        *("transfer", "transfer", "transfer", "change push", "change push"),
+    )
+)
+"""The last ones are seldom entered: more faults wait for them."""
 _NAMES = [f"n{ordinal:02}" for ordinal in range(MAX_SITES)]
 
 
@@ -168,6 +181,67 @@ def _log_scenario(
     )
 
 
+def _dynamic(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """The durable log with dynamic voting: more partitions, and faults that wait for each step of establishing."""
+    scenario = _log_scenario("dynamic", seed, random, names, duration_ns=6 * SECOND, settle_ns=4 * SECOND)
+    spec: dict[str, object] = {"kind": "dynamic", "minimum": random.choice((1, 2, 2, 2, min(3, len(names))))}
+    if random.random() < 0.25:
+        spec["weights"] = {name: random.randint(1, 3) for name in names}
+    final = scenario.final
+    if random.random() < 0.4:
+        final = _final(random, names)
+    chaos = scenario.chaos
+    assert chaos is not None, "a scenario of the log has chaos"
+    return replace(
+        scenario,
+        quorum=spec,
+        final=final,
+        chaos=replace(
+            chaos,
+            faults=tuple(sorted({*chaos.faults, "partition", "crash"})),
+            mean_gap_ns=random.choice((80, 200, 500)) * MS,
+            ambush_steps=_DYNAMIC_STEPS,
+        ),
+    )
+
+
+def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """Process groups: six seconds of everything at once, five to settle; more where a link is long, since what waits
+    for the site behind it crosses by one window a round trip."""
+    duration_ns = 6 * SECOND
+    conditions = _conditions(random)
+    kinds = random.sample(ISIS_FAULTS, random.randint(2, len(ISIS_FAULTS)))
+    processes = isis_processes(random, names)
+    final = _final(random, names)
+    down = (random.choice(names),) if random.random() < 0.15 else ()
+    links = _links(random, names)
+    longest_ns = max((changes.latency_ns or 0 for changes in links.values()), default=0)
+    return Scenario(
+        name="isis",
+        nodes=names,
+        seed=seed,
+        stack="isis",
+        order=("atop", "all-ack")[seed % 2],
+        duration_ns=duration_ns,
+        settle_ns=5 * SECOND + 60 * longest_ns,
+        final=final,
+        final_down=down,
+        conditions=conditions,
+        links=links,
+        steps=isis_steps(random, processes, duration_ns),
+        loads=isis_loads(random, processes, duration_ns),
+        processes=processes,
+        chaos=ChaosPlan(
+            from_ns=500 * MS,
+            until_ns=duration_ns,
+            faults=tuple(sorted(kinds)),
+            mean_gap_ns=random.choice((150, 300, 700)) * MS,
+            ambush=0.6,
+            ambush_steps=_ISIS_STEPS,
+        ),
+    )
+
+
 def _quorum(random: Random, names: tuple[str, ...]) -> Spec:
     """Mostly a majority; any quorum has to do."""
     draw = random.random()
@@ -213,4 +287,6 @@ PROFILES: dict[str, Callable[[int, Random, tuple[str, ...]], Scenario]] = {
     "long": _long,
     "log": _log,
     "log-long": _log_long,
+    "dynamic": _dynamic,
+    "isis": _isis,
 }

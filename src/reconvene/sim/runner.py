@@ -3,12 +3,16 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import assert_never
 
 from reconvene.core.options import Options
 from reconvene.sim.chaos import Chaos
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.core import Core, LogCore, real_core
+from reconvene.sim.isis_application import IsisApplication
+from reconvene.sim.isis_scenario import Cast, Flush, Join, Kill, Leave, Rank, home
+from reconvene.sim.isis_site import RealIsisCore
 from reconvene.sim.load import Application, LoadRun
 from reconvene.sim.log_site import RealLogCore
 from reconvene.sim.network import Traffic
@@ -18,6 +22,7 @@ from reconvene.sim.scenario import (
     Crash,
     Cut,
     Heal,
+    Load,
     Mend,
     NetworkChange,
     Partition,
@@ -34,6 +39,7 @@ __all__ = ["Result", "Runner", "run_scenario"]
 
 _SLICES = 200
 """Calls of `progress` in a run."""
+_CASTS = ("cbcast", "abcast", "gbcast")
 
 
 @dataclass(slots=True)
@@ -48,7 +54,8 @@ class Result:
     virtual_ns: int
     events: int
     messages: int
-    """The applications': sent, in stack evs; in stack corel, accepted by the log or taken by a site beside it."""
+    """The applications': sent, in stack evs; in stack corel, accepted by the log or taken by a site beside it; in
+    stack isis, cast."""
     configurations: int
     faults: int
     skipped: int
@@ -79,6 +86,12 @@ class Result:
         }
 
 
+def _core(scenario: Scenario) -> Core | LogCore:
+    if scenario.stack == "corel":
+        return RealLogCore(scenario.quorum)
+    return RealIsisCore() if scenario.stack == "isis" else real_core
+
+
 class Runner:
     """One run. `cluster` is there from the start, so that tests can hook into it before `run`."""
 
@@ -94,7 +107,7 @@ class Runner:
         """`core`: instead of what the scenario's stack is made of."""
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
-        self.skipped = 0
+        self._skipped = 0
         self.unsent = 0
         self.cluster = Cluster(
             scenario.nodes,
@@ -103,19 +116,31 @@ class Runner:
             conditions=scenario.conditions,
             links=scenario.links,
             check_every=check_every,
-            core=core or (RealLogCore(scenario.quorum) if scenario.stack == "corel" else real_core),
+            core=core or _core(scenario),
         )
         self._application = Application(self.cluster)
+        self.processes = IsisApplication(scenario.processes, self._application.payload)
+        """Of stack isis."""
+        if scenario.stack == "isis":
+            for node in self.cluster.nodes:
+                node.processes = self.processes.of_node(node.name)
         self._unstarted = set(scenario.unstarted)
         for step in scenario.steps:
             self.cluster.loop.at(step.time_ns, self._apply, step)
         loads = self.cluster.stream("loads")
         for load in scenario.loads:
             for name in load.nodes:
-                LoadRun(self._application, self.cluster, load, name, loads)
+                LoadRun(self.cluster, load, name, loads, partial(self._send, load, name))
+            for process in load.processes:
+                LoadRun(self.cluster, load, home(process)[0], loads, partial(self._cast, load, process))
         self._chaos = (
             None if scenario.chaos is None else Chaos(self.cluster, scenario.chaos, self.cluster.stream("chaos"))
         )
+
+    @property
+    def skipped(self) -> int:
+        """Steps that could not apply, or that a process's site refused."""
+        return self._skipped + self.processes.skipped
 
     def run(self, progress: Callable[[int], None] | None = None) -> Result:
         """`progress` is called with the virtual time now and then."""
@@ -182,6 +207,11 @@ class Runner:
                 cluster.change_network(changes)
             case Send() | Append():
                 self._say(step.verb)
+            case Kill(processes):
+                for process in processes:
+                    self._kill(process)
+            case Join() | Leave() | Cast() | Flush() | Rank():
+                self._ask(step.verb)
             case _:
                 assert_never(step.verb)
 
@@ -190,7 +220,7 @@ class Runner:
             if can(self.cluster.node(name)):
                 apply(name)
             else:
-                self.skipped += 1
+                self._skipped += 1
 
     def _crash(self, name: str, time_ns: int) -> None:
         if time_ns == 0 and name in self._unstarted:
@@ -200,17 +230,46 @@ class Runner:
 
     def _say(self, verb: Send | Append) -> None:
         if not self.cluster.node(verb.node).up:
-            self.skipped += 1
+            self._skipped += 1
         elif isinstance(verb, Append):
             self._application.append(verb.node, verb.size, verb.count)
         else:
             self._application.send(verb.node, verb.service, verb.size, verb.count)
+
+    def _kill(self, process: str) -> None:
+        node = self.cluster.node(home(process)[0])
+        if node.processes is not None and process in node.processes.living:
+            self.cluster.kill(process)
+        else:
+            self._skipped += 1
+
+    def _ask(self, verb: Join | Leave | Cast | Flush | Rank) -> None:
+        node = self.cluster.node(home(verb.process)[0])
+        if node.up:
+            node.ask(verb)
+        else:
+            self._skipped += 1
+
+    # -- loads -------------------------------------------------------------------------------------------
+
+    def _send(self, load: Load, name: str) -> None:
+        if load.service is None:
+            self._application.append(name, load.size)
+        else:
+            self._application.send(name, load.service, load.size)
+
+    def _cast(self, load: Load, process: str) -> None:
+        assert load.casting is not None, "a load of processes says what they cast"
+        # A process that is blocked casts nothing meanwhile, as one that is down.
+        self.cluster.node(home(process)[0]).ask(Cast(process, load.casting), counted=False)
 
     # -- result ------------------------------------------------------------------------------------------
 
     def _messages(self, rows: list[Row]) -> int:
         if self.scenario.stack == "evs":
             return sum(row.kind == "send" for row in rows)
+        if self.scenario.stack == "isis":
+            return sum(row.layer == "isis" and row.kind in _CASTS and row.attempt == 0 for row in rows)
         # Most of what a site sends there is the log's own.
         return sum(row.kind == "accept" for row in rows) + sum(node.submitted for node in self.cluster.nodes)
 

@@ -8,9 +8,11 @@ from reconvene.corel.replicas.sets import MAJORITY
 from reconvene.ids import Service
 from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
+from reconvene.sim.isis_scenario import Casting, IsisVerb, ProcessPlan
 
 __all__ = [
     "FAULTS",
+    "ISIS_FAULTS",
     "Append",
     "ChaosPlan",
     "Crash",
@@ -43,7 +45,9 @@ FAULTS = (
     "full",
     "sync",
 )
-"""What [chaos] can do."""
+"""What [chaos] can do …"""
+ISIS_FAULTS = (*FAULTS, "kill")
+"""… and, of stack isis."""
 
 Names = tuple[str, ...]
 Pairs = tuple[tuple[str, str], ...]
@@ -100,7 +104,7 @@ class Append(Struct, frozen=True):
     size: int
 
 
-Verb = Partition | Heal | Cut | Mend | Crash | Restart | Pause | Resume | NetworkChange | Send | Append
+Verb = Partition | Heal | Cut | Mend | Crash | Restart | Pause | Resume | NetworkChange | Send | Append | IsisVerb
 
 
 class Step(Struct, frozen=True):
@@ -119,6 +123,10 @@ class Load(Struct, frozen=True):
     size: int
     from_ns: int
     until_ns: int
+    processes: Names = ()
+    """Stack isis: these cast, instead of nodes …"""
+    casting: Casting | None = None
+    """… what this says."""
 
 
 class ChaosPlan(Struct, frozen=True):
@@ -139,7 +147,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """Sorted."""
     seed: int
     stack: str
-    """evs, or corel: with the log."""
+    """evs; corel: with the log; isis: with process groups."""
     order: str
     duration_ns: int
     settle_ns: int
@@ -154,6 +162,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     chaos: ChaosPlan | None
     quorum: Spec = field(default_factory=lambda: MAJORITY)
     """The log's."""
+    processes: tuple[ProcessPlan, ...] = ()
     path: Path | None = None
 
     @property

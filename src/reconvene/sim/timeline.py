@@ -6,7 +6,8 @@ Only where no chaos stirs the states: else the runner finds out, and skips what 
 from enum import Enum
 
 from reconvene.errors import Malformed
-from reconvene.sim.scenario import Append, Crash, Pause, Restart, Resume, Scenario, Send
+from reconvene.sim.isis_scenario import Cast, IsisVerb, Kill, home
+from reconvene.sim.scenario import Append, Crash, Pause, Restart, Resume, Scenario, Send, Step
 
 __all__ = ["check_timeline"]
 
@@ -31,8 +32,12 @@ _AFTER = {Crash: State.DOWN, Restart: State.UP, Pause: State.PAUSED, Resume: Sta
 def check_timeline(scenario: Scenario, file: str) -> None:
     unstarted = set(scenario.unstarted)
     states = {node: State.DOWN if node in unstarted else State.UP for node in scenario.nodes}
+    dead: set[str] = set()
     for step in scenario.steps:
         verb = step.verb
+        if isinstance(verb, IsisVerb):
+            _check_processes(step, verb, states, dead, file)
+            continue
         if not isinstance(verb, Crash | Restart | Pause | Resume | Send | Append):
             continue
         name = type(verb).__name__.lower()
@@ -48,3 +53,20 @@ def check_timeline(scenario: Scenario, file: str) -> None:
                     f" expected one that is {expected}"
                 )
             states[node] = _AFTER.get(type(verb), states[node])
+            if isinstance(verb, Restart):
+                dead -= {process for process in dead if home(process)[0] == node}
+
+
+def _check_processes(step: Step, verb: IsisVerb, states: dict[str, State], dead: set[str], file: str) -> None:
+    """`dead`: processes that were killed, and whose node has not restarted since."""
+    name = verb.casting.kind if isinstance(verb, Cast) else type(verb).__name__.lower()
+    for process in verb.processes if isinstance(verb, Kill) else (verb.process,):
+        down = states[home(process)[0]] is State.DOWN
+        if down or process in dead:
+            why = "its node is down" if down else "it was killed before"
+            raise Malformed(
+                f"{file}: {step.place}.{name}: process '{process}' is not there then, since {why};"
+                " expected one that is up"
+            )
+        if isinstance(verb, Kill):
+            dead.add(process)

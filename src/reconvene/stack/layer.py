@@ -4,20 +4,23 @@ The first byte of a message says whose it is:
 
      1 … 15   groups (`core.groups.payloads`)
     16 … 33   the log (`corel.messages`), but for 31: plain messages, which only the simulator sends
-    34 …      free
+    34 … 37   ISIS (`isis.messages`)
+    38 …      free
 
-Such a layer is handed its own messages and every change of configuration, in their order, and nothing else.
+Such a layer is handed its own messages and every change of configuration, in their order. One that follows the line
+of used primary configurations (`Bringing`) is handed `Used` too. Nothing else.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from reconvene.core.effects import Changed, Delivered
+from reconvene.core.effects import LayerEvent
 from reconvene.core.groups.groups import Groups
 from reconvene.ids import Service
 from reconvene.stack.turn import Turn, Write
+from reconvene.wire.messages import Packet
 
-__all__ = ["Layer", "Outlet"]
+__all__ = ["Bringing", "Layer", "Outlet"]
 
 
 class Outlet:
@@ -56,6 +59,16 @@ class Outlet:
         """Asks for a new configuration with the same members. Returns False while one is being formed anyway."""
         return self._site.renew(self.now)
 
+    def take_packets(self) -> list[Packet]:
+        """Packets of channels that came since the last call, in order. What no layer takes in its turn is dropped."""
+        return self._site.take_packets()
+
+    def suspect(self, site: int) -> bool:
+        """The site counts as unheard from now on, for a second or two: its channel stands still. The next
+        configuration is formed without it; if it can be reached, a later one is formed with it again. Returns whether
+        it was heard until now: then the layer has said something (`speak`)."""
+        return self._site.suspect(site, self.now)
+
 
 class Layer(Protocol):
     """In a turn: any number of `synced` and of the layer's own requests; then `begin`, `take` and `speak`, the latter
@@ -72,7 +85,7 @@ class Layer(Protocol):
     def begin(self, outlet: Outlet, time: int) -> None:
         """The turn ends: the site composes its frames next. `time`: ns since 1970."""
 
-    def take(self, events: Sequence[Changed | Delivered]) -> None:
+    def take(self, events: Sequence[LayerEvent]) -> None:
         """What the site has brought for this layer since the last call, in order; also where that is nothing."""
 
     def take_back(self, unsent: Sequence[tuple[Service, bytes]]) -> None:
@@ -96,3 +109,17 @@ class Layer(Protocol):
         """All that it has decided is on stable storage, and nothing waits to be handled."""
 
     def invariants(self) -> None: ...
+
+
+@runtime_checkable
+class Bringing(Protocol):
+    """A layer that follows the line of used primary configurations: it is handed `Used` among its events. At most one
+    of a stack."""
+
+    def brings(self) -> bytes:
+        """What the other members have to know of this site in a configuration that has just been installed, where not
+        all members come together. All get it with `Used`, if the configuration is used. At most
+        `Groups.brought_bytes`; empty: nothing.
+
+        Before, the layer was handed all events up to the `Changed` of that configuration, and what came back unsent.
+        """

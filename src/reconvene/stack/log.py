@@ -6,7 +6,7 @@ room; where it finds its storage damaged, or the site never takes what it has to
 
 from collections.abc import Sequence
 
-from reconvene.core.effects import Changed, Delivered
+from reconvene.core.effects import LayerEvent
 from reconvene.corel.keeping.damage import Damaged
 from reconvene.corel.messages import KINDS
 from reconvene.corel.replica import Replica
@@ -38,7 +38,7 @@ class LogLayer:
             self.replica.refuse(outlet.behind)
         self.replica.close_batches(time)
 
-    def take(self, events: Sequence[Changed | Delivered]) -> None:
+    def take(self, events: Sequence[LayerEvent]) -> None:
         if self.damage is None:
             try:
                 self.replica.take(events)
@@ -78,7 +78,7 @@ class LogLayer:
             spoken = True
             if replica.may_speak:
                 replica.pump()
-        while outlet.has_room(_AHEAD, _AHEAD_BYTES) and not replica.busy:
+        while replica.queue.accepted and not replica.busy and outlet.has_room(_AHEAD, _AHEAD_BYTES):
             data = replica.next_data()
             if data is None:
                 break

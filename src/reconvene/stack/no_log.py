@@ -7,7 +7,7 @@ is older than what others know of it, as every site does.
 
 from collections.abc import Sequence
 
-from reconvene.core.effects import Changed, ConfKind, Delivered
+from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent
 from reconvene.corel.messages import STATE, State, decode, encode
 from reconvene.corel.replicas.lineage import behind
 from reconvene.corel.replicas.sets import ReplicaSet
@@ -40,7 +40,7 @@ class NoLog:
     def begin(self, outlet: Outlet, time: int) -> None:
         """Nothing is prepared."""
 
-    def take(self, events: Sequence[Changed | Delivered]) -> None:
+    def take(self, events: Sequence[LayerEvent]) -> None:
         for event in events:
             if type(event) is Delivered:
                 self._take_states(event)

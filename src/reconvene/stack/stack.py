@@ -14,11 +14,10 @@ No input, no output, no clock: the shell is the engine of a real site, or a node
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reconvene.core.effects import Effects
+from reconvene.core.effects import Effects, LayerEvent
 from reconvene.core.groups.groups import Groups
 from reconvene.core.site import Site
-from reconvene.ids import Service
-from reconvene.stack.layer import Layer, Outlet
+from reconvene.stack.layer import Bringing, Layer, Outlet
 from reconvene.stack.turn import Turn, Write
 from reconvene.storage.tables import Op, Put
 
@@ -42,12 +41,29 @@ class Stack:
         """For questions. Its inputs come through the stack."""
         self._groups = groups
         self._layers = tuple(layers)
-        self._shares = [] if groups is None else [groups.share(layer.kinds) for layer in layers]
+        self._effects = Effects()
+        """Of the turn that is being ended."""
+        self._shares = () if groups is None else tuple((layer, self._share(groups, layer)) for layer in layers)
+        """Each layer, with the events that are for it."""
         self._outlet = None if groups is None else Outlet(groups)
         self._owners = {kind: layer for layer in layers for kind in layer.kinds}
         self._token = 0
         self._syncs: dict[int, _Sync] = {}
         """Writes under way, by token."""
+
+    def _share(self, groups: Groups, layer: Layer) -> list[LayerEvent]:
+        if not isinstance(layer, Bringing):
+            return groups.share(layer.kinds)
+        bringing: Bringing = layer
+
+        def ask() -> bytes:
+            self._return_unsent()
+            layer.take(share)
+            share.clear()
+            return bringing.brings()
+
+        share = groups.share(layer.kinds, ask)
+        return share
 
     # -- what a shell asks
 
@@ -133,7 +149,7 @@ class Stack:
 
     def flush(self, now: int, time: int) -> Turn:
         """Ends the turn. `now`: the site's clock in ns, which never goes back; `time`: ns since 1970."""
-        effects = Effects()
+        effects = self._effects = Effects()
         groups, outlet = self._groups, self._outlet
         if groups is None or outlet is None:
             self.site.flush(now, effects)
@@ -141,9 +157,18 @@ class Stack:
         outlet.now = now
         for layer in self._layers:
             layer.begin(outlet, time)
-        self._flush_groups(groups, now, effects)
-        while self._speak(outlet):
-            self._flush_groups(groups, now, effects)
+        spoken = True
+        while spoken:
+            groups.flush(now, effects)
+            if effects.unsent:
+                self._return_unsent()
+            for layer, share in self._shares:
+                layer.take(share)
+                share.clear()
+            spoken = False
+            for layer in self._layers:
+                if layer.speak(outlet):
+                    spoken = True
         return self._bundle(effects, now)
 
     def finish(self) -> Turn:
@@ -155,38 +180,29 @@ class Stack:
                 self._flush_layer(layer, at, turn)
         return turn
 
-    def _flush_groups(self, groups: Groups, now: int, effects: Effects) -> None:
-        groups.flush(now, effects)
-        if effects.unsent:
-            self._return_unsent(effects.unsent)
-            effects.unsent.clear()
-        for layer, share in zip(self._layers, self._shares, strict=True):
-            layer.take(share)
-            share.clear()
-
-    def _return_unsent(self, unsent: list[tuple[Service, bytes]]) -> None:
+    def _return_unsent(self) -> None:
+        unsent = self._effects.unsent
         for layer in self._layers:
             own = [message for message in unsent if self._owners.get(message[1][0]) is layer]
             if own:
                 layer.take_back(own)
-
-    def _speak(self, outlet: Outlet) -> bool:
-        spoken = False
-        for layer in self._layers:
-            if layer.speak(outlet):
-                spoken = True
-        return spoken
+        unsent.clear()
 
     def _bundle(self, effects: Effects, now: int) -> Turn:
         turn = Turn(events=effects.events, datagrams=effects.datagrams)
         if effects.persist:
             ops: list[Op] = [Put(persist.key.encode(), persist.value) for persist in effects.persist]
             self._write(turn, ops, _Sync(None, [persist.token for persist in effects.persist]))
+        damaged = False
         for layer in self._layers:
             self._flush_layer(layer, now, turn)
-        if self._groups is not None:
-            turn.notes, turn.processes = self._groups.take_notes(), self._groups.take()
-        if self.damage is not None:
+            if layer.damage is not None:
+                damaged = True
+        groups = self._groups
+        if groups is not None:
+            turn.notes, turn.processes = groups.take_notes(), groups.take()
+        self.site.drop_packets()
+        if damaged:
             turn.datagrams = []
         return turn
 

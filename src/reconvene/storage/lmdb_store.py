@@ -73,6 +73,9 @@ class LmdbStore:
         """The last transaction that is known to be durable."""
         self._is_doubtful = False
         """LMDB does not know any more what is on disk: see `_mend`."""
+        self.used_bytes = 0
+        """Size of the values, in whole pages, without free pages. Measured by whoever writes: asking LMDB lets other
+        threads run, which a site's loop would have to wait for after every sync."""
         self._writing, self._copying, self._using = Lock(), Lock(), Lock()
         """Taken in this order: by a write, by a copy, and by a read or when the environment is replaced."""
         try:
@@ -91,6 +94,7 @@ class LmdbStore:
             raise Unavailable(f"{path}: can't be used as storage: {error}") from None
         try:
             self._check_format()
+            self._measure()
         except OSError as error:
             self.close()
             raise Unavailable(f"{path}: can't be used as storage: {error.strerror or error}") from None
@@ -116,14 +120,6 @@ class LmdbStore:
                 f"{self.path}: is older than this site's own record of it: it ends with transaction {found}, and"
                 f" {known} was written: the disk lost writes, or an older copy was put back; replace the site"
             )
-
-    @property
-    def used_bytes(self) -> int:
-        """Size of the values, in whole pages, without free pages."""
-        with self._using:
-            stat = self._env.stat()
-        pages: int = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
-        return pages * int(stat["psize"])
 
     # -- reading
 
@@ -207,14 +203,22 @@ class LmdbStore:
                 self._mend()
             try:
                 with self._env.begin(write=True) as transaction, transaction.cursor() as cursor:
-                    _perform(cursor, ops)
+                    changed = _perform(cursor, ops)
+                    number = transaction.id()
             except lmdb.BadValsizeError:
                 raise ValueError(f"a key is empty, or longer than {MOST_KEY_BYTES} bytes") from None
             except lmdb.Error as error:
                 self._look_for_panic()
                 raise self._refused(error) from error
-            self._committed = self._env.info()["last_txnid"]
-            self._watermark.note(self._committed)
+            if changed:  # else LMDB commits nothing, and gives the number to the next transaction
+                self._committed = number
+                self._watermark.note(number)
+                self._measure()
+
+    def _measure(self) -> None:
+        stat = self._env.stat()
+        pages: int = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
+        self.used_bytes = pages * int(stat["psize"])
 
     def _look_for_panic(self) -> None:
         """After a write that failed. Where LMDB has given up nothing could be read either: so at once."""
@@ -313,34 +317,40 @@ def _chunk(
     return chunk, False
 
 
-def _perform(cursor: "lmdb.Cursor[bytes]", ops: Sequence[Op]) -> None:
+def _perform(cursor: "lmdb.Cursor[bytes]", ops: Sequence[Op]) -> bool:
+    """Returns whether anything changed: what was to be deleted may not be there."""
     run: list[tuple[bytes, bytes]] = []
+    changed = False
     for op in ops:
         if type(op) is Put:
             key, value = op
             if value is not None:
                 # The key is in the sum: a value under another's key is corrupt too.
                 run.append((key, crc32(value, crc32(key)).to_bytes(_SUM_BYTES) + value))
+                changed = True
                 continue
         if run:
             cursor.putmulti(run)
             run = []
         if type(op) is Clear:
-            _clear(cursor, op.start, op.end)
+            changed |= _clear(cursor, op.start, op.end)
         elif cursor.set_key(op[0]):
-            cursor.delete()
+            changed |= cursor.delete()
     if run:
         cursor.putmulti(run)
+    return changed
 
 
-def _clear(cursor: "lmdb.Cursor[bytes]", start: bytes, end: bytes) -> None:
+def _clear(cursor: "lmdb.Cursor[bytes]", start: bytes, end: bytes) -> bool:
     if not cursor.set_range(start[:MOST_KEY_BYTES]):
-        return
+        return False
+    changed = False
     while b"" < (key := cursor.key()) < end:  # an empty one: beyond the last
         if key >= start:
-            cursor.delete()  # moves on to the next
+            changed |= cursor.delete()  # moves on to the next
         else:
             cursor.next()
+    return changed
 
 
 def _look_ahead(guard: Guard, ops: Sequence[Op]) -> None:

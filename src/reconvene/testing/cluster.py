@@ -20,6 +20,7 @@ from reconvene.local.layout import site_names
 from reconvene.runtime.config.file import parse
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.site.journal import run_quorum
+from reconvene.runtime.site.trace import stack_name
 from reconvene.sim.conditions import Conditions
 from reconvene.sim.durations import show_duration
 from reconvene.testing.errors import TimedOut, Violated
@@ -227,7 +228,7 @@ class Cluster(Machines):
             schema=SCHEMA,
             run=f"seed-{self.seed}",
             nodes=list(self.names),
-            stack="corel" if config.log.enabled else "evs",
+            stack=stack_name(config),
             order=config.order.engine,
             seed=self.seed,
             settled=self._settled,

@@ -3,7 +3,7 @@
 Given: machines and which of them can talk. Promised: bytes arrive in order and whole, after the way takes its time;
 what is under way while the machines are apart waits, and goes on when they can talk again; a process that dies resets
 its connections; one that is paused takes nothing, and loses nothing. How much may be under way is bounded by those
-who write: `get_write_buffer_size` tells them, and `pause_writing` is called.
+that write: `get_write_buffer_size` tells them, and `pause_writing` is called.
 """
 
 import asyncio

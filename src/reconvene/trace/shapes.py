@@ -1,10 +1,12 @@
 """Which fields an event of each layer and kind has, and what is wrong with a row that lacks them."""
 
+import re
+
 from msgspec import UNSET
 
 from reconvene.trace.events import Row
 
-__all__ = ["CONF_KINDS", "REQUIRED", "SERVICES", "check_row"]
+__all__ = ["CASTS", "CONF_KINDS", "LABEL", "REQUIRED", "SERVICES", "check_row"]
 
 CONF_KINDS = frozenset({"regular", "transitional", "hidden"})
 SERVICES = frozenset({"fifo", "causal", "agreed", "safe"})
@@ -34,8 +36,35 @@ _FILTER = {
     "deliver": ("group", "view", "process", "msg", "sender", "service"),
     "stop": ("group", "view", "process"),
 }
+_CAST = ("process", "msg", "attempt", "dests", "replies")
+_ISIS = {
+    "site": ("conf", "primary", "members"),
+    "begin": ("process",),
+    "end": ("process",),
+    "join": ("process", "group"),
+    "leave": ("process", "group"),
+    "view": ("process", "group", "view", "members", "dests", "primary", "conf"),
+    "cbcast": (*_CAST, "label", "service"),
+    "abcast": (*_CAST, "label", "service"),
+    "gbcast": (*_CAST, "group", "view"),
+    "receive": ("process", "sender", "msg", "attempt"),
+    "reject": ("process", "sender", "msg", "attempt", "group", "view"),
+    "answer": ("process", "sender", "msg"),
+    "failed": ("process", "sender"),
+    "flush": ("process",),
+    "state": ("process", "group", "view"),
+}
+CASTS = ("cbcast", "abcast", "gbcast", "receive")
+"""Kinds of the layer `isis` that have both a group and a view, or neither."""
+_COMPONENT = (
+    r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+){0,64}":-?(?:0|[1-9][0-9]{0,18})'
+)
+LABEL = rf"\{{(?:{_COMPONENT}(?:,{_COMPONENT}){{0,15}})?\}}"
+"""A CBCAST's label, a JSON object of whole numbers without spaces: a regular expression that Python and Java read
+alike. Its repetitions are bounded, since Java's would use up the stack."""
+_IS_LABEL = re.compile(LABEL)
 
-REQUIRED = {"evs": _EVS, "corel": _LOG, "vs": {**_FILTER, "establish": _ESTABLISH}}
+REQUIRED = {"evs": _EVS, "corel": _LOG, "vs": {**_FILTER, "establish": _ESTABLISH}, "isis": _ISIS}
 """By layer and kind: the fields that such an event has."""
 
 
@@ -45,8 +74,10 @@ def check_row(row: Row) -> str | None:
         return _check_evs(row)
     if row.layer == "corel":
         return _check_log(row)
+    if row.layer == "isis":
+        return _check_isis(row)
     if row.layer != "vs":
-        return f"`layer` is {row.layer!r}; expected evs, corel or vs"
+        return f"`layer` is {row.layer!r}; expected evs, corel, vs or isis"
     if row.kind == "establish":
         return _missing(row, _ESTABLISH)
     return _check_filter(row)
@@ -76,8 +107,38 @@ def _check_filter(row: Row) -> str | None:
         return problem
     if row.inc < 1:
         return "`inc` expected to be 1 or more"
+    return _check_service(row) or _check_process(row)
+
+
+def _check_isis(row: Row) -> str | None:
+    """Of the layer `isis`, the events of process groups."""
+    kind = row.kind
+    required = _ISIS.get(kind)
+    if required is None:
+        return f"`kind` is {kind!r}; expected {', '.join(_ISIS)}"
+    problem = _missing(row, required)
+    if problem is not None:
+        return problem
+    if row.inc < 1:
+        return "`inc` expected to be 1 or more"
+    if row.attempt is not UNSET and row.attempt < 0:
+        return f"`attempt` is {row.attempt}; expected 0 or more"
+    if row.replies is not UNSET and row.replies < -1:
+        return f"`replies` is {row.replies}; expected -1 or more"
+    if kind in CASTS and (row.group is UNSET) is not (row.view is UNSET):
+        return f"`{'group' if row.group is UNSET else 'view'}` is missing; a cast to a group has both"
+    if kind == "cbcast" and (row.label is UNSET or not _IS_LABEL.fullmatch(row.label)):
+        return f"`label` is {row.label!r}; expected a JSON object of up to 16 whole numbers, without spaces"
+    return _check_service(row) or (None if kind == "site" else _check_process(row))
+
+
+def _check_service(row: Row) -> str | None:
     if row.service is not UNSET and row.service not in SERVICES:
         return f"`service` is {row.service!r}; expected {', '.join(sorted(SERVICES))}"
+    return None
+
+
+def _check_process(row: Row) -> str | None:
     home = f"{row.node}:{row.inc}:"
     # A process is of one incarnation of one node: that is how it is known whose failure ends it.
     if row.process is UNSET or not row.process.startswith(home) or not row.process[len(home) :].isdecimal():

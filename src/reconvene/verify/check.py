@@ -16,7 +16,7 @@ from reconvene.verify.report import Tally
 
 __all__ = ["Check", "Layer", "Proof", "prove_all"]
 
-Layer = Literal["evs", "corel", "vs"]
+Layer = Literal["evs", "corel", "vs", "isis"]
 PatternRow = Mapping[str, Any]
 Stamp = list[int]
 

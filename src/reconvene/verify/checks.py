@@ -5,15 +5,20 @@ from typing import Any
 from reconvene.verify import live, to, transis
 from reconvene.verify.check import Check
 from reconvene.verify.corel import causal as log_causal
-from reconvene.verify.corel import green, integrity, liveness, phases, stamps, yellow
+from reconvene.verify.corel import green, integrity, liveness, phases, stamps, voting, yellow
 from reconvene.verify.evs import basic, causal, changes, delivery, primary, safe, total
+from reconvene.verify.isis import calls, failures, groups, orders, sites
+from reconvene.verify.isis import causes as isis_causes
+from reconvene.verify.isis import delivery as isis_delivery
+from reconvene.verify.isis import live as isis_live
 from reconvene.verify.vs import causes, complete, legal, views
 
 __all__ = ["CHECKS", "IDS", "ids_of"]
 
 _EVS = (basic, changes, delivery, causal, total, safe, primary, transis, to)
-_LOG = (integrity, log_causal, green, liveness, yellow, phases, stamps)
+_LOG = (integrity, log_causal, green, liveness, yellow, phases, stamps, voting)
 _VIEWS = (causes, complete, legal, views)
+_ISIS = (isis_delivery, isis_causes, orders, failures, groups, calls, sites, isis_live)
 
 
 def _guarantees_first(check: Check[Any, Any]) -> str:
@@ -26,6 +31,7 @@ CHECKS: tuple[Check[Any, Any], ...] = (
     *sorted((check for module in _LOG for check in module.CHECKS), key=_guarantees_first),
     *live.CHECKS,
     *sorted((check for module in _VIEWS for check in module.CHECKS), key=lambda check: check.id),
+    *(check for module in _ISIS for check in module.CHECKS),
 )
 
 IDS = tuple(check.id for check in CHECKS)

@@ -23,5 +23,9 @@ KINDS = {
     ("corel", "adopt"): 18, ("corel", "snapshot"): 19,
     ("vs", "view"): 20, ("vs", "cast"): 21, ("vs", "deliver"): 22, ("vs", "stop"): 23,
     ("vs", "establish"): 24,
+    ("isis", "site"): 30, ("isis", "begin"): 31, ("isis", "end"): 32, ("isis", "join"): 33, ("isis", "leave"): 34,
+    ("isis", "view"): 35, ("isis", "cbcast"): 36, ("isis", "abcast"): 37, ("isis", "gbcast"): 38,
+    ("isis", "receive"): 39, ("isis", "reject"): 40, ("isis", "answer"): 41, ("isis", "failed"): 42,
+    ("isis", "flush"): 43, ("isis", "state"): 44,
 }  # fmt: skip
 """Kinds of event in the tables of the Spark engine, by layer and kind."""

@@ -77,7 +77,11 @@ class ViewCounts:
     """Deliveries that are agreed or safe."""
 
 
-def counts_of(history: History, layer: str) -> EvsCounts | LogCounts | ViewCounts:
+Counts = EvsCounts | LogCounts | ViewCounts | None
+"""None: of the layer `isis`, whose checks count their cases themselves."""
+
+
+def counts_of(history: History, layer: str) -> Counts:
     return history.once(_COUNT[layer])
 
 
@@ -167,8 +171,13 @@ def _count_views(h: History) -> ViewCounts:
     )
 
 
-_COUNT: dict[str, Callable[[History], EvsCounts | LogCounts | ViewCounts]] = {
+def _count_nothing(h: History) -> None:
+    return None
+
+
+_COUNT: dict[str, Callable[[History], Counts]] = {
     "evs": _count_evs,
     "corel": _count_log,
     "vs": _count_views,
+    "isis": _count_nothing,
 }

@@ -2,7 +2,8 @@
 
 An event is a number: nodes are numbered by their sorted names, and events by node, then by place in the node's
 file. Configurations, messages and timestamps are numbered as they are met; timestamps then by their order. Only
-the layer `evs` and `establish` events are kept here; the layer `vs` in `processes`, the layer `corel` in `log`.
+the layer `evs` and `establish` events are kept here; the layer `vs` in `processes`, the layer `corel` in `log`, and
+the layer `isis` in `isis`.
 
 A *stay* is what lies between a node's entering a configuration and its leaving it, by place in the file. What an
 event itself says of its configuration is kept apart (`conf`): whether the two agree is one of the checks.
@@ -33,9 +34,10 @@ from reconvene.verify.codes import (
     SEND,
     SERVICES,
 )
+from reconvene.verify.isis_history import IsisHistory
 from reconvene.verify.log_history import LogHistory
 from reconvene.verify.processes import Processes
-from reconvene.verify.quorums import quorum_of
+from reconvene.verify.quorums import quorum_of, standing_sites
 
 __all__ = [
     "AGREED",
@@ -162,6 +164,8 @@ class History:
         """The events of process groups with the filter."""
         self.log = LogHistory(self.names[: self.nodes])
         """The events of the durable log."""
+        self.isis = IsisHistory(self.names[: self.nodes])
+        """The events of process groups in the manner of ISIS."""
         self.stays: list[list[Stay]] = []
         self.root: list[int] = []
         """Of each configuration, the regular one of it: reg(c)."""
@@ -191,13 +195,18 @@ class History:
         history = cls(run)
         for node, name in enumerate(sorted(run.nodes)):
             history._add_node(node, read_rows(directory, name))
-        if history.log.rows and run.settled:
-            try:
-                quorum_of(run)
-            except Malformed as error:
-                raise Malformed(f"{directory / RUN_FILE}: {error}") from None
+        history.need_quorum(str(directory / RUN_FILE))
         history._finish()
         return history
+
+    def need_quorum(self, where: str) -> None:
+        """Which nodes are a quorum decides what has to happen where a log or process groups settle. Raises Malformed
+        where run.json does not say."""
+        if (self.log.rows or self.isis.rows) and self.run.settled:
+            try:
+                quorum_of(self.run)
+            except Malformed as error:
+                raise Malformed(f"{where}: {error}") from None
 
     def name_index(self, name: str) -> int:
         index = self._name_index.get(name)
@@ -246,6 +255,8 @@ class History:
                 self._establish(node, row)
             elif row.layer == "vs":
                 self.processes.add(node, row)
+            elif row.layer == "isis":
+                self.isis.add(node, row)
             if row.layer == "corel":
                 self.log.add(node, row)
         self.rows += len(numbers)
@@ -281,11 +292,13 @@ class History:
         elif kind == "conf":
             code = self._declare(event, conf, row)
             self.processes.begin(node, row.inc)
+            self.isis.begin(node, row.inc)
             if code == CONF:
                 self.log.move(node, row, cast(str, row.conf))
         else:
             code = FAIL
             self.processes.fail(node, row.inc)
+            self.isis.fail(node, row.inc)
             self.log.move(node, row, "")
         self.node.append(node)
         self.n.append(row.n)
@@ -336,6 +349,8 @@ class History:
         self._index_deliveries()
         self.processes.finish(down)
         self.log.finish()
+        if self.isis.rows:
+            self.isis.finish(down, standing_sites(self.run, self._name_index, down), self.run.settled)
 
     def _rank_timestamps(self) -> None:
         self.timestamps = sorted(self._ts_index)
@@ -394,9 +409,14 @@ class History:
 
     def has(self, layer: str) -> bool:
         """Is there anything to check in this layer? In `evs` there always is."""
-        if layer == "corel":
-            return self.log.rows > 0
-        return layer != "vs" or bool(self.processes.kind)
+        match layer:
+            case "corel":
+                return self.log.rows > 0
+            case "vs":
+                return bool(self.processes.kind)
+            case "isis":
+                return self.isis.rows > 0
+        return True
 
     def once(self, work: "Callable[[History], T]") -> T:
         """What `work` makes of this history: worked out when a check first asks, and kept for the others."""

@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconvene.errors import Malformed
 from reconvene.trace.finding import find_traces
 from reconvene.trace.parquet import read_parquet_runs
 from reconvene.trace.parquet_form import RUNS_DIR, is_parquet
 from reconvene.verify.history import History
-from reconvene.verify.quorums import quorum_of
 
 __all__ = ["load_histories"]
 
@@ -20,16 +18,7 @@ def load_histories(path: Path) -> Iterator[History]:
         if is_parquet(place):
             for run, rows in read_parquet_runs(place):
                 history = History.of(run, rows)
-                _need_quorum(history, f"{place / RUNS_DIR}: run {run.run}")
+                history.need_quorum(f"{place / RUNS_DIR}: run {run.run}")
                 yield history
         else:
             yield History.load(place)
-
-
-def _need_quorum(history: History, where: str) -> None:
-    """Which nodes are a quorum decides whether a settled log has to be all green."""
-    if history.log.rows and history.run.settled:
-        try:
-            quorum_of(history.run)
-        except Malformed as error:
-            raise Malformed(f"{where}: {error}") from None

@@ -16,7 +16,7 @@ __all__ = [
     "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append", "Appended",
     "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "DropSnapshot", "Fetch", "Fetched", "ForceLost",
     "Forget", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered",
-    "Part", "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors",
+    "Part", "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors", "WhatIf",
     "log_message_bytes",
 ]  # fmt: skip
 
@@ -161,6 +161,13 @@ class ForceLost(Struct, array_like=True, tag=24):
     lost: Annotated[list[Name], Meta(max_length=64)]
 
 
+class WhatIf(Struct, array_like=True, tag=30):
+    """Answered by Told: what losing these replicas would stop."""
+
+    request: Count
+    lost: Annotated[list[Name], Meta(max_length=64)]
+
+
 class Collect(Struct, array_like=True, tag=25):
     """Reads the messages of several ranges, in order. Answered by Fetched with about `size` bytes of them, so the
     last range may be cut short. It stops before the first message that can't be read."""
@@ -205,6 +212,7 @@ class DropSnapshot(Struct, array_like=True, tag=29):
 LogRequest = (
     Append | Order | Fetch | Forget | Pending | WatchColors | Barrier | LogStatus | Snapshot | ReadSnapshot
     | SaveSnapshot | ChangeReplicas | Losses | ForceLost | Collect | LastCommit | Init | UseSnapshot | DropSnapshot
+    | WhatIf
 )  # fmt: skip
 
 
@@ -234,8 +242,11 @@ class Appended(Struct, array_like=True, tag=14, gc=False):
 
     def last_of(self, site: str) -> int:
         """The counter of the site's last message among them that has no known position; 0: there is none."""
-        own = (part for part in self.parts if part.author == site and part.position is None)
-        return max((part.first + part.count - 1 for part in own), default=0)
+        last = 0
+        for part in self.parts:
+            if part.author == site and part.position is None:
+                last = max(last, part.first + part.count - 1)
+        return last
 
 
 class Ordered(Struct, array_like=True, tag=15, gc=False):

@@ -13,11 +13,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from reconvene.errors import Malformed
+from reconvene.wire.client_isis import IsisAnswer, IsisRequest
 from reconvene.wire.client_log import Count, LogAnswer, LogRequest, Name
 
 __all__ = [
     "HANDSHAKE_BYTES",
     "INIT_MINOR",
+    "ISIS_MINOR",
     "LOG_MINOR",
     "MAJOR",
     "MINOR",
@@ -26,6 +28,7 @@ __all__ = [
     "RECORD_BYTES",
     "SLACK_BYTES",
     "STAGING_MINOR",
+    "WHATIF_MINOR",
     "Arrived",
     "Block",
     "Blocked",
@@ -59,8 +62,9 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 4
-"""1 adds the log, 2 headings without messages and transactions, 3 Init, 4 names of snapshots."""
+MINOR = 6
+"""1 adds the log, 2 headings without messages and transactions, 3 Init, 4 names of snapshots, 5 process groups in the
+manner of ISIS, 6 WhatIf."""
 LOG_MINOR = 1
 """A site with a lower minor does not know requests about the log."""
 STAGING_MINOR = 2
@@ -69,6 +73,10 @@ INIT_MINOR = 3
 """A site with a lower minor begins its log by itself."""
 NAMES_MINOR = 4
 """A site with a lower minor keeps one snapshot, which has no name."""
+WHATIF_MINOR = 6
+"""A site with a lower minor can't say what losing replicas would stop."""
+ISIS_MINOR = 5
+"""A site with a lower minor does not know process groups in the manner of ISIS."""
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: an unknown client gets no more memory than this."""
@@ -165,6 +173,7 @@ ToSite = (
     Hello | Proof | Ping  # the connection
     | Join | Leave | Send | Status | Health | Block | Stop
     | LogRequest
+    | IsisRequest
 )  # fmt: skip
 
 
@@ -286,6 +295,7 @@ ToClient = (
     | Done | Failed | Joined | Told  # answers
     | Arrived | Viewed | Blocked | Left  # pushes
     | LogAnswer
+    | IsisAnswer
 )  # fmt: skip
 
 

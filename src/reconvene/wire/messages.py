@@ -18,6 +18,7 @@ __all__ = [
     "Datagram",
     "Frame",
     "Nack",
+    "Packet",
     "Progress",
     "Propose",
     "Rebroadcast",
@@ -81,7 +82,7 @@ class Alive(Struct, array_like=True, tag=2, gc=False):
     clock: Count
     acks: Vector
     buffer: Count
-    """Bytes that the sender's receive buffer holds."""
+    """Bytes that frames may take of the sender's receive buffer."""
     ask: bool = False
     """Its sender has frames that are not stable, and asks for acks."""
 
@@ -200,4 +201,41 @@ class Relay(Struct, array_like=True, tag=9, gc=False):
     frame: Frame
 
 
-Datagram = Frame | Alive | Nack | Beacon | Propose | State | Progress | Rebroadcast | Relay
+class Packet(Struct, array_like=True, tag=10, gc=False):
+    """What a channel between two sites carries: records, or a fragment of one, and acks. The channel is between one
+    incarnation of each site: their born, the number of the configuration in which the site entered the line."""
+
+    site: Ordinal
+    """Its sender."""
+    here: Count
+    """The sender's born."""
+    there: Count
+    """The receiver's born."""
+    seq: Count
+    """Numbered from 1 on each channel; 0: it carries no records, and is not acknowledged."""
+    ack: Count
+    """All packets of the receiver up to this one have arrived."""
+    gaps: Mask
+    """Bit i: packet `ack` + 2 + i of the receiver has arrived too."""
+    arrived: Count
+    """The receiver's records up to this one are complete at the sender's layer above."""
+    released: Count
+    """The receiver's records up to this one have left the sender's wait queues."""
+    floor: Count
+    """The sender needs none of its own casts below this one any more."""
+    stamp: Count
+    """The sender's clock."""
+    echo: Count
+    """`stamp` of the numbered packet that it answers, for measuring round-trip times; 0: none."""
+    room: Count
+    """How many bytes the receiver may have under way to the sender."""
+    part: Annotated[int, Meta(ge=0, le=2)] = 0
+    """0: whole records; 1: a fragment, more follow; 2: the last fragment, which makes the record complete."""
+    records: list[bytes] = []
+    dead: bool = False
+    """The sender has gone on without this incarnation of the receiver. Only `here` and `there` count."""
+    again: bool = False
+    """The sender dropped packets of this channel, because it did not know it yet: all are to be sent again."""
+
+
+Datagram = Frame | Alive | Nack | Beacon | Propose | State | Progress | Rebroadcast | Relay | Packet

@@ -2,7 +2,7 @@
 
 from msgspec import msgpack
 
-from reconvene.core.effects import Changed, ConfKind, Delivered, Effects
+from reconvene.core.effects import Changed, ConfKind, Delivered, Effects, LayerEvent
 from reconvene.core.groups.events import Arrived, Process, ViewChanged
 from reconvene.core.groups.groups import Groups
 from reconvene.core.groups.payloads import (
@@ -208,7 +208,7 @@ def test_a_member_can_t_fill_others_memory() -> None:
     assert fed.groups.counters.early_dropped > 250
 
 
-def of_whom(event: Changed | Delivered) -> tuple[tuple[int, ...] | None, int, list[bytes]]:
+def of_whom(event: LayerEvent) -> tuple[tuple[int, ...] | None, int, list[bytes]]:
     assert isinstance(event, Delivered)
     return event.indices, event.first, event.payloads
 

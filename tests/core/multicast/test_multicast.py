@@ -210,3 +210,12 @@ def test_who_names_a_frame_can_be_asked_for_it() -> None:
         asked += [to for to, datagram in a.turn(now, False) if isinstance(datagram, Nack)]
         now = max(now + MS, a.nacks.deadline() or 0)
     assert 1 in asked
+
+
+def test_the_others_are_told_what_is_left_of_the_buffer() -> None:
+    limits = Limits(buffer_bytes=100_000, channel_bytes=40_000)
+    one, two = (Multicast(NUMBER, 2, rank, Timing(), limits, Counters(), 0) for rank in (0, 1))
+    assert one._alive(False).buffer == 60_000
+    plain = Multicast(NUMBER, 2, 0, Timing(), Limits(buffer_bytes=100_000), Counters(), 0)
+    plain.hear(two._alive(False), 1)
+    assert plain.window.bytes == 60_000 * 9 // 10

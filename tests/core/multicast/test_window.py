@@ -52,6 +52,16 @@ def test_the_smallest_buffer_counts(buffers: list[int]) -> None:
     assert window.takes(LIMITS.frame_bytes)
 
 
+def test_a_part_of_the_buffer_is_left_to_channels() -> None:
+    shared = Limits(frame_bytes=1_000, buffer_bytes=20_000, channel_bytes=8_000)
+    window = Window(3, shared)
+    assert window.bytes == 12_000 * 9 // 10
+    window.report(1, LIMITS.window_bytes)
+    assert window.bytes == 12_000 * 9 // 10
+    all_of_it = Window(3, Limits(frame_bytes=1_000, buffer_bytes=20_000, channel_bytes=20_000))
+    assert all_of_it.bytes == weight(1_000), "one frame is always allowed"
+
+
 def fill(windows: list[Window], asking: list[int]) -> list[int]:
     """Frames that each asking member gets out of one window before it must wait."""
     sent = [0] * len(windows)

@@ -63,6 +63,9 @@ def test_a_version_is_taken_up(version: int, tmp_path: Path) -> None:
             assert snapshots.read("stock", 0, 1 << 20) == b"of another machine"
         assert not replica.append_once([b"x"], b"session", 1)[0].new
         assert replica.replicas.names() == ["a", "b", "c"]
+        assert replica.record.kept is not None
+        assert replica.record.kept.established.numbers() == (0, 1, 2)
+        assert (replica.record.kept.established.number > 0) == (version > 2), "no session was kept before"
     finally:
         store.close()
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reconvene import quorum as quorums
 from reconvene.corel.replicas.quorum import (
     MOST_ENUMERATED,
+    Dynamic,
     Grid,
     Majority,
     Quorum,
@@ -195,23 +196,52 @@ def test_the_smallest_quorums(quorum: Quorum, smallest: list[str]) -> None:
     assert found == smallest
 
 
-@pytest.mark.parametrize("quorum", [Majority("abc"), Weighted({"a": 1, "b": 1, "c": 1}), Grid(["abc"])])
+@pytest.mark.parametrize(
+    "quorum", [Majority("abc"), Weighted({"a": 1, "b": 1, "c": 1}), Grid(["abc"]), Dynamic("abc")]
+)
 def test_strangers_and_repetitions_count_nothing(quorum: Quorum) -> None:
     assert not quorum.holds(["a", "a", "a", "x", "y", "z"])
     assert quorum.holds(["x", "a", "b", "c"])
 
 
+@pytest.mark.parametrize("size", range(1, 8))
+def test_dynamic_voting_without_a_past(size: int) -> None:
+    """Those that may always go on hold the minimum, are more than half, and meet every component with the minimum."""
+    sites = LETTERS[:size]
+    for minimum in range(1, size + 1):
+        quorum = Dynamic(sites, minimum)
+        assert enumerate_disjoint(quorum, sites) is None
+        for count in range(size + 1):
+            always = count >= minimum and 2 * count > size and size - count < minimum
+            assert quorum.holds(sites[:count]) == always
+            assert not always or quorum.holds_after_all(sites[:count])
+
+
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ({}, "quorum: expected a table with a kind, one of grid, majority, weighted"),
-        ([], "quorum: expected a table with a kind, one of grid, majority, weighted"),
-        ({"kind": 3}, "quorum: expected a table with a kind, one of grid, majority, weighted"),
+        ({}, "quorum: expected a table with a kind, one of dynamic, grid, majority, weighted"),
+        ([], "quorum: expected a table with a kind, one of dynamic, grid, majority, weighted"),
+        ({"kind": 3}, "quorum: expected a table with a kind, one of dynamic, grid, majority, weighted"),
         (
-            {"kind": "dynamic"},
-            "quorum: expected a kind that is one of grid, majority, weighted, not 'dynamic'",
+            {"kind": "unanimous"},
+            "quorum: expected a kind that is one of dynamic, grid, majority, weighted, not 'unanimous'",
         ),
         ({"kind": "majority", "rows": []}, "quorum: majority has no 'rows'; expected kind"),
+        (
+            {"kind": "dynamic", "minimum": 4},
+            "quorum: minimum: expected a number of replicas from 1 to 3, as many as there are, not 4",
+        ),
+        (
+            {"kind": "dynamic", "minimum": 0},
+            "quorum: minimum: expected a number of replicas from 1 to 3, as many as there are, not 0",
+        ),
+        (
+            {"kind": "dynamic", "minimum": True},
+            "quorum: minimum: expected a number of replicas from 1 to 3, as many as there are, not True",
+        ),
+        ({"kind": "dynamic", "weights": {"a": 1}}, "quorum: weights: b, c missing"),
+        ({"kind": "dynamic", "least": 1}, "quorum: dynamic has no 'least'; expected kind, minimum, weights"),
         ({"kind": "weighted"}, "quorum: weights: expected a table of name = weight"),
         ({"kind": "weighted", "weights": [1, 2]}, "quorum: weights: expected a table of name = weight"),
         ({"kind": "weighted", "weights": {"a": 1, "b": 1}}, "quorum: weights: c missing"),
@@ -275,7 +305,7 @@ def test_others_plug_in() -> None:
         return Threshold(least + 0, sites)
 
     register("threshold", threshold)
-    assert kinds() == ["grid", "majority", "threshold", "weighted"]
+    assert kinds() == ["dynamic", "grid", "majority", "threshold", "weighted"]
     quorum = make_quorum({"kind": "threshold", "least": 2}, "abc")
     assert quorum.holds("ab")
     check_intersects(quorum, "abc")

@@ -129,7 +129,7 @@ NEEDS_QUORUM = "expected a quorum for the new set with the change"
         (lambda: WEIGHTED.added("d"), f"quorum: weights: d missing: {NEEDS_QUORUM}"),
         (lambda: GRID.added("e"), f"quorum: rows: e missing: {NEEDS_QUORUM}"),
         (lambda: WEIGHTED.added("d", {"kind": "grid", "rows": [["a"]]}), "quorum: rows: b, c, d missing"),
-        (lambda: ABC.with_quorum({"kind": "dynamic"}), "quorum: expected a kind that is one of grid, majority"),
+        (lambda: ABC.with_quorum({"kind": "lottery"}), "quorum: expected a kind that is one of dynamic, grid"),
         (lambda: ABC.with_quorum({}), "quorum: expected a table with a kind"),
         (lambda: ABC.with_quorum({"kind": object()}), "quorum: expected what msgpack can carry: "),
         (

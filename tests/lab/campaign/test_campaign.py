@@ -7,8 +7,9 @@ import pytest
 from reconvene.lab.campaign.command import main
 from reconvene.lab.campaign.seeds import Outcome, run_seed
 from reconvene.lab.campaign.summary import STEPS, Summary
+from reconvene.sim.isis_scenario import Cast
 from reconvene.sim.profiles import PROFILES, random_scenario
-from reconvene.sim.scenario import FAULTS
+from reconvene.sim.scenario import FAULTS, ISIS_FAULTS
 
 
 def outcome(**fields: object) -> Outcome:
@@ -21,6 +22,15 @@ def test_every_pair_of_the_logs_steps_and_faults_is_wanted() -> None:
     all_but_one = [(step, kind, 1) for step, kind in pairs[1:]]
     assert Summary([outcome(coverage=all_but_one)]).unmet() == [pairs[0]]
     assert len(pairs) == 8 * 12
+
+
+def test_every_pair_of_the_steps_of_process_groups_and_faults_is_wanted() -> None:
+    steps = [step for step in STEPS["isis"] if step.startswith("isis: ")]
+    pairs = [(step, kind) for step in steps for kind in ISIS_FAULTS if kind != "sync"]
+    all_but_one = [(step, kind, 1) for step, kind in pairs[1:]]
+    found = Outcome(profile="isis", seed=1, nodes=3, order="atop", stack="isis", coverage=all_but_one)
+    assert Summary([found]).unmet() == [pairs[0]]
+    assert len(pairs) == 10 * 12
 
 
 def test_a_check_that_looked_at_little_is_named() -> None:
@@ -55,6 +65,26 @@ def test_the_logs_profile_has_every_kind_of_fault_and_both_engines() -> None:
     assert {scenario.order for scenario in scenarios} == {"atop", "all-ack"}
     assert {len(scenario.nodes) for scenario in scenarios} == set(range(3, 10))
     assert {scenario.quorum["kind"] for scenario in scenarios} == {"majority", "weighted", "grid"}
+
+
+def test_the_profile_of_process_groups_has_everything() -> None:
+    scenarios = [random_scenario(seed, "isis") for seed in range(100)]
+    assert {kind for scenario in scenarios if scenario.chaos for kind in scenario.chaos.faults} == set(ISIS_FAULTS)
+    plans = [plan for scenario in scenarios for plan in scenario.processes]
+    assert {(plan.replies, plan.state, bool(plan.groups)) for plan in plans} == {
+        (replies, state, member) for replies in (False, True) for state in (False, True) for member in (False, True)
+    }
+    assert any(len(plan.groups) > 1 for plan in plans)
+    steps = [step.verb for scenario in scenarios for step in scenario.steps]
+    assert {type(verb).__name__ for verb in steps} == {"Cast", "Flush", "Join", "Kill", "Leave", "Rank"}
+    castings = [verb.casting for verb in steps if isinstance(verb, Cast)]
+    castings += [load.casting for scenario in scenarios for load in scenario.loads if load.casting is not None]
+    assert {(casting.kind, casting.causal) for casting in castings} == {
+        ("cbcast", False), ("abcast", False), ("abcast", True), ("gbcast", False),
+    }  # fmt: skip
+    assert {type(casting.to) for casting in castings} == {str, tuple}
+    assert {casting.replies for casting in castings} == {0, 1, -1}
+    assert {type(casting.label) for casting in castings} == {type(None), str, dict}
 
 
 def test_it_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

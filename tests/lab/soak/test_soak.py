@@ -7,10 +7,13 @@ import pytest
 
 from reconvene.lab.campaign.directory import CampaignDirectory
 from reconvene.lab.load.group_fleet import GroupTotals
+from reconvene.lab.load.isis_fleet import IsisTotals
 from reconvene.lab.soak import command as soak
-from reconvene.lab.soak.faults import BREAKS
+from reconvene.lab.soak.faults import BREAKS, PROCESS_BREAKS
 from reconvene.lab.soak.group_soak import GroupSoak
+from reconvene.lab.soak.isis_soak import IsisSoak
 from reconvene.lab.soak.judge import Counts
+from reconvene.lab.soak.report import complaints
 from reconvene.lab.soak.run import SoakRun
 from reconvene.lab.soak.vitals import Life
 from reconvene.local import LocalCluster
@@ -67,6 +70,35 @@ def test_a_real_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert done.cases["live.membership"] == 3
     assert {life.site for life in done.lives} == {"a", "b", "c"}
     assert not (tmp_path / "s" / "cluster" / "trace").exists(), "nothing was found in it"
+
+
+@pytest.mark.long("a real cluster for half a minute")
+def test_a_real_run_of_process_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--isis", "--minutes", "0.4", "--rate", "600", "--least", "1", "--out", str(tmp_path / "s")]
+    assert soak.main(arguments) == 0, capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "nothing was found" in told
+    done = CampaignDirectory(tmp_path / "s", SoakRun[IsisTotals]).outcome(("isis", 1))
+    assert sum(done.faults.get(kind, 0) for kind in (*BREAKS, *PROCESS_BREAKS)) >= 4
+    assert done.counts.casts > 1_000
+    assert done.counts.receipts > done.counts.casts
+    assert done.clients.calls == done.clients.answered + done.clients.ended
+    assert done.clients.shared > 10
+    assert done.clients.states > 0
+    assert done.peaks["pool"] > 0
+    assert done.cases["isis.causal"] > 100
+
+
+def test_a_queue_beyond_its_bound() -> None:
+    run = SoakRun[IsisTotals](
+        **{name: getattr(group_run(1), name) for name in SoakRun.__struct_fields__ if name != "clients"},
+        clients=IsisTotals(**dict.fromkeys(IsisTotals.__struct_fields__, 1)),
+    )
+    run.counts.casts = 9_000
+    assert complaints(IsisSoak(), [run], 500.0) == []
+    run.peaks["pool_bytes"] = 1 << 40
+    (found,) = complaints(IsisSoak(), [run], 500.0)
+    assert found.startswith("run 1: 1,099,511,627,776 in the queue pool_bytes, at most ")
 
 
 def test_it_resumes_after_an_interruption(
@@ -130,7 +162,9 @@ def test_another_number_of_sites(
     assert soak.main(["--sites", "4", "--minutes", "1", "--run", "1", "--out", str(tmp_path), "--fresh"]) == 0
 
 
-@pytest.mark.parametrize("bad", [["--minutes", "0"], ["--run", "x"], ["--sites", "2"], ["--rate", "-1"]])
+@pytest.mark.parametrize(
+    "bad", [["--minutes", "0"], ["--run", "x"], ["--sites", "2"], ["--rate", "-1"], ["--log", "--isis"]]
+)
 def test_bad_usage(bad: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         soak.main(bad)

@@ -294,11 +294,11 @@ def test_a_mistake_at_the_top(write: Write, old: str, new: str, says: str) -> No
         ("log", 'replicas = ["a", "x"]', "log.replicas: expected sites of [sites], not 'x'"),
         ("log", 'replicas = ["a", "b", "a"]', "log.replicas: a is named twice"),
         ("log", 'quorum = "majority"', 'log.quorum: expected a quorum such as { kind = "majority" }, not'),
-        ("log", "quorum = {}", "log.quorum: expected a table with a kind, one of grid, majority, weighted"),
+        ("log", "quorum = {}", "log.quorum: expected a table with a kind, one of dynamic, grid, majority, weighted"),
         (
             "log",
             'quorum.kind = "dice"',
-            "log.quorum: expected a kind that is one of grid, majority, weighted, not 'd",
+            "log.quorum: expected a kind that is one of dynamic, grid, majority, weighted, not 'd",
         ),
         ("log.quorum", 'kind = "majority"\nrows = []', "log.quorum: majority has no 'rows'; expected kind"),
         ("log.quorum", 'kind = "weighted"', "log.quorum: weights: expected a table of name = weight"),

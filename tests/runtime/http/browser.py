@@ -18,6 +18,11 @@ _OPTIONS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage", "--mute-audio"),
     *("--hide-scrollbars", "--remote-debugging-port=0", "about:blank"),
 )
+_BOX = """(() => {
+    const box = document.querySelector("OF").getBoundingClientRect();
+    const [x, y] = [box.x + scrollX - 16, box.y + scrollY - 16];
+    return {x, y, width: box.width + 32, height: box.height + 32};
+})()"""
 _PATIENCE_S = 60.0
 _POLL_S = 0.1
 
@@ -84,8 +89,10 @@ class Tab:
         for kind in ("keyDown", "keyUp"):
             await self.do("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
 
-    async def picture(self, path: Path, whole: bool = True) -> None:
-        told = await self.do("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    async def picture(self, path: Path, whole: bool = True, of: str | None = None) -> None:
+        """`of`: a selector; the picture shows that element alone, with a margin."""
+        more = {} if of is None else {"clip": {**await self.ask(_BOX.replace("OF", of)), "scale": 1}}
+        told = await self.do("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **more)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(told["data"]))
 

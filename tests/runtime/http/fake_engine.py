@@ -2,6 +2,7 @@
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected
+from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
 from reconvene.runtime.site.interface import ProcessHandle, Receiver
@@ -16,6 +17,7 @@ class FakeEngine:
         self.incarnation = 7
         self.history = History(self.names)
         self.log: SiteLog | None = None
+        self.isis: SiteIsis | None = None
         self.state = "primary"
         self.counts: dict[str, int] = {"turns": 5, "sent_messages": 3, "dropped_replay": 2, "dropped_bad_seal": 1}
         self.told: dict[str, object] = {

@@ -18,8 +18,9 @@ from tests.runtime.http.test_server import Authority, client_tls
 
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Rejected
+from reconvene.isis.events import IsisEvent
 from reconvene.runtime.access.key_files import add_client_key
-from reconvene.runtime.config.settings import Config, Dashboard, FaultSettings, Http, Seal, Tls
+from reconvene.runtime.config.settings import Config, Dashboard, FaultSettings, Http, IsisSettings, Seal, Tls
 from reconvene.runtime.http import server as http_module
 from reconvene.runtime.http.dashboard import watchers as watchers_module
 from reconvene.runtime.http.dashboard.samples import SiteSample
@@ -71,6 +72,7 @@ async def site(
     http: Http | None = None,
     dashboard: Dashboard | None = None,
     faults: FaultSettings | None = None,
+    isis: IsisSettings | None = None,
 ) -> AsyncIterator[Place]:
     config = Config(
         cluster="shop",
@@ -81,6 +83,7 @@ async def site(
         http=http or Http(address=("127.0.0.1", 0)),
         dashboard=dashboard or Dashboard(),
         faults=faults or FaultSettings(),
+        isis=isis or IsisSettings(),
     )
     begin_log(config.dir, ReplicaSet.first(config.names))
     transport = Udp(config, LOG)
@@ -162,6 +165,42 @@ def test_messages_are_shown_only_where_the_configuration_says_so(tmp_path: Path)
                 first = await told()
                 assert first["look"]["tail"][0]["size"] == 8
                 assert "secret" not in json.dumps(first)
+
+    run(case)
+
+
+class Silent:
+    """An ISIS process that does nothing with what it receives."""
+
+    def isis_events(self, batch: list[IsisEvent]) -> None:
+        pass
+
+
+@pytest.mark.parametrize("payloads", [False, True])
+def test_process_groups(tmp_path: Path, payloads: bool) -> None:
+    async def case() -> None:
+        shown = Dashboard(payloads=payloads)
+        async with site(tmp_path, dashboard=shown, isis=IsisSettings(enabled=True)) as place:
+            assert place.engine.isis is not None
+            process = place.engine.isis.open(Silent(), "teller")
+            for number in range(43):
+                process.join(f"bank-{number:02}")
+            while len(place.engine.isis.groups()) < 43:
+                await asyncio.sleep(0.01)
+            process.set_properties("bank-00", {"secret": b"swordfish"}, lambda cast: None)
+            while not place.engine.isis.groups(1)[0]["properties"]:
+                await asyncio.sleep(0.01)
+            _, told = await place.ask("/dashboard/site")
+            isis = told["isis"]
+            assert (isis["blocked"], isis["members"], isis["processes"], isis["group_count"]) == (False, ["a"], 1, 43)
+            assert len(isis["groups"]) == 40, "the page names the rest by their number"
+            assert isis["groups"][0] == {
+                "name": "bank-00",
+                "view": 2,
+                "members": ["a:1:1"],
+                "member_count": 1,
+                "properties": {"secret": "swordfish" if payloads else None},
+            }
 
     run(case)
 

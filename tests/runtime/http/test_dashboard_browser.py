@@ -20,6 +20,10 @@ COMPONENTS = """[...document.querySelectorAll(".component")].map((box) => box.da
     [...box.querySelectorAll("[data-site]")].map((site) => site.dataset.site).join("")).sort().join(", ")"""
 QUEUE = """[...document.querySelectorAll(".queue[data-site='NAME'] .part")].map((part) =>
     part.classList[1] + " " + part.textContent).join(", ")"""
+GROUPS = """[...document.querySelectorAll("#isis-groups > li")].map((group) => group.querySelector("b").textContent +
+    " " + [...group.querySelectorAll(".members li")].map((member) => member.textContent).join(" ")).join(", ")"""
+STATES = """[...document.querySelectorAll("#isis-sites tbody tr")].map((row) => row.cells[0].textContent + " " +
+    row.cells[1].textContent).join(", ")"""
 POINT_AT_THE_END = """(() => {
     const canvas = document.querySelector("#timeline"), box = canvas.getBoundingClientRect();
     const end = {clientX: box.right - 2, clientY: box.top + 8};
@@ -65,6 +69,25 @@ async def see_hundreds_of_configurations(tab: Tab, directory: Path) -> None:
         await tab.do("Page.navigate", url="about:blank")
 
 
+async def see_groups(tab: Tab, cluster: LocalCluster) -> None:
+    """a is cut off: its page shows the groups as the others know them."""
+    await tab.wait(f'{GROUPS} === ""')
+    async with reconvene.connect(cluster.addresses["a"]) as one, reconvene.connect(cluster.addresses["b"]) as other:
+        first, second = await one.isis.open(), await other.isis.open()
+        await one.isis.join("bank")
+        bank = await other.isis.join("bank")
+        await bank.set(mode=b"ro")
+        await tab.wait(f'{GROUPS} === "bank {first} {second}"')
+        await tab.wait("document.querySelector('#isis-groups .properties').textContent === 'mode=ro'")
+        assert await tab.ask(STATES) == "a in the view, b in the view, c in the view"
+        await asyncio.to_thread(cluster.partition, [["a"], ["b", "c"]])
+        await tab.wait(f'{GROUPS} === "bank {second}" && {STATES} === "a blocked, b in the view, c in the view"')
+        await asyncio.to_thread(cluster.heal)
+        await tab.wait(f'{STATES} === "a in the view, b in the view, c in the view"')
+        assert await tab.ask("document.querySelector('#isis-sites tr:nth-child(1) td:last-child').textContent") == "1"
+    await tab.wait(f'{GROUPS} === ""')
+
+
 async def go_through(cluster: LocalCluster, directory: Path) -> None:
     async with browsing(directory / "profile") as tab:
         await see_hundreds_of_configurations(tab, directory)
@@ -74,6 +97,7 @@ async def go_through(cluster: LocalCluster, directory: Path) -> None:
         await tab.wait(f'{QUEUE.replace("NAME", "c")} === "green a1"')
         assert await tab.ask("document.querySelector('#tail').textContent.includes('one black coffee')")
 
+        await see_groups(tab, cluster)
         await reach(tab, "partition")
         await tab.press("Enter")
         await tab.wait(f'{COMPONENTS} === "minority a, primary bc"')
@@ -111,6 +135,9 @@ async def go_through(cluster: LocalCluster, directory: Path) -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")
 def test_through_a_partition_and_a_heal(tmp_path: Path) -> None:
-    with short_dir() as directory, LocalCluster.create(directory / "cluster", nodes=3, trace=False) as cluster:
+    with (
+        short_dir() as directory,
+        LocalCluster.create(directory / "cluster", nodes=3, trace=False, isis=True) as cluster,
+    ):
         cluster.start()
         asyncio.run(go_through(cluster, tmp_path))

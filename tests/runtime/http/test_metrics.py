@@ -82,6 +82,32 @@ def test_the_log_is_in_it() -> None:
     assert value(metrics, "log_lag_messages", replica="b") == 12
 
 
+def test_isis_is_in_it() -> None:
+    engine = FakeEngine()
+    assert not [name for name, _ in samples(SiteMetrics(engine)) if name.startswith("reconvene_isis")]
+    engine.told["isis"] = {
+        "blocked": True, "refused": [], "view": 131072, "members": {"a": 1, "b": 1}, "processes": 3, "groups": [],
+        "group_count": 12, "open_casts": 4, "open_bytes": 500, "waiting_casts": 6, "pool": 7, "pool_bytes": 800,
+        "open_gbcasts": 9, "open_calls": 10,
+    }  # fmt: skip
+    engine.counts = {"isis_casts": 11, "isis_channel_packets": 2, "isis_channel_records": 6, "isis_kills": 1}
+    metrics = SiteMetrics(engine)
+    assert value(metrics, "isis_blocked") == 1
+    assert value(metrics, "isis_site_view_members") == 2
+    assert value(metrics, "isis_processes") == 3
+    assert value(metrics, "isis_groups") == 12
+    assert value(metrics, "isis_open_casts") == 4
+    assert value(metrics, "isis_open_bytes") == 500
+    assert value(metrics, "isis_waiting_casts") == 6
+    assert value(metrics, "isis_pool_casts") == 7
+    assert value(metrics, "isis_pool_bytes") == 800
+    assert value(metrics, "isis_open_gbcasts") == 9
+    assert value(metrics, "isis_open_calls") == 10
+    assert value(metrics, "isis_casts_total") == 11
+    assert value(metrics, "isis_channel_records_total") == 6
+    assert value(metrics, "isis_kills_total") == 1
+
+
 def test_the_process_is_in_it() -> None:
     assert samples(SiteMetrics(FakeEngine()))["process_resident_memory_bytes", ()] > 1 << 20
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.client.places import short_dir
+from tests.durable import durable
 from tests.runtime.log.test_service import configs, first, in_primary, of, sites, until
 
 from reconvene.errors import Rejected, Unavailable
@@ -102,7 +103,7 @@ def test_replicas_that_are_lost_for_good(monkeypatch: pytest.MonkeyPatch) -> Non
                     of(a).force_lost(["b"])
             await until(lambda: of(a).status()["phase"] == "open" and of(a).status()["primary"] == 0)
             waiting = first(of(a), [b"two"])
-            await of(a).durable(waiting)
+            await durable(of(a), waiting)
             with pytest.raises(Rejected, match="a is not lost: it answers"):
                 of(a).losses(["a"])
             with pytest.raises(Rejected, match="the others are a quorum without them"):

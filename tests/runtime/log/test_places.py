@@ -46,14 +46,14 @@ def test_each_is_woken_when_its_message_is_green() -> None:
     async def scenario() -> None:
         places = Places()
         places.restart({"a": 2})
-        assert places.when("a", 2).done()
-        late, soon, other = places.when("a", 5), places.when("a", 4), places.when("b", 1)
+        assert places.ordered("a", 2, 1).result() is None
+        late, soon, other = places.ordered("a", 5, 1), places.ordered("a", 3, 2), places.ordered("b", 1, 1)
         places.green("a", 3, 2, 10)
         assert (soon.done(), late.done(), other.done()) == (True, False, False)
-        assert places.find("a", 3, 2) == [(10, 2)]
+        assert soon.result() == places.find("a", 3, 2) == [(10, 2)]
         assert places.find("a", 2, 2) is None
         places.restart({"a": 7})
-        assert late.done()
+        assert late.result() is None
         assert places.find("a", 3, 2) is None  # a snapshot covers it
         places.fail("b", OutcomeUnknown("another replica"))
         with pytest.raises(OutcomeUnknown):
@@ -65,9 +65,9 @@ def test_each_is_woken_when_its_message_is_green() -> None:
 def test_those_that_gave_up_are_forgotten() -> None:
     async def scenario() -> None:
         places = Places()
-        kept = places.when("a", 1)
+        kept = places.ordered("a", 1, 1)
         for _ in range(10_000):
-            places.when("a", 1).cancel()
+            places.ordered("a", 1, 1).cancel()
         assert places.waiting < 1_100
         places.green("a", 1, 1, 0)
         assert kept.done()

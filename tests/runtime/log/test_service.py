@@ -10,6 +10,7 @@ import lmdb
 import pytest
 from msgspec.structs import replace
 from tests.client.places import LogLines, cluster, short_dir
+from tests.durable import durable
 
 from reconvene.corel.batch import BatchId
 from reconvene.corel.events import Color
@@ -79,8 +80,8 @@ def test_from_append_to_green() -> None:
             end = of(b).watch(greens.append)
             of(b).watch_colors(colors.extend)
             counter = first(of(a), [b"one", b"two"])
-            assert not of(a).durable(counter).done()
-            await of(a).durable(counter + 1)
+            assert not durable(of(a), counter).done()
+            await durable(of(a), counter + 1)
             position = await of(a).ordered(counter + 1)
             assert (counter, position) == (1, 1)
             await until(lambda: of(b).green == of(c).green == 2)
@@ -123,7 +124,7 @@ def test_reads_from_disk_after_a_restart() -> None:
         async with sites(config) as (a,):
             log = of(a)
             assert await log.ordered(500) == 499
-            await log.durable(1000)
+            await durable(log, 1000)
             assert [batch.position for batch in log.read(450, 1, 1 << 20)] == [450]
             found, position = list[bytes](), 0
             while position < log.green:
@@ -147,7 +148,7 @@ def test_a_minority_accepts_until_its_limit_and_goes_on_when_it_has_room() -> No
             log = of(a)
             await until(lambda: log.status()["phase"] == "open")
             counter = first(log, [b"%d" % number for number in range(8)])
-            await log.durable(counter + 7)
+            await durable(log, counter + 7)
             await until(lambda: log.status()["red"] == 8)
             assert log.room.free() == 2
             with pytest.raises(Unavailable, match=r"8 messages of .* bytes wait to be ordered: at most 10 of"):
@@ -217,10 +218,10 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
             a._block(frozenset({2}), frozenset({2}))
             engines[1]._block(frozenset({2}), frozenset({2}))
             await until(lambda: of(c).status()["primary"] == 0)
-            await of(a).durable(of(a).append([b"other", b"once"], b"session", 6).parts[0].first)
+            await durable(of(a), of(a).append([b"other", b"once"], b"session", 6).parts[0].first)
             again = of(c).append([b"once"], b"session", 7).parts[0].first
             changed = of(c).append([b"not the same"], b"session", 6).parts[0].first
-            await of(c).durable(changed)
+            await durable(of(c), changed)
             await until(lambda: of(a).green == 2)
             for engine in engines[:2]:
                 engine._block(frozenset(), frozenset())
@@ -271,7 +272,7 @@ def test_a_disk_that_refuses(monkeypatch: pytest.MonkeyPatch, log_lines: LogLine
         async with sites(*configs(directory, "abc")) as (a, b, c):
             refusing.add("a")
             counter = first(of(a), [b"x"])
-            durable, ordered = of(a).durable(counter), of(a).ordered(counter)
+            stored, ordered = durable(of(a), counter), of(a).ordered(counter)
             await until(lambda: a.storage() != "ok")
             with pytest.raises(Unavailable, match=r"site a: storage refuses: .*No space left on device"):
                 of(a).append([b"y"])
@@ -280,10 +281,10 @@ def test_a_disk_that_refuses(monkeypatch: pytest.MonkeyPatch, log_lines: LogLine
             assert entered == [1]  # an append that is refused does not wait
             await until(in_primary(b, 2))
             assert await of(b).ordered(first(of(b), [b"the others go on"])) == 0
-            assert not durable.done()
+            assert not stored.done()
             assert not ordered.done()
             refusing.clear()
-            await durable
+            await stored
             assert await ordered == 1
             await until(lambda: of(c).green == 2)
             assert a.storage() == "ok"
@@ -351,7 +352,7 @@ def test_a_replica_that_can_not_read_what_others_need_leaves_them_alone(
     async def scenario(directory: Path) -> None:
         told = configs(directory, "abc")
         async with running(told[0]) as a:
-            await of(a).durable(first(of(a), [b"red"]))
+            await durable(of(a), first(of(a), [b"red"]))
             await until(lambda: of(a).status()["red"] == 1)
         async with running(told[0]) as a:
             await until(lambda: of(a).status()["phase"] == "open")
@@ -375,7 +376,7 @@ def test_damage_that_is_found_at_the_start_is_told_in_one_line() -> None:
     async def scenario(directory: Path) -> None:
         one, _ = configs(directory, "ab")
         async with running(one) as a:
-            await of(a).durable(first(of(a), [b"x"]))
+            await durable(of(a), first(of(a), [b"x"]))
         damage(one, body_key(BatchId(0, 1)))
         with pytest.raises(Malformed, match=r"the log can't be read: .* is corrupt") as told:
             async with running(one):

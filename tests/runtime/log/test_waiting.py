@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.durable import durable
 from tests.runtime.log.test_service import configs, first, in_primary, of, until
 
 from reconvene.runtime.log import barriers as log_barriers
@@ -19,7 +20,7 @@ def test_what_is_given_up_in_a_minority_is_forgotten(tmp_path: Path, monkeypatch
             log = of(a)
             await until(lambda: log.status()["phase"] == "open")
             counter = first(log, [b"x"])
-            await log.durable(counter)
+            await durable(log, counter)
             kept, ordered = log.barrier(), log.ordered(counter)
             for number in range(5_000):
                 log.barrier().cancel()

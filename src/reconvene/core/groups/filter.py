@@ -1,14 +1,11 @@
 """The virtual-synchrony filter: groups whose views follow one another, and which only one component continues.
 
 Section 5 of the extended virtual synchrony paper, for groups. Rule 1 is `begin_transitional`, rule 2 `install`, rules
-3 and 4 are `activate`; `decide` says which processes go on with the primary component, which the paper leaves to
-another algorithm.
+3 and 4 are `activate`. Which processes go on with the primary component, the paper leaves to another algorithm: those
+of the heirs (`lineage`).
 
-A configuration with a majority of the cluster's sites is primary; while the list of sites changes, with a majority of
-each version that counts (`SiteList`). It is *used*, views are made in it, only once a safe
-message was delivered in it, so that every member knows of its use, at the latest in its transitional configuration:
-from then on two quorums can't both miss it. What a transitional configuration brings is held until a primary
-configuration is used to which the process goes on; if it does not go on, no process will ever have seen it.
+Views are made in a primary configuration once it is used. What a transitional configuration brings is held until a
+primary configuration is used to which the process goes on; if it does not go on, no process will ever have seen it.
 
 Between two configurations a view changes by a join or a leave. A process that has the new view must have delivered
 the same in the old one, even if it fails then; an agreed message may be known to few. So where there were any, the
@@ -17,15 +14,15 @@ before.
 """
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple
 
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, Blocked, Process, ViewChanged, ViewId
+from reconvene.core.groups.lineage import Lineage
 from reconvene.core.groups.processes import Membership, Processes, Shown
-from reconvene.core.groups.table import Brought, Group, Member, Table
-from reconvene.ids import ConfigurationId, Service
-from reconvene.site_list import SiteList
+from reconvene.core.groups.table import Group, Member, Table
+from reconvene.ids import Service
 
 __all__ = ["Filter"]
 
@@ -40,28 +37,10 @@ class _Held(NamedTuple):
 
 
 class Filter:
-    def __init__(self, site: int, processes: Processes) -> None:
-        self.primary = False
-        """The present configuration holds every majority that it needs."""
-        self.active = False
-        """It is used."""
-        self.lineage = 0
-        """The highest primary configuration that may have been used anywhere, as far as this site has heard."""
-        self.memory = False
-        """This incarnation has been in one that was used."""
-        self.used = 0
-        """The one whose views the live memberships of this site have …"""
-        self.exit = 0
-        """… and the regular configuration that this site installed after it: sites that have both in common have
-        delivered the same messages."""
-        self.newly_used: tuple[int, int] | None = None
-        """A configuration that is used since this was last taken: the newest version of the list that its members
-        know, which all of them have stored, and its number."""
+    def __init__(self, site: int, processes: Processes, lineage: Lineage) -> None:
         self._site = site
         self._processes = processes
-        self.sites: SiteList
-        """What its members know of the cluster's list."""
-        self._number = 0
+        self._lineage = lineage
         self._conf = ""
         self._changes = 0
         """Of all groups with the filter, in this configuration: a group that begins anew has new views."""
@@ -80,28 +59,18 @@ class Filter:
         """Rule 1: no process sees it, and its messages count as the regular configuration's."""
         self._holding = True
 
-    def install(self, number: int, members: Collection[int], sites: SiteList, table: Table) -> None:
-        """A regular configuration, and what its members know of the cluster's list. Rule 2: outside of the primary
-        component everything stops."""
-        if self.primary and not self.active:
-            self._disown(table)
-        self.sites = sites
-        self.primary = sites.primary(members)
-        # A site of an earlier list need not be a member: a later list became the base, so it is in use.
-        self.lineage = max(self.lineage, sites.since)
-        self.active = False
+    def install(self, conf: str, table: Table) -> None:
+        """A regular configuration, of which the lineage knows. Rule 2: outside of the primary component everything
+        stops."""
         self._holding = False
         self._syncs_asked = self._syncs_heard = self._barrier = 0
-        self._number = number
-        self._conf = ConfigurationId.regular(number)
-        if self.used and not self.exit:
-            self.exit = number
-        if not self.primary:
+        self._conf = conf
+        if not self._lineage.primary:
             self._block(table)
 
-    def _disown(self, table: Table) -> None:
-        """This site does not know that the configuration that ended was used, but others may: what it offered there
-        as new identities may be taken."""
+    def disown(self, table: Table) -> None:
+        """This site does not know that the primary configuration that ended was used, but others may: what it offered
+        there as new identities may be taken."""
         for member in table.entries(self._site):
             if member.group.primary:
                 membership = self._processes.memberships[member.number]
@@ -111,7 +80,6 @@ class Filter:
                     member.identity = self._processes.renew(membership)
 
     def _block(self, table: Table) -> None:
-        self.used = self.exit = 0
         self._held.clear()
         for group in table.groups.values():
             if group.primary:
@@ -126,14 +94,8 @@ class Filter:
     def _tell_blocked(self, membership: Membership) -> None:
         self._processes.show(membership, membership.identity, Blocked(membership.number))
 
-    def decide(self, brought: Mapping[int, Brought], table: Table) -> None:
-        """Decides which processes go on under their identities, now that all sites know what each of them has.
-
-        Those whose site was in the last primary configuration that was used, and left it together. Where fewer than
-        a quorum of sites remember, a later one may be forgotten, and no process goes on.
-        """
-        self.lineage = max(bring.tables.lineage for bring in brought.values())
-        heirs = self._heirs(brought)
+    def decide(self, heirs: Collection[int], table: Table) -> None:
+        """All sites know what each of them has: the processes of the heirs go on under their identities."""
         if self._site not in heirs:
             self._held.clear()
         for group in table.groups.values():
@@ -142,18 +104,6 @@ class Filter:
             for member in group.members:
                 if member.live and member.site not in heirs:
                     self._end(member)
-
-    def _heirs(self, brought: Mapping[int, Brought]) -> Collection[int]:
-        remembering = [site for site in sorted(brought) if brought[site].tables.memory]
-        if not self.primary or not self.sites.primary(remembering):
-            return ()
-        exits: dict[int, list[int]] = {}
-        for site in remembering:
-            tables = brought[site].tables
-            if tables.active == self.lineage:
-                exits.setdefault(tables.exit, []).append(site)
-        # No component has used anything since they parted, so any one of them may go on, but only one.
-        return max(sorted(exits.items()), key=_how_many, default=(0, ()))[1]
 
     def _end(self, member: Member) -> None:
         """Its identity is over; it waits to be merged under the next."""
@@ -168,11 +118,6 @@ class Filter:
     def activate(self, table: Table) -> None:
         """The configuration is used: the processes that go on get a view without the others, which are then merged
         one at a time (rules 3 and 4)."""
-        self.active = True
-        self.newly_used = (self.sites.newest, self._number)
-        self.lineage = self.used = self._number
-        self.memory = True
-        self.exit = 0
         self._changes = 0
         groups = [table.groups[name] for name in sorted(table.groups) if table.groups[name].primary]
         if not self._holding:
@@ -185,7 +130,7 @@ class Filter:
         merged = sorted((member for member in group.members if not member.live), key=_by_identity)
         group.members = going_on
         group.local = [self._processes.memberships[m.number] for m in going_on if m.site == self._site]
-        group.view = ViewId(self._number, 0)
+        group.view = ViewId(self._lineage.number, 0)
         group.agreed = False
         if going_on:
             self._show_view(group)
@@ -224,9 +169,9 @@ class Filter:
 
     def joined(self, member: Member) -> None:
         """It is in the table already."""
-        if self.active:
+        if self._lineage.active:
             self._add(member)
-        elif member.site == self._site and not self.primary and not self._holding:
+        elif member.site == self._site and not self._lineage.primary and not self._holding:
             self._tell_blocked(self._processes.memberships[member.number])
 
     def _add(self, member: Member) -> None:
@@ -246,7 +191,7 @@ class Filter:
 
     def _change(self, group: Group) -> None:
         self._changes += 1
-        group.view = ViewId(self._number, self._changes)
+        group.view = ViewId(self._lineage.number, self._changes)
         if group.agreed and group.local:
             self._barrier = self._syncs_asked + 1
         group.agreed = False
@@ -263,7 +208,7 @@ class Filter:
     def arrived(self, member: Member, arrived: Arrived, to: Collection[Process] | None) -> bool:
         """Returns False where no correct member sends it: the sender has no view. `arrived` is completed for each
         process that gets it."""
-        if not member.live or not self.active:
+        if not member.live or not self._lineage.active:
             return False
         group = member.group
         if arrived.service is not Service.SAFE:
@@ -284,11 +229,9 @@ class Filter:
             self._processes.show(membership, membership.identity, event, noted)
 
     def invariants(self, table: Table) -> None:
-        assert not self.active or (self.primary and self.used == self.lineage)
-        assert self.primary or not self.used
         for group in table.groups.values():
             live = [member.number for member in group.members if member.site == self._site and member.live]
-            if group.primary and self.active:
+            if group.primary and self._lineage.active:
                 assert sorted(membership.number for membership in group.local) == sorted(live)
 
 
@@ -298,8 +241,3 @@ def _has_filter(membership: Membership) -> bool:
 
 def _by_identity(member: Member) -> Process:
     return member.identity
-
-
-def _how_many(exit_: tuple[int, list[int]]) -> int:
-    """`max` keeps the first of equals: the lowest configuration."""
-    return len(exit_[1])

@@ -8,13 +8,14 @@ A turn is any number of requests and inputs, then one `flush`, as with the site 
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-from reconvene.core.effects import Changed, ConfKind, Delivered, Effects, Sent
+from reconvene.core.effects import Changed, ConfKind, Delivered, Effects, Event, LayerEvent, Sent
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.core.groups.filter import Filter
+from reconvene.core.groups.lineage import Lineage
 from reconvene.core.groups.notes import Cast, Note
 from reconvene.core.groups.payloads import FIRST_OTHER, JOIN, LEAVE, SYNC, Join, Leave, encode, subset_heading
 from reconvene.core.groups.processes import GroupLimits, Membership, Processes
@@ -27,6 +28,8 @@ from reconvene.ids import Service
 __all__ = ["GroupCounters", "GroupLimits", "GroupStatus", "Groups"]
 
 _TABLE_OVERHEAD = 1_024
+_BROUGHT = 16
+"""Of a message with a site's table, this part is for what another layer brings, if one does."""
 
 
 class GroupStatus(Struct, frozen=True):
@@ -43,8 +46,9 @@ class Groups:
         self.site = site
         table_bytes = site.options.limits.message_bytes - _TABLE_OVERHEAD
         self._processes = Processes(site.ordinal, site.incarnation, limits or GroupLimits(), table_bytes)
-        self._filter = Filter(site.ordinal, self._processes)
-        self._roster = Roster(site.ordinal, sites, table_bytes, self._processes, self._filter)
+        self._lineage = Lineage()
+        self._filter = Filter(site.ordinal, self._processes, self._lineage)
+        self._roster = Roster(site.ordinal, sites, self._processes, self._lineage, self._filter)
         self._waiting = Waiting(site)
         self._current: object = None
         """The site's configuration, as far as its events were handled."""
@@ -88,7 +92,7 @@ class Groups:
 
     def _open(self) -> bool:
         """Nothing is sent while tables are exchanged, nor in a primary component before its use is agreed."""
-        return self.settled and (self._filter.active or not self._filter.primary)
+        return self.settled and (self._lineage.active or not self._lineage.primary)
 
     # -- requests of processes
 
@@ -175,10 +179,22 @@ class Groups:
 
     # -- other layers
 
-    def share(self, kinds: Iterable[int]) -> list[Changed | Delivered]:
+    def share(self, kinds: Iterable[int], brings: Callable[[], bytes] | None = None) -> list[LayerEvent]:
         """Makes these kinds of messages another layer's. From now on its messages and every change of configuration
-        are appended to the list that this returns, in their order. The layer empties it."""
-        return self._roster.share(kinds)
+        are appended to the list that this returns, in their order. The layer empties it.
+
+        `brings`: the layer is also handed `Used`. This is called, after the `Changed` was appended, for what the
+        layer brings into a configuration whose members do not all come together: at most `brought_bytes`.
+        """
+        share = self._roster.share(kinds)
+        if brings is not None:
+            self._roster.follow(share, brings, self.brought_bytes)
+        return share
+
+    @property
+    def brought_bytes(self) -> int:
+        """The most that a layer can bring into a configuration."""
+        return self.site.options.limits.message_bytes // _BROUGHT
 
     def flush(self, now: int, effects: Effects) -> None:
         """Ends the site's turn, and adds what it brought to `effects`. Where other layers speak after that, it is
@@ -212,14 +228,23 @@ class Groups:
     # -- the site's events
 
     def _flush_site(self, now: int, effects: Effects) -> None:
-        handled, returned = len(effects.events), len(effects.unsent)
-        self.site.flush(now, effects)
-        self._current = self.site.current
-        if len(effects.unsent) > returned:
-            effects.unsent[returned:] = self._waiting.come_back(effects.unsent[returned:])
-        processes, roster = self._processes, self._roster
+        site, events, unsent = self.site, effects.events, effects.unsent
+        handled, returned = len(events), len(unsent)
+        site.flush(now, effects)
+        self._current = site.current
+        if len(unsent) > returned:
+            unsent[returned:] = self._waiting.come_back(unsent[returned:])
+        processes = self._processes
         processes.position = handled
-        for event in effects.events[handled:]:
+        if len(events) > handled:
+            self._handle(events[handled:], now)
+        if processes.ended:
+            self._waiting.drop(processes.ended)
+            processes.ended.clear()
+
+    def _handle(self, events: list[Event], now: int) -> None:
+        processes, roster = self._processes, self._roster
+        for event in events:
             processes.position += 1
             if type(event) is Delivered:
                 roster.delivered(event)
@@ -229,12 +254,9 @@ class Groups:
                     self._waiting.begin()
             elif type(event) is Sent and processes.notes is not None:
                 self._sent(event)
-        if self._filter.newly_used is not None:
-            used, self._filter.newly_used = self._filter.newly_used, None
+        if self._lineage.newly_used is not None:
+            used, self._lineage.newly_used = self._lineage.newly_used, None
             self.site.used(*used, now)
-        if processes.ended:
-            self._waiting.drop(processes.ended)
-            processes.ended.clear()
 
     def _sent(self, event: Sent) -> None:
         for number, first, count in self._waiting.sent(event):

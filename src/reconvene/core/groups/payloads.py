@@ -93,6 +93,8 @@ class Tables(Struct, array_like=True, frozen=True):
     """The primary configuration whose views its live memberships have …"""
     exit: Number = 0
     """… and the configuration that it went on to from there."""
+    brought: bytes = b""
+    """What another layer of the site brings along."""
 
 
 _JOIN = msgpack.Decoder(Join)

@@ -88,10 +88,11 @@ class Processes:
         """Of this turn, where someone records them."""
         self.position = 0
         """How many of the site's events of this turn were handled."""
+        self.table_bytes = table_bytes
+        """What the site's memberships may weigh together, so that its table fits one message."""
         self._site = site
         self._incarnation = incarnation
         self._limits = limits
-        self._table_bytes = table_bytes
         self._owners: dict[Process, Owner] = {}
         self._touched: list[Owner] = []
         self._last_process = 0
@@ -136,7 +137,7 @@ class Processes:
             raise Rejected(f"process {process.number} is in group {group!r} already")
         if len(owner.memberships) >= self._limits.groups_per_process:
             raise Unavailable(f"process {process.number} is in {len(owner.memberships)} groups: no more are taken")
-        if self._weight + weight(group) > self._table_bytes or self._last_membership == MOST_MEMBERSHIPS:
+        if self._weight + weight(group) > self.table_bytes or self._last_membership == MOST_MEMBERSHIPS:
             raise Unavailable(f"the site's {len(self.memberships)} memberships fill its table: no more are taken")
         self._last_membership += 1
         identity = self._next_process() if primary and owner.spent else process

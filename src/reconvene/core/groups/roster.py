@@ -4,14 +4,16 @@ Given: every event of the site, in order. Promised: at sites that go on together
 and messages in the same order; `due` is what the site has to send before anything else in its configuration.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from reconvene.core.effects import Changed, ConfKind, Delivered
+from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent, Used
 from reconvene.core.groups.early import Early, MessageRun
 from reconvene.core.groups.events import Arrived, Process, ViewChanged, ViewId
 from reconvene.core.groups.filter import Filter
+from reconvene.core.groups.lineage import Claim, Lineage
 from reconvene.core.groups.payloads import (
     CONFIRM,
     DATA,
@@ -54,24 +56,34 @@ class GroupCounters:
         """Configurations whose members exchanged their tables."""
 
 
+class _Bringer(NamedTuple):
+    """The layer that follows the lineage."""
+
+    share: list[LayerEvent]
+    ask: Callable[[], bytes]
+    most: int
+    """How many bytes it may bring."""
+
+
 class Roster:
-    def __init__(self, site: int, sites: int, table_bytes: int, processes: Processes, filter_: Filter) -> None:
+    def __init__(self, site: int, sites: int, processes: Processes, lineage: Lineage, filter_: Filter) -> None:
         self.counters = GroupCounters()
         self.settled = False
         """Everyone's table is known in this configuration."""
         self.due: bytes | None = None
         """A safe message that this site has to send."""
-        self._shares: list[list[Changed | Delivered]] = []
+        self._shares: list[list[LayerEvent]] = []
         """What other layers are handed …"""
-        self._share_of: dict[int, list[Changed | Delivered]] = {}
+        self._share_of: dict[int, list[LayerEvent]] = {}
         """… and, by kind, whose messages those are."""
+        self._bringer: _Bringer | None = None
         self._me = site
         self._sites = sites
-        self._table_bytes = table_bytes
         self._processes = processes
+        self._lineage = lineage
         self._filter = filter_
         self._early = Early()
-        self._table = Table(sites, table_bytes)
+        self._table = Table(sites, processes.table_bytes)
         self._no_routes: list[dict[bytes, Member]] = [{} for _ in range(sites)]
         self._routes = self._no_routes
         """The table's, while it holds."""
@@ -83,6 +95,8 @@ class Roster:
         self._transitional: tuple[int, ...] | None = None
         """While the configuration ends: the sites that go on together."""
         self._brought: dict[int, Brought] = {}
+        self._used: Used | None = None
+        """The frame that is being handled has begun the use of the configuration."""
 
     @property
     def groups(self) -> dict[str, Group]:
@@ -90,14 +104,23 @@ class Roster:
 
     # -- other layers
 
-    def share(self, kinds: Iterable[int]) -> list[Changed | Delivered]:
-        share: list[Changed | Delivered] = []
+    def share(self, kinds: Iterable[int]) -> list[LayerEvent]:
+        share: list[LayerEvent] = []
         for kind in kinds:
             assert FIRST_OTHER <= kind < 256, f"kind {kind}: not for other layers"
             assert kind not in self._share_of, f"kind {kind} has an owner"
             self._share_of[kind] = share
         self._shares.append(share)
         return share
+
+    def follow(self, share: list[LayerEvent], ask: Callable[[], bytes], most: int) -> None:
+        """From now on `Used` is appended to this share too. `ask` returns what its layer brings into a configuration
+        that is installed now, at most so many bytes; it is called after the `Changed` was appended."""
+        assert self._bringer is None, "one layer follows the lineage"
+        assert not self._number, "before the first configuration"
+        self._bringer = _Bringer(share, ask, most)
+        self._processes.table_bytes -= most
+        self._table = Table(self._sites, self._processes.table_bytes)
 
     # -- configurations
 
@@ -128,12 +151,15 @@ class Roster:
         self._brought.clear()
         self.counters.early_dropped += self._early.clear()
         assert event.sites is not None, "the site says what the members know of the list"
-        self._filter.install(self._number, event.members, event.sites, self._table)
+        if self._lineage.primary and not self._lineage.active:
+            self._filter.disown(self._table)
+        self._lineage.install(self._number, event.members, event.sites)
+        self._filter.install(event.conf, self._table)
         self.settled = together or alone
         if self.settled:
             self._table.keep(event.members)
             self._show_views(ConfKind.REGULAR, event.conf, event.members)
-            self.due = bytes((CONFIRM,)) if self._filter.primary and event.members[0] == self._me else None
+            self.due = bytes((CONFIRM,)) if self._lineage.primary and event.members[0] == self._me else None
         else:
             self.due = encode(TABLE, self._own_table())
         self._routes = self._table.routes if self.settled else self._no_routes
@@ -148,29 +174,48 @@ class Roster:
                     member.number, member.group.name, member.identity.number, member.group.primary, member.live, fresh
                 )
             )
-        known = self._filter
-        return Tables(entries, known.lineage, known.memory, known.used, known.exit)
+        if self._bringer is not None:
+            brought = self._bringer.ask()
+            assert len(brought) <= self._bringer.most, (
+                f"a layer brings {len(brought)} bytes: at most {self._bringer.most}"
+            )
+            if brought:
+                return Tables(entries, *self._lineage.claim(), brought)
+        return Tables(entries, *self._lineage.claim())
 
     def _settle(self) -> None:
         """All tables are here."""
         self.counters.tables_exchanged += 1
         self.settled = True
-        table = self._table = Table(self._sites, self._table_bytes)
+        table = self._table = Table(self._sites, self._processes.table_bytes)
         refused = table.fill(self._brought)
         self._routes = table.routes
         for site, number in refused:
             if site == self._me:
                 self._refuse(self._processes.memberships[number])
-        self._filter.decide(self._brought, table)
+        claims = {
+            site: Claim(tables.lineage, tables.memory, tables.active, tables.exit)
+            for site, (_, tables) in self._brought.items()
+        }
+        brought = {site: self._brought[site].tables.brought for site in sorted(self._brought)}
         self._brought.clear()
+        self._lineage.decide(claims)
+        self._filter.decide(self._lineage.heirs, table)
         self._show_views(ConfKind.REGULAR, ConfigurationId.regular(self._number), self._members)
         if self._transitional is not None:
             self._show_views(ConfKind.TRANSITIONAL, self._conf, self._transitional)
-        if self._filter.primary:
-            self._filter.activate(table)
+        if self._lineage.primary:
+            self._activate(brought)
         for site, number in self._early.waiting():
             if number in table.members[site]:
                 self._deliver_early(site, number)
+
+    def _activate(self, brought: dict[int, bytes] | None) -> None:
+        lineage = self._lineage
+        lineage.activate()
+        conf = ConfigurationId.regular(self._number)
+        self._used = Used(self._number, conf, self._members, lineage.heirs, brought)
+        self._filter.activate(self._table)
 
     def _refuse(self, membership: Membership) -> None:
         kind = "has no filter" if membership.primary else "has the primary-component filter"
@@ -195,7 +240,7 @@ class Roster:
 
     def _show_view(self, group: Group, kind: ConfKind, conf: str, sites: Collection[int]) -> None:
         members = tuple([member.identity for member in group.members if member.site in sites])
-        primary = self._filter.primary
+        primary = self._lineage.primary
         for membership in group.local:
             event = ViewChanged(membership.number, kind, group.view, conf, members, primary, membership.owner.process)
             self._processes.show(membership, membership.identity, event)
@@ -227,8 +272,9 @@ class Roster:
     def _take_apart(self, event: Delivered) -> None:
         """A frame of several kinds or memberships, or of one that is not known (yet)."""
         payloads = event.payloads
-        parts: list[tuple[list[Changed | Delivered], range]] = []
+        parts: list[tuple[list[LayerEvent], range]] = []
         """Of other layers."""
+        used: tuple[int, Used] | None = None
         index = 0
         while index < len(payloads):
             end = index + 1
@@ -253,25 +299,31 @@ class Roster:
                         parts.append((share, range(index, end)))
                 elif event.service >= Service.AGREED:
                     self._take_request(kind, event.sender, event.incarnation, payloads[index])
+                    if self._used is not None:
+                        used, self._used = (index, self._used), None
                 else:
                     raise Malformed("a request that is not ordered")
             except Malformed:
                 self.counters.group_malformed += 1
             index = end
-        if parts:
-            self._share_out(event, parts)
+        if parts or used is not None:
+            self._share_out(event, parts, used)
 
-    def _share_out(self, event: Delivered, parts: list[tuple[list[Changed | Delivered], range]]) -> None:
-        """Hands each layer all that a frame has for it, at once."""
+    def _share_out(
+        self, event: Delivered, parts: list[tuple[list[LayerEvent], range]], used: tuple[int, Used] | None
+    ) -> None:
+        """Hands each layer all that a frame has for it, at once. `used`: the configuration is used from the frame's
+        message of this index on."""
         for share in self._shares:
-            indices = tuple([index for owner, part in parts if owner is share for index in part])
-            if len(indices) == len(event.payloads):
-                share.append(event)
-            elif indices:
-                payloads = [event.payloads[index] for index in indices]
-                share.append(replace(event, payloads=payloads, indices=indices))
+            indices = [index for owner, part in parts if owner is share for index in part]
+            if used is not None and self._bringer is not None and share is self._bringer.share:
+                at, begun = used
+                _share_part(share, event, [index for index in indices if index < at])
+                share.append(begun)
+                indices = [index for index in indices if index > at]
+            _share_part(share, event, indices)
 
-    def _is_of(self, kind: int, share: list[Changed | Delivered] | None) -> bool:
+    def _is_of(self, kind: int, share: list[LayerEvent] | None) -> bool:
         return kind >= FIRST_OTHER and self._share_of.get(kind) is share
 
     def _run(
@@ -333,10 +385,10 @@ class Roster:
         elif kind == LEAVE:
             for number in decode_leave(payload).memberships:
                 self._take_leave(site, number)
-        elif kind == CONFIRM and self._filter.primary and site == self._members[0]:
-            if not self._filter.active:
-                self._filter.activate(self._table)
-        elif kind == SYNC and self._filter.active:
+        elif kind == CONFIRM and self._lineage.primary and site == self._members[0]:
+            if not self._lineage.active:
+                self._activate(None)
+        elif kind == SYNC and self._lineage.active:
             if site == self._me:
                 self._filter.synced()
         else:
@@ -391,8 +443,17 @@ class Roster:
         if not self.settled:
             return
         self._table.invariants()
+        self._lineage.invariants()
         self._filter.invariants(self._table)
         mine = self._table.members[self._me]
         for number, membership in self._processes.memberships.items():
             assert membership.joined == (number in mine), f"membership {number} and the table differ"
             assert not membership.joined or mine[number].identity == membership.identity
+
+
+def _share_part(share: list[LayerEvent], event: Delivered, indices: list[int]) -> None:
+    if len(indices) == len(event.payloads):
+        share.append(event)
+    elif indices:
+        payloads = [event.payloads[index] for index in indices]
+        share.append(replace(event, payloads=payloads, indices=tuple(indices)))

@@ -139,7 +139,7 @@ class Multicast:
         own = self.received[self.rank]
         # A copy: the frame may be encoded after this site has accepted more than its acks say.
         acks = self.received.copy()
-        return Alive(self.number, self.rank, own, self.clock, acks, self._limits.buffer_bytes, ask)
+        return Alive(self.number, self.rank, own, self.clock, acks, self._limits.window_bytes, ask)
 
     def _asks(self, now: int) -> bool:
         if self.stable == self.received:

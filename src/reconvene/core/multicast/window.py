@@ -1,8 +1,8 @@
 """The network sliding window: how many unstable bytes a member may have under way.
 
-The whole configuration's window fits the smallest receive buffer among its members. Each member that is sending
-has an equal share; the share of a silent one is used by the others. Where frames take long to become stable, a
-queue is building up somewhere on the way, and the share shrinks until it drains.
+The whole configuration's window fits the smallest receive buffer among its members, less what is left to channels.
+Each member that is sending has an equal share; the share of a silent one is used by the others. Where frames take
+long to become stable, a queue is building up somewhere on the way, and the share shrinks until it drains.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ def weight(size: int) -> int:
 class Window:
     def __init__(self, size: int, limits: Limits) -> None:
         self._limits = limits
-        self._buffers = [limits.buffer_bytes] * size
+        self._buffers = [limits.window_bytes] * size
         self._own: deque[tuple[int, int, bool, int]] = deque()
         """Own unstable frames: number, weight, whether it was full, when it was sent."""
         self._own_bytes = 0

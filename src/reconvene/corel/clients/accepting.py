@@ -82,8 +82,7 @@ class Accepting:
         """Takes all of them, or raises. Returns the counter of the first."""
         if not messages:
             raise Rejected("nothing to append")
-        self.check(messages)
-        size = sum(map(len, messages))
+        size = self.check(messages)
         first = self._queue.next_counter() + self.pending
         self._runs.append(_Run(kind, messages, size, session, number))
         self.pending += len(messages)
@@ -106,17 +105,18 @@ class Accepting:
                 at -= len(run.messages)
         return found
 
-    def check(self, messages: Sequence[bytes]) -> None:
-        """Raises where `append` would not take them."""
+    def check(self, messages: Sequence[bytes]) -> int:
+        """Returns how many bytes they have. Raises where `append` would not take them."""
         limits = self._limits
         size = sum(map(len, messages))
-        if messages and max(map(len, messages)) > limits.message_bytes:
-            raise Rejected(f"a message of {max(map(len, messages))} bytes is larger than {limits.message_bytes}")
+        if size > limits.message_bytes and (longest := max(map(len, messages))) > limits.message_bytes:
+            raise Rejected(f"a message of {longest} bytes is larger than {limits.message_bytes}")
         if self.open_messages + len(messages) > limits.red_messages or self.open_bytes + size > limits.red_bytes:
             raise Unavailable(
                 f"{self.open_messages} messages of {self.open_bytes} bytes wait to be ordered: at most"
                 f" {limits.red_messages} of {limits.red_bytes} may"
             )
+        return size
 
     def close(self, time: int) -> list[Heading]:
         """Makes batches of what was appended, unless earlier ones are being synced. Returns them."""

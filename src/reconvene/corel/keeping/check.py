@@ -42,6 +42,7 @@ from reconvene.corel.keeping.load import exists, load_base, load_record
 from reconvene.corel.keeping.snapshot_rows import PIECE_BYTES, decode_meta, stored_uses
 from reconvene.errors import Malformed, Unavailable
 from reconvene.storage.tables import Inspectable
+from reconvene.voting import check_kept
 
 __all__ = ["MOST_PROBLEMS", "check"]
 
@@ -114,6 +115,13 @@ class _Checker:
                 self._problem(f"author {author}: the green line knows less of it than the base")
         if record.committed_here > min(record.last_attempted_primary, record.last_committed_primary):
             self._problem(f"it committed to primary component {record.committed_here}, which it does not know of")
+        if record.kept is not None:
+            try:
+                check_kept(record.kept)
+            except Malformed as error:
+                self._problem(str(error))
+            if any(own.session.number > record.last_attempted_primary for own in record.kept.later):
+                self._problem("it keeps a session that it has not attempted")
         if record.replicas.age < base.replicas.age:
             self._problem("the set of replicas is older than the base's")
 

@@ -28,6 +28,7 @@ from reconvene.corel.batch import BatchId, Number, Timestamp
 from reconvene.corel.replicas.sets import MAX_NUMBER, ReplicaSet, check_replicas
 from reconvene.errors import Malformed, Unavailable
 from reconvene.ids import UNNAMED
+from reconvene.voting import Kept
 
 __all__ = [
     "ACCEPTED", "BASE", "BODIES", "FOLDED", "FORMAT", "GREEN", "HOLDS", "LINE", "NAMES", "PIECES", "RECORD", "RED",
@@ -37,7 +38,7 @@ __all__ = [
     "timestamp_of", "void_key", "yellow_key",
 ]  # fmt: skip
 
-FORMAT = 2
+FORMAT = 3
 """Of this layout. A newer one is refused, an older one migrated (`corel.migrate`)."""
 
 RECORD = b"\x01"
@@ -208,6 +209,8 @@ class Record(Struct, kw_only=True):
     """By replica number: what others reported of their starts."""
     behind: str = ""
     """Why this storage is older than what others know of it, if it is: then it takes no part any more."""
+    kept: Kept | None = None
+    """The sessions of dynamic voting that it knows, under every kind of quorum. None: an older program made it."""
 
 
 class Base(Struct, kw_only=True):

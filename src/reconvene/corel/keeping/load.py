@@ -26,6 +26,7 @@ from reconvene.corel.replicas.lineage import add_boot
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed
 from reconvene.storage.tables import Op, Put, Reader
+from reconvene.voting import first_kept
 
 __all__ = ["create", "exists", "fill", "load_base", "load_record", "start"]
 
@@ -56,6 +57,7 @@ def create(
         admitted=admitted,
         boots=boots or {},
         replaces=replaces,
+        kept=first_kept(replicas.numbers(), replicas.epoch),
     )
     return [Put(RECORD, msgpack.encode(record)), Put(BASE, msgpack.encode(Base(replicas=replicas, names=names)))]
 

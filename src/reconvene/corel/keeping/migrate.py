@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import DecodeError, msgpack
 
 from reconvene.corel.keeping.layout import FORMAT, RECORD, SNAPSHOTS, name_key, table_end
+from reconvene.corel.keeping.load import load_record
 from reconvene.errors import Malformed, Unavailable
 from reconvene.ids import UNNAMED
 from reconvene.storage.tables import Op, Put, Reader
+from reconvene.voting import first_kept
 
 __all__ = ["STEPS", "Step", "migrations", "version_of"]
 
@@ -34,12 +36,20 @@ def _name_snapshots(tables: Reader) -> list[Op]:
     return ops
 
 
-def _record(tables: Reader, version: int) -> Op:
+def _keep_sessions(tables: Reader) -> list[Op]:
+    """2 to 3: replicas keep the sessions of dynamic voting. No quorum went by them so far: the session before the
+    first is the one of all replicas."""
+    record = load_record(tables)
+    kept = first_kept(record.replicas.numbers(), record.replicas.epoch)
+    return [_record(tables, 3, kept=kept)]
+
+
+def _record(tables: Reader, version: int, **more: object) -> Op:
     found = msgpack.decode(tables.get(RECORD) or b"", type=dict[str, object])
-    return Put(RECORD, msgpack.encode({**found, "format": version}))
+    return Put(RECORD, msgpack.encode({**found, **more, "format": version}))
 
 
-STEPS: Mapping[int, Step] = {1: _name_snapshots}
+STEPS: Mapping[int, Step] = {1: _name_snapshots, 2: _keep_sessions}
 """By the version that a step begins with."""
 
 

@@ -259,11 +259,14 @@ class Transfer:
 
     @property
     def has_newer(self) -> bool:
-        return self._holder is None and any(
-            row.position > self._kept.cover(row.name) and not self._kept.uses[row.name].here
+        uses = self._kept.uses
+        if self._holder is not None or not uses:
+            return False
+        return any(
+            row.position > self._kept.cover(row.name) and not uses[row.name].here
             for table in self._tables.values()
             for row in table.values()
-            if row.name in self._kept.uses
+            if row.name in uses
         )
 
     def reconsider(self, held: bool = False) -> None:

@@ -103,7 +103,7 @@ class Snapshots:
     @property
     def floor(self) -> int | None:
         """Nothing at this position or above it may be truncated: a machine needs it. None: no name is in use."""
-        return min(map(self.cover, self.uses), default=None)
+        return min(map(self.cover, self.uses)) if self.uses else None
 
     def cover(self, name: str) -> int:
         """A machine of this name needs the log from here on, to start at this replica."""
@@ -268,6 +268,8 @@ class Snapshots:
 
     def step(self) -> bool:
         """Writes as much of a snapshot that is being saved as a turn takes. Returns whether there is more."""
+        if not self._saving:
+            return False
         left = [saving for saving in self._saving.values() if not saving.meta.whole]
         if not left:
             return False

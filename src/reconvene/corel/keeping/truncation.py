@@ -109,7 +109,7 @@ class Truncation:
 
     def step(self, snapshot: int | None, now: int) -> bool:
         """Folds what may go, as much as one turn takes. Returns whether there may be more."""
-        queue, ops, durable = self._queue, self._writes.ops, self._writes.green
+        queue, durable = self._queue, self._writes.green
         base = queue.base
         if base.position >= durable or not (snapshot is not None or self._retains or self.asked > base.position):
             return False  # as is usual: it is asked every turn
@@ -119,7 +119,7 @@ class Truncation:
         if not self._wanted(needs, base.position + 1):
             return False
         batches: list[tuple[int, Heading]] = []
-        read = 0
+        ops, read = self._writes.ops, 0
         end = min(durable, base.position + _MESSAGES)
         for position, heading in queue.greens.read_stored(base.position, end):
             self._first = (position, heading.time)

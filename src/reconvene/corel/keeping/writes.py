@@ -12,6 +12,7 @@ from reconvene.corel.after_sync import AfterSync
 from reconvene.corel.batch import BatchId
 from reconvene.corel.keeping.layout import Record
 from reconvene.storage.tables import Op
+from reconvene.voting import Kept
 
 __all__ = ["OpenWrite", "Writes"]
 
@@ -27,6 +28,8 @@ class OpenWrite:
     """Batches whose bodies it makes durable."""
     green: int
     """The green line that it makes durable."""
+    kept: Kept | None
+    """The sessions that it makes durable; None: those that are."""
 
 
 class Writes:
@@ -40,6 +43,10 @@ class Writes:
         self.green = 0
         """The green line as stable storage has it."""
         self.record_changed = False
+        self.kept = record.kept
+        """The sessions of dynamic voting as stable storage has them: what the others may be told."""
+        self.record_noted = False
+        """They have changed in a way that nothing waits for: they go with the next write."""
         self._then: list[AfterSync] = []
         """Waiting for a write that has no token yet."""
         self._under_way: deque[OpenWrite] = deque()
@@ -48,6 +55,10 @@ class Writes:
     def touch(self) -> None:
         """The durable variables have changed."""
         self.record_changed = True
+
+    def note(self) -> None:
+        """The durable variables have changed, and nothing depends on it."""
+        self.record_noted = True
 
     def after(self, then: AfterSync) -> None:
         self._then.append(then)
@@ -62,22 +73,25 @@ class Writes:
         """Nothing is being written, and nothing waits for it."""
         return not self._under_way and not self._then
 
-    def settled(self) -> Iterator[AfterSync]:
-        """What waits for nothing but writes that are done. What waits for one under way gets that one's token."""
-        while self._then and not self.ops and not self.record_changed and not self.held:
-            then, self._then = self._then, []
-            if self._under_way:
-                self._under_way[-1].then += then
-                return
-            yield from then
+    def settled(self) -> list[AfterSync]:
+        """What waits for nothing but writes that are done. What waits for one under way gets that one's token. To be
+        called until it returns nothing: what is carried out may lead to more."""
+        if not self._then or self.ops or self.record_changed or self.held:
+            return []
+        then, self._then = self._then, []
+        if self._under_way:
+            self._under_way[-1].then += then
+            return []
+        return then
 
     def begin(self, bodies: list[BatchId], green: int) -> tuple[int, list[Op]]:
         """Everything decided so far goes into one transaction. Returns its token and what it holds."""
         self._token += 1
         ops, self.ops = self.ops, []
         then, self._then = self._then, []
-        self.record_changed = False
-        self._under_way.append(OpenWrite(self._token, then, bodies, green))
+        kept = self.record.kept if self.record_changed or self.record_noted else None
+        self.record_changed = self.record_noted = False
+        self._under_way.append(OpenWrite(self._token, then, bodies, green, kept))
         return self._token, ops
 
     def synced(self, token: int) -> Iterator[OpenWrite]:
@@ -85,4 +99,5 @@ class Writes:
         while self._under_way and self._under_way[0].token <= token:
             write = self._under_way.popleft()
             self.green = max(self.green, write.green)
+            self.kept = write.kept or self.kept
             yield write

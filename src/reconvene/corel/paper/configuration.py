@@ -59,6 +59,7 @@ from reconvene.corel.paper.phases import Phase
 from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.standing import Standing
+from reconvene.corel.replicas.voting import Voting
 from reconvene.corel.turn_share import TurnShare
 from reconvene.errors import Malformed
 
@@ -81,6 +82,7 @@ class Configuration:
         turn: TurnShare,
         replicas: CurrentReplicas,
         standing: Standing,
+        voting: Voting,
         applying: Applying,
         accepting: Accepting,
         barriers: Barriers,
@@ -98,6 +100,7 @@ class Configuration:
             turn=turn,
             replicas=replicas,
             standing=standing,
+            voting=voting,
             applying=applying,
             opened=self._opened,
         )
@@ -114,6 +117,7 @@ class Configuration:
         self._turn = turn
         self._replicas = replicas
         self._standing = standing
+        self._voting = voting
         self._applying = applying
         self._accepting = accepting
         self._barriers = barriers
@@ -145,13 +149,17 @@ class Configuration:
         self._outgoing.close()
         self._snapshots.close()
         if ordering is not None and ordering.primary:
-            self._turn.report(PrimaryLost(ordering.primary))
+            lost = PrimaryLost(ordering.primary)
+            if ordering.held:
+                self._writes.after(Report((lost,)))  # after the report that it was established
+            else:
+                self._turn.report(lost)
             ordering.lose()
             self._barriers.lose()
 
     # -- what is delivered
 
-    def _opened(self, primary: int) -> None:
+    def _opened(self, primary: int, yellow: int) -> None:
         handler = self.handler
         if self._standing.enter():
             self._accepting.recount()
@@ -163,8 +171,9 @@ class Configuration:
             queue=self._queue,
             writes=self._writes,
             turn=self._turn,
-            replicas=self._replicas,
+            voting=self._voting,
             applying=self._applying,
+            held=yellow if primary and self._voting.dynamic else None,
         )
         for to, feeder in ({} if handler.plan is None else handler.plan.feeders).items():
             if feeder == self._name:
@@ -183,6 +192,16 @@ class Configuration:
             turn=self._turn,
             applying=self._applying,
         )
+
+    @property
+    def held(self) -> bool:
+        """A primary component is established here, and not on stable storage yet."""
+        return self.open and self._ordering is not None and self._ordering.held
+
+    def finalize(self) -> None:
+        """The primary component is established on stable storage: what is yellow becomes green."""
+        if self._ordering is not None:
+            self._ordering.finalize()
 
     def advance(self) -> None:
         """Orders what everyone has and is not green yet."""
@@ -310,15 +329,19 @@ class Configuration:
         ordering = self._ordering
         if ordering is None or self.handler.stopped:
             return None
+        author, first = self._sent
         for waiting in self._queue.accepted:
-            if waiting.heading.id > self._sent:
-                if not waiting.durable:
-                    return None
-                self._sent = waiting.heading.id
-                self._announced = ordering.logged
-                body = self._queue.bodies.get(waiting.heading.id)
-                self._turn.spend(len(body))
-                return encode_data(waiting.marked, ordering.logged, self._writes.green, body)
+            heading = waiting.heading
+            # Ids are compared without making them: all that is under way comes before what is to be sent.
+            if heading.author < author or (heading.author == author and heading.first <= first):
+                continue
+            if not waiting.durable:
+                return None
+            self._sent = heading.id
+            self._announced = ordering.logged
+            body = self._queue.bodies.get(heading.id)
+            self._turn.spend(len(body))
+            return encode_data(waiting.marked, ordering.logged, self._writes.green, body)
         return None
 
     def unsent(self, payload: bytes) -> None:

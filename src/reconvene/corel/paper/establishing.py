@@ -8,7 +8,7 @@ Every phase is synced before it is announced.
 
 from collections.abc import Callable
 
-from reconvene.corel.after_sync import Report
+from reconvene.corel.after_sync import Finalize, Report
 from reconvene.corel.events import Attempted, Color, Committed, Established, Recolored
 from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.messages import COMMIT, READY, Commit, Ready
@@ -20,6 +20,7 @@ from reconvene.corel.paper.queue import Queue
 from reconvene.corel.paper.recovery import Recovery
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.standing import Standing
+from reconvene.corel.replicas.voting import Voting
 from reconvene.corel.turn_share import Step, TurnShare
 from reconvene.errors import Malformed
 
@@ -39,10 +40,12 @@ class Establishing(Recovery):
         turn: TurnShare,
         replicas: CurrentReplicas,
         standing: Standing,
+        voting: Voting,
         applying: Applying,
-        opened: Callable[[int], None],
+        opened: Callable[[int, int], None],
     ) -> None:
-        """`opened` is called with the number of the primary component that was established; 0: none."""
+        """`opened` is called with the number of the primary component that was established, 0: none; and with how
+        many yellow batches become green once that is on stable storage."""
         super().__init__(
             number,
             conf,
@@ -53,6 +56,7 @@ class Establishing(Recovery):
             turn=turn,
             replicas=replicas,
             standing=standing,
+            voting=voting,
             applying=applying,
         )
         self._opened = opened
@@ -64,8 +68,9 @@ class Establishing(Recovery):
     def attempt(self) -> None:
         """Recovery is over, and all of it is on stable storage here."""
         plan, record = self._planned(), self._record
-        if self._replicas.may_order(plan.voters):
+        if self._voting.may_order(plan.voters):
             self._primary = plan.next_primary
+            self._voting.attempt(self._primary, plan.participants)
             record.admitted = True  # it has all that the voters know
             record.replaces = False
             record.last_attempted_primary = self._primary
@@ -93,6 +98,7 @@ class Establishing(Recovery):
         record.last_committed_primary = record.committed_here = self._primary
         record.commit_conf = self.conf
         record.commit_members = plan.participants
+        self._voting.commit()
         self._writes.touch()
         self._writes.held = True
         self._turn.start(self._turn_yellow(plan))
@@ -118,7 +124,19 @@ class Establishing(Recovery):
             self._establish(plan)
 
     def _establish(self, plan: Plan) -> None:
-        self._turn.report(Established(self._primary, self.conf, tuple(sorted(plan.participants))))
+        """With dynamic voting nothing is final before the session is established on stable storage: as long as no
+        member has that there, all of them together may go on as if it had never been. Else it goes with the next
+        write."""
+        established = Established(self._primary, self.conf, tuple(sorted(plan.participants)))
+        self._voting.establish()
+        if self._voting.dynamic:
+            self._writes.touch()
+            self._writes.after(Report((established,)))
+            self._writes.after(Finalize(self._number))
+            self._open(len(self._queue.yellow))
+            return
+        self._writes.note()
+        self._turn.report(established)
         self._turn.start(self._turn_green())
 
     def _turn_green(self) -> Step:
@@ -129,6 +147,6 @@ class Establishing(Recovery):
             yield
         self._open()
 
-    def _open(self) -> None:
+    def _open(self, yellow: int = 0) -> None:
         self.phase = Phase.OPEN
-        self._opened(self._primary)
+        self._opened(self._primary, yellow)

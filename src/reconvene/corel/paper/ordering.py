@@ -12,7 +12,7 @@ from reconvene.corel.events import Color, LogEvent, Logged, Recolored
 from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.paper.applying import Applying
 from reconvene.corel.paper.queue import Queue
-from reconvene.corel.replicas.current import CurrentReplicas
+from reconvene.corel.replicas.voting import Voting
 from reconvene.corel.turn_share import TurnShare
 from reconvene.errors import Malformed
 
@@ -30,10 +30,12 @@ class Ordering:
         queue: Queue,
         writes: Writes,
         turn: TurnShare,
-        replicas: CurrentReplicas,
+        voting: Voting,
         applying: Applying,
+        held: int | None = None,
     ) -> None:
-        """`number`: of the configuration, among those of this replica."""
+        """`number`: of the configuration, among those of this replica. `held`: how many yellow batches become green
+        first, and only once `finalize` is called; None: there are none, and nothing is held."""
         self.primary = primary
         """The primary component's number; 0: there is none, and everything is red."""
         self.logged = 0
@@ -44,13 +46,22 @@ class Ordering:
         self._queue = queue
         self._writes = writes
         self._turn = turn
-        self._replicas = replicas
+        self._voting = voting
         self._applying = applying
+        self.held = held is not None
+        """The primary component is not established on stable storage yet: nothing becomes green."""
+        self._before = held or 0
+        """Yellow batches from before this primary component."""
         self._delivered = 0
         self._ordered = 0
         self._acks = dict.fromkeys(participants, 0)
         self._unordered: deque[Heading | None] = deque()
         """Delivered and not green; None for a batch that added nothing."""
+
+    def finalize(self) -> None:
+        """The primary component is established on stable storage."""
+        self.held = False
+        self.advance()
 
     def lose(self) -> None:
         """The configuration ends: what comes now is red."""
@@ -90,13 +101,18 @@ class Ordering:
 
     def advance(self) -> None:
         """Makes green what everyone has, as much as this turn takes."""
+        while self._before and not self.held and self.primary and self._turn.has_share:
+            self._before -= 1
+            self._applying.advance()
+        if self._before or self.held or not self._unordered:
+            return
         agreed = min(self._acks.values())
         while self._ordered < agreed and self._unordered and self.primary and self._turn.has_share:
             heading = self._unordered[0]
             if (
                 heading is not None
                 and heading.kind is Kind.CHANGE
-                and not self._replicas.may_order(self._participants)
+                and not self._voting.may_change(self._participants)
             ):
                 return  # not a quorum of the new set: it waits for a primary component that is
             self._unordered.popleft()

@@ -11,6 +11,7 @@ from reconvene.corel.batch import BatchId, Timestamp
 from reconvene.corel.messages import State
 from reconvene.corel.replicas.lineage import behind
 from reconvene.corel.replicas.sets import ReplicaSet, encode_replicas
+from reconvene.corel.replicas.voting import Told, tell
 
 __all__ = ["FAR", "Plan", "forced_out", "make_plan"]
 
@@ -55,6 +56,8 @@ class Plan(Struct, frozen=True):
     """By author: the participant that sends those of its red messages again that not everyone has."""
     marked: dict[BatchId, Timestamp]
     """Marked red batches, with the lowest timestamp that was listed."""
+    told: Told
+    """What the replicas that are here keep of sessions, for dynamic voting."""
 
 
 def make_plan(states: Mapping[str, State]) -> Plan | None:
@@ -113,6 +116,7 @@ def make_plan(states: Mapping[str, State]) -> Plan | None:
         union=union,
         senders=senders,
         marked=marked,
+        told=tell((*participants, *followers), newest, keepers),
     )
 
 
@@ -128,7 +132,7 @@ def _compatible(present: list[str], newest: ReplicaSet, states: Mapping[str, Sta
     known = max(states[name].last_committed_primary for name in present)
     if max(states[name].heard_primary for name in present) <= known:
         return present
-    if newest.quorum_holds(_admitted(present, states)):
+    if tell(present, newest, states).may_order(newest, _admitted(present, states)):
         return present
     return [max(present, key=lambda name: states[name].green)]
 
@@ -164,7 +168,7 @@ def _followers(present: list[str], newest: ReplicaSet, states: Mapping[str, Stat
     green = max(states[name].green for name in present)
     far = tuple(name for name in present if green - states[name].green > FAR)
     near = [name for name in present if name not in far]
-    return far if far and newest.quorum_holds(_admitted(near, states)) else ()
+    return far if far and tell(present, newest, states).may_order(newest, _admitted(near, states)) else ()
 
 
 def _strange(name: str, newest: ReplicaSet, keepers: Mapping[str, State]) -> bool:

@@ -42,6 +42,7 @@ from reconvene.corel.paper.queue import Queue
 from reconvene.corel.paper.resending import RedExchange, priority_messages
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.standing import Standing
+from reconvene.corel.replicas.voting import Voting
 from reconvene.corel.turn_share import Step, TurnShare
 from reconvene.errors import Malformed
 
@@ -64,6 +65,7 @@ class Recovery:
         turn: TurnShare,
         replicas: CurrentReplicas,
         standing: Standing,
+        voting: Voting,
         applying: Applying,
     ) -> None:
         """`number`: of the configuration, among those of this replica; `conf`: its identifier."""
@@ -80,6 +82,7 @@ class Recovery:
         self._turn = turn
         self._replicas = replicas
         self._standing = standing
+        self._voting = voting
         self._applying = applying
         self._catching_up = CatchingUp(queue, writes, applying)
         self._phase = Phase.STATES
@@ -142,6 +145,7 @@ class Recovery:
             behind=record.behind,
             replaces=record.replaces,
             begin=None if standing.begin is None else list(standing.begin),
+            kept=self._writes.kept,
         )
         self._outgoing.send(STATE, state)
 
@@ -155,6 +159,7 @@ class Recovery:
     def _decide(self) -> None:
         name, record = self._name, self._record
         plan = make_plan(self._states)
+        self._voting.begin(None if plan is None else plan.told)
         if not self._standing.judge(self._states, plan):
             self.phase = Phase.OUTSIDE
             self._writes.after(Renew(self._number))
@@ -267,6 +272,7 @@ class Recovery:
             yield
         self._zone = []
         self._record.last_committed_primary = plan.max_committed
+        self._voting.learn()
         self._writes.touch()
         self._writes.held = False
         events: tuple[LogEvent, ...] = (

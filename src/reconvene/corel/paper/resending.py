@@ -64,6 +64,8 @@ class RedExchange:
     def next(self) -> Reds | None:
         """What this replica may send now, by the retransmission rule (figure 3.7): batches that others have to send,
         and that are before it in this queue, have to arrive first."""
+        if self._walked == len(self._walk):
+            return None
         items: list[Item] = []
         size = 0
         while self._walked < len(self._walk) and size < _MESSAGE_BYTES:

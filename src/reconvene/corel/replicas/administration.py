@@ -3,19 +3,22 @@
 Each function checks one request against what is known here, and raises where it can't be granted.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from reconvene.corel.paper.plan import Plan
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.losses import check_force
 from reconvene.corel.replicas.sets import Change, ReplicaSet, encode_change
 from reconvene.corel.replicas.standing import Standing
+from reconvene.corel.replicas.voting import Voting
 from reconvene.errors import Rejected, Unavailable
 
 __all__ = ["check_forced", "check_init", "make_change", "replacement"]
 
 
-def make_change(current: CurrentReplicas, replicas: ReplicaSet, primary: int, here: Collection[str]) -> bytes:
+def make_change(
+    current: CurrentReplicas, voting: Voting, replicas: ReplicaSet, primary: int, here: Sequence[str]
+) -> bytes:
     """The message that makes `replicas` the set. `here`: the participants of the primary component.
 
     Raises Unavailable where this is no primary component that is a quorum of both sets, or one is under way."""
@@ -23,7 +26,10 @@ def make_change(current: CurrentReplicas, replicas: ReplicaSet, primary: int, he
         raise Unavailable("replicas change in a primary component only: this site is in none")
     if current.change_under_way():
         raise Unavailable("the last change of the replicas is not ordered yet")
-    if not replicas.quorum_holds(here):
+    older = () if voting.told is None or replicas.voters() is None else voting.told.older
+    if older:
+        raise Unavailable(f"{', '.join(older)}: expected a program that knows dynamic voting: upgrade it first")
+    if not voting.may_change(here, replicas):
         raise Unavailable(f"{', '.join(here)}: not a quorum of the new set")
     return encode_change(Change(current.set.age, replicas))
 
@@ -45,6 +51,7 @@ def replacement(current: CurrentReplicas, standing: Standing, pending: int) -> R
 def check_init(
     replicas: ReplicaSet,
     standing: Standing,
+    voting: Voting,
     plan: Plan | None,
     primary: int,
     here: Collection[str],
@@ -72,15 +79,15 @@ def check_init(
         raise Unavailable(
             f"log: {', '.join(absent)}: not here; start them, or name them with --without if they hold no log"
         )
-    if not replicas.quorum_holds(here):
+    if not voting.may_begin(here):
         raise Unavailable(f"log: {', '.join(here)}: not a quorum of its replicas {', '.join(replicas.names())}")
 
 
-def check_forced(current: CurrentReplicas, replicas: ReplicaSet, here: Collection[str]) -> None:
+def check_forced(current: CurrentReplicas, voting: Voting, replicas: ReplicaSet, here: Collection[str]) -> None:
     """Raises Rejected where the set is not of a later epoch, or a replica that is kept is not here and may have
     ordered more than this site knows."""
     if replicas.age <= current.set.age or replicas.epoch <= current.set.epoch:
         raise Rejected(
             f"replicas: the epoch must be higher than the current one ({current.set.epoch}), got {replicas.epoch}"
         )
-    check_force(current, here, replicas.names())
+    check_force(voting, here, replicas.names())

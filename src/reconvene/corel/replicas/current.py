@@ -3,8 +3,6 @@
 Given: every change that becomes green, in order. Promised: the same set at every replica at the same green line.
 """
 
-from collections.abc import Sequence
-
 from reconvene.corel.batch import Heading, Kind, messages_of
 from reconvene.corel.keeping.writes import Writes
 from reconvene.corel.paper.queue import Queue
@@ -39,10 +37,6 @@ class CurrentReplicas:
                 if change is not None and applies(change, sets[-1]):
                     sets.append(change.result)
         return sets
-
-    def may_order(self, participants: Sequence[str]) -> bool:
-        """They are a quorum of the present set, and of each that pending changes would make."""
-        return all(replicas.quorum_holds(participants) for replicas in self.pending_sets())
 
     def change_under_way(self) -> bool:
         """A change is accepted or logged, and not green."""

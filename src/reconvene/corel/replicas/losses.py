@@ -12,6 +12,7 @@ from msgspec import Struct
 from reconvene.corel.keeping.layout import Record
 from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replicas.current import CurrentReplicas
+from reconvene.corel.replicas.voting import Voting
 from reconvene.errors import Rejected
 
 __all__ = ["Losses", "LostReplica", "check_force", "losses"]
@@ -46,7 +47,12 @@ class Losses(Struct, frozen=True):
 
 
 def losses(
-    current: CurrentReplicas, record: Record, queue: Queue, here: Collection[str], lost: Collection[str]
+    current: CurrentReplicas,
+    voting: Voting,
+    record: Record,
+    queue: Queue,
+    here: Collection[str],
+    lost: Collection[str],
 ) -> Losses:
     """`here`: the replicas that take part in this configuration. Raises Rejected where a lost one is no replica."""
     replicas = current.set
@@ -58,7 +64,7 @@ def losses(
         number = replicas.number_of(name)
         assert number is not None, "forced_without has looked"
         known[name] = LostReplica(current.green_lines.get(name, 0), queue.last.get(number, 0))
-    ordered = _without_us(current, here)
+    ordered = voting.without(here)
     members = record.commit_members if record.committed_here == record.last_committed_primary else ()
     highest = max((replica.green for replica in known.values()), default=0)
     words = []
@@ -101,19 +107,11 @@ def losses(
     )
 
 
-def check_force(current: CurrentReplicas, here: Collection[str], kept: Collection[str]) -> None:
+def check_force(voting: Voting, here: Collection[str], kept: Collection[str]) -> None:
     """Raises Rejected where a replica that is kept may have gone on with the lost: two histories would meet in it."""
     absent = [name for name in kept if name not in here]
-    if absent and _without_us(current, here):
+    if absent and voting.without(here):
         raise Rejected(
             f"replicas: {', '.join(absent)}: neither lost nor here, and perhaps further on than this site: connect to"
             " them first, or give them up too"
         )
-
-
-def _without_us(current: CurrentReplicas, here: Collection[str]) -> bool:
-    """Whether replicas could have ordered anything while none of these took part."""
-    return any(
-        replicas.quorum_holds([name for name in replicas.names() if name not in here])
-        for replicas in current.pending_sets()
-    )

@@ -7,10 +7,11 @@ part of the log's state. The kinds of quorums are in `reconvene.quorum`.
 from collections.abc import Collection, Sequence
 
 from reconvene.errors import Rejected
-from reconvene.quorum import Grid, Majority, Quorum, Weighted, kinds, make_quorum, register
+from reconvene.quorum import Dynamic, Grid, Majority, Quorum, Weighted, kinds, make_quorum, register
 
 __all__ = [
     "MOST_ENUMERATED",
+    "Dynamic",
     "Grid",
     "Majority",
     "Quorum",
@@ -25,7 +26,7 @@ __all__ = [
 MOST_ENUMERATED = 16
 """Sites: with more, a quorum that was registered by an application has too many sets to look at each."""
 
-_BY_CONSTRUCTION = (Majority, Weighted, Grid)
+_BY_CONSTRUCTION = (Majority, Weighted, Grid, Dynamic)
 
 
 def check_intersects(quorum: Quorum, sites: Collection[str]) -> None:

@@ -13,10 +13,11 @@ from itertools import pairwise
 from msgspec import DecodeError, Struct, msgpack
 from msgspec.structs import replace
 
-from reconvene.corel.replicas.quorum import Quorum, check_intersects, make_quorum
+from reconvene.corel.replicas.quorum import Dynamic, Quorum, check_intersects, make_quorum
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES
 from reconvene.quorum import Spec
+from reconvene.voting import Voters
 
 __all__ = [
     "MAJORITY", "MAX_NAME_BYTES", "MAX_NUMBER", "MAX_QUORUM_BYTES", "MAX_VERSION", "Change", "Member", "ReplicaSet",
@@ -79,8 +80,25 @@ class ReplicaSet(Struct, array_like=True, frozen=True):
         return next((replica.name for replica in self.replicas if replica.number == number), None)
 
     def quorum_holds(self, names: Collection[str]) -> bool:
-        """Whether these sites, or some of them, are a quorum. A site that is no replica does not count."""
-        return _quorum(msgpack.encode(self.quorum), tuple(self.names())).holds(names)
+        """Whether these sites, or some of them, are a quorum, whatever happened before. A site that is no replica
+        does not count."""
+        return self._made().holds(names)
+
+    def voters(self) -> Voters | None:
+        """Where the replicas vote dynamically: what that takes. None: `quorum_holds` decides."""
+        quorum = self._made()
+        return Voters(frozenset(self.numbers()), quorum.minimum) if isinstance(quorum, Dynamic) else None
+
+    def weights(self) -> dict[int, int]:
+        """By number: what each replica weighs in a session of dynamic voting."""
+        quorum = self._made()
+        return {
+            replica.number: quorum.weight(replica.name) if isinstance(quorum, Dynamic) else 1
+            for replica in self.replicas
+        }
+
+    def _made(self) -> Quorum:
+        return _quorum(msgpack.encode(self.quorum), tuple(self.names()))
 
     def quorum_holds_numbers(self, numbers: Collection[int]) -> bool:
         """The same by number: a site that is another replica by now does not count for the one it was."""
@@ -266,7 +284,7 @@ def _without(spec: Spec, lost: Collection[str]) -> Spec:
     """The same quorum, of the others. A kind that an application registered stays as it is, and has to fit."""
     quorum = dict(spec)
     weights, rows = spec.get("weights"), spec.get("rows")
-    if spec.get("kind") == "weighted" and isinstance(weights, Mapping):
+    if spec.get("kind") in ("weighted", "dynamic") and isinstance(weights, Mapping):
         quorum["weights"] = {name: weight for name, weight in weights.items() if name not in lost}
     elif spec.get("kind") == "grid" and isinstance(rows, list | tuple):
         shorter = [[name for name in row if name not in lost] for row in rows]
@@ -277,7 +295,7 @@ def _without(spec: Spec, lost: Collection[str]) -> Spec:
 def _renamed(spec: Spec, old: str, new: str) -> Spec:
     quorum = dict(spec)
     weights, rows = spec.get("weights"), spec.get("rows")
-    if spec.get("kind") == "weighted" and isinstance(weights, Mapping):
+    if spec.get("kind") in ("weighted", "dynamic") and isinstance(weights, Mapping):
         quorum["weights"] = {new if name == old else name: weight for name, weight in weights.items()}
     elif spec.get("kind") == "grid" and isinstance(rows, list | tuple):
         quorum["rows"] = [[new if name == old else name for name in row] for row in rows]

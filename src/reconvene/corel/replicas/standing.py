@@ -16,6 +16,7 @@ from reconvene.corel.paper.queue import Queue
 from reconvene.corel.replicas.current import CurrentReplicas
 from reconvene.corel.replicas.lineage import behind, seen_of
 from reconvene.corel.replicas.sets import ReplicaSet
+from reconvene.corel.replicas.voting import Voting
 
 __all__ = ["Standing"]
 
@@ -25,6 +26,7 @@ class Standing:
         self,
         name: str,
         replicas: CurrentReplicas,
+        voting: Voting,
         queue: Queue,
         sessions: Sessions,
         writes: Writes,
@@ -48,6 +50,7 @@ class Standing:
         self.removed = False
         """A later set of replicas is known here, without this site."""
         self._replicas = replicas
+        self._voting = voting
         self._queue = queue
         self._sessions = sessions
         self._writes = writes
@@ -124,6 +127,7 @@ class Standing:
             record.outcast = True
             self.keeps = False
         self._replicas.replace(replicas)
+        self._voting.force(replicas)
         record.forced = True
 
     def remember(self, number: int, state: State) -> None:

@@ -16,6 +16,8 @@ BENCHES: dict[str, str] = {
     "durable": "appends to three replicas on a disk: throughput, latency, and without one of them (on this machine)",
     "frame": "what a frame and a message cost in the core (on this machine)",
     "hostile": "throughput under a flood of datagrams that a site must reject (on this machine)",
+    "isis": "latency, datagrams and copies of the broadcasts of ISIS, joins and crashes (virtual time)",
+    "isis-real": "CBCASTs, a replicated file and locks on real sites, beside groups and etcd (on this machine)",
     "latency": "how long one message takes alone (on this machine)",
     "membership": "time from a crash or a heal to the next configuration (virtual time)",
     "reconfiguration": "the same with real processes on a real network (on this machine)",
@@ -24,17 +26,19 @@ BENCHES: dict[str, str] = {
     "spark-log": "the log through Spark, out of it and into it, beside the Python client (on this machine)",
     "spark-verify": "events verified a second on Spark, by size, runs and cores (on this machine; half an hour)",
     "turns": "the longest turn of a site with much that waits, beside the time to suspicion (on this machine)",
+    "voting": "time in which some component may order, by dynamic voting and by a majority (a model)",
 }
 """Name and what it measures."""
 
 PEERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(BENCHES, ()),
     **dict.fromkeys(("agreed", "latency", "reconfiguration"), ("corosync",)),
+    "isis-real": ("etcd",),
     "durable": ("etcd", "nats", "zookeeper", "pysyncobj"),
 }
 """The other systems that a benchmark can run in the same run, by benchmark."""
 
-PLOTTED = {"atop", "membership"}
+PLOTTED = {"atop", "membership", "voting"}
 """Benchmarks that draw plots, if matplotlib is installed."""
 
 _NEEDS = {

@@ -20,7 +20,17 @@ from reconvene.lab.namespaces import Namespaces
 from reconvene.local.ports import choose
 from reconvene.runtime.access.key_files import write_cluster_key
 
-__all__ = ["CLUSTER", "Latency", "Reconfiguration", "Running", "Setup", "Throughput", "reconfiguration", "running"]
+__all__ = [
+    "CLUSTER",
+    "Latency",
+    "Reconfiguration",
+    "Running",
+    "Setup",
+    "Throughput",
+    "reconfiguration",
+    "running",
+    "running_isis",
+]
 
 CLUSTER = "bench"
 WARM_UP_S = 0.7
@@ -47,6 +57,8 @@ class Setup:
     frame_bytes: int = 0
     """0: from the path."""
     order: str = "atop"
+    isis: bool = False
+    """The sites take part in ISIS."""
     suspect_ms: int | None = None
     """A silent member is suspected after so long, for any number of sites; at least three beacons. None: the
     default."""
@@ -98,6 +110,10 @@ class Running:
     loads: tuple[LoadProcess, ...]
     sink: tuple[str, int]
     """The first site's process reads and drops datagrams to this address."""
+    sockets: Sequence[Path] = ()
+    """For clients, by site."""
+    processes: list[str] = field(default_factory=list)
+    """The ISIS process inside each site, if there is one."""
 
     @property
     def pids(self) -> list[int]:
@@ -170,6 +186,24 @@ def reconfiguration(setup: Setup, heals: int = 4, per_second: int = 500, size: i
 @contextmanager
 def running(setup: Setup, mode: str) -> Iterator[Running]:
     """Runs sites with loads in a mode of `group_site`, all in one group."""
+    with started(setup, "reconvene.lab.load.group_site", mode) as run:
+        reach(run.loads, setup.sites, monotonic_ns(), JOIN_TIMEOUT_S)
+        yield run
+
+
+@contextmanager
+def running_isis(setup: Setup) -> Iterator[Running]:
+    """Runs sites with loads of `isis_site`."""
+    with started(setup, "reconvene.lab.load.isis_site") as run:
+        deadline = monotonic() + JOIN_TIMEOUT_S
+        for load in run.loads:
+            run.processes.append(load.hear("ready", deadline)["ready"])
+        yield run
+
+
+@contextmanager
+def started(setup: Setup, module: str, *mode: str) -> Iterator[Running]:
+    """Sites inside programs of this module, which get their file, the number of sites, and `mode`."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp")))
         network = None if setup.mtu is None else stack.enter_context(Namespaces(setup.sites, setup.mtu))
@@ -183,11 +217,11 @@ def running(setup: Setup, mode: str) -> Iterator[Running]:
         loads: list[LoadProcess] = []
         stack.callback(end, loads)
         for index, file in enumerate(_configure(setup, addresses, key, folder)):
-            arguments = [str(file), str(setup.sites), mode, *([] if index else [f"{sink[0]}:{sink[1]}"])]
-            errors = folder / f"load-{index}"
-            loads.append(start("reconvene", "reconvene.lab.load.group_site", arguments, errors, network, index))
-        reach(loads, setup.sites, monotonic_ns(), JOIN_TIMEOUT_S)
-        yield Running(setup, network, tuple(addresses), key, tuple(loads), sink)
+            where = [f"{sink[0]}:{sink[1]}"] if mode and not index else []
+            arguments = [str(file), str(setup.sites), *mode, *where]
+            loads.append(start("reconvene", module, arguments, folder / f"load-{index}", network, index))
+        sockets = [folder / f"site-{index}" / "site.sock" for index in range(setup.sites)]
+        yield Running(setup, network, tuple(addresses), key, tuple(loads), sink, sockets)
 
 
 def _configure(setup: Setup, addresses: Sequence[tuple[str, int]], key: Path, folder: Path) -> list[Path]:
@@ -208,7 +242,7 @@ def _configure(setup: Setup, addresses: Sequence[tuple[str, int]], key: Path, fo
             f'cluster = "{CLUSTER}"\nname = "{name}"\ndir = "{folder / name}"\n[sites]\n{sites}[seal]\n{seal}\n'
             f'[transport]\nframe_bytes = {setup.frame_bytes}\n[order]\nengine = "{setup.order}"\n{timing}'
             f"[limits]\nqueue_bytes = {_QUEUE_BYTES}\nqueue_messages = {_QUEUE_MESSAGES}\n"
-            '[logging]\nlevel = "error"\n'
+            f'[logging]\nlevel = "error"\n[isis]\nenabled = {str(setup.isis).lower()}\n'
         )
         files.append(file)
     return files

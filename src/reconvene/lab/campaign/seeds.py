@@ -15,7 +15,7 @@ from reconvene.verify.history import History
 __all__ = ["LEDGER", "Outcome", "run_seed"]
 
 LEDGER = "ledger"
-"""The name of the ledger among the checks; only runs with the log have it."""
+"""The name of the ledger among the checks: that of the log's replicas, or of the state that processes gave."""
 
 _CHECK_EVERY = 23
 """Turns between two checks of the sites' invariants."""
@@ -70,7 +70,7 @@ def run_seed(
         runner = Runner(scenario, check_every=_CHECK_EVERY)
         ledger = ReplicaLedger(runner.cluster) if scenario.stack == "corel" else None
         result = runner.run()
-        problems = [] if ledger is None else ledger.problems(scenario.quorum)
+        problems = runner.processes.ledger.problems if ledger is None else ledger.problems(scenario.quorum)
     except Exception:
         # A broken invariant is a finding like a violation: the campaign goes on, and reports the seed.
         return _failed(outcome, start)
@@ -95,8 +95,10 @@ def run_seed(
     if ledger is not None:
         outcome.accepted, outcome.ordered = ledger.accepted, ledger.ordered
         outcome.cases[LEDGER] = ledger.cases
-        if problems:
-            outcome.violations[LEDGER] = problems
+    if scenario.stack == "isis":
+        outcome.cases[LEDGER] = runner.processes.ledger.cases
+    if problems:
+        outcome.violations[LEDGER] = problems
     outcome.coverage = [(step, kind, count) for (step, kind), count in sorted(result.coverage.items())]
     return outcome
 

@@ -7,7 +7,7 @@ from itertools import product
 from msgspec import Struct
 
 from reconvene.lab.campaign.seeds import Outcome
-from reconvene.sim.scenario import FAULTS
+from reconvene.sim.scenario import FAULTS, ISIS_FAULTS
 
 __all__ = ["CASES_WANTED", "STEPS", "Failing", "Summary", "Totals", "add_up", "failing"]
 
@@ -16,16 +16,39 @@ CASES_WANTED = 1_000
 
 _CHANGES = ("gathering", "forming: sync", "forming: states", "recovering: exchange", "recovering: wait")
 _LOG = ("states", "priority", "claims", "reds", "attempt", "commit", "primary", "minority")
+_ISIS = (
+    *("idle", "blocked", "adopting", "change takeover", "change push", "change flushed"),
+    *("gbcast announced", "gbcast ready", "gbcast concluded", "transfer"),
+)
 
-STEPS = {"evs": ("operational", *_CHANGES), "corel": (*_CHANGES, *(f"log: {step}" for step in _LOG))}
-"""By stack: the steps of the protocol in which a fault can hit a site."""
+STEPS = {
+    "evs": ("operational", *_CHANGES),
+    "corel": (*_CHANGES, *(f"log: {step}" for step in _LOG)),
+    "isis": (*_CHANGES, *(f"isis: {step}" for step in _ISIS)),
+    "dynamic": (*_CHANGES, *(f"log: {step}" for step in (*_LOG[:6], "establish", *_LOG[6:]))),
+}
+"""By stack: the steps of the protocol in which a fault can hit a site. `dynamic`: the log with dynamic voting."""
 
-_WANTED = {"evs": STEPS["evs"], "corel": tuple(step for step in STEPS["corel"] if step.startswith("log: "))}
-"""Steps in which every kind of fault has to hit a site. With the log only its own: it has few runs and many steps."""
+_WANTED = {
+    "evs": STEPS["evs"],
+    "corel": tuple(step for step in STEPS["corel"] if step.startswith("log: ")),
+    "isis": tuple(step for step in STEPS["isis"] if step.startswith("isis: ")),
+    "dynamic": tuple(f"log: {step}" for step in ("states", "attempt", "commit", "establish", "primary", "minority")),
+}
+"""Steps in which every kind of fault has to hit a site. Where there is a layer above the site, only that layer's."""
+_KINDS: dict[str, tuple[str, ...]] = {"evs": (), "corel": FAULTS, "isis": ISIS_FAULTS, "dynamic": FAULTS}
+"""Kinds of fault that are listed though they hit no site."""
+_ELSEWHERE = {"isis": ("sync",)}
+"""Kinds that hit no site in these steps: the site writes only while it changes its configuration."""
 
-_NOT_HERE = {"evs": ("evs.primary.", "corel.", "vs."), "corel": ("vs.",)}
-"""Prefixes of checks that can have no cases: there are no filtered groups, and without the log nothing of the log."""
-_SELDOM = ("evs.primary.continuity",)
+_NOT_HERE = {
+    "evs": ("evs.primary.", "corel.", "vs.", "isis."),
+    "corel": ("vs.", "isis.", "corel.dynamic."),
+    "dynamic": ("vs.", "isis."),
+    "isis": ("evs.primary.", "corel.", "vs."),
+}
+"""Prefixes of checks that can have no cases: of layers that the stack does not have."""
+_SELDOM = ("evs.primary.continuity", "corel.dynamic.live")
 """Checks with few cases in a run: a tenth of what the others need is enough."""
 _ERROR = "error"
 """Listed among the failed checks of a run that an exception ended."""
@@ -115,7 +138,7 @@ class Summary:
 
     def _add(self, outcome: Outcome) -> None:
         self.totals.add(outcome)
-        self.stack = outcome.stack
+        self.stack = "dynamic" if outcome.profile == "dynamic" else outcome.stack
         self.accepted += outcome.accepted
         self.ordered += outcome.ordered
         self.cases.update(outcome.cases)
@@ -126,7 +149,7 @@ class Summary:
 
     def kinds(self) -> list[str]:
         seen = {kind for _, kind in self.coverage}
-        return sorted(seen.union(FAULTS) if self.stack == "corel" else seen)
+        return sorted(seen.union(_KINDS[self.stack]))
 
     def thin(self) -> list[str]:
         """Checks that had too few cases."""
@@ -140,7 +163,8 @@ class Summary:
 
     def unmet(self) -> list[tuple[str, str]]:
         """Pairs of step and fault of which no run had one."""
-        pairs = product(_WANTED[self.stack], self.kinds())
+        elsewhere = _ELSEWHERE.get(self.stack, ())
+        pairs = product(_WANTED[self.stack], [kind for kind in self.kinds() if kind not in elsewhere])
         return [pair for pair in pairs if not self.coverage[pair]]
 
     def _ordered_line(self) -> str:
@@ -156,7 +180,7 @@ class Summary:
         out = [
             f"{totals.runs:,} seeds, {totals.faults:,} faults, {totals.configurations:,} configurations, "
             f"{totals.messages:,} messages, {totals.events:,} events, {totals.core_seconds:,.0f} core-seconds",
-            *([self._ordered_line()] if self.stack == "corel" else []),
+            *([self._ordered_line()] if self.stack in ("corel", "dynamic") else []),
             "",
             "cases by check",
         ]

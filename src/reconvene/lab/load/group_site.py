@@ -27,14 +27,14 @@ from reconvene.lab.load.flood import bound, read_turn
 from reconvene.lab.load.program import answer, open_orders, run_program
 from reconvene.lab.load.sampler import Sampler
 
-__all__ = ["main"]
+__all__ = ["END", "OVER_NS", "SLICE", "STAMP", "Load", "main", "throughput"]
 
-_STAMP = Struct("<Qq")
+STAMP = Struct("<Qq")
 """The beginning of every timed message: its number, and when it was sent."""
-_SLICE = 1_024
-_END = b"end"
+SLICE = 1_024
+END = b"end"
 """The last message of a sender."""
-_OVER_NS = 50_000_000
+OVER_NS = 50_000_000
 """The load continues for so long after the measured time."""
 
 
@@ -67,7 +67,7 @@ class Load:
             if self.marks and monotonic_ns() >= self.marks[0]:
                 await self.note()
             self.delivered += len(event.payloads)
-            if event.payloads[-1] == _END:
+            if event.payloads[-1] == END:
                 self.ends += 1
                 if self.ends == self.members:
                     self.ended.set()
@@ -96,7 +96,7 @@ class Load:
             if type(event) is not reconvene.Message:
                 self.view(event)
                 continue
-            _, sent_ns = _STAMP.unpack_from(event.data)
+            _, sent_ns = STAMP.unpack_from(event.data)
             self.took.append(monotonic_ns() - sent_ns)
             if self.arrived is not None and not self.arrived.done():
                 self.arrived.set_result(None)
@@ -115,16 +115,16 @@ class Load:
                 self.complete.set()
 
 
-async def throughput(load: Load, arguments: list[str]) -> None:
+async def throughput(load: Load, arguments: list[str], service: str = "agreed") -> None:
     start, end, size = map(int, arguments[:3])
     load.sampler = Sampler() if arguments[3:] else None
     load.noted, load.ends = [], 0
     load.ended.clear()
     load.marks = [start, end]
-    payloads = [bytes(size)] * _SLICE
-    while monotonic_ns() < end + _OVER_NS:
-        await load.group.send_many(payloads)
-    await load.group.send(_END)
+    payloads = [bytes(size)] * SLICE
+    while monotonic_ns() < end + OVER_NS:
+        await load.group.send_many(payloads, service)
+    await load.group.send(END, service)
     await _either(load.ended, load.changed)
     load.refuse_a_change()
     if len(load.noted) < 2:
@@ -152,10 +152,10 @@ async def latency(load: Load, arguments: list[str]) -> None:
     service, role = arguments[3:]
     if role == "send":
         loop = asyncio.get_running_loop()
-        padding = bytes(max(0, size - _STAMP.size))
+        padding = bytes(max(0, size - STAMP.size))
         for number in range(count):
             load.arrived = loop.create_future()
-            await load.group.send(_STAMP.pack(number, monotonic_ns()) + padding, service)
+            await load.group.send(STAMP.pack(number, monotonic_ns()) + padding, service)
             await load.arrived
             load.refuse_a_change()
             if pause_us:

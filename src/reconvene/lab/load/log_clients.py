@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from reconvene.client.connecting import connect
 from reconvene.client.log import Log
-from reconvene.client.pieces import APPEND_BYTES
+from reconvene.client.pending_append import APPEND_BYTES
 from reconvene.client.receipts import Receipt, Receipts
 from reconvene.errors import OutcomeUnknown, ReconveneError
 from reconvene.lab.ledger.compare import keep

@@ -2,8 +2,9 @@
 
     python -m reconvene.lab.soak --minutes 10 --out out/soak-real
     python -m reconvene.lab.soak --log --minutes 10
+    python -m reconvene.lab.soak --isis --minutes 10
 
-Clients send messages to groups; or, with --log, append to the log.
+Clients send messages to groups; with --log they append to the log; with --isis they cast to process groups.
 
 A soak is a campaign of several runs. Each run begins with all sites in one configuration, ends at rest, and has a
 trace of its own. The trace is verified and, if nothing was found, removed. The outcome of each run is kept under
@@ -26,6 +27,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from reconvene.errors import ReconveneError
 from reconvene.lab.campaign.directory import CampaignDirectory
 from reconvene.lab.soak.group_soak import GroupSoak
+from reconvene.lab.soak.isis_soak import IsisSoak
 from reconvene.lab.soak.log_soak import LogSoak
 from reconvene.lab.soak.report import complaints, report_lines, run_line
 from reconvene.lab.soak.run import Notify, Soak, T
@@ -38,10 +40,14 @@ _CLUSTER, _FAULTS_LOG, _LOAD_LOG = "cluster", "faults.log", "load.log"
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    out = Path(options.out or ("out/soak-log" if options.log else "out/soak-real"))
+    out = Path(
+        options.out or ("out/soak-log" if options.log else "out/soak-isis" if options.isis else "out/soak-real")
+    )
     try:
         out.mkdir(parents=True, exist_ok=True)
-        return _soak(LogSoak(), options, out) if options.log else _soak(GroupSoak(), options, out)
+        if options.log:
+            return _soak(LogSoak(), options, out)
+        return _soak(IsisSoak(), options, out) if options.isis else _soak(GroupSoak(), options, out)
     except (ReconveneError, OSError) as error:
         print(f"soak: {error}; its files stay in {out}", file=sys.stderr)
         return 1
@@ -78,23 +84,25 @@ def _soak(soak: Soak[T], options: argparse.Namespace, out: Path) -> int:
         else:
             cluster.trace_dir.rename(out / f"trace-{number}")
     print("\n".join(report_lines(soak, runs)))
-    found = complaints(soak, runs, options.least)
+    found = complaints(soak, runs, soak.least if options.least is None else options.least)
     print("\n".join(found) or "nothing was found")
     return 1 if found else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m reconvene.lab.soak", description=__doc__.split("\n")[0])
-    parser.add_argument("--log", action="store_true", help="soak the log instead of groups")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--log", action="store_true", help="soak the log instead of groups")
+    kind.add_argument("--isis", action="store_true", help="soak process groups in the manner of ISIS")
     parser.add_argument("--minutes", type=_positive, default=10.0, help="under load, in all runs together")
     parser.add_argument("--run", type=_positive, default=2.0, metavar="MINUTES", help="how long one run is")
     parser.add_argument("--sites", type=int, choices=range(3, 27), metavar="3-26", default=5)
-    parser.add_argument(
-        "--rate", type=_positive, help="messages a second that clients try to write (default: 2000, with --log 1500)"
-    )
-    parser.add_argument("--least", type=float, default=1000.0, help="fail below so many messages a second")
+    rates = "default: 2000, with --log 1500"
+    parser.add_argument("--rate", type=_positive, help=f"messages a second that clients try to write ({rates})")
+    least = "fail below so many messages a second (default: 1000, with --isis 500)"
+    parser.add_argument("--least", type=float, help=least)
     parser.add_argument("--seed", type=int, default=1, help="decides the faults and the messages")
-    parser.add_argument("--out", help="directory for results (default: out/soak-real, with --log out/soak-log)")
+    parser.add_argument("--out", help="directory for results (default: out/soak-real, out/soak-log, out/soak-isis)")
     parser.add_argument("--fresh", action="store_true", help="remove earlier results")
     parser.add_argument("--keep", action="store_true", help="also keep traces in which nothing was found")
     return parser

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import ClassVar
 
 from reconvene.errors import Unavailable
 from reconvene.lab.soak.disk_faults import DiskFault, can_trace, draw_plan
@@ -20,7 +21,10 @@ from reconvene.local.cluster import LocalCluster
 from reconvene.local.control import Line
 from reconvene.wire.clients import Block
 
-__all__ = ["BLACKOUT", "BREAKS", "DISK", "DISK_MEND", "HARD", "ISOLATE", "MENDS", "RandomFaults", "cut", "leave"]
+__all__ = [
+    "BLACKOUT", "BREAKS", "DISK", "DISK_MEND", "HARD", "ISOLATE", "MENDS", "PROCESS_BREAKS", "PROCESS_MENDS",
+    "RandomFaults", "cut", "leave",
+]  # fmt: skip
 
 BREAKS = ("kill", "pause", "partition", "one-way", "term")
 MENDS = ("restart", "resume", "heal")
@@ -30,6 +34,8 @@ ISOLATE = "isolate"
 """One site is cut off from all others. This also works while another site starts."""
 DISK, DISK_MEND = "disk", "disk-mend"
 """Writes or syncs of one site fail. Only if requested, and if strace can be used."""
+PROCESS_BREAKS, PROCESS_MENDS = ("kill-process", "pause-process"), ("start-process", "resume-process")
+"""Faults of programs that use the sites: see `process_faults`."""
 HARD = ("kill", "partition", ISOLATE, BLACKOUT)
 """Faults that kill a site or partition the network."""
 _ANSWER_S = 15.0
@@ -64,6 +70,10 @@ def cut(cluster: LocalCluster, name: str, incoming: Collection[str] = (), outgoi
 
 
 class RandomFaults:
+    breaks: ClassVar[tuple[str, ...]] = (*BREAKS, DISK)
+    mends: ClassVar[tuple[str, ...]] = MENDS
+    """The kinds of steps that break something, and those that mend it."""
+
     def __init__(
         self,
         cluster: LocalCluster,
@@ -146,7 +156,7 @@ class RandomFaults:
     def step(self, *, breaking: bool = False) -> str:
         """Breaks or mends something; with `breaking` it breaks something, if it can. Returns the kind."""
         possible = self._possible()
-        breaks = [kind for kind in possible if kind in (*BREAKS, DISK)]
+        breaks = [kind for kind in possible if kind in self.breaks]
         kind = self._random.choice(breaks if breaking and breaks else possible)
         self.do(kind)
         return kind
@@ -161,7 +171,7 @@ class RandomFaults:
         self._notify(f"{kind} {what}")
         if kind in (DISK, DISK_MEND):
             self._disk_at = time.monotonic()
-        if kind in BREAKS or kind in (ISOLATE, DISK):
+        if kind in self.breaks or kind == ISOLATE:
             self._broke(kind)
 
     def disk_due(self) -> str | None:

@@ -48,7 +48,9 @@ class GroupSoak(Soak[GroupTotals]):
     def wait_loaded(self, cluster: LocalCluster) -> None:
         wait_joined(cluster, TOGETHER_S)
 
-    def faults(self, cluster: LocalCluster, seed: int, spared: str, notify: Notify) -> RandomFaults:
+    def faults(
+        self, cluster: LocalCluster, load: ClientFleet[Any], seed: int, spared: str, notify: Notify
+    ) -> RandomFaults:
         return RandomFaults(cluster, seed, spared=[spared], notify=notify)
 
     def breaking(

@@ -16,6 +16,9 @@ from reconvene.trace.writer import node_file
 __all__ = ["Counts", "Verdict", "count", "judge"]
 
 
+_CASTS = tuple(b'"layer":"isis","kind":"%s"' % kind for kind in (b"cbcast", b"abcast", b"gbcast"))
+
+
 class Counts(Struct, kw_only=True):
     """What a trace contains. Only regular configurations count, each once, however many sites it has."""
 
@@ -26,6 +29,10 @@ class Counts(Struct, kw_only=True):
     failures: int = 0
     """Crashes that the next start of the site recorded."""
     leaves: int = 0
+    casts: int = 0
+    """Of processes in ISIS groups, each attempt …"""
+    receipts: int = 0
+    """… and what they received."""
     by_service: dict[str, int] = {}
 
 
@@ -88,6 +95,10 @@ def count(trace: Path) -> Counts:
                 # The columns are in the schema's order, so most rows can be counted without decoding them.
                 if b'"layer":"evs","kind":"deliver"' in line:
                     counts.deliveries += 1
+                elif b'"layer":"isis","kind":"receive"' in line:
+                    counts.receipts += 1
+                elif line.find(b'"layer":"isis"') >= 0 and any(kind in line for kind in _CASTS):
+                    counts.casts += 1
                 elif b'"layer":"evs"' in line:
                     _count_row(msgspec.json.decode(line, type=Row), counts, configurations, services)
     counts.configurations = len(configurations)

@@ -49,7 +49,9 @@ class LogSoak(Soak[LogTotals]):
     def wait_loaded(self, cluster: LocalCluster) -> None:
         wait_appended(cluster, TOGETHER_S)
 
-    def faults(self, cluster: LocalCluster, seed: int, spared: str, notify: Notify) -> RandomFaults:
+    def faults(
+        self, cluster: LocalCluster, load: ClientFleet[Any], seed: int, spared: str, notify: Notify
+    ) -> RandomFaults:
         return RandomFaults(cluster, seed, spared=[spared], isolating=True, disks=True, notify=notify)
 
     def breaking(

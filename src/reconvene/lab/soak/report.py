@@ -31,6 +31,12 @@ def complaints(soak: Soak[T], runs: Sequence[SoakRun[T]], least_rate: float) -> 
     rate = sum(map(soak.written, runs)) / sum(run.load_s for run in runs)
     if rate < least_rate:
         found.append(f"{rate:,.0f} {soak.unit} a second, at least {least_rate:,.0f} expected")
+    found += [
+        f"run {run.number}: {run.peaks[name]:,} in the queue {name}, at most {most:,} expected"
+        for run in runs
+        for name, most in soak.bounds(run).items()
+        if run.peaks.get(name, 0) > most
+    ]
     return found + [
         f"run {run.number}: site {life.site} grew from {_mib(life.warm_bytes)} to {_mib(life.last_bytes)}"
         for run in runs

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from reconvene.lab.ledger.compare import FINDINGS_KEPT
 from reconvene.lab.load.fleet import ClientFleet
-from reconvene.lab.soak.faults import BLACKOUT, BREAKS, DISK, HARD, ISOLATE, RandomFaults
+from reconvene.lab.soak.faults import BLACKOUT, BREAKS, DISK, HARD, ISOLATE, PROCESS_BREAKS, RandomFaults
 from reconvene.lab.soak.judge import Counts, count, judge
 from reconvene.lab.soak.vitals import Life, Vitals
 from reconvene.local.cluster import LocalCluster
@@ -56,6 +56,8 @@ class SoakRun(Struct, Generic[T], kw_only=True):
     spared: str
     """The site that was not ended alone: its life is long enough to compare its memory."""
     lives: list[Life]
+    peaks: dict[str, int] = field(default_factory=dict)
+    """The most that was seen in each queue of the ISIS layer, at any site."""
     cases: dict[str, int]
     violations: int
     judged_s: float
@@ -72,7 +74,7 @@ class SoakRun(Struct, Generic[T], kw_only=True):
 
     @property
     def breaks(self) -> int:
-        return sum(self.faults.get(kind, 0) for kind in (*BREAKS, DISK, ISOLATE, BLACKOUT))
+        return sum(self.faults.get(kind, 0) for kind in (*BREAKS, *PROCESS_BREAKS, DISK, ISOLATE, BLACKOUT))
 
 
 class Soak(ABC, Generic[T]):
@@ -82,6 +84,8 @@ class Soak(ABC, Generic[T]):
     """The name under which its outcomes are kept."""
     rate: ClassVar[float]
     """Messages a second that the clients try to write, by default."""
+    least: ClassVar[float] = 1000.0
+    """Messages a second below which the soak fails, by default."""
     unit: ClassVar[str]
     """What `written` counts."""
     spare_bytes: ClassVar[int] = 0
@@ -107,7 +111,9 @@ class Soak(ABC, Generic[T]):
         """Until the clients are at work."""
 
     @abstractmethod
-    def faults(self, cluster: LocalCluster, seed: int, spared: str, notify: Notify) -> RandomFaults: ...
+    def faults(
+        self, cluster: LocalCluster, load: ClientFleet[Any], seed: int, spared: str, notify: Notify
+    ) -> RandomFaults: ...
 
     @abstractmethod
     def breaking(
@@ -122,6 +128,10 @@ class Soak(ABC, Generic[T]):
     @abstractmethod
     def audit(self, cluster: LocalCluster, load: ClientFleet[Any], end: Callable[[], object]) -> tuple[T, list[str]]:
         """What the clients saw, and what is wrong with it. Calls `end` once, which ends the sites."""
+
+    def bounds(self, run: SoakRun[T]) -> dict[str, int]:
+        """The most that each of the queues in `run.peaks` may hold."""
+        return {}
 
     @abstractmethod
     def written(self, run: SoakRun[T]) -> int: ...
@@ -145,7 +155,7 @@ class Soak(ABC, Generic[T]):
             with self.load(cluster, rate, seed, log) as load:
                 self.wait_loaded(cluster)
                 began = time.monotonic()
-                faults = self.faults(cluster, seed, spared, notify)
+                faults = self.faults(cluster, load, seed, spared, notify)
                 self.breaking(faults, load, vitals, random.Random(f"soak/{seed}"), seconds)
                 faults.mend()
                 mended = time.monotonic()
@@ -175,6 +185,7 @@ class Soak(ABC, Generic[T]):
             dropped=vitals.refused(),
             spared=spared,
             lives=vitals.longest(),
+            peaks=vitals.peaks,
             cases={check.id: check.cases for check in verdict.checks},
             violations=verdict.violations,
             judged_s=judged_s,

@@ -1,4 +1,4 @@
-"""The sites' memory, and what they refused, during a soak.
+"""The sites' memory and queues, and what they refused, during a soak.
 
 A restarted site begins anew, so memory is compared within one life of a site: from when it was warm, after some work,
 to the last look at it.
@@ -7,6 +7,7 @@ to the last look at it.
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,6 +20,9 @@ WARM_S = 15.0
 
 _REFUSED = ("malformed", "stale", "dropped_")
 """Prefixes of the counters of what was not taken in."""
+
+_QUEUES = ("open_casts", "open_bytes", "waiting_casts", "pool", "pool_bytes", "open_gbcasts", "open_calls")
+"""Of the ISIS layer, as a status names them; `queues` has more."""
 
 
 class Life(Struct, kw_only=True):
@@ -54,6 +58,8 @@ def private_bytes(pid: int) -> int:
 class Vitals:
     def __init__(self) -> None:
         self.lives: dict[int, Life] = {}
+        self.peaks: dict[str, int] = {}
+        """The most that was seen in each queue of the ISIS layer, at any site."""
         self._counters: dict[int, dict[str, int]] = {}
 
     def look(self, cluster: LocalCluster) -> None:
@@ -69,6 +75,13 @@ class Vitals:
             if life.warm_bytes is None and life.age_s >= WARM_S:
                 life.warm_bytes = resident
             self._counters[pid] = status["counters"]
+            self._look_at_queues(status["isis"])
+
+    def _look_at_queues(self, isis: dict[str, Any] | None) -> None:
+        if isis is None:
+            return
+        for name, size in {**{name: isis[name] for name in _QUEUES}, **isis["queues"]}.items():
+            self.peaks[name] = max(size, self.peaks.get(name, 0))
 
     def refused(self) -> dict[str, int]:
         """The counters of all lives added up, without zeros."""

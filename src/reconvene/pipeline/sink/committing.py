@@ -41,7 +41,7 @@ def commit(options: SinkOptions, staged: Sequence[Staged], name: str | None, ver
     rows = sum(message.rows for message in staged)
     committed = _commit(options, places, name, version)
     if committed.duplicate:
-        _log.info("%s %d: the log has it; %d rows that were staged again stay unseen", name, version, rows)
+        _log.info("%s %d: the log has it; none of the %d rows is visible twice", name, version, rows)
     else:
         _log.info("%s %d: %d rows are committed at %d", name, version, rows, committed.position)
 

@@ -71,7 +71,7 @@ class Decoder:
         self._decode: Callable[[bytes], Any] = decoder.decode
 
     def columns(self, payloads: Sequence[bytes], ids: pa.Array) -> dict[str, pa.Array]:
-        """By name. `ids` name the messages, for who is told of a bad one."""
+        """By name. `ids` name the messages: an error about a bad one shows its id."""
         found = [self._decoded(payload, ids, at) for at, payload in enumerate(payloads)]
         try:
             column = pa.array(found, self._type)

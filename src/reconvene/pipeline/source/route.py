@@ -32,7 +32,7 @@ _LOOK_S = 0.05
 _PAUSES_S = (0.1, 2.0)
 """After a round over all replicas: the first pause, and the longest."""
 _COMPLAIN_S = 30.0
-"""How often one who waits says so."""
+"""How often a reader that waits reports it."""
 _TOGETHER = 16_384
 """Messages that are handed over together, more or less."""
 

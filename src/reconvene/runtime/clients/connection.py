@@ -13,11 +13,13 @@ from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.runtime.access.auth import Admission, Endpoint, Role
 from reconvene.runtime.clients.group_requests import WINDOW_BYTES, WINDOW_REQUESTS, ClientGroups
 from reconvene.runtime.clients.intake import Intake
+from reconvene.runtime.clients.isis_requests import ClientIsis
 from reconvene.runtime.clients.log_requests import ClientLog
 from reconvene.runtime.clients.output import ClientOutput
 from reconvene.runtime.clients.server_state import ServerState
 from reconvene.runtime.diagnostics.structured_logging import event
-from reconvene.wire.client_log import LogRequest
+from reconvene.wire.client_isis import IsisCast, IsisRequest
+from reconvene.wire.client_log import Append, LogRequest
 from reconvene.wire.clients import (
     MAJOR,
     MINOR,
@@ -62,6 +64,8 @@ class Connection(asyncio.Protocol):
         """None until the handshake is over."""
         self._log: ClientLog | None = None
         """Made at the client's first request to the log."""
+        self._isis: ClientIsis | None = None
+        """Made at the client's first request about ISIS."""
         self._closed = False
         self.gone = False
         """Its transport is closed, and everything is written."""
@@ -121,6 +125,8 @@ class Connection(asyncio.Protocol):
             self._receive_in_handshake(message)
             return
         match message:
+            case Append() if self._log is not None:
+                self._log.appends.append(message)
             case Send():
                 groups.send(message)
             case Leave():
@@ -129,8 +135,12 @@ class Connection(asyncio.Protocol):
                 self._out.answer(request)
             case Hello() | Proof():
                 raise Rejected("a second handshake on one connection")
+            case IsisCast() if self._isis is not None:
+                self._isis.receive(message)
             case Join() | Status() | Health() | Block() | Stop():
                 self._carry_out(message, groups)
+            case _ if isinstance(message, IsisRequest):
+                self._ask_isis(message)
             case _:
                 self._ask_log(message)
 
@@ -172,6 +182,18 @@ class Connection(asyncio.Protocol):
                 self._admission.minor,
             )  # fmt: skip
         self._log.receive(message)
+
+    def _ask_isis(self, message: IsisRequest) -> None:
+        if self._isis is None:
+            state = self._state
+            port = state.engine.isis
+            if port is None:
+                self._out.fail(
+                    message.request, Rejected(f"site {state.config.name} takes no part in ISIS: see isis.enabled")
+                )
+                return
+            self._isis = ClientIsis(port, self._out, self._need)
+        self._isis.receive(message)
 
     def _ordinals(self, sites: list[str]) -> frozenset[int]:
         names = self._state.engine.names
@@ -286,6 +308,8 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         if self._log is not None:
             self._log.close()
+        if self._isis is not None:
+            self._isis.close()
         self._intake.close()
         self._out.close()
         if self._groups is not None:

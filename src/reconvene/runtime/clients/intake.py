@@ -62,7 +62,12 @@ class Intake:
     def _work(self) -> None:
         until = self._now() + TURN_NS
         try:
-            while self._requests or self._open_record():
+            while self._requests or self._records:
+                if not self._requests:
+                    record = self._records.popleft()
+                    opened = record if self.opener is None else self.opener.open(record)
+                    self._requests.extend(decode_from_client(opened))
+                    continue
                 self._receive(self._requests.popleft())
                 if (self._requests or self._records) and self._now() > until:
                     self._pause()
@@ -73,13 +78,6 @@ class Intake:
         if self._paused and not self._closed:
             self._paused = False
             self._transport.resume_reading()
-
-    def _open_record(self) -> bool:
-        """Decodes the next record. False: there is none."""
-        while self._records and not self._requests:
-            record = self._records.popleft()
-            self._requests.extend(decode_from_client(record if self.opener is None else self.opener.open(record)))
-        return bool(self._requests)
 
     def _pause(self) -> None:
         if not self._paused:

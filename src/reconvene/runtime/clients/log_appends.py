@@ -4,7 +4,6 @@ Given: the site's log. Promised: an append waits while the log has no room for i
 bounded, and all of them end with the connection.
 """
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -45,33 +44,42 @@ class ClientAppends:
         self._open: dict[int, int] = {}
         """By unanswered request: the bytes of its messages; 0 where the client has no window."""
         self._open_bytes = 0
-        self._waiting: dict[int, Waiter] = {}
-        """By request: appends that wait because the log had no room."""
-
-    @property
-    def wait(self) -> bool:
-        """An append waits for room in the log."""
-        return bool(self._waiting)
+        self._allowed = False
+        """The client has the role: it is asked for once, since it does not change."""
+        self.waiting: dict[int, Waiter] = {}
+        """By request: appends that wait because the log had no room, or has not begun."""
+        self.held: dict[int, Waiter] = {}
+        """Those of them behind which a client in this program waits too. Appends before the log has begun are not:
+        each of them waits for that from when it was made. They are as many as a client may have unanswered."""
 
     def close(self) -> None:
         self._open.clear()
-        waiting, self._waiting = self._waiting, {}
-        for waiter in waiting.values():
+        waiting = list(self.waiting.values())
+        self.waiting.clear()
+        self.held.clear()
+        for waiter in waiting:
             waiter.leave()
 
     def append(self, append: Append) -> None:
-        """Raises Overstepped if the client exceeds its window, Rejected if clients may not append this."""
+        """Raises Overstepped if the client exceeds its window. Anything else that is wrong is the answer."""
         if (
             len(self._open) > self._window_requests
             or self._open_bytes > self._window_bytes
             or append.request in self._open
         ):
             raise Overstepped(f"more than {WINDOW_REQUESTS} appends or {WINDOW_BYTES} bytes were sent unanswered")
-        self._need(Role.APPEND, "append to the log")
-        check_kind(append.kind, append.messages)
         count = len(append.messages)
-        if count > self._most_messages:
-            raise Rejected(f"{count} messages at once: at most log.red_messages, {self._most_messages}")
+        try:
+            if not self._allowed:
+                self._need(Role.APPEND, "append to the log")
+                self._allowed = True
+            if append.kind != Kind.DATA:
+                check_kind(append.kind, append.messages)
+            if count > self._most_messages:
+                raise Rejected(f"{count} messages at once: at most log.red_messages, {self._most_messages}")
+        except Rejected as error:
+            self._out.fail(append.request, error)
+            return
         size = self._open[append.request] = 0 if self._trusted else sum(map(len, append.messages))
         self._open_bytes += size
         if not self._port.room.waiting and self._port.room.free() >= count:
@@ -82,37 +90,30 @@ class ClientAppends:
     def _wait(self, append: Append, count: int) -> None:
         waiter = self._port.when_room(count, partial(self._take, append))
         if waiter.waits:
-            self._waiting[append.request] = waiter
+            self.waiting[append.request] = waiter
+            if not self._port.begins or len(self.waiting) >= WINDOW_REQUESTS:
+                self.held[append.request] = waiter
 
     def _take(self, append: Append) -> None:
-        self._waiting.pop(append.request, None)
+        if self.waiting.pop(append.request, None) is not None:
+            self.held.pop(append.request, None)
         try:
             appended = self._port.append(
                 append.messages, append.session, append.number, Kind(append.kind), append.request
             )
         except ReconveneError as error:
-            self._answered(append.request)
+            self._open_bytes -= self._open.pop(append.request, 0)
             self._out.fail(append.request, error)
             return
-        last = appended.last_of(self._port.author)
-        if last:
-            self._port.durable(last).add_done_callback(partial(self._durable, appended))
-        else:
-            self._answered(append.request)
-            self._out.push(appended)
+        self._port.durable.when(appended.last_of(self._port.author), partial(self._durable, appended))
 
-    def _durable(self, appended: Appended, durable: "asyncio.Future[None]") -> None:
-        error = None if durable.cancelled() else durable.exception()
-        if not self._answered(appended.request):
-            return
-        if durable.cancelled() or error is not None:
-            why = "" if error is None else f": {error}"
-            unknown = OutcomeUnknown(f"site {self._port.name}: not known to be durable{why}")
+    def _durable(self, appended: Appended, error: ReconveneError | None) -> None:
+        size = self._open.pop(appended.request, None)
+        if size is None:
+            return  # the connection has ended
+        self._open_bytes -= size
+        if error is None:
+            self._out.push(appended)
+        else:
+            unknown = OutcomeUnknown(f"site {self._port.name}: not known to be durable: {error}")
             self._out.fail(appended.request, unknown)
-        else:
-            self._out.push(appended)
-
-    def _answered(self, request: int) -> bool:
-        size = self._open.pop(request, None)
-        self._open_bytes -= size or 0
-        return size is not None

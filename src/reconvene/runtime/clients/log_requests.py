@@ -50,7 +50,7 @@ class ClientLog:
         self._out = out
         self._need = need
         self._most_waiting = UNBOUNDED if trusted else MOST_WAITING
-        self._appends = ClientAppends(port, out, need, red_messages, trusted)
+        self.appends = ClientAppends(port, out, need, red_messages, trusted)
         self._ends: dict[int, Callable[[], object]] = {}
         """By request that waits: the function that ends its wait."""
         self._fetches: dict[int, wire.Fetch] = {}
@@ -61,23 +61,15 @@ class ClientLog:
     def receive(self, message: wire.LogRequest) -> None:
         """Raises Overstepped if a client exceeds its limits: the caller ends its connection."""
         try:
-            if type(message) is wire.Append:
-                self._appends.append(message)
-            else:
-                self._carry_out(message)
+            self._carry_out(message)
         except Overstepped:
             raise
         except ReconveneError as error:
             self._out.fail(message.request, error)
 
     def close(self) -> None:
-        self._appends.close()
+        self.appends.close()
         self.close_questions()
-
-    @property
-    def appends_wait(self) -> bool:
-        """An append of this client waits for room in the log."""
-        return self._appends.wait
 
     def close_questions(self) -> None:
         """Ends all requests but appends, which are still answered."""
@@ -92,7 +84,7 @@ class ClientLog:
     def _carry_out(self, message: wire.LogRequest) -> None:
         match message:
             case wire.Append():
-                self._appends.append(message)
+                self.appends.append(message)
             case wire.Order():
                 self._order(message)
             case wire.Fetch():
@@ -132,6 +124,8 @@ class ClientLog:
                 self._await(request, changed, lambda position: self._tell(request, position))
             case wire.Losses(request=request, lost=lost):
                 self._tell(request, self._port.losses(lost), 16 << 10)
+            case wire.WhatIf(request=request, lost=lost):
+                self._tell(request, self._port.whatif(lost), 16 << 10)
             case wire.Init(request=request, without=without):
                 self._need(Role.ADMIN, "begin a log")
                 self._port.init(without)
@@ -182,7 +176,13 @@ class ClientLog:
 
     def _order(self, order: wire.Order) -> None:
         future = self._port.find(order.author, order.first, order.count, order.since, order.retried)
-        self._await(order.request, future, lambda places: self._out.push(wire.Ordered(order.request, places)))
+        self._await(order.request, future, partial(self._ordered, order))
+
+    def _ordered(self, order: wire.Order, places: list[tuple[int, int]] | None) -> None:
+        if places is None:
+            self._order(order)
+        else:
+            self._out.push(wire.Ordered(order.request, places))
 
     # -- reading
 

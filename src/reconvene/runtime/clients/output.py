@@ -38,7 +38,9 @@ class ClientOutput:
         """Answers that a request succeeded. Answers of one turn are sent together."""
         if not self._closed:
             self._done.append(request)
-            self._will_flush()
+            if not self._flushing:
+                self._flushing = True
+                self._loop.call_soon(self.flush)
 
     def push(self, struct: ToClient, size: int = _SMALL_BYTES) -> None:
         """`size`: its approximate size in bytes."""
@@ -48,7 +50,9 @@ class ClientOutput:
         self._structs_bytes += size
         if self._structs_bytes > RECORD_BYTES:
             self._encode()
-        self._will_flush()
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self.flush)
 
     def fail(self, request: int, error: ReconveneError, taken: int = 0) -> None:
         """The request failed. `taken`: how many of a send's messages were accepted, from the first on."""
@@ -101,11 +105,6 @@ class ClientOutput:
         self._closed = True
         self._structs.clear()
         self._pieces.clear()
-
-    def _will_flush(self) -> None:
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self.flush)
 
     def _encode(self) -> None:
         structs, self._structs, self._structs_bytes = self._structs, [], 0

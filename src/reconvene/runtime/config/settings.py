@@ -220,7 +220,8 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     replicas, and `reconvene log replicas` changes them."""
     quorum: dict[str, object] = field(default_factory=lambda: {"kind": "majority"})
     """Which sets of replicas may order messages of a new log: { kind = "majority" }, { kind = "weighted", weights = {
-    a = 2, b = 1 } } or { kind = "grid", rows = [["a", "b"], ["c", "d"]] }; see quorums.md. The same at every site;
+    a = 2, b = 1 } }, { kind = "grid", rows = [["a", "b"], ["c", "d"]] } or { kind = "dynamic", minimum = 2 }; see
+    quorums.md. The same at every site;
     later changed by `reconvene log replicas`, too."""
     max_bytes: Annotated[int, Meta(ge=16 << 20, le=1 << 44)] = 64 << 30
     """Most bytes of the log on disk. At this size the site stops accepting appends, as on a full disk."""
@@ -248,6 +249,13 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     begin: bool = False
     """Whether a new log is created automatically once all of its replicas are connected, empty, and have this
     setting. For clusters on one machine, and for tests. Otherwise `reconvene log init` creates it."""
+
+
+class IsisSettings(Struct, frozen=True, kw_only=True):
+    """Process groups in the manner of ISIS: see isis.md."""
+
+    enabled: bool = False
+    """Whether this site takes part. The same at every site: while one of them does not, nobody can use it."""
 
 
 class Logging(Struct, frozen=True, kw_only=True):
@@ -296,6 +304,7 @@ class Config(Struct, frozen=True, kw_only=True):
     dashboard: Dashboard = field(default_factory=Dashboard)
     trace: Trace = field(default_factory=Trace)
     log: LogSettings = field(default_factory=LogSettings)
+    isis: IsisSettings = field(default_factory=IsisSettings)
     logging: Logging = field(default_factory=Logging)
     faults: FaultSettings = field(default_factory=FaultSettings)
 

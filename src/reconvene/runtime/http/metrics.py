@@ -25,13 +25,24 @@ COUNTERS: Mapping[str, str] = {
     "delivered_bytes": "Bytes of messages delivered here, for whichever process.",
     "delivered_messages": "Messages delivered here, for whichever process.",
     "duplicates": "Duplicate frames.",
+    "isis_casts": "Casts of this site's processes; one that is sent again counts once.",
+    "isis_channel_bare": "Packets to other sites without records: acks.",
+    "isis_channel_malformed": "Packets of channels that were invalid.",
+    "isis_channel_packets": "Packets with records to other sites, each counted once.",
+    "isis_channel_records": "Records in these packets: casts, questions, answers. By packets: messages a packet.",
+    "isis_channel_resent": "Packets that were sent again.",
+    "isis_channel_stalled": "Sites that acknowledged nothing for long, and were suspected.",
+    "isis_kills": "Processes of this site that the others went on without.",
+    "isis_malformed": "Records and control messages that were invalid.",
+    "isis_rejections": "Casts that a process here rejected since the group had gained a member; they are sent again.",
+    "isis_unordered": "CBCASTs whose label is below an earlier one of their sender: they are not ordered after it.",
     "log_accepted_messages": "Messages accepted here: on this site's stable storage.",
     "log_malformed": "Messages between replicas of the log that were invalid.",
     "log_ordered_messages": "Messages that became green here, whichever site accepted them.",
     "log_primaries": "Primary components of the log that were established with this site.",
     "malformed": "Datagrams that were opened and were invalid.",
     "nacks": "Requests for lost frames sent.",
-    "overflow": "Frames too far ahead to be stored.",
+    "overflow": "Frames too far ahead to be stored, and packets of channels beyond those that a turn takes.",
     "received_bytes": "Bytes of datagrams received, refused ones included.",
     "received_datagrams": "Datagrams received, refused ones included.",
     "resent": "Frames sent again.",
@@ -69,6 +80,17 @@ GAUGES: Mapping[str, str] = {
     "log_own_messages": "Messages accepted here, without a position yet.",
     "log_own_bytes": "The same in bytes: at log.red_bytes nothing more is accepted.",
     "log_lag_messages": "How far a replica's green line, as it last reported it, is behind this site's.",
+    "isis_blocked": "1: the site is not in the primary component, so its processes neither cast nor receive.",
+    "isis_site_view_members": "Sites of the last site view that was adopted here.",
+    "isis_processes": "Processes of this site.",
+    "isis_groups": "Groups with members anywhere.",
+    "isis_open_casts": "Casts of this site that some destination is not done with: at 4,096 further ones wait.",
+    "isis_open_bytes": "The same in bytes: at 4 MiB further ones wait.",
+    "isis_waiting_casts": "Requests of its processes that wait: for room, or for a group that gains a member.",
+    "isis_pool_casts": "CBCASTs of all sites that are kept here since some destination may lack them.",
+    "isis_pool_bytes": "Bytes of their payloads.",
+    "isis_open_gbcasts": "GBCASTs, joins, leaves and failures that are announced and not done.",
+    "isis_open_calls": "Casts of this site's processes that still wait for replies.",
     "trace_bytes": "Size of the trace so far.",
     "trace_stopped": "1: the trace has stopped at its size limit.",
     "longest_turn_seconds": "The longest turn of the engine since the start.",
@@ -86,6 +108,22 @@ _LOG_FIELDS = {
     "log_unlogged_messages": "unlogged",
 }
 """Of status's `log`."""
+
+
+_ISIS_FIELDS = {
+    "isis_blocked": "blocked",
+    "isis_site_view_members": "members",
+    "isis_processes": "processes",
+    "isis_groups": "group_count",
+    "isis_open_casts": "open_casts",
+    "isis_open_bytes": "open_bytes",
+    "isis_waiting_casts": "waiting_casts",
+    "isis_pool_casts": "pool",
+    "isis_pool_bytes": "pool_bytes",
+    "isis_open_gbcasts": "open_gbcasts",
+    "isis_open_calls": "open_calls",
+}
+"""Of status's `isis`."""
 
 
 class SiteMetrics(Collector):
@@ -146,6 +184,10 @@ class SiteMetrics(Collector):
         yield _one("longest_turn_seconds", _number(status.get("longest_turn_ms")) / 1e3)
         yield _one("storage_ok", status.get("storage", "ok") == "ok")
         yield from self._log_gauges(_table(status, "log"))
+        isis = _table(status, "isis")
+        if isis:
+            for name, field in _ISIS_FIELDS.items():
+                yield _one(name, isis.get(field))
         trace = _table(status, "trace")
         if trace:
             yield _one("trace_bytes", trace.get("bytes"))
@@ -184,7 +226,7 @@ def _number(value: object) -> float:
     """The number, or the length of a collection."""
     if isinstance(value, int | float):
         return float(value)
-    return float(len(value)) if isinstance(value, list | tuple) else 0.0
+    return float(len(value)) if isinstance(value, list | tuple | dict) else 0.0
 
 
 def _table(status: Mapping[str, object], name: str) -> Mapping[str, object]:

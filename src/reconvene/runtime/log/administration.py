@@ -89,6 +89,9 @@ class Administration:
         self._given_up(lost)
         return losses(self._replica, lost)
 
+    def whatif(self, lost: Sequence[str]) -> dict[str, object]:
+        return self._replica.whatif(lost)
+
     def force_lost(self, lost: Sequence[str]) -> None:
         self._check()
         self._replica.force(self._given_up(lost))
@@ -103,6 +106,6 @@ class Administration:
         if here:
             raise Rejected(f"replicas: {', '.join(here)}: not lost, but in this configuration")
         forced = self._replica.replicas.forced_without(lost)
-        if all(sets.quorum_holds(set(sets.names()) - set(lost)) for sets in self._replica.pending_sets()):
+        if self._replica.would_order(lost):
             raise Rejected("replicas: the others are a quorum without them: remove them by a change instead")
         return forced

@@ -54,8 +54,7 @@ class Finder:
         since: none of them is below that position. retried: some of them may be retries of messages that the log has
         elsewhere, and count there. Raises Unavailable if the log no longer knows.
         """
-        await self._places.when(author, first + count - 1)
-        found = self._places.find(author, first, count)
+        found = await self._places.ordered(author, first, count)
         if found is None:
             async with self._searching:
                 found = await self._search(author, first, count, since)

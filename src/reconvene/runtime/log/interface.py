@@ -12,6 +12,7 @@ from reconvene.corel.events import Color
 from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 from reconvene.room import Room, Waiter
+from reconvene.runtime.log.durable import DurableWaiters
 from reconvene.wire.client_log import Appended
 
 __all__ = ["SiteLog"]
@@ -53,18 +54,25 @@ class SiteLog(Protocol):
     room: Room
     """How many messages `append` would now accept or refuse at once, without waiting."""
 
+    @property
+    def begins(self) -> bool:
+        """The log has not begun, and will by itself (log.begin), soon after its sites are in one configuration."""
+
     def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
         """As `room.when`. If the log begins by itself and has not begun yet, waits a while for that."""
 
-    def durable(self, counter: int) -> Future[None]:
-        """Done once this site's message with that counter, and all before it, are on stable storage here."""
+    durable: DurableWaiters
+    """Appends that wait until this site's messages up to a counter are on stable storage here."""
 
     def ordered(self, counter: int) -> Future[int]:
         """Done once this site's message with that counter is green; the result is its position. Fails with
         Unavailable if the log no longer knows it (a snapshot covers it)."""
 
-    def find(self, author: str, first: int, count: int, since: int, retried: bool) -> Future[list[tuple[int, int]]]:
-        """Done once all of these messages of an author are green: (position, count) …, in their order.
+    def find(
+        self, author: str, first: int, count: int, since: int, retried: bool
+    ) -> Future[list[tuple[int, int]] | None]:
+        """Done once all of these messages of an author are green: (position, count) …, in their order; None: they
+        became green just now, and have to be searched for: ask again.
 
         since: none of them is below that position. retried: some of them may be retries of messages that the log has
         elsewhere, and count there. Fails with Unavailable if the log no longer knows.
@@ -131,6 +139,10 @@ class SiteLog(Protocol):
     def losses(self, lost: Sequence[str]) -> dict[str, object]:
         """What may be lost if these replicas are given up, as JSON-able data: operators read it before they
         decide."""
+
+    def whatif(self, lost: Sequence[str]) -> dict[str, object]:
+        """What losing these replicas would stop, as JSON-able data. Raises Rejected if one of them is not a
+        replica."""
 
     def check_readable(self) -> None:
         """Raises Rejected if the log has continued without this site's replica."""

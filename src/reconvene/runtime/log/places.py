@@ -37,8 +37,8 @@ class _Author:
         """First counter, count and position of its batches in the index, which follow each other without gaps."""
         self.start = 0
         """How many of them, from the first on, are out of the index and not removed from the lists yet."""
-        self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        """A heap: (counter, order, future)."""
+        self.waiting: list[tuple[int, int, asyncio.Future[Ranges | None], int]] = []
+        """A heap: (last counter, order, future, first counter)."""
         self.look_at = _LOOK_AT
 
 
@@ -55,14 +55,16 @@ class Places:
 
     # -- questions
 
-    def when(self, author: str, counter: int) -> "asyncio.Future[None]":
-        """Done once the author's messages up to this counter are green."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def ordered(self, author: str, first: int, many: int) -> "asyncio.Future[Ranges | None]":
+        """Done once `many` messages of an author, from counter `first` on, are green. The result is what `find`
+        returns then."""
+        future: asyncio.Future[Ranges | None] = asyncio.get_running_loop().create_future()
         known = self._author(author)
-        if counter <= known.last:
-            future.set_result(None)
+        last = first + many - 1
+        if last <= known.last:
+            future.set_result(_find(known, first, last))
             return future
-        heappush(known.waiting, (counter, next(self._order), future))
+        heappush(known.waiting, (last, next(self._order), future, first))
         if len(known.waiting) >= known.look_at:
             known.waiting = [waiting for waiting in known.waiting if not waiting[2].done()]
             heapify(known.waiting)
@@ -72,17 +74,7 @@ class Places:
     def find(self, author: str, first: int, many: int) -> Ranges | None:
         """The positions of `many` green messages of an author, from counter `first` on. None: some are not
         indexed."""
-        known = self._author(author)
-        at = bisect_right(known.firsts, first) - 1
-        if at < known.start:
-            return None
-        found: Ranges = []
-        while many and at < len(known.firsts):
-            skipped = first - known.firsts[at]
-            some = min(known.counts[at] - skipped, many)
-            found.append((known.positions[at] + skipped, some))
-            first, many, at = first + some, many - some, at + 1
-        return None if many else joined(found)
+        return _find(self._author(author), first, first + many - 1)
 
     # -- what happens in the log
 
@@ -109,7 +101,7 @@ class Places:
         """Fails all waiters for this author: none of its further messages becomes green."""
         known = self._author(author)
         waiting, known.waiting = known.waiting, []
-        for _, _, future in waiting:
+        for _, _, future, _ in waiting:
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # marks it as retrieved: the client may have given up
@@ -139,9 +131,24 @@ class Places:
     def _reached(self, author: _Author, counter: int) -> None:
         author.last = counter
         while author.waiting and author.waiting[0][0] <= counter:
-            future = heappop(author.waiting)[2]
+            last, _, future, first = heappop(author.waiting)
             if not future.done():
-                future.set_result(None)
+                future.set_result(_find(author, first, last))
+
+
+def _find(author: _Author, first: int, last: int) -> Ranges | None:
+    at = bisect_right(author.firsts, first) - 1
+    if at < author.start:
+        return None
+    found: Ranges = []
+    while first <= last and at < len(author.firsts):
+        skipped = first - author.firsts[at]
+        some = min(author.counts[at] - skipped, last - first + 1)
+        found.append((author.positions[at] + skipped, some))
+        first, at = first + some, at + 1
+    if first <= last:
+        return None
+    return found if len(found) == 1 else joined(found)
 
 
 def joined(ranges: Ranges) -> Ranges:

@@ -71,7 +71,7 @@ class LogService:
         self._reader = LogReader(replica, author, damaged)
         self._own = replica.own
         self.author = self._own_author()
-        self._durable = DurableWaiters(replica.queue.next_counter() - 1)
+        self.durable = DurableWaiters(replica.queue.next_counter() - 1)
         self._places = Places()
         self._places.restart(self._lasts())
         self._places.look_back(self._last_batches())
@@ -151,7 +151,7 @@ class LogService:
         if replica.own != self._own:
             self._renumbered()
         elif accepted:
-            self._durable.reached(accepted)
+            self.durable.reached(accepted)
         if events:
             self._feed.tell(replica.green, events)
         if (replica.left_out is None) is self._left_out:
@@ -164,18 +164,17 @@ class LogService:
     def _renumbered(self) -> None:
         """The site is a different replica now, or none. What became of messages with its old counters is unknown."""
         error = OutcomeUnknown(f"site {self.name} is a different replica of the log now")
-        self._durable.fail(error)
         if self._own is not None:
             self._places.fail(self._author(self._own), error)
         self._own = self._replica.own
         self.author = self._own_author()
-        self._durable = DurableWaiters(self._replica.queue.next_counter() - 1)
+        self.durable.restart(self._replica.queue.next_counter() - 1, error)
 
     def close(self) -> None:
         """The site has stopped: fails everything that still waits for it."""
         why = f"site {self.name} has stopped"
         unknown = OutcomeUnknown(f"{why} before the outcome was known; it keeps the messages that it accepted")
-        self._durable.fail(unknown)
+        self.durable.restart(0, unknown)
         self._places.close(unknown)
         self._barriers.fail(Unavailable(why))
         self.room.wake()
@@ -206,7 +205,10 @@ class LogService:
         return Appended(request, parts, green)
 
     def _part(self, part: SessionRun) -> Part:
-        author = "" if part.author is None else self._author(part.author)
+        if part.new:
+            author = self.author
+        else:
+            author = "" if part.author is None else self._author(part.author)
         return Part(part.count, author, part.incarnation, part.first, part.new, part.position)
 
     def _check_trouble(self) -> None:
@@ -222,27 +224,23 @@ class LogService:
         if self._reader.damage is None and self._trouble() is None:
             if replica.is_replica:
                 return replica.accepting.room()
-            if self._begins:
+            if self.begins:
                 return 0
         return UNBOUNDED
 
     @property
-    def _begins(self) -> bool:
-        """The log will begin by itself (log.begin): it does so soon after its sites are in one configuration."""
+    def begins(self) -> bool:
         return self._replica.may_begin and self._replica.waits is not None
 
     def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
         waiter = self.room.when(count, enter)
-        if waiter.waits and self._begins:
+        if waiter.waits and self.begins:
             asyncio.get_running_loop().call_later(_BEGIN_S, self._begin_late, waiter)
         return waiter
 
     def _begin_late(self, waiter: Waiter) -> None:
-        if self._begins:
+        if self.begins:
             waiter.enter()
-
-    def durable(self, counter: int) -> "asyncio.Future[None]":
-        return self._durable.when(counter)
 
     def ordered(self, counter: int) -> "asyncio.Future[int]":
         found = asyncio.get_running_loop().create_task(self._position(self.author, counter))
@@ -251,14 +249,19 @@ class LogService:
         return found
 
     async def _position(self, author: str, counter: int) -> int:
-        await self._places.when(author, counter)
-        found = self._places.find(author, counter, 1)
+        found = await self._places.ordered(author, counter, 1)
         if found is None:
             raise Unavailable(f"message {counter} is ordered, but its position is no longer in memory: read the log")
         return found[0][0]
 
-    def find(self, author: str, first: int, count: int, since: int, retried: bool) -> "asyncio.Future[Ranges]":
-        return asyncio.get_running_loop().create_task(self._finder.find(author, first, count, since, retried))
+    def find(self, author: str, first: int, count: int, since: int, retried: bool) -> "asyncio.Future[Ranges | None]":
+        if not retried:
+            ordered = self._places.ordered(author, first, count)
+            if not ordered.done() or ordered.result() is not None:
+                return ordered
+        finding = self._finder.find(author, first, count, since, retried)
+        found: asyncio.Future[Ranges | None] = asyncio.get_running_loop().create_task(finding)
+        return found
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
         return self._replica.committed(session)
@@ -356,6 +359,9 @@ class LogService:
 
     def losses(self, lost: Sequence[str]) -> dict[str, object]:
         return self._administration.losses(lost)
+
+    def whatif(self, lost: Sequence[str]) -> dict[str, object]:
+        return self._administration.whatif(lost)
 
     def force_lost(self, lost: Sequence[str]) -> None:
         self._administration.force_lost(lost)

@@ -35,6 +35,7 @@ def status(replica: Replica, storage: str) -> dict[str, object]:
         "replica": replica.is_replica,
         "waits": replica.waits,
         "left_out": replica.left_out,
+        "why": replica.why,
         "number": queue.own,
         "phase": replica.phase.value,
         "primary": replica.primary,

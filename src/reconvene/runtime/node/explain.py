@@ -14,7 +14,7 @@ from reconvene.core.options import Options
 from reconvene.core.record import boot
 from reconvene.core.site import Site
 from reconvene.errors import ReconveneError
-from reconvene.quorum import make_quorum
+from reconvene.quorum import Dynamic, make_quorum
 from reconvene.runtime.access.key_files import load_client_keys, load_cluster_keys
 from reconvene.runtime.config.check import check, is_loopback
 from reconvene.runtime.config.settings import Address, Clients, Config, Http, TransportSettings
@@ -224,7 +224,8 @@ def _warn(config: Config, found: Explanation) -> None:
     if found.log is not None and len(found.log.replicas) > 1:
         replicas = set(found.log.replicas)
         quorum = make_quorum(found.log.quorum, replicas)
-        needed = [name for name in sorted(replicas) if not quorum.holds(replicas - {name})]
+        holds = quorum.holds_after_all if isinstance(quorum, Dynamic) else quorum.holds
+        needed = [name for name in sorted(replicas) if not holds(replicas - {name})]
         if needed:
             warn(f"log.quorum: nothing is ordered while {' or '.join(needed)} is down")
     loopback = [name for name in config.names if is_loopback(config.sites[name])]

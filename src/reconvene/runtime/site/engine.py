@@ -14,6 +14,7 @@ from reconvene.errors import Rejected
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import event
 from reconvene.runtime.disk.lmdb_disk import LmdbDisk
+from reconvene.runtime.isis.service import NO_ISIS_COUNTERS, IsisService
 from reconvene.runtime.log.service import NO_LOG_COUNTERS, LogService
 from reconvene.runtime.log.status import Authors
 from reconvene.runtime.net.list_watch import ListWatch, refused
@@ -77,6 +78,8 @@ class SiteEngine:
         """None: the site takes no part in the log …"""
         self._no_log: NoLog | None = None
         """… and says so."""
+        self._isis: IsisService | None = None
+        """None: the site takes no part in ISIS."""
         self._state_changed = True
         """What `_report_state` logs may have changed since it last looked."""
         self._trace: SiteTrace | None = None
@@ -115,6 +118,8 @@ class SiteEngine:
             self._service = LogService(
                 started.replica, self.incarnation, author, self._wake, self._log_trouble, self._notes.damaged
             )
+        if started.isis is not None:
+            self._isis = IsisService(config.name, self.names, started.isis, self._wake)
         if config.trace.dir is not None:
             log = None if started.replica is None or author is None else (started.replica, author)
             self._trace = SiteTrace(
@@ -129,8 +134,10 @@ class SiteEngine:
         self._processes.stop()
         if self._service is not None:
             self._service.room.wake()
+        if self._isis is not None:
+            self._isis.stop()
         give_up_at = self._loop.time() + _DRAIN_S
-        while not self._stack.drained and self._loop.time() < give_up_at:
+        while not self._drained and self._loop.time() < give_up_at:
             await asyncio.sleep(0.01)
         self._stack.leave(self._now())
         for _ in range(_FAREWELLS):
@@ -150,6 +157,10 @@ class SiteEngine:
             self._service.close()
         self._store.close()
         event(self._log, logging.INFO, "site has left", site=self.config.name)
+
+    @property
+    def _drained(self) -> bool:
+        return self._stack.drained and (self._isis is None or self._isis.drained)
 
     def abandon(self) -> None:
         """Where a process is only simulated, and is killed: lets go of what the operating system would close."""
@@ -203,6 +214,8 @@ class SiteEngine:
             # A site that can't keep a configuration is silent, or the others would keep trying to form one with it.
             self._transport.send(turn.datagrams)
         self._processes.deliver(turn.processes)
+        if self._isis is not None:
+            self._isis.after_turn(turn.isis)
         if self._service is not None:
             self._service.after_turn(turn.log)
             self._note_damage(self._service)
@@ -282,6 +295,11 @@ class SiteEngine:
         return self._service
 
     @property
+    def isis(self) -> IsisService | None:
+        """None where the site takes no part in ISIS."""
+        return self._isis
+
+    @property
     def _site(self) -> Site:
         return self._stack.site
 
@@ -354,6 +372,7 @@ class SiteEngine:
             "trace": None if self._trace is None else self._trace.status(),
             "storage": self.storage(),
             "log": None if self.log is None else self.log.status(),
+            "isis": None if self._isis is None else self._isis.status(),
             "seal": "insecure" if self.config.seal.insecure else "sealed",
             "configurations": self._notes.counts["configurations"],
             "longest_turn_ms": self._notes.longest_turn_ns / 1e6,
@@ -366,6 +385,7 @@ class SiteEngine:
             **self._notes.counts,
             **{name: getattr(core, name) for name in core.__slots__},
             **self._transport.counters(),
+            **(NO_ISIS_COUNTERS if self._isis is None else self._isis.counters()),
             **(NO_LOG_COUNTERS if self._service is None else self._service.counters()),
         }
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.ids import Service
 from reconvene.room import Room
+from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
 
@@ -62,6 +63,10 @@ class Engine(Protocol):
     @property
     def log(self) -> SiteLog | None:
         """None if the site takes no part in the log."""
+
+    @property
+    def isis(self) -> SiteIsis | None:
+        """None if the site takes no part in process groups in the manner of ISIS."""
 
     @property
     def history(self) -> History:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from reconvene.quorum import full_spec
 from reconvene.trace.events import CHANGED, SCHEMA, Row, Run, is_changed
 from reconvene.trace.writer import RUN_FILE, encode_row, encode_run, node_file, stopped_file
 
@@ -190,4 +191,7 @@ def run_quorum(nodes: Collection[str], replicas: Collection[str], quorum: Mappin
     """The quorum for run.json, which is over all nodes: a node that is no replica has weight 0."""
     if quorum.get("kind") == "majority" and replicas and len(replicas) < len(nodes):
         return {"kind": "weighted", "weights": dict.fromkeys(sorted(replicas), 1)}
-    return dict(quorum)
+    full = full_spec(quorum, replicas or nodes)
+    if quorum.get("kind") == "dynamic" and "weights" not in quorum and replicas and len(replicas) < len(nodes):
+        return {**full, "weights": dict.fromkeys(sorted(replicas), 1)}
+    return full

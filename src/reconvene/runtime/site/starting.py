@@ -1,20 +1,27 @@
 """From a site's configuration and storage to its core: how a site boots."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from msgspec import msgpack
 
 from reconvene.core.groups.groups import GroupLimits, Groups
+from reconvene.core.intersite.limits import ChannelLimits
+from reconvene.core.options import Options
 from reconvene.core.record import KEY, boot, incarnation_of, stored_list
 from reconvene.core.site import Site
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Unavailable
+from reconvene.isis.isis import Isis
+from reconvene.isis.limits import IsisLimits
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.log.start import first_ops, load_replica
 from reconvene.runtime.net.site_numbers import ADDRESSES, Numbers, kept_addresses
 from reconvene.runtime.outside import Store, Transport
 from reconvene.site_list import read_list
+from reconvene.stack.isis import IsisLayer
+from reconvene.stack.layer import Layer
 from reconvene.stack.log import LogLayer
 from reconvene.stack.no_log import NoLog
 from reconvene.stack.stack import Stack
@@ -26,6 +33,11 @@ __all__ = ["Started", "start_stack"]
 _TOKEN_BYTES = 4
 """Of the random token of each start, by which others notice a storage that was put back."""
 
+_CHANNELS_PART = 4
+_CHANNELS_MOST = 1 << 20
+"""Of the receive buffer, for the channels of ISIS: a quarter, at most so many bytes."""
+_ISIS_PAYLOAD = 1 << 20
+
 
 class Started(NamedTuple):
     stack: Stack
@@ -33,6 +45,8 @@ class Started(NamedTuple):
     """For requests of the log. None: the site takes no part in it …"""
     no_log: NoLog | None
     """… and says so."""
+    isis: Isis | None
+    """For requests of processes. None: the site takes no part in ISIS."""
 
 
 def start_stack(config: Config, numbers: Numbers, store: Store, transport: Transport, now: int) -> Started:
@@ -44,21 +58,37 @@ def start_stack(config: Config, numbers: Numbers, store: Store, transport: Trans
     token = int.from_bytes(world().random_bytes(_TOKEN_BYTES), "big") or 1
     record = _write_incarnation(config, numbers, store, token)
     frame_bytes = transport.frame_bytes
-    site = Site(
-        config.options(frame_bytes, transport.buffer_bytes), numbers.ordinal, len(names), record, now, numbers.peers
-    )
+    options = config.options(frame_bytes, transport.buffer_bytes)
+    channels = _channels(options) if config.isis.enabled else None
+    if channels is not None:
+        options = replace(options, limits=replace(options.limits, channel_bytes=channels.buffer_bytes))
+    site = Site(options, numbers.ordinal, len(names), record, now, numbers.peers)
     site.disputes.outside = transport.disputes
     limits = config.limits
     group_limits = GroupLimits(limits.processes, limits.groups_per_process, limits.group_name_bytes)
     groups = Groups(site, len(names), group_limits)
+    isis = None
+    layers: list[Layer] = []
+    if channels is not None:
+        payload_bytes = min(_ISIS_PAYLOAD, config.limits.message_bytes // 2)
+        isis = Isis(numbers.ordinal, site.incarnation, IsisLimits(payload_bytes=payload_bytes), channels, store)
+        layers.append(IsisLayer(isis))
     if not config.log.enabled:
         no_log = NoLog(names, ReplicaSet.first(config.replicas, config.log.quorum))
-        return Started(Stack(site, groups, (no_log,)), None, no_log)
+        return Started(Stack(site, groups, (no_log, *layers)), None, no_log, isis)
     try:
         replica = load_replica(config, names, store, site.incarnation, frame_bytes)
     except Malformed as error:
         raise Malformed(f"{config.dir}: the log can't be read: {error}") from None
-    return Started(Stack(site, groups, (LogLayer(replica),)), replica, None)
+    return Started(Stack(site, groups, (LogLayer(replica), *layers)), replica, None, isis)
+
+
+def _channels(options: Options) -> ChannelLimits:
+    """What they may have under way and what the multicast window may have share one receive buffer."""
+    limits = options.limits
+    return ChannelLimits(
+        packet_bytes=limits.frame_bytes, buffer_bytes=min(limits.buffer_bytes // _CHANNELS_PART, _CHANNELS_MOST)
+    )
 
 
 def _write_incarnation(config: Config, numbers: Numbers, store: Store, token: int) -> bytes:

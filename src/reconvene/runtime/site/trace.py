@@ -13,11 +13,12 @@ from reconvene.runtime.site.journal import Journal, run_quorum, tell_changed, wr
 from reconvene.stack.stack import Stack
 from reconvene.stack.turn import Turn
 from reconvene.trace.group_recorder import GroupRecorder
+from reconvene.trace.isis_recorder import IsisRecorder
 from reconvene.trace.log_past import LogPast, read_log_past
 from reconvene.trace.log_recorder import LogRecorder
 from reconvene.trace.recorder import Recorder
 
-__all__ = ["SiteTrace"]
+__all__ = ["SiteTrace", "stack_name"]
 
 
 class SiteTrace:
@@ -42,7 +43,7 @@ class SiteTrace:
                 config.cluster,
                 tuple(sorted(names)),
                 config.order.engine,
-                "corel" if config.log.enabled else "evs",
+                stack_name(config),
                 run_quorum(config.names, config.log.replicas, config.log.quorum),
             )
             self.journal = Journal(directory, config.name, config.trace.max_bytes, stopped)
@@ -77,6 +78,7 @@ class SiteTrace:
         self._note_change()
         self._recorder = recorder
         self._groups = GroupRecorder(recorder)
+        self._isis = IsisRecorder(recorder)
         stack.groups.record()
 
     def _complete_log(
@@ -96,6 +98,8 @@ class SiteTrace:
         if turn.log and self._log is not None:
             self._log.events(t, turn.log)
             self._note_change()
+        if turn.isis:
+            self._isis.events(t, turn.isis)
         self.journal.flush()
 
     def _note_change(self) -> None:
@@ -125,3 +129,10 @@ class SiteTrace:
 
     def status(self) -> dict[str, object]:
         return {"bytes": self.journal.bytes, "stopped": self.journal.stopped}
+
+
+def stack_name(config: Config) -> str:
+    """For run.json. The log has most to say of a run; the rows of each layer are judged, whatever this says."""
+    if config.log.enabled:
+        return "corel"
+    return "isis" if config.isis.enabled else "evs"

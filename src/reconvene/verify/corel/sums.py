@@ -21,6 +21,8 @@ row has a fact that the check declares (`Check.facts`): the facts are chosen so 
   `wrong_stay`: what became yellow in one stay is not in the order of positions.
 - `wrong_phase`: an attempt, commit or establish event is violated. `unmade`: nobody made it green in a primary
   component. `tangled`: a node's incarnations do not follow each other.
+- `wrong_vote`: with dynamic voting, an attempt is violated. `stopped_vote`: a component that may order in the end
+  does not.
 - `restamped`: it is logged under several timestamps, though its author did not send it again.
 """
 
@@ -51,6 +53,10 @@ class LogSums:
     """Pairs of a message that has a primary component and a node that knows of that."""
     rests: int
     """Pairs of a message and a node that came to rest in a component with a quorum, where one has the message."""
+    votes: int = 0
+    """With dynamic voting: attempts, and primary components that all their members attempted."""
+    ended_votes: int = 0
+    """With dynamic voting: components that may order in the end."""
 
 
 LogCheck = Check[LogCounts, LogSums]

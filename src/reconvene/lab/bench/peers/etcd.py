@@ -13,11 +13,14 @@ from reconvene.lab.bench.durable_system import REPLICAS, Way
 from reconvene.lab.bench.peers.replicas import GOCODE, Cluster, go_build
 from reconvene.local.ports import LOOPBACK, choose
 
-__all__ = ["Etcd", "available"]
+__all__ = ["Etcd", "EtcdLocks", "available"]
 
 CONNECTIONS = 8
 QUOTA_BYTES = 8 << 30
 ASK_TIMEOUT_S = 5.0
+SHORTEST_LEASE_S = 1
+"""The shortest that can be asked for. The server grants at least one and a half times its election timeout: 2 s with
+its defaults."""
 
 
 def available() -> str | None:
@@ -43,10 +46,11 @@ class Etcd:
 
 class _Members(Cluster):
     name = Etcd.name
+    _sources: Sequence[str] = ("etcd_load.go", "store_load.go")
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._program = go_build(folder, "etcd_load.go", "store_load.go")
+        self._program = go_build(folder, *self._sources)
         ports = choose(2 * REPLICAS)
         self._peers = [f"http://{LOOPBACK}:{port}" for port in ports[:REPLICAS]]
         self._client_ports = ports[REPLICAS:]
@@ -80,3 +84,15 @@ class _Members(Cluster):
         self.loads[0].say("leader")
         leader: int = self.loads[0].hear("leader", monotonic() + ASK_TIMEOUT_S)["leader"]
         return leader
+
+
+class EtcdLocks(_Members):
+    """`loads`: a client of each member, for locks, with the shortest lease: see etcd_locks.go."""
+
+    _sources = ("etcd_locks.go", "store_load.go")
+
+    def _load_commands(self) -> Sequence[Sequence[str]]:
+        return [[str(self._program), str(SHORTEST_LEASE_S), address] for address in self._clients]
+
+    def _until_written(self, seconds: float) -> None:
+        """A client that is ready has its session, which is written."""

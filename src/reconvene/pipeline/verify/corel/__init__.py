@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["certify", "concerned"]
 
 _LOG = [code for (layer, _), code in KINDS.items() if layer == "corel"]
-_SUMMED = ("knows", "rests", "unaccepted_logs", "unaccepted_greens", "phases")
+_SUMMED = ("knows", "rests", "unaccepted_logs", "unaccepted_greens", "phases", "wrong_phase")
+_SAME = ("votes", "ended_votes", "wrong_vote", "stopped_vote")
+"""Of a run, in each of its rows."""
 _COUNTED = ("accept", "log", "yellow", "red", "green", "snapshot")
-_BY_RUN = ("wrong_phase", "wrong_stay", "shared", "gap", "never_yellow")
+_BY_RUN = ("wrong_phase", "wrong_vote", "stopped_vote", "wrong_stay", "shared", "gap", "never_yellow")
 """Facts that are counted by run. `wrong_stay` is one of rows too, where these are named."""
 
 _ARROW_FOUND = to_arrow_schema(FOUND)
@@ -62,14 +64,16 @@ def concerned(tables: Tables, checks: Sequence[LogCheck]) -> DataFrame:
     """CONCERNED: the messages and events that these checks do not prove right."""
     coded, runs = tables.coded, tables.runs
     placed = place_messages(coded)
-    phases = tell_control(coded, runs).select("rid", F.explode("wrong_phases").alias("of")).select("rid", "of.*")
+    control = tell_control(coded, runs)
     rows = _with_wrong_stays(_rows(coded, runs)).where(F.col("facts") != 0)
     is_message = F.col("what") != NO_MESSAGE
     wrong = rows.select("rid", "facts", F.when(is_message, F.col("msg")).alias("msg"), "node")
     shared = find_shared(placed).select("rid", F.explode(F.array("msg", "other")).alias("msg"))
     named = {
         "shared": shared,
-        "wrong_phase": phases,
+        "wrong_phase": _events(control, "wrong_phases"),
+        "wrong_vote": _events(control, "wrong_votes"),
+        "stopped_vote": _events(control, "stopped_votes"),
         "gap": find_gaps(placed, coded),
         "taking_back": find_taking_back(coded),
         "never_yellow": find_never_yellow(coded),
@@ -77,6 +81,10 @@ def concerned(tables: Tables, checks: Sequence[LogCheck]) -> DataFrame:
     of_facts = [_name(of, checks_with(name, checks)) for name, of in named.items()]
     of_rows = _name(wrong, checks_of(F.col("facts"), checks)).withColumn("node", _at_one_node())
     return reduce(DataFrame.union, of_facts, of_rows)
+
+
+def _events(control: DataFrame, name: str) -> DataFrame:
+    return control.select("rid", F.explode(name).alias("of")).select("rid", "of.*")
 
 
 def _at_one_node() -> "Column":
@@ -118,10 +126,13 @@ def _count_rows(rows: DataFrame, checks: Sequence[LogCheck]) -> DataFrame:
             F.count(F.when(is_suspect(F.col("facts"), check), 1)).alias(_suspects(index))
             for index, check in enumerate(checks)
         ),
-        *(F.sum(name).alias(name) for name in (*_SUMMED, "wrong_phase")),
+        *(F.sum(name).alias(name) for name in _SUMMED),
+        *(F.max(name).alias(name) for name in _SAME),
         *(value.alias(name) for name, value in _of_a_stay().items()),
     )
-    sums = {name: F.sum(name) for name in (*map(_suspects, range(len(checks))), *_SUMMED, "wrong_phase")}
+    sums = {name: F.sum(name) for name in (*map(_suspects, range(len(checks))), *_SUMMED)} | {
+        name: F.max(name) for name in _SAME
+    }
     sums["wrong_stay"] = F.count(F.when(_is_wrong_stay(), 1))
     return stays.groupBy("rid").agg(*(value.alias(name) for name, value in sums.items()))
 
@@ -193,4 +204,6 @@ def _sums(row: dict[str, int], checks: Sequence[LogCheck]) -> LogSums:
         },
         knows=row["knows"],
         rests=row["rests"],
+        votes=row["votes"],
+        ended_votes=row["ended_votes"],
     )

@@ -23,6 +23,7 @@ from reconvene.trace.events import Row
 from reconvene.verify.codes import KINDS
 from reconvene.verify.corel.liveness import ordering_nodes
 from reconvene.verify.corel.phases import wrong_phases
+from reconvene.verify.corel.voting import counted_votes, ended_votes, stopped_votes, wrong_votes
 from reconvene.verify.corel.yellow import due_of, early_events, knowledge_of
 from reconvene.verify.history import History
 from reconvene.verify.live import components
@@ -49,6 +50,10 @@ CONTROL = T.StructType([
     T.StructField("lives", T.ArrayType(_LONG), False),
     T.StructField("phases", _LONG, False),
     T.StructField("wrong_phases", T.ArrayType(_EVENT), False),
+    T.StructField("votes", _LONG, False),
+    T.StructField("wrong_votes", T.ArrayType(_EVENT), False),
+    T.StructField("ended_votes", _LONG, False),
+    T.StructField("stopped_votes", T.ArrayType(_EVENT), False),
 ])  # fmt: skip
 """One row of each run that has a log. nodes: how many there are.
 
@@ -57,7 +62,8 @@ it has to show; NEVER: at the end; null: the node does not know. resting: where 
 rest, by node its number among these, or -1. excused: by node, the attempts and commits, by place, during which a
 yellow or green event is no violation. snapshots_of: by node, in their order; null where the run has none. tangled: 1
 if a node's incarnations do not follow each other. lives: by node, its life at the end, one more where that is a
-failure. phases: how many attempt, commit and establish events there are; wrong_phases: those that are violated."""
+failure. phases: how many attempt, commit and establish events there are; wrong_phases: those that are violated.
+votes, wrong_votes, ended_votes, stopped_votes: the same of the checks of dynamic voting."""
 
 _ARROW_CONTROL = to_arrow_schema(CONTROL)
 
@@ -117,11 +123,17 @@ def _tell(bones: pa.Table, runs: pa.Table) -> pa.Table:
         "tangled": int(any(map(_is_tangled, told.values()))),
         "lives": [_last_life(mine) + (name in run.down) for name, mine in told.items()],
         "phases": sum(len(node_log.named) for node_log in node_logs),
-        "wrong_phases": [
-            {"node": node, "place": node_logs[node].n[place]} for node, place, _ in wrong_phases(history)
-        ],
+        "wrong_phases": _events(node_logs, wrong_phases(history)),
+        "votes": counted_votes(history),
+        "wrong_votes": _events(node_logs, wrong_votes(history)),
+        "ended_votes": len(ended_votes(history)),
+        "stopped_votes": _events(node_logs, stopped_votes(history)),
     }
     return pa.Table.from_pylist([row], schema=_ARROW_CONTROL)
+
+
+def _events(node_logs: list[NodeLog], found: Iterator[tuple[int, int, str]]) -> list[dict[str, int]]:
+    return [{"node": node, "place": _place(node_logs[node], place)} for node, place, _ in found]
 
 
 def _name(row: dict[str, Any]) -> str | None:

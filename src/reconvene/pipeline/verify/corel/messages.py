@@ -31,8 +31,9 @@ def gather_messages(told: "DataFrame", control: "DataFrame") -> "DataFrame":
     which node accepted or has it); and of the row node, place (NEVER: the node never has it), what, facts, knows,
     rests (1 where it is a case of corel.yellow, corel.3.8), unaccepted_logs, unaccepted_greens (of a message that
     nobody accepted), stay, turned, marked (was it made green in a primary component that the node knew when it became
-    yellow there?), phases, wrong_phase (how many the run has, and how many are violated, in one of its rows). Commits
-    are rows too, which have a stay and turned, and nothing else."""
+    yellow there?), phases, wrong_phase (how many the run has, and how many are violated, in one of its rows), votes,
+    wrong_vote, ended_votes, stopped_vote (the same of dynamic voting, in every row of a node's file: a run may have
+    no phases). Commits are rows too, which have a stay and turned, and nothing else."""
     rows = _with_message(told).join(F.broadcast(control), "rid").withColumns(_of_the_run())
     rows = rows.withColumns({
         "cover": _cover(F.col("node")),
@@ -215,6 +216,7 @@ def _row(**columns: "Column") -> "Column":
         "node": F.lit(0), "place": F.lit(NEVER), "what": F.lit(HAD), "facts": F.lit(0), "knows": F.lit(0),
         "rests": F.lit(0), "unaccepted_logs": number, "unaccepted_greens": number, "stay": nothing, "turned": nothing,
         "marked": F.lit(False), "phases": number, "wrong_phase": number,
+        "votes": number, "wrong_vote": number, "ended_votes": number, "stopped_vote": number,
     } | columns  # fmt: skip
     return F.struct(*(value.alias(name) for name, value in full.items()))
 
@@ -237,6 +239,10 @@ def _own_row() -> "Column":
         marked=F.coalesce(F.col("primary") <= F.col("stay"), F.lit(False)),
         phases=F.when(of_the_run, F.col("phases")).otherwise(F.lit(0)),
         wrong_phase=F.when(of_the_run, F.size("wrong_phases").cast("long")).otherwise(F.lit(0)),
+        votes=F.col("votes"),
+        wrong_vote=F.size("wrong_votes").cast("long"),
+        ended_votes=F.col("ended_votes"),
+        stopped_vote=F.size("stopped_votes").cast("long"),
     )
 
 

@@ -7,8 +7,10 @@ from typing import Any
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
 from reconvene.runtime.http.dashboard.delays import OrderDelays
-from reconvene.runtime.http.dashboard.samples import LogSample, ShownMessage, SiteSample
+from reconvene.runtime.http.dashboard.isis_sampler import isis_sample
+from reconvene.runtime.http.dashboard.samples import IsisSample, LogSample, ShownMessage, SiteSample
 from reconvene.runtime.http.dashboard.tail import Tail, segments
+from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.site.interface import Engine
 
 __all__ = ["Sampler"]
@@ -16,6 +18,7 @@ __all__ = ["Sampler"]
 _COUNTERS = (
     *("sent_messages", "delivered_messages", "sent_bytes", "received_bytes", "resent"),
     *("log_accepted_messages", "log_ordered_messages"),
+    *("isis_casts", "isis_channel_packets", "isis_channel_records", "isis_kills"),
 )
 
 
@@ -60,9 +63,13 @@ class Sampler:
             lag_ms=0.0 if self._lag is None else self._lag.worst_s * 1e3,
             order_ms=None if self._delays is None else self._delays.median_ms(),
             log=None if self._tail is None else self._look_at(self._tail, status["log"]),
+            isis=None if engine.isis is None else self._look_at_groups(engine.isis, status["isis"]),
             faults=self._config.faults.allowed,
             history=engine.history.since(since),
         )
+
+    def _look_at_groups(self, isis: SiteIsis, status: Mapping[str, Any]) -> IsisSample:
+        return isis_sample(isis, status, self._config.dashboard.payloads)
 
     def _look_at(self, tail: Tail, status: Mapping[str, Any]) -> LogSample:
         greens, waiting = tail.look(), tail.waiting()

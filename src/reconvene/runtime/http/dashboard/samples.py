@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from reconvene.runtime.site.history import Stay
 
-__all__ = ["LogSample", "QueueSegment", "ShownMessage", "SiteSample"]
+__all__ = ["IsisGroupSample", "IsisSample", "LogSample", "QueueSegment", "ShownMessage", "SiteSample"]
 
 
 class QueueSegment(Struct, frozen=True, array_like=True):
@@ -33,6 +33,40 @@ class LogSample(Struct, frozen=True):
     """The last messages above the green line."""
     greens_told: dict[str, int]
     """The green line of every replica, as this site last heard of it."""
+
+
+class IsisGroupSample(Struct, frozen=True):
+    name: str
+    view: int
+    """The number of its last view."""
+    members: list[str]
+    """The first ones, by rank."""
+    member_count: int
+    properties: dict[str, str | None]
+    """The first ones. None: the value is not to be shown."""
+
+
+class IsisSample(Struct, frozen=True):
+    """Process groups in the manner of ISIS."""
+
+    blocked: bool
+    """The site is not in the primary component: its processes neither cast nor receive."""
+    refused: list[str]
+    """Sites that take no part: while there are any, nobody can use it."""
+    view: str
+    """The number of the last site view that the site adopted; "0": none."""
+    members: list[str]
+    """The sites of that view."""
+    processes: int
+    groups: list[IsisGroupSample]
+    """The first ones, by name."""
+    group_count: int
+    open_casts: int
+    waiting_casts: int
+    pool: int
+    pool_bytes: int
+    open_gbcasts: int
+    open_calls: int
 
 
 class SiteSample(Struct, frozen=True):
@@ -64,6 +98,8 @@ class SiteSample(Struct, frozen=True):
     """Whether fault injection is allowed."""
     history: list[Stay] = []
     """Its configurations that the requester does not know."""
+    isis: IsisSample | None = None
+    """None: it takes no part in process groups in the manner of ISIS."""
 
 
 class ShownMessage(Struct, frozen=True):

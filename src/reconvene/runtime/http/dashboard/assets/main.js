@@ -3,6 +3,7 @@
 import { drawComponents, describe } from "./components.js";
 import { byId, text } from "./dom.js";
 import { FaultForm } from "./faults.js";
+import { drawGroups } from "./isis.js";
 import { Model } from "./model.js";
 import { drawQueues } from "./queues.js";
 import { Rates } from "./rates.js";
@@ -62,6 +63,7 @@ function draw() {
   drawComponents(byId("picture"), model);
   faults.draw();
   drawQueues(byId("queues"), model);
+  drawGroups(model);
   timeline.draw();
   rates.draw();
   drawTail(byId("tail"), model);

@@ -1,0 +1,539 @@
+"""A program's process in the ISIS layer of its site: what it asks for, and what comes.
+
+It is the same over a socket and for a site inside the program; only the channel differs. Where the connection is
+lost, the process is over: over the next one the program goes on as another process, and is told so.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from reconvene.client.appends import check_minor
+from reconvene.client.events import Process
+from reconvene.client.group import as_bytes
+from reconvene.client.here import Here
+from reconvene.client.isis_call import Call, OpenCall
+from reconvene.client.isis_events import Cast, ProcessFailed, Reply
+from reconvene.client.isis_place import Place
+from reconvene.client.isis_queue import IsisQueue, Renamed
+from reconvene.client.isis_state import Provider, Transfer
+from reconvene.client.requests import RequestChannel, Requests
+from reconvene.client.roll import Roll
+from reconvene.core.groups import events
+from reconvene.errors import OutcomeTimedOut, OutcomeUnknown, ReconveneError, Rejected, TimedOut, Unavailable
+from reconvene.room import Room
+from reconvene.wire import client_isis as wire
+from reconvene.wire.clients import ISIS_MINOR
+
+__all__ = ["IsisConnection", "IsisLink"]
+
+_log = logging.getLogger("reconvene.client")
+
+_KILLED = "this process was killed meanwhile: the others went on without it"
+_SPARE_REQUESTS = 16
+"""Of the requests that a site lets wait: for those that the program does not wait for."""
+
+
+class IsisConnection(Protocol):
+    """What this needs of the link that it is a part of."""
+
+    here: Here
+    requests: Requests
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def roll(self) -> Roll: ...
+
+    @property
+    def timeout_s(self) -> float | None:
+        """How long a request waits for a connection or a brief answer; None: neither has to be waited for."""
+
+    @property
+    def isis_channel(self) -> RequestChannel | None: ...
+
+    async def isis_connected(self) -> RequestChannel:
+        """Raises Unavailable where there is none in time."""
+
+
+class _Casting:
+    """A cast that has no id yet."""
+
+    __slots__ = ("asks", "call", "future", "size")
+
+    def __init__(self, call: OpenCall, asks: bool, size: int) -> None:
+        self.call = call
+        self.asks = asks
+        """It asks for replies."""
+        self.size = size
+        self.future: asyncio.Future[None] | None = None
+
+
+class IsisLink:
+    def __init__(self, link: IsisConnection, limit_bytes: int, limit_messages: int) -> None:
+        self._link = link
+        self._loop = asyncio.get_running_loop()
+        self.here = link.here
+        self.queue = IsisQueue(limit_bytes, limit_messages, self._cut_off)
+        self.me: events.Process | None = None
+        """The last identity, also while there is no connection."""
+        self._name = ""
+        self._wanted = False
+        """The program has asked for something: it has a process, over whichever connection."""
+        self._open: RequestChannel | None = None
+        """Where the process is."""
+        self._opening: asyncio.Future[None] | None = None
+        self._places: dict[str, Place] = {}
+        """By group."""
+        self._casting: dict[int, _Casting] = {}
+        """By request."""
+        self._calls: dict[int, OpenCall] = {}
+        """By counter."""
+        self._held = 0
+        self._held_bytes = 0
+        """Requests that may wait at the site."""
+        self.room = Room(self._free)
+        self._over: str | None = None
+
+    def _free(self) -> int:
+        most = wire.HELD_REQUESTS - _SPARE_REQUESTS
+        return most - self._held if self._held_bytes < wire.HELD_BYTES else 0
+
+    @property
+    def quiet(self) -> bool:
+        """Another connection would disturb nothing."""
+        return not self._wanted
+
+    def named(self, process: events.Process | tuple[int, int, int]) -> Process:
+        return self._link.roll.named(events.Process(*process))
+
+    def site_name(self, site: int) -> str:
+        return self._link.roll.named(events.Process(site, 0, 0)).site
+
+    def numbered(self, processes: Any) -> tuple[events.Process, ...]:
+        return self._link.roll.numbered(processes)
+
+    # -- the connection
+
+    def connect(self, channel: RequestChannel) -> None:
+        """There is another connection: the program goes on as another process."""
+        if self._wanted and self._over is None:
+            future = self._begin(channel)
+            future.add_done_callback(_tell_refused)
+
+    def lose(self, reason: str) -> None:
+        self._open = self._opening = None
+        self._end_all(f"{reason}: {_KILLED}", f"{reason}: it may or may not have been received")
+
+    def close(self, why: str) -> None:
+        """The program's block has ended."""
+        channel = self._open
+        if channel is not None and not channel.closed:
+            channel.send(wire.IsisClose(self._link.requests.number()))
+        self._over = why
+        self._open = None
+        self._end_all(why, f"{why}: it may or may not have been received")
+        self.queue.end(None)
+
+    def _cut_off(self, why: str) -> None:
+        self._loop.call_soon(self._close_cut_off, why)  # not amid the site's turn
+
+    def _close_cut_off(self, why: str) -> None:
+        if self._over is None:
+            self.close(why)
+
+    def _end_all(self, why: str, unknown: str) -> None:
+        places, self._places = self._places, {}
+        for place in places.values():
+            place.end(Unavailable(f"group {place.group!r}: {why}"))
+        casting, self._casting = self._casting, {}
+        for cast in casting.values():
+            self._settle(cast, OutcomeUnknown(unknown))
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            call.end(unknown)
+        self._held = self._held_bytes = 0
+        self.room.wake_all()
+
+    async def open(self, name: str = "") -> RequestChannel:
+        """Where the process is; begins it where there is none yet."""
+        if self._open is not None:
+            self.here.check()
+            return self._open
+        self._wanted = True
+        self._name = name or self._name
+        while True:
+            channel = await self._link.isis_connected()
+            self._check()
+            if self._open is channel:
+                return channel
+            opening = self._opening or self._begin(channel)
+            try:
+                await asyncio.shield(opening)
+            except Unavailable:
+                if self._link.isis_channel is channel:
+                    raise
+
+    def _begin(self, channel: RequestChannel) -> "asyncio.Future[None]":
+        opening: asyncio.Future[None] = self._loop.create_future()
+        opening.add_done_callback(_seen)
+        try:
+            check_minor(channel, ISIS_MINOR)
+        except Rejected as error:
+            opening.set_exception(error)
+            return opening
+        requests = self._link.requests
+        asked = requests.add(channel, wire.IsisOpen(requests.number(), self._name))
+        asked.add_done_callback(lambda done: self._begun(channel, done, opening))
+        if not opening.done():
+            self._opening = opening
+        return opening
+
+    def _begun(self, channel: RequestChannel, asked: "asyncio.Future[Any]", opening: "asyncio.Future[None]") -> None:
+        """The identity itself was taken when it came, before what follows it."""
+        self._opening = None
+        error = asked.exception()
+        if error is not None:
+            opening.set_exception(error)
+        else:
+            opening.set_result(None)
+
+    def _opened(self, opened: wire.IsisOpened) -> None:
+        was, self.me = self.me, events.Process(*opened.process)
+        self._open = self._link.isis_channel
+        if was is not None:
+            self.queue.put(Renamed(was, self.me))
+        self._link.requests.answer(opened.request)
+
+    def _check(self) -> None:
+        """Raises Unavailable where the process is over."""
+        if self._over is not None:
+            raise Unavailable(self._over)
+
+    # -- casts
+
+    async def cast(
+        self,
+        kind: int,
+        to: str | tuple[events.Process, ...],
+        payload: bytes,
+        label: str | Mapping[str, int] | None,
+        replies: int,
+        timeout: float | None,
+        more: list[bytes] | None = None,
+    ) -> Call:
+        size = len(payload) + sum(map(len, more)) if more else len(payload)
+        if timeout is None:
+            channel = self._open
+            if channel is None or not self._has_room(size):
+                channel = await self._clear(size)
+            else:
+                self.here.check()
+            casting = self._send(channel, kind, to, payload, label, replies, None, more or [], size)
+            if casting.future is not None:
+                await casting.future
+            return casting.call
+        until = self._loop.time() + timeout
+        try:
+            async with asyncio.timeout_at(until):
+                channel = await self._clear(size)
+                casting = self._send(channel, kind, to, payload, label, replies, until, more or [], size)
+                if casting.future is not None:
+                    await casting.future
+                return casting.call
+        except TimeoutError as error:
+            if isinstance(error, ReconveneError):
+                raise
+            raise OutcomeTimedOut(f"not sent within {timeout:g} s: it may yet be") from None
+
+    def _send(
+        self,
+        channel: RequestChannel,
+        kind: int,
+        to: str | tuple[events.Process, ...],
+        payload: bytes,
+        label: str | Mapping[str, int] | None,
+        replies: int,
+        until: float | None,
+        more: list[bytes],
+        size: int,
+    ) -> _Casting:
+        """Its future, if it has one, is done when the cast has its id."""
+        assert self.me is not None
+        call = OpenCall(self._link.name, self.me.incarnation, until)
+        number = self._link.requests.number()
+        casting = self._casting[number] = _Casting(call, replies != 0, size)
+        self._held += 1
+        self._held_bytes += size
+        struct = wire.IsisCast(number, kind, to, payload, label, replies, more)  # type: ignore[arg-type]
+        channel.send(struct, size + 64 + 5 * len(more))
+        if number in self._casting:
+            casting.future = self._loop.create_future()
+        return casting
+
+    def _has_room(self, size: int) -> bool:
+        return self._held == 0 or (self._free() > 0 and self._held_bytes + size <= wire.HELD_BYTES)
+
+    async def _clear(self, size: int) -> RequestChannel:
+        """The process, with room for one more request."""
+        while True:
+            channel = await self.open()
+            if self._has_room(size):
+                return channel
+            await self.room.wait()
+            self.here.check()
+
+    def sent(self, request: int, counter: int) -> None:
+        """The cast of this request has its id."""
+        casting = self._casting.pop(request, None)
+        if casting is None:
+            return
+        call = casting.call
+        call.sent(counter)
+        if casting.asks:
+            self._calls[counter] = call
+        else:
+            call.end()
+        self._settle(casting, None)
+
+    def fail(self, request: int, error: ReconveneError) -> bool:
+        """Returns whether the request was a cast."""
+        casting = self._casting.pop(request, None)
+        if casting is None:
+            return False
+        self._settle(casting, error)
+        return True
+
+    def _settle(self, casting: _Casting, error: ReconveneError | None) -> None:
+        self._release(casting.size)
+        future = casting.future
+        if future is None and error is not None:
+            future = casting.future = self._loop.create_future()  # its caller has not begun to wait
+        if future is not None and not future.done():
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+                future.exception()
+
+    def _release(self, size: int) -> None:
+        self._held -= 1
+        self._held_bytes -= size
+        if self.room.waiting:
+            self.room.wake()
+
+    # -- other requests
+
+    async def ask(
+        self,
+        make: Callable[[int], wire.IsisRequest],
+        size: int = 0,
+        late: "type[TimedOut | OutcomeTimedOut] | None" = None,
+    ) -> Any:
+        """`late`: the site answers at once, and this is raised where no answer comes. Otherwise it may take long."""
+        channel = await self._clear(size)
+        requests = self._link.requests
+        asked = requests.add(channel, make(requests.number()), size=size)
+        if late is not None:
+            return await self._in_time(asked, late)
+        self._held += 1
+        self._held_bytes += size
+        asked.add_done_callback(lambda _: self._release(size) if self._open is channel else None)
+        return await asked
+
+    async def _in_time(self, asked: "asyncio.Future[Any]", late: "type[TimedOut | OutcomeTimedOut]") -> Any:
+        limit = self._link.timeout_s
+        try:
+            async with asyncio.timeout(limit):
+                return await asked
+        except TimeoutError as error:
+            if isinstance(error, ReconveneError):
+                raise
+            raise late(f"site {self._link.name} did not answer in {limit:g} s") from None
+
+    def tell(self, make: Callable[[int], wire.IsisRequest]) -> "asyncio.Future[Any] | None":
+        """Without waiting for the answer."""
+        channel = self._open
+        if channel is None or channel.closed:
+            return None
+        requests = self._link.requests
+        asked = requests.add(channel, make(requests.number()))
+        asked.add_done_callback(_seen)
+        return asked
+
+    async def reply(self, cast: Cast, data: bytes | bytearray | memoryview) -> None:
+        self.here.check()
+        payload = as_bytes(data)
+        (sender,) = self.numbered([cast.sender])
+        which = (sender.site, sender.incarnation, cast.counter)
+        await self.ask(lambda number: wire.IsisReply(number, which, payload), len(payload))
+
+    # -- groups
+
+    async def join(
+        self, group: str, provider: Provider | None, *, vector: bool, answers: bool, last_to_fail: bool
+    ) -> Place:
+        await self.open()
+        while (known := self._places.get(group)) is not None:
+            if not known.abandoned:
+                raise Rejected(f"group {group!r}: the process is in it, or has asked to join it")
+            await asyncio.shield(known.left)
+        place = self._places[group] = Place(group, provider)
+
+        def request(number: int) -> wire.IsisJoin:
+            place.asked = True
+            return wire.IsisJoin(number, group, provider is not None, vector, answers, last_to_fail)
+
+        try:
+            try:
+                await self.ask(request)
+            except ReconveneError:
+                place.asked = False  # refused
+                raise
+            await asyncio.shield(place.begun)
+            if place.transfer is not None and provider is not None:
+                await asyncio.shield(place.transfer.done)
+                await provider.take(place.transfer)
+        except BaseException:
+            self.abandon(place)
+            raise
+        if not place.released.done():
+            place.released.set_result(None)
+        return place
+
+    def abandon(self, place: Place) -> None:
+        """Leaves it as soon as possible, and raises nothing."""
+        if place.over or place.abandoned:
+            return
+        place.abandoned = True
+        if not place.released.done():
+            place.released.set_result(None)
+        if place.begun.done():
+            self.tell(lambda number: wire.IsisLeave(number, place.group))
+        elif not place.asked:
+            if self._places.get(place.group) is place:
+                del self._places[place.group]
+            place.end(None)
+        # Else it is left when its first view comes.
+
+    async def leave(self, place: Place) -> None:
+        if place.over or place.abandoned:
+            return
+        await self.ask(lambda number: wire.IsisLeave(number, place.group))
+        await asyncio.shield(place.left)
+
+    # -- what comes
+
+    def receive(self, struct: wire.IsisAnswer) -> None:
+        match struct:
+            case wire.IsisCasts() | wire.IsisBlocked():
+                self.queue.put(struct)
+            case wire.IsisSent():
+                for request, counter in zip(struct.requests, struct.counters, strict=True):
+                    self.sent(request, counter)
+            case wire.IsisReplied(counter=counter, sender=sender, payload=payload):
+                call = self._calls.get(counter)
+                if call is not None:
+                    named = self.named(sender)
+                    call.put(ProcessFailed(named) if payload is None else Reply(payload, named))
+            case wire.IsisOver(counter=counter):
+                call = self._calls.pop(counter, None)
+                if call is not None:
+                    call.end()
+            case wire.IsisViewed():
+                self._viewed(struct)
+            case wire.IsisLeft(group=group):
+                place = self._places.pop(group, None)
+                if place is not None:
+                    place.end(None)
+                    self.queue.put(struct, place)
+            case wire.IsisOpened():
+                self._opened(struct)
+            case wire.IsisKilled(process=process):
+                self._killed(events.Process(*process))
+            case wire.IsisWanted() | wire.IsisTaken() | wire.IsisChunk() | wire.IsisStated():
+                place = self._places.get(struct.group)
+                if place is not None:
+                    self._take_state(place, struct)
+
+    def _viewed(self, viewed: wire.IsisViewed) -> None:
+        place = self._places.get(viewed.group)
+        if place is None:
+            return
+        if not place.begun.done():
+            if viewed.newcomer is not None and events.Process(*viewed.newcomer) == self.me:
+                place.transfer = Transfer()
+            place.first = viewed
+            place.begun.set_result(None)
+            if place.abandoned:
+                self.tell(lambda number: wire.IsisLeave(number, viewed.group))
+        if not place.abandoned:
+            self.queue.put(viewed, place)
+
+    def _killed(self, process: events.Process) -> None:
+        was, self.me = self.me, process
+        assert was is not None
+        places, self._places = self._places, {}
+        for place in places.values():
+            place.end(Unavailable(f"group {place.group!r}: {_KILLED}"))
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            call.end(f"cast {call.id}: {_KILLED}: it may or may not have been received")
+        self.queue.put(Renamed(was, process))
+
+    # -- state
+
+    def _take_state(
+        self, place: Place, struct: wire.IsisWanted | wire.IsisTaken | wire.IsisChunk | wire.IsisStated
+    ) -> None:
+        match struct:
+            case wire.IsisChunk():
+                if place.transfer is not None:
+                    place.transfer.add(events.Process(*struct.member), struct.data)
+            case wire.IsisStated():
+                if place.transfer is not None and not place.transfer.done.done():
+                    place.transfer.done.set_result(None)
+            case wire.IsisWanted():
+                newcomer = events.Process(*struct.newcomer)
+                place.wanted[newcomer] = (struct.view, struct.first)
+                self.give_wanted(place, newcomer)
+            case wire.IsisTaken():
+                newcomer = events.Process(*struct.newcomer)
+                place.kept.pop(newcomer, None)
+                place.wanted.pop(newcomer, None)
+
+    def give_wanted(self, place: Place, newcomer: events.Process) -> None:
+        """Gives what is kept for the newcomer, if it has asked for it."""
+        kept, pieces = place.kept.get(newcomer, (0, []))
+        view, first = place.wanted.get(newcomer, (0, 0))
+        if kept and kept == view:
+            del place.wanted[newcomer]
+            # Where its own transfer ended early it may have fewer than were given before.
+            self._give(place, newcomer, view, pieces + [b""] * (first + 1 - len(pieces)), first)
+
+    def _give(self, place: Place, newcomer: events.Process, view: int, pieces: list[bytes], at: int) -> None:
+        """One piece after the other: the next when the site has taken the last one."""
+        last = at + 1 == len(pieces)
+        asked = self.tell(lambda number: wire.IsisGive(number, place.group, view, newcomer, at, pieces[at], last))
+
+        def given(done: "asyncio.Future[Any]") -> None:
+            # Refused: the newcomer has gone, or has asked another one.
+            if not last and not done.cancelled() and done.exception() is None:
+                self._give(place, newcomer, view, pieces, at + 1)
+
+        if asked is not None:
+            asked.add_done_callback(given)
+
+
+def _seen(future: "asyncio.Future[Any]") -> None:
+    """Perhaps nobody waits for it."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _tell_refused(opening: "asyncio.Future[None]") -> None:
+    error = None if opening.cancelled() else opening.exception()
+    if isinstance(error, Rejected):
+        _log.warning("no process groups at this site: %s", error)

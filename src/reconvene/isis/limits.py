@@ -1,0 +1,28 @@
+"""The bounds of the ISIS layer of one site. At each of them the caller waits or gets an error."""
+
+from dataclasses import dataclass
+
+__all__ = ["IsisLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class IsisLimits:
+    open_casts: int = 4_096
+    open_bytes: int = 4 << 20
+    """Casts of this site that some destination may not have yet: beyond either, further casts wait."""
+    held_casts: int = 1_024
+    """Casts of one process that wait: behind a view that is locked, or for room. More are refused."""
+    destinations: int = 4_096
+    """Of one cast."""
+    open_calls: int = 1_024
+    """Of one process: casts that ask for replies, and have not got them."""
+    processes: int = 1_024
+    groups: int = 4_096
+    group_bytes: int = 255
+    """Of a group's name."""
+    payload_bytes: int = 1 << 20
+    """Of a cast, a reply, a chunk of state, or a property."""
+    properties: int = 64
+    """That one request sets."""
+    early_packets: int = 1_000
+    """Held while a site view is being adopted; more are dropped, and sent again."""

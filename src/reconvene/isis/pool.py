@@ -1,0 +1,401 @@
+"""The pool of CBCASTs: copies that this site must keep because some destination may lack them (4.3.2, 4.4).
+
+Promised: a cast in the pool is *complete*: every cast that precedes it and that is not everywhere yet is in the pool
+too, or was. It goes when its origin says, by its floor, that every destination has it out of all queues. Copies that
+come later are duplicates.
+
+A cast that this site sends to another goes behind the casts that precede it. Those go along as copies, each once on a
+channel, or, where the receiver is a destination to which the living origin sends the cast itself, as *stubs*: the
+receiver then waits for the copy. So a payload crosses the network once for each destination, and once for each site
+that has to keep it for others. A site of another cluster gets only what is addressed to it: it keeps nothing for
+others (4.6).
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
+
+from reconvene.core.groups.events import Process
+from reconvene.isis.events import CastId
+from reconvene.isis.here import Here
+from reconvene.isis.labels import Label
+from reconvene.isis.messages import AttemptId, Copy, Offer, Run, Stub, Want
+from reconvene.isis.receipts import Receipts
+
+__all__ = ["Entry", "Pool"]
+
+
+class Entry:
+    """One attempt of a CBCAST, or of the first step of a causal ABCAST, at this site."""
+
+    __slots__ = (
+        "causes", "copy",
+        "disposed",
+        "handled",
+        "id",
+        "key",
+        "label",
+        "local",
+        "offered",
+        "received",
+        "sent",
+        "sites",
+        "size",
+        "stubbed",
+        "undecided",
+        "verdict",
+        "waits",
+    )  # fmt: skip
+
+    def __init__(self, copy: Copy, here: Here) -> None:
+        self.copy = copy
+        self.size = len(copy.payload) + sum(map(len, copy.more)) if copy.more else len(copy.payload)
+        """Bytes of its messages."""
+        self.id = copy.id
+        self.key = AttemptId(*copy.id, copy.attempt)
+        self.label: Label = tuple(copy.label)
+        self.sites = here.sites(copy.to)
+        """Of its destinations, as far as they are in the site view."""
+        self.local = here.local(copy.to)
+        self.causes: tuple[CastId, ...] = ()
+        """Casts that precede it, as far as this site has them or waits for them."""
+        self.waits: dict[CastId, int] = {}
+        """Casts that precede it, and that this site is told to wait for: the attempt that has to come, or a later."""
+        self.sent: dict[int, int] = {}
+        """By site: the record by which this site sent it there."""
+        self.offered: dict[int, int] = {}
+        """By site: the record by which this site offered it there."""
+        self.stubbed: set[int] = set()
+        """Sites that this site told to wait for it."""
+        self.handled: set[Process] = set()
+        """Local destinations that are done with it …"""
+        self.received: set[Process] = set()
+        """… and those that received it."""
+        self.verdict: bool | None = None
+        """Whether the local destinations accepted it, once one of them did or did not."""
+        self.undecided = False
+        """Of a causal ABCAST of a lost site: it has no final priority here. Sites that bring it wait for that too."""
+        self.disposed = False
+        """It is out of the pool: at every destination, superseded by the next attempt, or lost with its sender."""
+
+    @property
+    def complete(self) -> bool:
+        return self.disposed or not (self.waits or self.undecided)
+
+    @property
+    def released(self) -> bool:
+        return self.disposed or (not self.waits and len(self.handled) == len(self.local))
+
+
+class _Awaited:
+    """A cast that was offered to this site, and is not here yet."""
+
+    __slots__ = ("_attempt", "_id", "_pool")
+
+    def __init__(self, pool: "Pool", offer: Offer) -> None:
+        self._pool = pool
+        self._id = offer.id
+        self._attempt = offer.attempt
+
+    @property
+    def complete(self) -> bool:
+        entry = self._pool.entries.get(self._id)
+        if entry is not None:
+            return entry.complete and entry.copy.attempt >= self._attempt
+        return self._pool.is_old(self._id)
+
+    @property
+    def released(self) -> bool:
+        return self.complete
+
+
+class Pool:
+    def __init__(self, here: Here, receipts: Receipts) -> None:
+        self._here = here
+        self._receipts = receipts
+        self.entries: dict[CastId, Entry] = {}
+        """Complete ones, in the order in which they became so: one comes after all that precede it."""
+        self.arrivals: deque[Entry] = deque()
+        """Complete since this was last looked at, with destinations here."""
+        self.bytes = 0
+        """Of the payloads."""
+        self.undone: dict[Process, int] = {}
+        """By process of this site: of how many of these casts it is a destination, and is not done with it."""
+        self.departing: dict[CastId, int] = {}
+        """By the first cast of a life of a site that left the line, while the others still exchange its casts: the
+        floor that the site told this one."""
+        self._floors = 0
+        """The last change of a floor that was heard of."""
+        self._orphaned = False
+        """There may be casts whose origin is gone."""
+        self._coming: dict[CastId, int] = {}
+        """By cast that this site is told to wait for: the attempt that has to come."""
+        self._incomplete: dict[CastId, Entry] = {}
+        self._waiters: dict[CastId, list[Entry]] = {}
+
+    def __len__(self) -> int:
+        return len(self.entries) + len(self._incomplete)
+
+    # -- in
+
+    def add(self, entry: Entry) -> None:
+        """One of this site's own."""
+        self._complete(entry)
+
+    def receive(self, copy: Copy, peer: int, number: int) -> None:
+        """Rules 4 to 6."""
+        here = self._here
+        here.seen(copy.clock)
+        if self.is_old(copy.id):
+            self._receipts.add(peer, number, None)
+            return
+        known = self.entries.get(copy.id) or self._incomplete.get(copy.id)
+        if known is not None and (known.copy.attempt >= copy.attempt or copy.id.site == here.site):
+            self._receipts.add(peer, number, known)
+            return
+        if known is not None:
+            self._drop(known)
+        entry = Entry(copy, here)
+        entry.undecided = copy.queue is not None and bool(entry.local) and not here.knows(copy.id)
+        entry.causes, entry.waits = self._due(copy.causes, peer)
+        self._receipts.add(peer, number, entry)
+        if not entry.waits:
+            self._complete(entry)
+            return
+        self._incomplete[entry.id] = entry
+        for cause in entry.waits:
+            self._waiters.setdefault(cause, []).append(entry)
+
+    def _due(self, causes: Iterable[Run], peer: int) -> tuple[tuple[CastId, ...], dict[CastId, int]]:
+        """Of these casts, in their order, those that are here or will come; and those that have to come."""
+        due: list[CastId] = []
+        waits: dict[CastId, int] = {}
+        entries = cast("dict[tuple[int, int, int], Entry]", self.entries)  # an id equals its three numbers
+        for site, incarnation, first, count in causes:
+            for counter in range(first, first + count):
+                key = (site, incarnation, counter)
+                attempt = self._attempt_due(CastId(*key), peer) if self._coming or self._incomplete else None
+                if attempt is not None:
+                    due.append(CastId(*key))
+                    waits[due[-1]] = attempt
+                elif (entry := entries.get(key)) is not None:
+                    due.append(entry.id)
+        return tuple(due), waits
+
+    def _attempt_due(self, cast_id: CastId, peer: int) -> int | None:
+        """The attempt of it that has to come before what the peer sends behind it; None: none."""
+        if cast_id in self._coming and cast_id.site != peer:
+            return self._coming[cast_id]
+        # Its origin has sent it before on the same channel. Others may have told of a later attempt: what the origin
+        # sent with an earlier one is rejected with that, and must not wait for what may be lost with those who told.
+        entry = self._incomplete.get(cast_id)
+        return None if entry is None else entry.copy.attempt
+
+    def receive_stub(self, stub: Stub) -> None:
+        known = self.entries.get(stub.id)
+        if (known is None or known.copy.attempt < stub.attempt) and not self.is_old(stub.id):
+            self._coming[stub.id] = max(stub.attempt, self._coming.get(stub.id, 0))
+
+    def receive_offer(self, offer: Offer, peer: int, number: int) -> None:
+        awaited = _Awaited(self, offer)
+        self._receipts.add(peer, number, awaited)
+        known = self.entries.get(offer.id) or self._incomplete.get(offer.id)
+        if not awaited.complete and (known is None or known.copy.attempt < offer.attempt):
+            self._here.send(peer, Want(offer.id))
+
+    def receive_want(self, cast_id: CastId, peer: int) -> None:
+        entry = self.entries.get(cast_id)
+        if entry is not None:
+            self.send(entry, peer)
+
+    def _complete(self, entry: Entry) -> None:
+        done = [entry]
+        while done:
+            entry = done.pop()
+            self._incomplete.pop(entry.id, None)
+            if self._coming.get(entry.id, -1) <= entry.copy.attempt:
+                self._coming.pop(entry.id, None)
+            self.entries[entry.id] = entry
+            self.bytes += entry.size
+            if entry.local:
+                self.arrivals.append(entry)
+            for process in entry.local:
+                self.undone[process] = self.undone.get(process, 0) + 1
+            done += self._go_on(entry.id, entry.copy.attempt)
+
+    def _go_on(self, cast_id: CastId, attempt: int | None) -> list[Entry]:
+        """What has waited for this cast, and is complete now. `attempt`: which one has come; None: none will."""
+        complete: list[Entry] = []
+        later: list[Entry] = []
+        for waiter in self._waiters.pop(cast_id, ()):
+            if attempt is not None and waiter.waits[cast_id] > attempt:
+                later.append(waiter)
+                continue
+            del waiter.waits[cast_id]
+            if not waiter.waits and not waiter.disposed:
+                complete.append(waiter)
+        if later:
+            self._waiters[cast_id] = later
+        return complete
+
+    def is_old(self, cast_id: CastId) -> bool:
+        """Every destination is done with it."""
+        here = self._here
+        if cast_id.site == here.site:
+            return cast_id not in self.entries
+        if here.knows(cast_id):
+            return cast_id.counter < here.channels.floor_of(cast_id.site)
+        return not self._is_departing(cast_id)
+
+    def _is_departing(self, cast_id: CastId) -> bool:
+        if not self.departing or self._here.knows(cast_id):
+            return False
+        lives = [first for first in self.departing if first[:2] == cast_id[:2] and first <= cast_id]
+        return bool(lives) and cast_id.counter >= self.departing[max(lives)]
+
+    # -- out
+
+    def send(self, entry: Entry, site: int) -> int:
+        """Makes sure that the site gets it from here, behind all that precedes it. Returns the record's number."""
+        number = entry.sent.get(site)
+        if number is not None:
+            return number
+        entry.sent[site] = 0  # where a false cast is among its own causes, this ends
+        for cast_id in entry.causes:
+            cause = self.entries.get(cast_id)
+            if cause is None or site in cause.sent or site in cause.stubbed:
+                continue
+            if site not in cause.sites and not self._here.is_local(site):
+                continue  # what does not concern another cluster does not go there
+            if site in cause.sites and cast_id.site != self._here.site and self._here.knows(cast_id):
+                cause.stubbed.add(site)
+                self._here.send(site, Stub(cast_id, cause.copy.attempt))
+            else:
+                self.send(cause, site)
+        number = entry.sent[site] = self._here.send(site, entry.copy)
+        return number
+
+    def offer(self, entry: Entry, site: int) -> int:
+        """Makes sure that the site gets it, from here if it lacks it. Returns the number of the record that has
+        arrived when the site has it."""
+        number = entry.sent.get(site) or entry.offered.get(site)
+        if number is None:
+            number = entry.offered[site] = self._here.send(site, Offer(entry.id, entry.copy.attempt))
+        return number
+
+    # -- gone
+
+    def hear_floors(self) -> None:
+        """Disposes of what its origin says is everywhere."""
+        here = self._here
+        if self._floors == here.channels.floor_changes:
+            return
+        self._floors = here.channels.floor_changes
+        done = [
+            entry
+            for cast_id, entry in self.entries.items()
+            if cast_id.site != here.site
+            and here.knows(cast_id)
+            and cast_id.counter < here.channels.floor_of(cast_id.site)
+        ]
+        for entry in done:
+            self._drop(entry)
+
+    def dispose(self, entry: Entry) -> None:
+        """One of this site's own: it is everywhere, or given up."""
+        self._drop(entry)
+
+    def _drop(self, entry: Entry) -> None:
+        entry.disposed = True
+        if self.entries.get(entry.id) is entry:
+            for process in entry.local:
+                if process not in entry.handled:
+                    self._count_done(process)
+            del self.entries[entry.id]
+            self.bytes -= entry.size
+        elif self._incomplete.get(entry.id) is entry:
+            del self._incomplete[entry.id]
+
+    def handle(self, entry: Entry, process: Process) -> None:
+        """The process, a destination of it at this site, is done with it."""
+        if process not in entry.handled:
+            entry.handled.add(process)
+            if self.entries.get(entry.id) is entry:
+                self._count_done(process)
+
+    def _count_done(self, process: Process) -> None:
+        self.undone[process] -= 1
+        if not self.undone[process]:
+            del self.undone[process]
+
+    def depart(self, sites: Iterable[int], lives: Mapping[CastId, int]) -> None:
+        """These sites have left the line: nothing is sent to them."""
+        left = frozenset(sites)
+        self.departing |= lives
+        self._orphaned = True
+        for entry in (*self.entries.values(), *self._incomplete.values()):
+            entry.sites = tuple([site for site in entry.sites if site not in left])
+            for site in left:
+                entry.sent.pop(site, None)
+                entry.offered.pop(site, None)
+            entry.stubbed -= left
+
+    def of_departed(self) -> Iterator[Entry]:
+        for entry in self.entries.values():
+            if self._is_departing(entry.id):
+                yield entry
+
+    def end_departure(self) -> None:
+        """Every copy of the departed origins' casts that exists is at all its destinations: what is incomplete here
+        is complete nowhere, and is given up by all."""
+        lost = [entry for entry in self._incomplete.values() if self._is_departing(entry.id)]
+        for entry in lost:
+            self._drop(entry)
+        gone = [cast_id for cast_id in sorted(self._coming) if self._is_departing(cast_id)]
+        for cast_id in gone:
+            del self._coming[cast_id]
+        for cast_id in (*gone, *[entry.id for entry in lost]):
+            for waiter in self._go_on(cast_id, None):
+                self._complete(waiter)
+        for entry in list(self.of_departed()):
+            if entry.released:
+                self._drop(entry)
+        self.departing.clear()
+
+    def collect(self) -> None:
+        """Disposes of casts whose origin is gone, once the local destinations are done with them."""
+        if not self._orphaned:
+            return
+        orphans = [entry for cast_id, entry in self.entries.items() if self._is_orphan(cast_id)]
+        for entry in orphans:
+            if entry.released:
+                self._drop(entry)
+        self._orphaned = bool(self.departing) or not all(entry.disposed for entry in orphans)
+
+    def _is_orphan(self, cast_id: CastId) -> bool:
+        return cast_id.site != self._here.site and not self._here.knows(cast_id) and not self._is_departing(cast_id)
+
+    def reset(self) -> None:
+        """This site was killed."""
+        for entry in (*self.entries.values(), *self._incomplete.values()):
+            entry.disposed = True
+        self.entries.clear()
+        self.arrivals.clear()
+        self.undone.clear()
+        self.departing.clear()
+        self._coming.clear()
+        self._incomplete.clear()
+        self._waiters.clear()
+        self.bytes = 0
+
+    def invariants(self) -> None:
+        assert self.bytes == sum(entry.size for entry in self.entries.values())
+        undone = Counter(p for entry in self.entries.values() for p in entry.local if p not in entry.handled)
+        assert undone == self.undone
+        for cast_id, entry in self.entries.items():
+            assert not entry.waits
+            assert not entry.disposed
+            assert entry.id == cast_id
+        for entry in self._incomplete.values():
+            assert entry.waits
+            assert not entry.disposed

@@ -1,0 +1,138 @@
+"""What is under way fits the receive buffer, whoever sends; what waits is bounded."""
+
+from collections import defaultdict
+
+import pytest
+from tests.core.intersite.network import MS, Network
+
+from reconvene.core.intersite.limits import AHEAD, ChannelLimits
+from reconvene.core.multicast.window import weight
+from reconvene.errors import Rejected, Unavailable
+
+LIMITS = ChannelLimits(packet_bytes=500, buffer_bytes=60_000)
+
+
+def most_under_way(network: Network, to: int) -> int:
+    """The highest weight of packets that were on their way to a site at the same time, where each took the same
+    time."""
+    delay = network.delay_ns()
+    changes: defaultdict[int, int] = defaultdict(int)
+    for at, _, receiver, packet in network.datagrams:
+        if receiver == to and packet.records:
+            size = weight(sum(map(len, packet.records)))
+            changes[at] += size
+            changes[at + delay] -= size
+    most = total = 0
+    for at in sorted(changes):
+        total += changes[at]
+        most = max(most, total)
+    return most
+
+
+@pytest.mark.parametrize("senders", [1, 2, 5])
+def test_what_is_under_way_fits_the_receive_buffer(senders: int) -> None:
+    network = Network(6, LIMITS)
+    for sender in range(1, senders + 1):
+        for _ in range(400):
+            network.send(sender, 0, bytes(400))
+        network.turn(sender)
+    network.settle()
+    assert LIMITS.buffer_bytes // 2 < most_under_way(network, 0) <= LIMITS.buffer_bytes
+
+
+def test_a_peer_that_begins_later_fits_too() -> None:
+    network = Network(6, LIMITS)
+    for sender in range(1, 6):
+        for _ in range(800):
+            network.send(sender, 0, bytes(400))
+        network.turn(sender)
+        network.run_for(15)
+    network.settle()
+    # The share of those that sent before shrinks a round trip later.
+    assert most_under_way(network, 0) <= LIMITS.buffer_bytes * 5 // 4
+
+
+def test_one_packet_may_always_be_under_way() -> None:
+    network = Network(2, ChannelLimits(buffer_bytes=1))
+    for _ in range(5):
+        network.send(0, 1, bytes(8_000))
+    network.turn(0)
+    assert network.copies() == 1
+    network.settle()
+
+
+def test_the_window_shrinks_where_a_queue_builds_up() -> None:
+    network = Network(2, LIMITS)
+    busy_until = [0]
+
+    def one_by_one() -> int:
+        """A link that passes a packet each 10 ms."""
+        busy_until[0] = max(busy_until[0], network.now) + 10 * MS
+        return busy_until[0] - network.now
+
+    network.send(0, 1, b"first")
+    network.turn(0)
+    network.settle()
+    network.delay_ns = one_by_one
+    for _ in range(300):
+        network.send(0, 1, bytes(400))
+    network.turn(0)
+    network.run_for(3_000)
+    before, packets = network.sites[0].counters.resent, network.copies()
+    network.settle()
+    assert network.copies() - packets > 100
+    assert network.sites[0].counters.resent - before <= 5, "the queue on the way is short enough to be no loss"
+
+
+def test_no_more_packets_are_under_way_than_gaps_can_name() -> None:
+    network = Network(2, ChannelLimits(packet_bytes=100, buffer_bytes=1 << 20))
+    for _ in range(500):
+        network.send(0, 1, bytes(80))
+    network.turn(0)
+    assert network.copies() == AHEAD
+    network.settle()
+
+
+def test_all_that_came_beyond_a_gap_is_told() -> None:
+    """The first of 64 packets is lost: it alone is sent again."""
+    network = Network(2, ChannelLimits(packet_bytes=100, buffer_bytes=1 << 20))
+    for _ in range(AHEAD):
+        network.send(0, 1, bytes(80))
+    for (to,), data in network.sites[0].flush(network.now)[1:]:
+        network.put(to, data, network.now + MS)
+    network.settle()
+    assert network.sites[0].counters.resent == 1
+    assert network.sites[1].counters.duplicates == 0
+
+
+def test_a_record_that_is_too_long_is_rejected() -> None:
+    network = Network(2, ChannelLimits(record_bytes=1_000))
+    with pytest.raises(Rejected, match="1001 bytes"):
+        network.sites[0].send(1, bytes(1_001))
+    network.send(0, 1, bytes(1_000))
+    network.turn(0)
+    network.settle()
+
+
+@pytest.mark.parametrize("limits", [ChannelLimits(queue_bytes=10_000), ChannelLimits(queue_records=100)])
+def test_what_waits_is_bounded(limits: ChannelLimits) -> None:
+    network = Network(2, limits)
+    for _ in range(100):
+        network.send(0, 1, bytes(95))
+    with pytest.raises(Unavailable):
+        network.send(0, 1, bytes(95))
+    assert network.sites[0].queued(1) >= 9_500
+    network.turn(0)
+    network.settle()
+
+
+@pytest.mark.parametrize("size", [8_895, 8_896, 100_000, 16 << 20])
+def test_long_records_go_in_fragments(size: int) -> None:
+    network = Network(2)
+    network.send(0, 1, b"before")
+    network.send(0, 1, network.random.randbytes(size))
+    network.send(0, 1, b"after")
+    network.turn(0)
+    network.settle()
+    assert network.sites[0].counters.records == 3
+    assert network.sites[0].counters.resent == 0
