@@ -62,7 +62,7 @@ class Abcasts:
         self._taken: dict[AttemptId, _Round] = {}
         """Taken over. Of a cast that went out again, some destinations may have only the one attempt, others only the
         other: both are decided."""
-        self._asked_early: dict[AttemptId, tuple[Ask, int]] = {}
+        self.asked_early: dict[AttemptId, tuple[Ask, int]] = {}
         """Causal ones that another site has taken over, before their CBCAST is here."""
         self._deferred: list[AbEntry] = []
         """Causal ones that get their first priority once a gate is passed."""
@@ -213,7 +213,7 @@ class Abcasts:
             self._answer(coordinator, _nothing(ask))
             return
         if ask.causal:
-            self._asked_early[AttemptId(*ask.id, ask.attempt)] = (ask, coordinator)
+            self.asked_early[AttemptId(*ask.id, ask.attempt)] = (ask, coordinator)
             return
         if item is not None:
             self._forget(item)
@@ -221,9 +221,9 @@ class Abcasts:
 
     def arrive(self, entry: Entry) -> None:
         """The CBCAST of a causal one is complete."""
-        ask, coordinator = self._asked_early.pop(entry.key, (ask_of(entry.copy), entry.id.site))
-        for key in [key for key in self._asked_early if key[:3] == entry.id and key.attempt < ask.attempt]:
-            earlier, asking = self._asked_early.pop(key)
+        ask, coordinator = self.asked_early.pop(entry.key, (ask_of(entry.copy), entry.id.site))
+        for key in [key for key in self.asked_early if key[:3] == entry.id and key.attempt < ask.attempt]:
+            earlier, asking = self.asked_early.pop(key)
             self._answer(asking, _nothing(earlier))
         old = self.items.get(entry.id)
         if old is not None:
@@ -419,13 +419,13 @@ class Abcasts:
     def end_departure(self) -> None:
         self._changing = False
         self._taken.clear()
-        self._asked_early.clear()
+        self.asked_early.clear()
 
     def reset(self) -> None:
         self.items.clear()
         self._rounds.clear()
         self._taken.clear()
-        self._asked_early.clear()
+        self.asked_early.clear()
         self._deferred.clear()
 
 

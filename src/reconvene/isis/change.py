@@ -7,7 +7,7 @@ Part 1 of the GBCAST protocol, once for a site instead of once for a process, as
                its destinations, until it has arrived there
     flushed    a safe message: which casts those are, and a priority above all ABCASTs that this site has seen
     conclude   when all sites that go on have said so: the GBCASTs that were open, in their order; then, for each
-               group that lost members, one view without them
+               group that lost members, one view without them. A lost site's cast that nobody has named is dropped
 
 Another site view meanwhile begins all of it again. Every step can be repeated.
 """
@@ -71,6 +71,7 @@ class Change:
                 local.counted = False
                 local.last_gate = self._last
         if self._here.site in self._heirs:
+            self._pool.begin_departure()
             # At once: others may wait for these casts before they read on.
             Pushes(self._here, self._pool).push({entry.id: entry for entry in self._pool.of_departed()}, None)
             self._abcasts.take_over()
@@ -105,7 +106,7 @@ class Change:
         return any(gate.barrier is not None for local in self._delivery.locals.values() for gate in local.gates[:1])
 
     def _push(self) -> None:
-        entries = {entry.id: entry for entry in self._pool.of_departed()}
+        entries = self._pool.count_departed()
         gated = [local for local in self._delivery.locals.values() if local.flush is not None]
         entries |= self._gbcasts.received_by(gated)
         for gbcast in self._locking():
@@ -156,7 +157,7 @@ class Change:
             local.counted = False
         self.active = False
         self._gbcasts.release()
-        self._pool.end_departure()
+        self._pool.end_departure(before)
         self._abcasts.end_departure()
 
     def _show_failures(self, group: Group, view: SiteView, barrier: Priority, before: frozenset[AttemptId]) -> None:

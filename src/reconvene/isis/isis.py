@@ -360,6 +360,8 @@ class Isis:
         self.own.tell_floor()
 
     def _arrive(self) -> bool:
+        if self.pool.late:
+            self.pool.release_late(self.abcasts.asked_early)
         moved = bool(self.pool.arrivals)
         while self.pool.arrivals:
             entry = self.pool.arrivals.popleft()

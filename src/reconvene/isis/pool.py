@@ -12,7 +12,7 @@ others (4.6).
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import cast
 
 from reconvene.core.groups.events import Process
@@ -117,6 +117,9 @@ class Pool:
         """Complete ones, in the order in which they became so: one comes after all that precede it."""
         self.arrivals: deque[Entry] = deque()
         """Complete since this was last looked at, with destinations here."""
+        self.late: dict[CastId, Entry] = {}
+        """Casts of departed origins that became complete here after this site had counted them, with destinations
+        here: they wait until all sites have said what they have."""
         self.bytes = 0
         """Of the payloads."""
         self.undone: dict[Process, int] = {}
@@ -126,6 +129,8 @@ class Pool:
         floor that the site told this one."""
         self._floors = 0
         """The last change of a floor that was heard of."""
+        self._counted = False
+        """This site has counted the departed origins' casts that it has."""
         self._orphaned = False
         """There may be casts whose origin is gone."""
         self._coming: dict[CastId, int] = {}
@@ -217,7 +222,9 @@ class Pool:
                 self._coming.pop(entry.id, None)
             self.entries[entry.id] = entry
             self.bytes += entry.size
-            if entry.local:
+            if entry.local and self._counted and self._is_departing(entry.id):
+                self.late[entry.id] = entry
+            elif entry.local:
                 self.arrivals.append(entry)
             for process in entry.local:
                 self.undone[process] = self.undone.get(process, 0) + 1
@@ -345,9 +352,34 @@ class Pool:
             if self._is_departing(entry.id):
                 yield entry
 
-    def end_departure(self) -> None:
-        """Every copy of the departed origins' casts that exists is at all its destinations: what is incomplete here
-        is complete nowhere, and is given up by all."""
+    def begin_departure(self) -> None:
+        """The departed origins' casts are to be counted, or counted again."""
+        self._counted = False
+        self._release_late(self.late)
+
+    def count_departed(self) -> dict[CastId, Entry]:
+        """The departed origins' casts that this site brings to all destinations. One that becomes complete here from
+        now on may be complete nowhere else, and this site may have said already what it has: so it waits."""
+        self._counted = True
+        return {entry.id: entry for entry in self.of_departed()}
+
+    def release_late(self, asked: Container[AttemptId]) -> None:
+        """Another site had these before it counted, and asks for their place: they go on at once."""
+        self._release_late([cast_id for cast_id, entry in self.late.items() if entry.key in asked])
+
+    def _release_late(self, ids: Iterable[CastId]) -> None:
+        for cast_id in list(ids):
+            self.arrivals.append(self.late.pop(cast_id))
+
+    def end_departure(self, before: Container[AttemptId]) -> None:
+        """Every copy of the departed origins' casts that a site has counted (`before`) is at all its destinations.
+        All others are given up by all: those that are incomplete here, and those that nobody had when it counted."""
+        self._release_late([cast_id for cast_id, entry in self.late.items() if entry.key in before])
+        for entry in self.late.values():
+            if not entry.disposed:
+                self._drop(entry)
+        self.late.clear()
+        self._counted = False
         lost = [entry for entry in self._incomplete.values() if self._is_departing(entry.id)]
         for entry in lost:
             self._drop(entry)
@@ -381,6 +413,8 @@ class Pool:
             entry.disposed = True
         self.entries.clear()
         self.arrivals.clear()
+        self.late.clear()
+        self._counted = False
         self.undone.clear()
         self.departing.clear()
         self._coming.clear()
