@@ -10,6 +10,7 @@ from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected
 from reconvene.isis.events import ALL, Answered, CallOver, CastId, Failed
 from reconvene.isis.here import Here
+from reconvene.isis.limits import IsisLimits
 from reconvene.isis.local import Local
 from reconvene.isis.messages import Answer, Ask, Copy, Missing
 
@@ -29,10 +30,11 @@ class Call:
 
 
 class Calls:
-    def __init__(self, here: Here, find: Callable[[Process], Local | None]) -> None:
+    def __init__(self, here: Here, find: Callable[[Process], Local | None], limits: IsisLimits) -> None:
         """`find`: a process of this site, also a dead one whose casts are not everywhere yet."""
         self._here = here
         self._find = find
+        self._limits = limits
         self._open: dict[CastId, Call] = {}
         self._lost: list[tuple[CastId, Process]] = []
         """What is asked of processes whose sites are lost, and is not reported yet."""
@@ -64,8 +66,16 @@ class Calls:
     def received(self, local: Local, cast: Copy | Ask) -> None:
         if local.answers and cast.group not in local.silent:
             local.owed[cast.id] = cast.sender
+            if len(local.owed) > self._limits.owed_replies:
+                self._answer_oldest(local)
         else:
             self._send(cast.sender, Answer(cast.id, local.process, b""))
+
+    def _answer_oldest(self, local: Local) -> None:
+        """In place of the process, with nothing. Where one reply is enough, members that leave it to others never
+        answer, and nobody tells them that the call is over."""
+        cast_id = next(iter(local.owed))
+        self._send(local.owed.pop(cast_id), Answer(cast_id, local.process, b""))
 
     def missed(self, process: Process, cast_id: CastId, asker: Process) -> None:
         """The destination has left the group, or is dead."""

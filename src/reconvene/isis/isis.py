@@ -64,7 +64,7 @@ class Isis:
         self._receipts = Receipts(here)
         self.pool = pool = Pool(here, self._receipts)
         self.own = own = OwnCasts(here, limits)
-        self.calls = calls = Calls(here, self._find)
+        self.calls = calls = Calls(here, self._find, limits)
         self.delivery = delivery = Delivery(
             here, pool, calls, self._judged, self._passed, self._shown, self._left, self._store, self._settle
         )

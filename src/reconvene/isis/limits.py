@@ -16,6 +16,9 @@ class IsisLimits:
     """Of one cast."""
     open_calls: int = 1_024
     """Of one process: casts that ask for replies, and have not got them."""
+    owed_replies: int = 16_384
+    """Of one process: requests that it received and has not answered. Beyond that its site answers the oldest, with
+    nothing."""
     processes: int = 1_024
     groups: int = 4_096
     group_bytes: int = 255

@@ -81,7 +81,7 @@ class IsisSoak(Soak[IsisTotals]):
             "pool_bytes": (2 * limits.open_bytes + limits.payload_bytes) * run.sites,
             "abcasts": pool,
             "received": pool * processes,
-            "replies": pool * processes,
+            "replies": limits.owed_replies * processes,
             "channel_bytes": ChannelLimits().queue_bytes,
         }
 
