@@ -67,8 +67,7 @@ def _(send: Any) -> Any:
 )
 def _(remember: Any) -> Any:
     def mutated(self: Delivery, local: Local, entry: Entry) -> None:
-        if not entry.disposed:
-            local.past[entry.id] = entry
+        local.remember(entry)
 
     return mutated
 

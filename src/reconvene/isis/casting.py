@@ -233,7 +233,7 @@ class Casting:
 
     def _causes(self, local: Local, label: Label) -> list[CastId]:
         """Every cast that precedes one with this label, in an order in which each comes after its own causes."""
-        return [entry.id for entry in local.causes() if labels.at_most(entry.label, label)]
+        return [entry.id for entry in local.past.values() if labels.at_most(entry.label, label)]
 
     def _count_unordered(self, local: Local, label: Label, wish: Wish) -> None:
         if isinstance(wish.label, str) or wish.label is None or wish.ordered:
@@ -277,10 +277,10 @@ class Casting:
         )  # fmt: skip
         entry = Entry(copy, here)
         entry.causes = tuple(causes)
+        out.local.remember(entry)  # in the place of the last attempt: casts that followed that follow this
         if out.entry is not None:
             self._pool.dispose(out.entry)
         out.entry = entry
-        out.local.past[entry.id] = entry
         self._pool.add(entry)
         for site in entry.sites:
             if site != here.site and here.is_local(site):

@@ -155,7 +155,7 @@ class Change:
         for local in self._delivery.locals.values():
             local.flush = None
             local.counted = False
-        self.active = False
+        self.reset()
         self._gbcasts.release()
         self._pool.end_departure(before)
         self._abcasts.end_departure()
@@ -181,3 +181,4 @@ class Change:
         self.active = False
         self._flushed = {}
         self._pushes = None
+        self._casts = []

@@ -209,9 +209,8 @@ class Delivery:
         for cast_id in [cause for cause in entry.causes if cause not in past]:
             cause = self._pool.entries.get(cast_id)
             if cause is not None:
-                past[cast_id] = cause
-        if not entry.disposed:
-            local.past[entry.id] = entry
+                local.remember(cause)
+        local.remember(entry)
 
     def _finish(self, item: Entry | AbEntry, process: Process, accepted: bool | None, cast: Copy | Ask) -> None:
         """The process is done with it."""
@@ -261,6 +260,7 @@ class Delivery:
         if outcome.leaver == process or outcome.deleted:
             local.leaving.discard(group)
             if local.groups.pop(group, None) is not None:
+                local.forget(group)
                 self._here.events.append(LeftGroup(process, group, outcome.deleted))
                 self._left(process, group)
             return
@@ -292,6 +292,7 @@ class Delivery:
                 assert queue
                 assert all(item.ask.queue == label for item in queue)
             assert not local.dead or not (local.waiting or local.queues or local.gates)
+            assert not any(entry.disposed for entry in local.past.values()), "nobody follows what is everywhere"
 
 
 def _count(cast: Copy | Ask) -> int:

@@ -5,7 +5,7 @@ gate stands, CBCASTs for the process wait, and so do ABCASTs above the gate's pr
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from reconvene.core.groups.events import Process
@@ -162,7 +162,8 @@ class Local:
         self.last_gate = 0
         """The change concludes the GBCASTs up to this one."""
         self.past: dict[CastId, Entry] = {}
-        """Casts that it sent or received and that are not everywhere: what its next cast has to follow."""
+        """Casts that it sent or received and that are not everywhere: what its next cast has to follow. Each comes
+        after those that precede it."""
         self.owed: dict[CastId, Process] = {}
         """Requests that it received and has not answered, and who asked."""
         self.held: deque[Held] = deque()
@@ -188,12 +189,17 @@ class Local:
         """It is over once it has left its groups."""
         self.flushes: list[Flush] = []
 
-    def causes(self) -> Iterable[Entry]:
-        """Of its next cast, in an order in which each comes after those that precede it."""
-        gone = [cast_id for cast_id, entry in self.past.items() if entry.disposed]
-        for cast_id in gone:
-            del self.past[cast_id]
-        return self.past.values()
+    def remember(self, entry: Entry) -> None:
+        """What the process casts next follows this, as long as it is not everywhere."""
+        if not entry.disposed and self.past.get(entry.id) is not entry:
+            self.past[entry.id] = entry
+            entry.pasts.append(self.past)
+
+    def forget(self, group: str) -> None:
+        """It has left the group. What it wanted there it says anew if it joins again."""
+        self.vectors.discard(group)
+        self.silent.discard(group)
+        self.stateful.discard(group)
 
     def limit(self) -> Priority | None:
         """ABCASTs from here on wait. None: no gate stands in front of them."""

@@ -37,6 +37,7 @@ class Entry:
         "label",
         "local",
         "offered",
+        "pasts",
         "received",
         "sent",
         "sites",
@@ -71,6 +72,9 @@ class Entry:
         """Local destinations that are done with it …"""
         self.received: set[Process] = set()
         """… and those that received it."""
+        self.pasts: list[dict[CastId, Entry]] = []
+        """Of processes of this site: what their next casts have to follow. It stays in each of them until it is
+        disposed of."""
         self.verdict: bool | None = None
         """Whether the local destinations accepted it, once one of them did or did not."""
         self.undecided = False
@@ -85,6 +89,14 @@ class Entry:
     @property
     def released(self) -> bool:
         return self.disposed or (not self.waits and len(self.handled) == len(self.local))
+
+    def dispose(self) -> None:
+        """It is out of the pool. Also those forget it that will cast nothing any more."""
+        self.disposed = True
+        for past in self.pasts:
+            if past.get(self.id) is self:
+                del past[self.id]
+        self.pasts.clear()
 
 
 class _Awaited:
@@ -313,7 +325,7 @@ class Pool:
         self._drop(entry)
 
     def _drop(self, entry: Entry) -> None:
-        entry.disposed = True
+        entry.dispose()
         if self.entries.get(entry.id) is entry:
             for process in entry.local:
                 if process not in entry.handled:
@@ -410,7 +422,7 @@ class Pool:
     def reset(self) -> None:
         """This site was killed."""
         for entry in (*self.entries.values(), *self._incomplete.values()):
-            entry.disposed = True
+            entry.dispose()
         self.entries.clear()
         self.arrivals.clear()
         self.late.clear()

@@ -334,6 +334,7 @@ class SiteViews:
         line.waiting = False
         line.tabled = True
         line.view = SiteView(line.number, line.conf, line.borns)
+        line.table = None  # it may be large, and the layer has it
         if line is not self._line:
             return
         self.without = ()
