@@ -9,7 +9,7 @@ from tests.isis.hand import Hand
 from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent, Used
 from reconvene.ids import Service
 from reconvene.isis.events import Blocked, Killed, SiteAdopted
-from reconvene.isis.messages import Announce, Decided, Table, encode_control
+from reconvene.isis.messages import Announce, Decided, StoredView, Table, encode_control
 from reconvene.isis.site_views import Adoption, Block, Control, Lost, SiteViews, Step, TellDecided, TellTable
 from reconvene.site_list import first_list
 
@@ -223,3 +223,19 @@ def test_all_members_adopt_the_same(seed: int) -> None:
         last = [event for event in events if isinstance(event, Blocked | SiteAdopted)][-1]
         assert isinstance(last, SiteAdopted)
     assert hand.judge() == []
+
+
+def test_what_a_site_has_stored_counts_in_the_configuration_into_which_it_brought_it() -> None:
+    """Site 2 brings a view into a configuration that is never adopted. Site 1 was not in it: in the next one it would
+    decide otherwise than site 0 who failed last."""
+    witness = SiteViews(2, 2)
+    witness.stored = {"bank": StoredView(1, 1, [2])}
+    line, newcomer = Line(0), Line(1)
+    line.adopt(1, 0, 1, 2)
+    line.take(regular(0, 2), used(2, {0: line.views.brings(), 2: witness.brings()}, (0,), 0, 2))
+    brought = {0: line.views.brings(), 1: newcomer.views.brings()}
+    adopted = [
+        one.take(regular(0, 1), used(3, brought, (0,), 0, 1), *decided(3, 0), message(table(3)))[-1]
+        for one in (line, newcomer)
+    ]
+    assert [step.stored for step in adopted if isinstance(step, Adoption)] == [{}, {}]

@@ -59,6 +59,37 @@ def test_a_process_that_has_left_has_no_gate() -> None:
     assert hand.judge() == []
 
 
+def test_joins_that_begin_together_have_gates_of_their_own() -> None:
+    """b failed last, and a has waited for it: both joins are opened when b is back. That of b does not concern a's
+    site, and its barrier is low. Before it, a has a gate of another group, as above."""
+    hand = Hand("abcd")
+    hand.install("abcd")
+    hand.run()
+    for name in "ab":
+        hand.sites[name].join(hand.open(name), "one", last_to_fail=True)
+        hand.run(60)
+    hand.install("bcd")
+    hand.run(60)
+    for name in "abcd":
+        hand.restart(name)
+    x = hand.begin(two="ac")
+    hand.sites["a"].join(x["a"], "one", last_to_fail=True)
+    hand.run(60)
+    hand.delay_ms["dc"], hand.delay_ms["ac"] = 200, 60
+    hand.sites["d"].cbcast(x["d"], [x["a"], x["c"]], b"to be pushed")
+    hand.run(3)
+    hand.sites["c"].gbcast(x["c"], "two", b"act")
+    hand.turn("c")
+    hand.sites["b"].join(x["b"], "one", last_to_fail=True)
+    hand.run(10)
+    assert hand.views(x["b"]) == [(x["b"],)]
+    hand.sites["d"].abcast(x["d"], [x["a"]], b"between")
+    hand.run(500)
+    assert hand.received(x["a"]) == [b"to be pushed", b"between", b"act"]
+    assert hand.views(x["a"])[-1] == (x["b"], x["a"])
+    assert hand.judge() == []
+
+
 def test_what_was_accepted_before_a_group_grew_is_not_sent_again() -> None:
     """b receives the casts, and its site is lost before its verdict arrives. The group has grown: the newcomer has
     seen a view that came after them."""

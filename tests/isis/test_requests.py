@@ -8,7 +8,7 @@ from tests.isis.hand import Hand
 from reconvene.core.groups.events import Process
 from reconvene.core.intersite.limits import ChannelLimits
 from reconvene.errors import Rejected, Unavailable
-from reconvene.isis.events import ALL, CastId, Received
+from reconvene.isis.events import ALL, CastId, JoinAsked, Received
 from reconvene.isis.isis import Isis
 from reconvene.isis.limits import IsisLimits
 
@@ -136,6 +136,22 @@ def test_casts_wait_for_room_and_then_are_refused(hand: Hand, size: int) -> None
     hand.run(2_000)
     assert [payload[0] for payload in hand.received(member)] == list(range(room + 3))
     assert not hand.at(sender).own.open
+
+
+def test_a_join_that_is_refused_was_never_asked_for(hand: Hand) -> None:
+    """There is no room for it behind the casts that wait. When there is, the process can join."""
+    sender, member = hand.open("a"), hand.open("b", "bank")
+    hand.cut = hand.links()
+    for number in range(7):
+        hand.at(sender).cbcast(sender, [member], bytes([number]))
+    with pytest.raises(Unavailable, match="3 casts of this process wait"):
+        hand.at(sender).join(sender, "till")
+    hand.cut.clear()
+    hand.run(2_000)
+    assert hand.of(JoinAsked, sender) == []
+    hand.join(sender, "till")
+    assert hand.views(sender) == [(sender,)]
+    assert hand.judge() == []
 
 
 def test_a_gbcast_waits_for_room_too(hand: Hand) -> None:

@@ -116,11 +116,15 @@ class Casting:
 
     def hold(self, local: Local, request: Callable[[], bool], *, is_cast: bool = False) -> None:
         """Carries the request out behind those that wait. Raises Unavailable where too many wait."""
+        self.check_room(local)
         if not local.held and not local.leaving and request():
             return
+        local.held.append(Held(request, is_cast))
+
+    def check_room(self, local: Local) -> None:
+        """Raises Unavailable where so many requests of the process wait that no more can."""
         if len(local.held) >= self._limits.held_casts:
             raise Unavailable(f"{len(local.held)} casts of this process wait: no room for more")
-        local.held.append(Held(request, is_cast))
 
     def pump(self, local: Local) -> bool:
         """Carries out what waits, as far as that is possible. Returns whether that was anything."""

@@ -99,11 +99,11 @@ class Gbcasts:
             start(opened, before)
 
     def _set_gates(self, gbcast: OpenGbcast) -> None:
-        group = self._table.groups[gbcast.action.group]
-        for process in group.prospective():
-            local = self._delivery.living(process)
-            if local is not None:
-                local.gates.append(Gate(gbcast.number, group.name, gbcast.locks))
+        """At those that it concerns, not at those that a later one adds: several may be opened at once, and the first
+        of them may be concluded while sites of the others have still to pass other gates."""
+        for local in self._delivery.locals.values():
+            if local.process in gbcast.concerned and not local.dead:
+                local.gates.append(Gate(gbcast.number, gbcast.action.group, gbcast.locks))
 
     # -- ready
 

@@ -86,6 +86,7 @@ class Requests:
         self._check_group(group)
         if group in local.groups or group in local.joining:
             raise Rejected(f"group {group!r}: the process is in it, or has asked to join it")
+        self._casting.check_room(local)  # first: a join that is refused was never asked for
         self._here.events.append(JoinAsked(process, group))
         local.joining.add(group)
         if vector:

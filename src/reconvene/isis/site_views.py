@@ -115,7 +115,7 @@ class _Line:
         self.heirs: frozenset[int] = frozenset()
         """… those that brought the table."""
         self.stored: dict[int, dict[str, StoredView]] = {}
-        """By site: what it brought of groups, since the last adoption."""
+        """By site: what it brought of groups into the last used configuration, until that is adopted."""
         self.past: dict[int, int] = {}
         """By site: its born in a line that has ended since some site took no part. It never goes back."""
         self.life = (1, 1)
@@ -237,7 +237,8 @@ class SiteViews:
             for site, what in brought.items()
         }
         if event.brought is not None:
-            line.stored = {**line.stored, **{site: what.stored for site, what in brought.items() if what.stored}}
+            # Not what sites brought into an earlier one, which was never adopted: not all members were in that.
+            line.stored = {site: what.stored for site, what in brought.items() if what.stored}
         if self._site not in heirs:
             mine = borns[self._site]
             before, line.life = line.life, (mine.first_cast, mine.first_process)
