@@ -102,6 +102,12 @@ class Connection(asyncio.Protocol):
         if not self._closed:
             self._intake.feed(data)
 
+    def pause_writing(self) -> None:
+        self._out.pause()
+
+    def resume_writing(self) -> None:
+        self._out.resume()
+
     def connection_lost(self, error: Exception | None) -> None:
         self.gone = True
         self._close()
@@ -278,6 +284,7 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def abort(self) -> None:
+        self._out.abort()
         self._close()
         self._transport.abort()
 

@@ -1,7 +1,8 @@
 """Output to one client: answers and events, put into records, with one write for each turn.
 
 Promised: what waits to be written is counted. Beyond the limit `overflow` is called once, and has to close the
-connection.
+connection. What waits takes little more memory than its bytes: while the client does not read, it is kept here as
+one piece. A transport keeps a piece for each write; uvloop's weighs ten times as much as a small message.
 """
 
 import asyncio
@@ -31,6 +32,9 @@ class ClientOutput:
         self._structs_bytes = 0
         self._done: list[int] = []
         self._pieces: list[bytes] = []
+        self._paused = False
+        self._backlog = bytearray()
+        """Encoded while the transport was paused."""
         self._flushing = False
         self._closed = False
 
@@ -95,16 +99,39 @@ class ClientOutput:
         if self._structs:
             self._encode()
         pieces, self._pieces = self._pieces, []
-        self._transport.writelines(pieces)
-        waiting = self._transport.get_write_buffer_size()
+        if self._paused:
+            self._backlog += b"".join(pieces)
+        else:
+            self._transport.writelines(pieces)
+        waiting = self._transport.get_write_buffer_size() + len(self._backlog)
         if waiting > self._limit_bytes:
             self._overflow(f"does not read: {waiting} bytes wait for it, more than limits.inbox_bytes")
 
+    def pause(self) -> None:
+        """The transport has much to write: the client does not read, or slowly."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """It has written most of that."""
+        self._paused = False
+        self._write_backlog()
+
+    def _write_backlog(self) -> None:
+        if self._backlog and not self._transport.is_closing():
+            backlog, self._backlog = self._backlog, bytearray()  # the transport may keep it as it is
+            self._transport.write(backlog)
+
     def close(self) -> None:
-        """Ends the output: nothing is written after this."""
+        """Ends the output: nothing is written after this. What waits is the transport's, which may write it."""
         self._closed = True
+        self._write_backlog()
         self._structs.clear()
         self._pieces.clear()
+
+    def abort(self) -> None:
+        """Ends the output: what waits is dropped."""
+        self._backlog.clear()
+        self.close()
 
     def _encode(self) -> None:
         structs, self._structs, self._structs_bytes = self._structs, [], 0
