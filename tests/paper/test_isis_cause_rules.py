@@ -18,7 +18,6 @@ from reconvene.isis import labels
 from reconvene.isis.casting import Casting
 from reconvene.isis.delivery import Delivery
 from reconvene.isis.labels import Label
-from reconvene.isis.local import Local
 from reconvene.isis.pool import Entry, Pool
 from reconvene.sim.parse import parse_scenario
 from reconvene.sim.runner import Runner
@@ -211,7 +210,7 @@ def unread(hand: Hand) -> list[bytes]:
 
 def test_15_what_a_site_has_queued_is_a_cause_read_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert unread(Hand("abc")) == [b"B", b"B'"]
-    monkeypatch.setattr(Local, "causes", lambda self: [])
+    monkeypatch.setattr(Casting, "_causes", lambda self, local, label: [])
     hand = Hand("abc")
     assert unread(hand) == [b"B'", b"B"]
     assert "isis.causal" in hand.judge()

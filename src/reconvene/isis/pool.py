@@ -19,7 +19,8 @@ from reconvene.core.groups.events import Process
 from reconvene.isis.events import CastId
 from reconvene.isis.here import Here
 from reconvene.isis.labels import Label
-from reconvene.isis.messages import AttemptId, Copy, Offer, Run, Stub, Want
+from reconvene.isis.messages import AttemptId, Copy, Offer, Run, Stub
+from reconvene.isis.offers import Awaited, Offers
 from reconvene.isis.receipts import Receipts
 
 __all__ = ["Entry", "Pool"]
@@ -99,28 +100,6 @@ class Entry:
         self.pasts.clear()
 
 
-class _Awaited:
-    """A cast that was offered to this site, and is not here yet."""
-
-    __slots__ = ("_attempt", "_id", "_pool")
-
-    def __init__(self, pool: "Pool", offer: Offer) -> None:
-        self._pool = pool
-        self._id = offer.id
-        self._attempt = offer.attempt
-
-    @property
-    def complete(self) -> bool:
-        entry = self._pool.entries.get(self._id)
-        if entry is not None:
-            return entry.complete and entry.copy.attempt >= self._attempt
-        return self._pool.is_old(self._id)
-
-    @property
-    def released(self) -> bool:
-        return self.complete
-
-
 class Pool:
     def __init__(self, here: Here, receipts: Receipts) -> None:
         self._here = here
@@ -147,6 +126,7 @@ class Pool:
         """There may be casts whose origin is gone."""
         self._coming: dict[CastId, int] = {}
         """By cast that this site is told to wait for: the attempt that has to come."""
+        self._offers = Offers(here)
         self._incomplete: dict[CastId, Entry] = {}
         self._waiters: dict[CastId, list[Entry]] = {}
 
@@ -214,11 +194,17 @@ class Pool:
             self._coming[stub.id] = max(stub.attempt, self._coming.get(stub.id, 0))
 
     def receive_offer(self, offer: Offer, peer: int, number: int) -> None:
-        awaited = _Awaited(self, offer)
-        self._receipts.add(peer, number, awaited)
-        known = self.entries.get(offer.id) or self._incomplete.get(offer.id)
-        if not awaited.complete and (known is None or known.copy.attempt < offer.attempt):
-            self._here.send(peer, Want(offer.id))
+        self._receipts.add(peer, number, Awaited(self, offer))
+        known = self._incomplete.get(offer.id)
+        if not self.has(offer.id, offer.attempt) and (known is None or known.copy.attempt < offer.attempt):
+            self._offers.add(offer, peer)
+
+    def has(self, cast_id: CastId, attempt: int) -> bool:
+        """This attempt or a later one is complete here, or everywhere."""
+        entry = self.entries.get(cast_id)
+        if entry is not None:
+            return entry.complete and entry.copy.attempt >= attempt
+        return self.is_old(cast_id)
 
     def receive_want(self, cast_id: CastId, peer: int) -> None:
         entry = self.entries.get(cast_id)
@@ -232,6 +218,7 @@ class Pool:
             self._incomplete.pop(entry.id, None)
             if self._coming.get(entry.id, -1) <= entry.copy.attempt:
                 self._coming.pop(entry.id, None)
+            self._offers.forget(entry.id)
             self.entries[entry.id] = entry
             self.bytes += entry.size
             if entry.local and self._counted and self._is_departing(entry.id):
@@ -319,6 +306,8 @@ class Pool:
         ]
         for entry in done:
             self._drop(entry)
+        if self._offers:
+            self._offers.forget_where(self.is_old)
 
     def dispose(self, entry: Entry) -> None:
         """One of this site's own: it is everywhere, or given up."""
@@ -358,6 +347,7 @@ class Pool:
                 entry.sent.pop(site, None)
                 entry.offered.pop(site, None)
             entry.stubbed -= left
+        self._offers.depart(left)
 
     def of_departed(self) -> Iterator[Entry]:
         for entry in self.entries.values():
@@ -405,6 +395,7 @@ class Pool:
             if entry.released:
                 self._drop(entry)
         self.departing.clear()
+        self._offers.forget_where(self.is_old)
 
     def collect(self) -> None:
         """Disposes of casts whose origin is gone, once the local destinations are done with them."""
@@ -430,6 +421,7 @@ class Pool:
         self.undone.clear()
         self.departing.clear()
         self._coming.clear()
+        self._offers.reset()
         self._incomplete.clear()
         self._waiters.clear()
         self.bytes = 0

@@ -206,8 +206,7 @@ def _dynamic(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
 
 
 def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
-    """Process groups: six seconds of everything at once, five to settle; more where a link is long, since what waits
-    for the site behind it crosses by one window a round trip."""
+    """Process groups: six seconds of everything at once, five to settle."""
     duration_ns = 6 * SECOND
     conditions = _conditions(random)
     kinds = random.sample(ISIS_FAULTS, random.randint(2, len(ISIS_FAULTS)))
@@ -215,7 +214,6 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
     final = _final(random, names)
     down = (random.choice(names),) if random.random() < 0.15 else ()
     links = _links(random, names)
-    longest_ns = max((changes.latency_ns or 0 for changes in links.values()), default=0)
     return Scenario(
         name="isis",
         nodes=names,
@@ -223,7 +221,7 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
         stack="isis",
         order=("atop", "all-ack")[seed % 2],
         duration_ns=duration_ns,
-        settle_ns=5 * SECOND + 60 * longest_ns,
+        settle_ns=5 * SECOND,
         final=final,
         final_down=down,
         conditions=conditions,
