@@ -75,6 +75,12 @@ class SiteList(Struct, array_like=True, frozen=True):
         there = sum(1 << site for site in members)
         return all(2 * (mask & there).bit_count() > mask.bit_count() for mask in self.lists.values())
 
+    def may_be_primary(self, members: Collection[int]) -> bool:
+        """Whether a configuration of these sites can be primary, whichever version is the base when it is formed.
+        False: only a version that is later than all of these, and that another member knows, can make it primary."""
+        mask = self.lists[self.newest]
+        return 2 * (mask & sum(1 << site for site in members)).bit_count() > mask.bit_count()
+
     def sound(self) -> bool:
         """Whether an honest site can have told it."""
         known = (1 << (len(self.names) or MAX_SITES)) - 1

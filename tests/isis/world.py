@@ -61,10 +61,10 @@ class _Conf:
 
 
 class _Site:
-    def __init__(self, isis: Isis, processes: NodeProcesses) -> None:
+    def __init__(self, isis: Isis, processes: NodeProcesses, lineage: Lineage) -> None:
         self.isis = isis
         self.processes = processes
-        self.lineage = Lineage()
+        self.lineage = lineage
         self.conf = _Conf(0, ())
         self.place = 0
         """How many messages of its configuration it has read."""
@@ -92,6 +92,8 @@ class World:
         self._recorders = {name: Recorder(name, sorted(names), self.rows[name]) for name in names}
         self._disks = {name: MemoryTables() for name in names}
         self._incarnations = dict.fromkeys(names, 0)
+        self._primaries = dict.fromkeys(names, 0)
+        """The last primary configuration that each was in, as its storage has it."""
         self._number = 0
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
@@ -104,7 +106,7 @@ class World:
         self._incarnations[name] += 1
         ordinal = self.names.index(name)
         isis = self.made(ordinal, self._incarnations[name], tables=self._disks[name])
-        site = self.sites[name] = _Site(isis, self.application.of_node(name))
+        site = self.sites[name] = _Site(isis, self.application.of_node(name), Lineage(self._primaries[name]))
         self._recorders[name].begin(self._incarnations[name])
         site.processes.begin(isis)
         self.install(name)
@@ -139,6 +141,8 @@ class World:
             first = not site.conf.number
             self._tell(name, Changed(ConfKind.REGULAR, str(conf.number), ordinals, sites=sites))
             site.lineage.install(conf.number, ordinals, sites)
+            if site.lineage.primary:
+                self._primaries[name] = conf.number
             site.conf, site.place, site.tables = conf, 0, {}
             site.settled = together or first
         for name in conf.members:

@@ -86,10 +86,10 @@ def _(init: Any) -> Any:
 def _(receive_proposal: Any) -> Any:
     def mutated(self: Changes, number: int, *rest: Any) -> None:
         answered = self.answered
-        self.answered = min(answered, number - 1)
+        self.kept.answered = min(answered, number - 1)
         receive_proposal(self, number, *rest)
         if self.answered < number:
-            self.answered = answered
+            self.kept.answered = answered
 
     return mutated
 

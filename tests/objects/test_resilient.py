@@ -80,7 +80,7 @@ def run(make: Make, seed: int, kind: Kind = ResilientObject) -> None:
 
     class Noting(kind):  # type: ignore[valid-type, misc]
         """Notes when the group begins: where all members are killed at once, ISIS promises nothing of what was before
-        (a restarted site that meets one other site first makes that happen in a cluster of three)."""
+        (after a time without a majority that happens)."""
 
         def viewed(self, view: GroupView) -> None:
             if view.number == 1:

@@ -178,3 +178,20 @@ def test_byte_for_byte(tmp_path: Path) -> None:
     two = simulate(scenario, tmp_path / "two", "4242")
     assert one == two
     assert b'"layer":"isis"' in one["a.jsonl"]
+
+
+def test_a_restarted_site_that_meets_one_other_first_kills_nobody_there() -> None:
+    """c comes back and meets a while b is cut off. Only a remembers: it was killed, and the group was gone."""
+    result = run(
+        at("1s", 'crash = ["c"]')
+        + at("2s", 'partition = [["a", "c"], ["b"]]')
+        + at("2s", 'restart = ["c"]')
+        + at("3s", 'cbcast = { process = "a.x", to = "bank", count = 3 }')
+        + at("3.2s", 'join = { process = "c.z", group = "bank" }')
+    )
+    assert rows(result, "a", "end") == []
+    assert [view.view for view in rows(result, "a", "view")] == [1, 2, 3, 4, 5]
+    assert {row.process for row in rows(result, "a", "cbcast")} == {"a:1:1"}
+    assert len(rows(result, "b", "end")) == 1, "it was outside"
+    for node in "abc":
+        assert last_view(result, node) == ["a:1:1", "c:2:1", "b:1:2"]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.sim.chunks import in_chunks
 from tests.sim.lineage_oracle import judge
 from tests.sim.lineage_world import run_line
@@ -12,6 +13,7 @@ from tests.sim.lineage_world import run_line
 from reconvene.core.effects import Used
 from reconvene.core.groups.lineage import Claim, Lineage
 from reconvene.core.groups.roster import Roster
+from reconvene.core.record import Kept, Record
 from reconvene.site_list import SiteList
 
 SEEDS = 200
@@ -31,7 +33,7 @@ def test_seeds(start: int) -> None:
     assert not found
     assert cases["in the regular one"] > 200
     assert min(cases[case] for case in ("together", "one exit", "a quorum forgot")) > 5
-    assert cases["in the transitional one"] > 0
+    assert min(cases[case] for case in ("in the transitional one", "a witness")) > 0
 
 
 # -- planted bugs
@@ -70,6 +72,46 @@ def _nobody_has_to_remember(monkeypatch: pytest.MonkeyPatch) -> None:
         "_heirs",
         lambda self, claims: heirs(self, {site: claim._replace(memory=True) for site, claim in claims.items()}),
     )
+
+
+def _restarted_sites_always_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lineage, "_is_witness", lambda self, claim, all_tell: claim.memory or bool(claim.forgotten))
+
+
+def _restarted_sites_never_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lineage, "_is_witness", lambda self, claim, all_tell: claim.memory)
+
+
+def _older_programs_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = Lineage._is_witness
+    monkeypatch.setattr(Lineage, "_is_witness", lambda self, claim, all_tell: witness(self, claim, True))
+
+
+def _stored_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a site answers for is on its storage only when it answers for another."""
+
+    def begin(self: Kept, number: int, members: Any) -> int:
+        self.answered = number
+        return self._write()
+
+    def install(self: Kept, number: int, members: Any, agreed: SiteList) -> None:
+        if agreed.primary(members):
+            self._line = number
+        self._learn(self.sites.merged(replace(agreed, disputed=False)))
+
+    monkeypatch.setattr(Kept, "begin", begin)
+    monkeypatch.setattr(Kept, "install", install)
+
+
+def _starts_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site takes the number with which it starts, alone, for one that can have been used."""
+    kept = Kept.__init__
+
+    def mutant(self: Kept, record: Record, *rest: Any) -> None:
+        kept(self, record, *rest)
+        self.forgotten = record.number if record.whole else 0
+
+    monkeypatch.setattr(Kept, "__init__", mutant)
 
 
 def _kept_outside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,6 +160,11 @@ PLANTS: list[tuple[Plant, int]] = [
     (_any_used_one_will_do, 23),
     (_exits_ignored, 142),
     (_nobody_has_to_remember, 0),
+    (_restarted_sites_always_tell, 2),
+    (_restarted_sites_never_tell, 0),
+    (_older_programs_are_ignored, 10),
+    (_stored_with_the_next_one, 0),
+    (_starts_count, 0),
     (_kept_outside, 9),
     (_lineage_not_shared, 0),
     (_heirs_without_the_first, 1),

@@ -1,12 +1,17 @@
 """A layer that follows the line of used primary configurations: `Used` at its place, heirs, and what was brought."""
 
+from collections.abc import Callable
+
+import pytest
+from msgspec import msgpack
 from tests.core.hand import Packet
 from tests.stack.following import KIND
 from tests.stack.hand_stacks import HandStacks
 
 from reconvene.core.effects import Changed, ConfKind
+from reconvene.core.record import Record, replacement
 from reconvene.ids import Service
-from reconvene.wire.messages import Alive, Frame, Nack
+from reconvene.wire.messages import Alive, Beacon, Frame, Nack
 
 
 def test_sites_that_meet_first_have_no_heirs_and_bring_what_they_have() -> None:
@@ -98,8 +103,53 @@ def test_a_site_that_starts_again_is_no_heir() -> None:
     assert {layer.story[-1] for layer in hand.layers.values()} == {"used abc by ab"}
 
 
-def test_where_most_sites_have_started_again_there_is_no_heir() -> None:
-    """a can't know whether the others have used a later configuration, and forgot it."""
+# -- sites that have started again, as witnesses
+
+
+def stories(hand: HandStacks, names: str = "abc") -> set[str]:
+    """The last thing that each of these was handed."""
+    return {hand.layers[name].story[-1] for name in names}
+
+
+def test_a_restarted_site_that_meets_one_other_first_ends_nothing() -> None:
+    """One site fails and comes back, and meets a while b is cut off. a goes on: c's storage says that c was in no
+    used configuration that a does not know of."""
+    hand = HandStacks("abc")
+    hand.settle()
+    hand.crash("c")
+    hand.settle("ab")
+    hand.partition("ac", "b")
+    hand.start("c")
+    hand.settle("ac")
+    assert stories(hand, "ac") == {"used ac by a"}
+    hand.heal()
+    hand.settle()
+    assert stories(hand) == {"used abc by ac"}
+
+
+def test_nor_does_one_that_starts_several_times_in_a_row() -> None:
+    """Alone, it numbers its configurations on from start to start. None of them can have been used."""
+    hand = HandStacks("abc")
+    hand.settle()
+    hand.crash("c")
+    hand.settle("ab")
+    for _ in range(4):
+        hand.partition("ab", "c")
+        hand.start("c")
+        hand.run(300)
+        hand.crash("c")
+    hand.partition("ac", "b")
+    hand.start("c")
+    hand.settle("ac")
+    assert stories(hand, "ac") == {"used ac by a"}
+    hand.crash("c")
+    hand.partition("bc", "a")
+    hand.start("c")
+    hand.settle("bc")
+    assert stories(hand, "bc") == {"used bc by none"}, "b does not know what a and c have used"
+
+
+def test_the_only_site_that_has_not_started_again_goes_on() -> None:
     hand = HandStacks("abc")
     hand.settle()
     hand.crash("b")
@@ -107,7 +157,98 @@ def test_where_most_sites_have_started_again_there_is_no_heir() -> None:
     hand.start("b")
     hand.start("c")
     hand.settle()
-    assert {layer.story[-1] for layer in hand.layers.values()} == {"used abc by none"}
+    assert stories(hand) == {"used abc by a"}
+
+
+def test_but_not_where_the_others_may_have_used_a_later_one() -> None:
+    """a stands still. b and c go on without it, and start again: a is not the last to have been in the line."""
+    hand = HandStacks("abc")
+    hand.settle()
+    asleep = hand.sites.pop("a")
+    hand.settle("bc")
+    hand.crash("b")
+    hand.crash("c")
+    hand.start("b")
+    hand.start("c")
+    hand.sites["a"] = asleep
+    hand.settle()
+    assert hand.layers["a"].story[-3:] == ["transitional a", "regular abc", "used abc by none"], "it was not outside"
+    assert stories(hand) == {"used abc by none"}
+
+
+def test_an_attempt_that_nobody_else_knows_of_may_have_been_used() -> None:
+    """a fails as soon as its storage has the number of a configuration that it proposes. b never hears of it."""
+    hand = HandStacks("abc")
+    hand.settle()
+    hand.crash("a")
+    hand.settle("bc")
+    hand.lose.append(lambda packet: packet.source == "a" and not isinstance(packet.datagram, Beacon))
+    hand.partition("ab", "c")
+    hand.start("a")
+    hand.until(lambda: hand.sites["a"].step.startswith("forming"))
+    hand.crash("a")
+    hand.lose.clear()
+    assert line_of(hand, "a") > hand.layers["b"].used[-1].number
+    hand.start("a")
+    hand.settle("ab")
+    assert stories(hand, "ab") == {"used ab by none"}
+
+
+def line_of(hand: HandStacks, name: str) -> int:
+    return msgpack.decode(hand.disk[name], type=Record).line
+
+
+def _as_it_was(stored: bytes) -> bytes:
+    return stored
+
+
+def _of_an_older_program(stored: bytes) -> bytes:
+    record = msgpack.decode(stored, type=Record)
+    return msgpack.encode((record.incarnation, record.number, record.token, record.sites))
+
+
+def _replaced(stored: bytes) -> bytes:
+    record = msgpack.decode(stored, type=Record)
+    return replacement(record.incarnation, record.number, record.sites)
+
+
+def _emptied(stored: bytes) -> None:
+    return None
+
+
+@pytest.mark.parametrize("becomes", [_as_it_was, _of_an_older_program, _replaced, _emptied])
+def test_what_its_storage_does_not_have_it_can_not_tell(becomes: Callable[[bytes], bytes | None]) -> None:
+    """It can tell again after the next used configuration that it was in, also if it starts again."""
+    hand = HandStacks("abc")
+    hand.settle()
+    hand.crash("c")
+    hand.settle("ab")
+    stored = becomes(hand.disk.pop("c"))
+    if stored is not None:
+        hand.disk["c"] = stored
+    hand.partition("ac", "b")
+    hand.start("c")
+    hand.settle("ac")
+    assert stories(hand, "ac") == {f"used ac by {'a' if becomes is _as_it_was else 'none'}"}
+    hand.heal()
+    hand.settle()
+    hand.crash("c")
+    hand.settle("ab")
+    hand.partition("b", "ac")
+    hand.start("c")
+    hand.settle("ac")
+    assert stories(hand, "ac") == {"used ac by a"}
+
+
+def test_the_whole_cluster_starts_again() -> None:
+    hand = HandStacks("abc")
+    hand.settle()
+    for name in "abc":
+        hand.crash(name)
+    for name in "abc":
+        hand.start(name)
+    hand.settle()
+    assert stories(hand) == {"used abc by none"}
 
 
 def test_used_stands_before_the_first_message_that_follows_it() -> None:

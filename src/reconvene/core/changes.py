@@ -99,10 +99,6 @@ class Changes:
         """The highest configuration number that this site has used or answered."""
         return self.kept.answered
 
-    @answered.setter
-    def answered(self, number: int) -> None:
-        self.kept.answered = number
-
     # -- a turn
 
     def turn(self, now: int) -> None:
@@ -213,8 +209,7 @@ class Changes:
         round_ = Round(number, proposer, members, incarnations, self.sites, now)
         reports = self.hearing.reports
         round_.baseline = {site: reports[site].version for site in members if site in reports}
-        self.answered = number
-        round_.token = self.kept.write()
+        round_.token = self.kept.begin(number, members)
         self.round = round_
         self.recovery = None
         self.phase = Phase.FORMING
@@ -425,7 +420,7 @@ class Changes:
             self.phase = Phase.OPERATIONAL
             self.hearing.update(conf=round_.number, attempt=0, frozen=False)
             self.agreed = round_.sites or self.sites
-            self.kept.learn(self.sites.merged(replace(self.agreed, disputed=False)))
+            self.kept.install(round_.number, round_.members, self.agreed)
             self.current = self._install(round_.number, round_.members, round_.incarnations, now)
 
     def _install(

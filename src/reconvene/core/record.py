@@ -1,10 +1,14 @@
 """What a site keeps in stable storage: its record, what a start makes of it, and what of it is durable as it runs.
 
 Promised: an incarnation is synced before the site starts, and a configuration number before it is answered, so
-neither is ever used twice.
+neither is ever used twice. Every configuration that was used while the site was in it is at or below the stored
+`line`: so a site that lost its memory can still tell that it was in no later one (`core/groups/lineage.py`).
 """
 
+from collections.abc import Collection
+
 from msgspec import Struct, msgpack
+from msgspec.structs import replace
 
 from reconvene.core.outgoing import Outgoing
 from reconvene.ids import configuration_number, counter_of
@@ -24,6 +28,11 @@ class Record(Struct, array_like=True):
     """Drawn at random at its last start."""
     sites: SiteList | None = None
     """What it knows of the cluster's list of sites."""
+    line: int = 0
+    """No configuration above this was used while the site was in it; 0: it was in none that can have been used."""
+    whole: bool = False
+    """`line` is true. It is not where an older program wrote the record, or where the storage was replaced and the
+    site was in no used configuration since."""
 
 
 def boot(stored: bytes | None, ordinal: int, token: int = 0, sites: SiteList | None = None) -> bytes:
@@ -33,14 +42,17 @@ def boot(stored: bytes | None, ordinal: int, token: int = 0, sites: SiteList | N
     `token`: drawn at random for this start. 0: it has none, and nobody notices where an older storage is put back.
     `sites`: what the site knows of the cluster's list, its storage and its file taken together (`read_list`).
     """
-    record = Record(0, 0) if stored is None else msgpack.decode(stored, type=Record)
+    record = Record(0, 0, whole=True) if stored is None else msgpack.decode(stored, type=Record)
     number = configuration_number(counter_of(record.number) + 1, ordinal)
-    return msgpack.encode(Record(record.incarnation + 1, number, token, sites or record.sites))
+    sites = sites or record.sites
+    # A site begins alone: that can be primary where the list has no other site.
+    line = number if sites is not None and sites.may_be_primary((ordinal,)) else record.line
+    return msgpack.encode(Record(record.incarnation + 1, number, token, sites, line, record.whole))
 
 
 def replacement(incarnation: int, number: int, sites: SiteList | None = None) -> bytes:
     """Returns a record for a site whose storage is lost, from what others know of the site and of the cluster's list.
-    `boot` goes on from there."""
+    `boot` goes on from there. In which configurations the site was, the others need not know: it is not whole."""
     return msgpack.encode(Record(incarnation, number, sites=sites))
 
 
@@ -65,6 +77,17 @@ class Kept:
         """The highest configuration number that this site has used or answered."""
         self.sites = record.sites or first_list(sites)
         """What this site knows of the cluster's list."""
+        self._whole = record.whole
+        self.forgotten = record.line if record.whole else 0
+        """No configuration above this was used while an earlier incarnation of this site was in it; 0: it can't
+        tell."""
+        self._line = record.line
+        """The last configuration that this site installed and that can be used. It is never below one that was used
+        while this site was in it."""
+        self._attempt = 0
+        """What it answers for now, if that can be used; 0: it is given up or installed, or can't be used."""
+        self._written = record.line
+        """Of the last write."""
         self._out = out
         self._list_token: int | None = None
         """Of the write that holds `sites`; None: it is durable."""
@@ -74,25 +97,47 @@ class Kept:
         """What this site knows of the list is on stable storage."""
         return self._list_token is None
 
-    def write(self) -> int:
-        """Returns the token that comes back once the record is synced."""
+    def begin(self, number: int, members: Collection[int]) -> int:
+        """This site will answer for a configuration. Returns the token that comes back once that is synced."""
+        self.answered = number
+        self._attempt = number if self.sites.may_be_primary(members) else 0
+        return self._write()
+
+    def install(self, number: int, members: Collection[int], agreed: SiteList) -> None:
+        """This site goes on to the configuration that it answered for. `agreed`: what all members know of the list.
+
+        Where that has made it primary by a version that this site did not know, `begin` did not write that it can be
+        used. It is written now, together with that version: this site's table waits for it, and until that is there
+        nobody uses the configuration.
+        """
+        self._attempt = 0
+        if agreed.primary(members):
+            self._line = number
+        self._learn(self.sites.merged(replace(agreed, disputed=False)))
+        assert self._written >= number or not agreed.primary(members), "no member may use it before this is written"
+
+    def _write(self) -> int:
         sites = self.sites if self.sites.names else None
-        record = Record(self.incarnation, self.answered, self.token, sites)
+        self._written = self._attempt or self._line
+        record = Record(self.incarnation, self.answered, self.token, sites, self._written, self._whole)
         return self._out.persist(KEY, msgpack.encode(record))
 
     def synced(self, token: int) -> None:
         if token == self._list_token:
             self._list_token = None
 
-    def learn(self, sites: SiteList) -> None:
+    def _learn(self, sites: SiteList) -> None:
         if sites != self.sites:
             self.sites = sites
-            self._list_token = self.write()
+            self._list_token = self._write()
 
     def used(self, version: int, number: int) -> None:
         """The primary configuration of this number is used, and all its members have stored this version."""
+        whole, self._whole = self._whole, True  # the used ones are in one line, and this is the last
         sites = self.sites.used(version, number)
         if sites.base > self.sites.base:
-            self.learn(sites)
+            self._learn(sites)
         else:
             self.sites = sites  # only that version 1 is in use: it goes with the next write
+            if not whole:
+                self._write()

@@ -114,6 +114,12 @@ class Site:
         return self.changes.kept.list_durable
 
     @property
+    def forgotten(self) -> int:
+        """No configuration above this was used while an earlier incarnation of this site was in it; 0: it can't
+        tell."""
+        return self.changes.kept.forgotten
+
+    @property
     def phase(self) -> str:
         return self.changes.phase.value
 

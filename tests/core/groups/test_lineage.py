@@ -10,11 +10,14 @@ def decided(claims: dict[int, Claim], sites: SiteList = FIVE, number: int = 9) -
     """The heirs, as each member decides them: they agree."""
     members = []
     for own in claims.values():
-        lineage = Lineage()
-        lineage.lineage, lineage.memory, lineage.used, lineage.exit = own
+        lineage = Lineage(own.forgotten or 0)
+        lineage.lineage, lineage.memory, lineage.used, lineage.exit = own[:4]
         lineage.install(number, sorted(claims), sites)
         members.append(lineage)
-    brought = {site: lineage.claim() for site, lineage in zip(claims, members, strict=True)}
+    brought = {
+        site: lineage.claim()._replace(forgotten=claims[site].forgotten)
+        for site, lineage in zip(claims, members, strict=True)
+    }
     found = set()
     for lineage in members:
         lineage.decide(brought)
@@ -57,6 +60,48 @@ def test_those_of_a_later_one_and_not_the_many_of_an_earlier() -> None:
 def test_a_quorum_has_to_remember() -> None:
     assert decided({0: came(5, 7), 1: came(5, 7), 2: STARTED}) == ()
     assert decided({0: came(5, 7), 1: came(5, 7), 2: OUTSIDE, 3: STARTED}) == (0, 1)
+
+
+# -- what a site that has started again knows
+
+
+def again(stored: int | None) -> Claim:
+    return Claim(0, False, 0, 0, stored)
+
+
+def test_a_site_that_has_started_again_can_tell_that_it_was_in_no_later_one() -> None:
+    for stored in (3, 5):
+        assert decided({0: came(5, 7), 1: came(5, 7), 2: again(stored)}) == (0, 1)
+
+
+def test_one_that_may_have_been_in_a_later_one_can_not() -> None:
+    assert decided({0: came(5, 7), 1: came(5, 7), 2: again(6)}) == ()
+
+
+def test_one_that_can_not_tell_is_no_witness() -> None:
+    assert decided({0: came(5, 7), 1: came(5, 7), 2: again(0)}) == ()
+
+
+def test_what_counts_is_the_last_one_that_any_of_them_has_heard_of() -> None:
+    """Site 2 was outside, and knows of 6: so 6 is the last, and none of these came from it."""
+    assert decided({0: came(5, 7), 2: Claim(6, True, 0, 0), 3: again(6)}) == ()
+    assert decided({0: came(6, 7), 2: OUTSIDE, 3: again(6)}) == (0,)
+
+
+def test_a_site_that_has_started_again_is_no_heir() -> None:
+    """Not even where all have, and each can tell."""
+    assert decided({0: again(3), 1: again(4), 2: again(5)}) == ()
+    assert decided({0: again(3), 1: again(4), 2: Claim(5, False, 0, 0, 5)}) == ()
+
+
+def test_one_that_has_been_in_a_used_one_since_its_start_remembers() -> None:
+    assert decided({0: came(5, 7), 1: came(5, 7), 2: Claim(5, True, 0, 0, 4)}) == (0, 1)
+
+
+def test_while_a_member_has_an_older_program_all_decide_as_it_does() -> None:
+    older = came(5, 7)._replace(forgotten=None)
+    assert decided({0: older, 1: came(5, 7), 2: again(5)}) == ()
+    assert decided({0: older, 1: came(5, 7), 2: OUTSIDE, 3: again(5)}) == (0, 1)
 
 
 def test_outside_of_the_primary_component_a_site_loses_its_place() -> None:

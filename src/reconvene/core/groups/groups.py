@@ -46,7 +46,7 @@ class Groups:
         self.site = site
         table_bytes = site.options.limits.message_bytes - _TABLE_OVERHEAD
         self._processes = Processes(site.ordinal, site.incarnation, limits or GroupLimits(), table_bytes)
-        self._lineage = Lineage()
+        self._lineage = Lineage(site.forgotten)
         self._filter = Filter(site.ordinal, self._processes, self._lineage)
         self._roster = Roster(site.ordinal, sites, self._processes, self._lineage, self._filter)
         self._waiting = Waiting(site)

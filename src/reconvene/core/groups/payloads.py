@@ -95,6 +95,9 @@ class Tables(Struct, array_like=True, frozen=True):
     """… and the configuration that it went on to from there."""
     brought: bytes = b""
     """What another layer of the site brings along."""
+    forgotten: Number | None = None
+    """No configuration above this was used while an earlier incarnation of the site was in it; 0: it can't tell;
+    null: an older program, which does not report it."""
 
 
 _JOIN = msgpack.Decoder(Join)

@@ -179,9 +179,10 @@ class Roster:
             assert len(brought) <= self._bringer.most, (
                 f"a layer brings {len(brought)} bytes: at most {self._bringer.most}"
             )
-            if brought:
-                return Tables(entries, *self._lineage.claim(), brought)
-        return Tables(entries, *self._lineage.claim())
+        else:
+            brought = b""
+        claim = self._lineage.claim()
+        return Tables(entries, claim.lineage, claim.memory, claim.active, claim.exit, brought, claim.forgotten)
 
     def _settle(self) -> None:
         """All tables are here."""
@@ -194,7 +195,7 @@ class Roster:
             if site == self._me:
                 self._refuse(self._processes.memberships[number])
         claims = {
-            site: Claim(tables.lineage, tables.memory, tables.active, tables.exit)
+            site: Claim(tables.lineage, tables.memory, tables.active, tables.exit, tables.forgotten)
             for site, (_, tables) in self._brought.items()
         }
         brought = {site: self._brought[site].tables.brought for site in sorted(self._brought)}
