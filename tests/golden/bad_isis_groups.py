@@ -120,6 +120,17 @@ def _() -> Isis:
     return s
 
 
+@broken("isis.reject", "sent-again-and-lost", also=["isis.atomic"])
+def _() -> Isis:
+    s = trio("again-and-lost")
+    s.begin("p2 r2")
+    s.cb("p2", "a")
+    s.join_group("r2")
+    s.refuse("p1 q1 r1", "a")
+    s.cb("p2", "a")
+    return s
+
+
 @broken("isis.reject", "by-one-that-is-over-but-went-on")
 def _() -> Isis:
     s = trio("went-on")

@@ -59,6 +59,26 @@ def test_a_view_that_only_lost_members_is_no_reason_to_reject() -> None:
     assert hand.judge() == []
 
 
+@pytest.mark.parametrize("reaches", [False, True])
+@pytest.mark.parametrize("kind", ["cbcast", "abcast"])
+def test_whether_the_failed_received_it_makes_no_difference(reaches: bool, kind: str) -> None:
+    """A process that fails counts as if it had received what was cast in its last view, whether or not it did: the
+    others receive that before the view without it."""
+    hand = Hand("abc")
+    x = hand.begin(bank="abc")
+    if not reaches:
+        hand.cut = hand.links(to="c")
+    getattr(hand.sites["b"], kind)(x["b"], "bank", b"m")
+    hand.run(5)
+    assert hand.received(x["c"]) == ([b"m"] if reaches else [])
+    hand.crash("c")
+    hand.install("ab")
+    hand.run(100)
+    for name in "ab":
+        assert hand.told(x[name])[-2:] == [b"m", (x["a"], x["b"])]
+    assert hand.judge() == []
+
+
 def test_c_does_not_overtake_b() -> None:
     """ "... consider three CBCASTs A → B → C, and assume that A and B have been transmitted using incorrect
     destinations. If the cache is updated promptly after A is rejected, C could be transmitted using the corrected

@@ -100,6 +100,25 @@ def test_updates_of_another_variable_do_not_wait() -> None:
     assert hand.judge() == []
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_bottles_are_under_the_taps_before_they_are_opened(told: bool) -> None:
+    """Two commands of different processes have no order of their own. If the devices tell the second process that
+    they have carried out the first command, causality relates the two, at every device."""
+    hand = Hand("abcd")
+    p, q, near, far = hand.begin().values()
+    hand.delay_ms["ad"] = 50
+    hand.at(p).cbcast(p, [near, far], b"place the bottles")
+    hand.run(3)
+    if told:
+        hand.at(near).cbcast(near, [q], b"they stand")
+        hand.run(3)
+    hand.at(q).cbcast(q, [near, far], b"open the taps")
+    hand.run(200)
+    assert hand.received(near) == [b"place the bottles", b"open the taps"]
+    assert hand.received(far) == (hand.received(near) if told else hand.received(near)[::-1])
+    assert hand.judge() == []
+
+
 @pytest.mark.parametrize("label", [None, "x", {"x": 4, "y": 1}])
 def test_precedes_is_closed_over_senders_and_receivers(label: str | dict[str, int] | None) -> None:
     """Rules A and B, "the transitive closure": a chain over processes that are no destinations of its beginning."""

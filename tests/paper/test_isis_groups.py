@@ -225,3 +225,28 @@ def test_gbcasts_have_the_same_place_among_all_broadcasts_everywhere(seed: int) 
                 m for m in theirs[: theirs.index(act)] if m in both
             }
     assert hand.judge() == []
+
+
+def test_the_last_to_fail_are_known_when_all_have_failed() -> None:
+    """Members that record each view before they use it can tell, after all have failed, who failed last. The others
+    wait for these, and take up the group behind them."""
+    hand = Hand("abcd")
+    hand.install("abcd")
+    hand.run()
+    for name in "abc":
+        hand.at(first := hand.open(name)).join(first, "bank", last_to_fail=True)
+        hand.run(60)
+    hand.install("bcd")  # a fails first
+    hand.run(60)
+    for name in "abcd":
+        hand.restart(name)
+    hand.install("abcd")
+    hand.run()
+    x = {name: hand.open(name) for name in "abc"}
+    for name in "abc":
+        assert [hand.views(process) for process in x.values()] == [[], [], []]
+        hand.at(x[name]).join(x[name], "bank", last_to_fail=True)
+        hand.run(60)
+    assert hand.of(ViewShown, x["b"])[0].last_to_fail == (1, 2)
+    assert hand.views(x["a"])[-1] == (x["b"], x["c"], x["a"])
+    assert hand.judge() == []

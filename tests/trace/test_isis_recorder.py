@@ -108,4 +108,4 @@ def test_labels(label: str) -> None:
 @pytest.mark.parametrize("label", NO_LABELS)
 def test_a_label_that_is_no_label(label: str) -> None:
     told = check_row(msgspec.structs.replace(CBCAST, label=label))
-    assert told == f"`label` is {label!r}; expected a JSON object of up to 16 whole numbers, without spaces"
+    assert told == f"`label` is {label!r}; expected a JSON object of up to 16 whole numbers"

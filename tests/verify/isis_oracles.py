@@ -486,7 +486,7 @@ def reject(told: Told) -> Count:
             return True
         waits = [d for d in told.dests(cast.msg) if d in told.standing and not told.excused(cast.msg, d)]
         return (
-            any(e.kind == "reject" for e in about)
+            any(e.msg == cast.msg for e in told.kind("reject"))
             and cast is told.last(cast.msg)
             and not told.received(cast.msg)
             and told.first(cast.msg).process in told.standing

@@ -57,11 +57,11 @@ _ISIS = {
 CASTS = ("cbcast", "abcast", "gbcast", "receive")
 """Kinds of the layer `isis` that have both a group and a view, or neither."""
 _COMPONENT = (
-    r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+){0,64}":-?(?:0|[1-9][0-9]{0,18})'
+    r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+){0,64}":[ ]?-?(?:0|[1-9][0-9]{0,18})'
 )
-LABEL = rf"\{{(?:{_COMPONENT}(?:,{_COMPONENT}){{0,15}})?\}}"
-"""A CBCAST's label, a JSON object of whole numbers without spaces: a regular expression that Python and Java read
-alike. Its repetitions are bounded, since Java's would use up the stack."""
+LABEL = rf"\{{(?:{_COMPONENT}(?:,[ ]?{_COMPONENT}){{0,15}})?\}}"
+"""A CBCAST's label, a JSON object of whole numbers, with a space after a colon or comma or none: a regular expression
+that Python and Java read alike. Its repetitions are bounded, since Java's would use up the stack."""
 _IS_LABEL = re.compile(LABEL)
 
 REQUIRED = {"evs": _EVS, "corel": _LOG, "vs": {**_FILTER, "establish": _ESTABLISH}, "isis": _ISIS}
@@ -128,7 +128,7 @@ def _check_isis(row: Row) -> str | None:
     if kind in CASTS and (row.group is UNSET) is not (row.view is UNSET):
         return f"`{'group' if row.group is UNSET else 'view'}` is missing; a cast to a group has both"
     if kind == "cbcast" and (row.label is UNSET or not _IS_LABEL.fullmatch(row.label)):
-        return f"`label` is {row.label!r}; expected a JSON object of up to 16 whole numbers, without spaces"
+        return f"`label` is {row.label!r}; expected a JSON object of up to 16 whole numbers"
     return _check_service(row) or (None if kind == "site" else _check_process(row))
 
 

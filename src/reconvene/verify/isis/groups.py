@@ -84,12 +84,11 @@ def _reject(h: History, tally: Tally) -> None:
             rejected = [e for e in rejects if _counts(isis, e)]
             if rejected and received:
                 violate(rejected[0], f"the same attempt was received, at {isis.describe(received[0])}")
-            elif rejects and number == message.last_attempt and not message.receives and isis.stands(message.sender):
+            elif number == message.last_attempt and message.rejects and not message.receives:
                 waits = [p for p in message.dests if isis.stands(p) and not isis.is_excused(message, p)]
-                if waits:
-                    violate(
-                        rejects[0], f"its sender stands, and no attempt was received; {isis.name(waits[0])} waits"
-                    )
+                if waits and isis.stands(message.sender):
+                    lowest = (rejects or message.rejects)[0]
+                    violate(lowest, f"its sender stands, and no attempt was received; {isis.name(waits[0])} waits")
 
 
 def _counts(isis: IsisHistory, event: Event) -> bool:
@@ -124,8 +123,8 @@ CHECKS = (
         source="section 3.6",
         case="an attempt to cast to a group",
         violated="one process rejects it, and another receives it (excused: a process that is gone and got no later"
-        " view of that group); or, where settled, it is the last attempt, was rejected, its sender stands, a"
-        " destination stands, and no attempt was received",
+        " view of that group); or, where settled, it is the last attempt, it or an earlier one was rejected, its"
+        " sender stands, a destination stands, and no attempt was received",
         check=_reject,
     ),
 )
