@@ -11,7 +11,7 @@ from reconvene.errors import Rejected
 from reconvene.isis.events import LeftGroup, ViewShown
 from reconvene.isis.isis import Isis
 from reconvene.isis.last_to_fail import StoredViews, last_to_fail
-from reconvene.isis.messages import StoredView
+from reconvene.isis.messages import Ready, StoredView
 from reconvene.storage.memory import MemoryTables
 
 # -- the rule
@@ -203,6 +203,39 @@ def test_a_process_that_dies_while_it_waits_joins_no_more() -> None:
     assert not hand.shown("b")
     hand.come("a")
     assert [process.site for process in hand.shown("a")[-1].ranked] == [1, 0]
+
+
+def test_a_process_that_died_before_its_join_came_too_early_joins_no_more() -> None:
+    """It is announced that a's process joins, and that it has died. Before either is concluded all members fail, so
+    the join has to wait for those that failed last; nobody will say again that the process is dead."""
+    hand = Hand("abcde")
+    hand.install("abcde")
+    hand.run()
+    for name in "de":
+        hand.sites[name].join(hand.open(name), "bank", last_to_fail=True)
+        hand.run(60)
+    hand.hold = lambda message, site: site in "de" and isinstance(message, Ready)
+    dying = hand.open("a")
+    hand.sites["a"].join(dying, "bank", last_to_fail=True)
+    hand.run(5)
+    hand.sites["a"].kill(dying)
+    hand.run(5)
+    assert [gbcast.action.kind for gbcast in hand.sites["b"].table.open] == ["join", "failed"]
+    for name in "de":
+        hand.crash(name)
+    hand.hold = lambda message, site: False
+    hand.install("abc")
+    hand.run(60)
+    for name in "de":
+        hand.start(name)
+    hand.install("abcde")
+    hand.run()
+    back = [hand.open(name) for name in "dea"]  # d and e know that a was about to join
+    for process in back:
+        hand.at(process).join(process, "bank", last_to_fail=True)
+        hand.run(60)
+    assert hand.views(back[0])[-1] == tuple(back)
+    assert hand.judge() == []
 
 
 # -- every write

@@ -255,7 +255,8 @@ class Gbcasts:
         here = self._here
         if here.view is not None and self._table.is_premature(gbcast, here.view):
             self.void(gbcast, barrier, before)
-            self._premature.append(gbcast.action)
+            if not self._table.has_failed(gbcast.action.process, gbcast.action.group):
+                self._premature.append(gbcast.action)
             return
         group = self._table.groups[gbcast.action.group]
         barrier = group.barrier = max(barrier, group.barrier)

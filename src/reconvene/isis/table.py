@@ -251,6 +251,11 @@ class Table:
             return False
         return not any(view.has(member) for member in self.groups[action.group].members())
 
+    def has_failed(self, process: Process, group: str) -> bool:
+        """It was announced that the process, which was to join the group, has died: nobody will announce it again."""
+        actions = [gbcast.action for gbcast in self.groups[group].open]
+        return any(action.kind == "failed" and action.process == process for action in actions)
+
     def drop(self, gbcast: OpenGbcast) -> None:
         """It is void: whoever asked for it is lost, and nobody has to do with it any more."""
         self.groups[gbcast.action.group].open.remove(gbcast)
