@@ -12,9 +12,10 @@ from tests.reachable import grown, held
 from reconvene.core.groups.events import Process
 from reconvene.errors import ReconveneError, Rejected
 from reconvene.isis.calls import Calls
-from reconvene.isis.events import ALL, Answered, IsisEvent, Killed, Received, StateWanted
+from reconvene.isis.events import ALL, Answered, IsisEvent, Killed, Received, StateWanted, ViewShown
 from reconvene.isis.limits import IsisLimits
 from reconvene.isis.local import Local
+from reconvene.isis.messages import Ready
 from reconvene.isis.pool import Entry
 
 NAMES = "abcd"
@@ -261,4 +262,28 @@ def test_the_oldest_of_too_many_requests_is_answered_with_nothing() -> None:
         hand.at(member).reply(member, received.id, b"in time")
     hand.run()
     assert [reply.payload for reply in hand.of(Answered, asker)] == [b"", b"in time", b"in time"]
+    assert hand.judge() == []
+
+
+def test_gbcasts_wait_where_too_many_are_open() -> None:
+    hand = Hand("ab", limits=IsisLimits(open_gbcasts=3))
+    processes = hand.begin(bank="ab")
+    isis, process = hand.sites["a"], processes["a"]
+    held = isis.delivery.locals[process].held
+    hand.hold = lambda message, site: True
+    for number in range(6):
+        isis.set_properties(process, "bank", {"number": b"%d" % number})
+    hand.run()
+    assert (len(isis.control), len(held)) == (3, 3), "not sent yet"
+    hand.hold = lambda message, site: isinstance(message, Ready)
+    hand.run()
+    assert held, "not concluded"
+    assert len(isis.table.open) == 6 - len(held)
+    hand.take()
+    hand.hold = lambda message, site: False
+    hand.run()
+    assert not held
+    for other in processes.values():
+        shown = [view.properties["number"] for view in hand.of(ViewShown, other)]
+        assert shown == [b"%d" % number for number in range(6)]
     assert hand.judge() == []

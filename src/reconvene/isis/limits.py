@@ -12,6 +12,9 @@ class IsisLimits:
     """Casts of this site that some destination may not have yet: beyond either, further casts wait."""
     held_casts: int = 1_024
     """Casts of one process that wait: behind a view that is locked, or for room. More are refused."""
+    open_gbcasts: int = 1_024
+    """GBCASTs, joins and leaves of all sites that are not concluded, and those of this site that are not sent yet: at
+    so many, further ones of this site wait. Those that are under way come on top: a window of frames bounds them."""
     destinations: int = 4_096
     """Of one cast."""
     open_calls: int = 1_024

@@ -256,6 +256,8 @@ class Requests:
         """Once the process's own casts to the group have arrived: nothing overtakes them."""
         if not self._here.open or self._casting.unarrived(local.process, action.group):
             return False
+        if len(self._table.open) + len(self._control) >= self._limits.open_gbcasts:
+            return False
         membership = local.groups.get(action.group)
         if action.kind == "leave":
             if membership is None:

@@ -76,6 +76,7 @@ class IsisSoak(Soak[IsisTotals]):
             "open_casts": limits.open_casts,
             "open_bytes": limits.open_bytes + limits.payload_bytes,
             "waiting_casts": limits.held_casts * processes,
+            "open_gbcasts": limits.open_gbcasts * (1 + run.sites),  # each site may see room for so many at once
             "open_calls": limits.open_calls * processes,
             "pool": pool,
             "pool_bytes": (2 * limits.open_bytes + limits.payload_bytes) * run.sites,
