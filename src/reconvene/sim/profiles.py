@@ -206,7 +206,8 @@ def _dynamic(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
 
 
 def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
-    """Process groups: six seconds of everything at once, five to settle."""
+    """Process groups: six seconds of everything at once, five to settle; more where a link is long. A site that has
+    just joined gets from each other site what precedes that one's casts: much data, at one packet a round trip."""
     duration_ns = 6 * SECOND
     conditions = _conditions(random)
     kinds = random.sample(ISIS_FAULTS, random.randint(2, len(ISIS_FAULTS)))
@@ -214,6 +215,7 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
     final = _final(random, names)
     down = (random.choice(names),) if random.random() < 0.15 else ()
     links = _links(random, names)
+    longest_ns = max((changes.latency_ns or 0 for changes in links.values()), default=0)
     return Scenario(
         name="isis",
         nodes=names,
@@ -221,7 +223,7 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
         stack="isis",
         order=("atop", "all-ack")[seed % 2],
         duration_ns=duration_ns,
-        settle_ns=5 * SECOND,
+        settle_ns=5 * SECOND + 60 * longest_ns,
         final=final,
         final_down=down,
         conditions=conditions,
