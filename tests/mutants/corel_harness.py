@@ -6,6 +6,7 @@ than any run needs.
 """
 
 from collections.abc import Callable
+from random import Random
 
 from msgspec.structs import replace
 from tests.mutants.harness import Recorded
@@ -16,7 +17,7 @@ from reconvene.sim.conditions import Conditions
 from reconvene.sim.node import Node
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
-from reconvene.sim.scenario import Load, Scenario
+from reconvene.sim.scenario import Load, OperatorPlan, Scenario
 
 __all__ = [
     "Storm",
@@ -24,9 +25,13 @@ __all__ = [
     "log_aborted",
     "log_ambushed",
     "log_busy",
-    "log_dynamic",
+    "log_forced",
+    "log_halved",
     "log_lone",
+    "log_lost",
     "log_of_four",
+    "log_renumbered",
+    "log_shrinking",
     "record",
 ]
 
@@ -103,23 +108,70 @@ def log_lone(seed: int) -> Scenario:
     )
 
 
-def log_dynamic(seed: int) -> Scenario:
-    """Four or five sites that vote dynamically. They are partitioned again and again while they establish."""
-    scenario = random_scenario(seed, "dynamic", 4 + seed % 2)
+def log_shrinking(seed: int) -> Scenario:
+    """Five sites that vote dynamically. Components are divided further and further while they establish, and those
+    that are put off meet the others."""
+    return _dynamic(seed, _ESTABLISHING, gap_ns=60_000_000)
+
+
+def log_halved(seed: int) -> Scenario:
+    """The same with four sites, which are often divided in halves."""
+    return _dynamic(seed, _ESTABLISHING, gap_ns=60_000_000, sites=4)
+
+
+def log_renumbered(seed: int) -> Scenario:
+    """Five sites, while an operator removes replicas and adds them again, under other numbers and often with another
+    quorum. A component is divided in the moment in which a change is green at the first of its sites."""
+    plan = OperatorPlan(500_000_000, _LONG_NS, 40_000_000, changes=("add", "remove"))
+    return _dynamic(seed, ("log: change",), gap_ns=150_000_000, operator=plan)
+
+
+def log_lost(seed: int) -> Scenario:
+    """One of the sites loses the disk of its log, and comes back with an empty one, after it was in a primary
+    component of which another one does not know whether it was established."""
+    lost = (_SITES[seed % 5],)
+    plan = OperatorPlan(0, 0, 1, lost=lost, lost_ns=600_000_000, torn=True)
+    return _dynamic(seed, _ESTABLISHING, gap_ns=60_000_000, operator=plan)
+
+
+def log_forced(seed: int) -> Scenario:
+    """Three of the five lose their disks, and the others go on without them by force."""
+    lost = tuple(sorted(Random(seed).sample(_SITES, 3)))
+    plan = OperatorPlan(0, 0, 1, lost=lost, lost_ns=2_000_000_000, force=True)
+    return _dynamic(seed, ("log: commit",), gap_ns=500_000_000, operator=plan)
+
+
+_ESTABLISHING = ("log: attempt", *(2 * ("log: commit", "log: primary")), "log: establish")
+_LONG_NS = 15_000_000_000
+_SITES = ("n00", "n01", "n02", "n03", "n04")
+
+
+def _dynamic(
+    seed: int, steps: tuple[str, ...], *, gap_ns: int, sites: int = 5, operator: OperatorPlan | None = None
+) -> Scenario:
+    scenario = random_scenario(seed, "dynamic", sites)
     assert scenario.chaos is not None
     chaos = replace(
         scenario.chaos,
-        faults=("crash", "partition", "partition", "partition"),
-        mean_gap_ns=(60_000_000, 250_000_000)[seed % 2],
-        ambush=(0.8, 0.4)[seed // 2 % 2],
-        ambush_steps=("log: attempt", "log: commit", "log: establish"),
+        faults=("crash", *(5 * ("partition",))),
+        until_ns=_LONG_NS,
+        mean_gap_ns=gap_ns,
+        ambush=0.95,
+        ambush_steps=steps,
+        shrink=0.9,
     )
+    lost = () if operator is None else operator.lost
     return replace(
         scenario,
+        duration_ns=_LONG_NS,
         chaos=chaos,
         conditions=Conditions(latency_ns=1_000_000, jitter_ns=2_000_000),
         links={},
+        loads=(Load(scenario.nodes, None, 3.0, 10, 0, scenario.duration_ns),),
         quorum={"kind": "dynamic", "minimum": 2},
+        operator=operator,
+        final=(scenario.nodes,),
+        final_down=lost,
     )
 
 

@@ -4,38 +4,37 @@ from collections.abc import Collection
 from typing import Any
 
 from msgspec.structs import replace
-from tests.mutants.corel_harness import log_dynamic
+from tests.mutants.corel_harness import log_forced, log_halved, log_lost, log_renumbered, log_shrinking
 from tests.mutants.harness import Mutant, planting
 
 from reconvene import voting
+from reconvene.corel.after_sync import Report
 from reconvene.corel.events import Established
+from reconvene.corel.paper import plan
 from reconvene.corel.paper.establishing import Establishing
-from reconvene.corel.replicas import voting as replica_voting
 from reconvene.corel.replicas.voting import Told, Voting
 from reconvene.voting import Evidence, Kept, Session, Voters
 
-__all__ = ["BY_HAND", "MUTANTS"]
+__all__ = ["MUTANTS"]
 
 MUTANTS: list[Mutant] = []
-BY_HAND: list[Mutant] = []
-"""tests/corel/replicas/test_dynamic.py has to catch these: too rare for random runs, or in need of changes of the
-replicas and lost disks."""
 plant = planting(MUTANTS)
-plant_by_hand = planting(BY_HAND)
 
 SPLIT = {
     "corel.dynamic.subquorum", "corel.3.6", "corel.agreed", "corel.yellow", "evs.primary.uniqueness",
-    "evs.primary.continuity", "ledger",
+    "evs.primary.continuity", "corel.phases", "ledger",
 }  # fmt: skip
 """Two components go on from one."""
 
 
-@plant("live-sessions-ignored", Told, "evidence", "only the last established session counts", SPLIT, 29, log_dynamic)
+@plant(
+    "live-sessions-ignored", Told, "evidence", "only the last established session counts", SPLIT, 17, log_shrinking
+)
 def _(evidence: Any) -> Any:
     return lambda self: Evidence(evidence(self).known, ())
 
 
-@plant("session-not-persisted", Voting, "attempt", "a session is attempted and not written", SPLIT, 29, log_dynamic)
+@plant("session-not-persisted", Voting, "attempt", "a session is attempted and not written", SPLIT, 17, log_shrinking)
 def _(attempt: Any) -> Any:
     def mutated(self: Voting, *arguments: Any) -> None:
         before = self._record.kept
@@ -45,13 +44,14 @@ def _(attempt: Any) -> Any:
     return mutated
 
 
-@plant_by_hand(
+@plant(
     "established-at-commit",
     Voting,
     "commit",
     "a session is taken as established by who has only committed to it",
-    {"test_a_commit_is_not_established"},
-    0,
+    SPLIT,
+    1,
+    log_shrinking,
 )
 def _(commit: Any) -> Any:
     return Voting.establish
@@ -63,8 +63,8 @@ def _(commit: Any) -> Any:
     "_dead",
     "a session that a replica present committed to, but did not establish, counts as dead",
     SPLIT,
-    29,
-    log_dynamic,
+    17,
+    log_shrinking,
 )
 def _(dead: Any) -> Any:
     return lambda session, told: any(number in told for number in session.numbers())
@@ -76,8 +76,8 @@ def _(dead: Any) -> Any:
     "sub_quorum",
     "half of a session is enough without its lowest number",
     SPLIT,
-    20,
-    log_dynamic,
+    5,
+    log_halved,
 )
 def _(sub_quorum: Any) -> Any:
     def mutated(self: Session, present: Collection[int]) -> bool:
@@ -88,13 +88,14 @@ def _(sub_quorum: Any) -> Any:
     return mutated
 
 
-@plant_by_hand(
+@plant(
     "n-minus-minimum-inclusive",
     Voters,
     "escapes",
     "n - minimum replicas go on, though the others may have",
-    {"test_it_goes_on_with_ever_fewer"},
-    0,
+    SPLIT,
+    4,
+    log_shrinking,
 )
 def _(escapes: Any) -> Any:
     def mutated(self: Voters, present: Collection[int]) -> bool:
@@ -104,51 +105,55 @@ def _(escapes: Any) -> Any:
     return mutated
 
 
-@plant_by_hand(
+@plant(
     "greens-before-the-sync",
     Establishing,
     "_establish",
     "messages are final before the session is established on stable storage",
-    {"test_nothing_is_final_before_the_session_is_on_the_disk"},
+    {"corel.phases"},
     0,
+    log_shrinking,
 )
 def _(establish: Any) -> Any:
     def mutated(self: Establishing, plan: Any) -> None:
         self._voting.establish()
         self._writes.touch()
-        self._turn.report(Established(self._primary, self.conf, tuple(sorted(plan.participants))))
-        self._open(len(self._queue.yellow))
-        opened: Any = self._opened
-        opened.__self__.finalize()
+        self._writes.after(Report((Established(self._primary, self.conf, tuple(sorted(plan.participants))),)))
+        self._turn.start(self._turn_green())
 
     return mutated
 
 
-@plant_by_hand(
+@plant(
     "established-not-written-with-the-attempt",
-    Kept,
-    "attempted",
+    Voting,
+    "attempt",
     "what the others know to be established is not written before READY",
-    {"test_what_is_established_is_written_with_the_attempt"},
-    0,
+    SPLIT,
+    17,
+    log_shrinking,
 )
-def _(attempted: Any) -> Any:
-    def mutated(self: Kept, session: Session, evidence: Evidence) -> Kept:
-        return Kept(self.established, attempted(self, session, evidence).later)
+def _(attempt: Any) -> Any:
+    def mutated(self: Voting, *arguments: Any) -> None:
+        attempt(self, *arguments)
+        told, kept = self.told, self._record.kept
+        assert told is not None
+        assert kept is not None
+        own = told.kept.get(told.numbers[self._replicas._name])
+        if own is not None:
+            self._record.kept = Kept(own.established, kept.later)
 
     return mutated
 
 
-# -- by hand
-
-
-@plant_by_hand(
+@plant(
     "names-for-numbers",
-    replica_voting,
+    plan,
     "tell",
     "a site that was replaced counts for the replica that it was",
-    {"test_a_replaced_site_is_another_replica"},
-    0,
+    SPLIT,
+    3,
+    log_renumbered,
 )
 def _(tell: Any) -> Any:
     def mutated(names: Any, replicas: Any, states: Any) -> Told:
@@ -160,29 +165,31 @@ def _(tell: Any) -> Any:
     return mutated
 
 
-@plant_by_hand(
+@plant(
     "a-stranger-as-witness",
-    replica_voting,
+    plan,
     "tell",
-    "an empty storage counts as a member that did not commit",
-    {"test_an_empty_storage_is_no_witness"},
-    0,
+    "a storage that was begun anew counts as a member that did not commit",
+    SPLIT,
+    4,
+    log_lost,
 )
 def _(tell: Any) -> Any:
     def mutated(names: Any, replicas: Any, states: Any) -> Told:
-        every: Told = tell(names, replicas, {name: replace(one, admitted=True) for name, one in states.items()})
+        every: Told = tell(states, replicas, {name: replace(one, admitted=True) for name, one in states.items()})
         return every
 
     return mutated
 
 
-@plant_by_hand(
+@plant(
     "pending-sets-ignored",
     Voting,
     "may_order",
     "only the set at the green line is asked, not the ones that pending changes would make",
-    {"test_a_pending_change_has_to_be_allowed_too"},
-    0,
+    SPLIT,
+    5,
+    log_renumbered,
 )
 def _(may_order: Any) -> Any:
     def mutated(self: Voting, voters: Any) -> bool:
@@ -191,13 +198,14 @@ def _(may_order: Any) -> Any:
     return mutated
 
 
-@plant_by_hand(
+@plant(
     "old-epochs-kept",
     Voting,
     "force",
     "sessions from before a forced change count after it",
-    {"test_a_forced_set_is_the_established_session"},
+    {"invariant", "ledger"},
     0,
+    log_forced,
 )
 def _(force: Any) -> Any:
     return lambda self, replicas: None

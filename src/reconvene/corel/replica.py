@@ -305,3 +305,5 @@ class Replica(Running):
         self.queue.invariants()
         record = self.record
         assert record.committed_here <= min(record.last_attempted_primary, record.last_committed_primary)
+        kept = record.kept
+        assert kept is None or kept.established.epoch == record.replicas.epoch, "sessions end with their epoch"

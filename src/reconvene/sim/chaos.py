@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import exp, log
 from random import Random
 
+from reconvene.corel.events import LogEvent
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Changes
 from reconvene.sim.node import Node
@@ -28,6 +29,11 @@ _MOST_TRAPS = 8
 
 _LONG_STEPS = ("down", "operational", "gathering")
 """Steps that faults find by themselves."""
+_SHRUNK = 4
+"""So many times as long as other faults a component stays divided, so that its parts are divided in turn."""
+_IN_PRIMARY = ("log: primary", "log: establish")
+_CHANGE = "log: change"
+"""No step of a node: a change of the log's replicas is green there, and nowhere else so far."""
 _RARE_STEP = "recovering: exchange"
 """Only where frames were lost, or a partition came between them."""
 
@@ -60,8 +66,12 @@ class Chaos:
             "sync": self._sync,
             "kill": self._kill,
         }
+        self._newest: tuple[int, int] = (0, 0)
+        """The age of the newest set of the log's replicas that is green anywhere."""
         if plan.ambush:
             cluster.on_step(self._sprung if plan.ambush_steps else self._stepped)
+        if _CHANGE in plan.ambush_steps:
+            cluster.on_log(self._watch_changes)
         self._next(plan.from_ns)
 
     def stop(self) -> None:
@@ -100,6 +110,11 @@ class Chaos:
             at = self._cluster.now + self._random.randrange(_SOON_NS)
             self._cluster.loop.at(at, lambda _: None if self._stopped else self._strike_at(kind, node.name))
 
+    def _watch_changes(self, node: Node, events: list[LogEvent]) -> None:
+        if node.log is not None and node.log.replica.replicas.age > self._newest:
+            self._newest = node.log.replica.replicas.age
+            self._sprung(node, node.step, _CHANGE)
+
     def _strike_at(self, kind: str, victim: str) -> None:
         self._victim = victim
         self._faults[kind]()
@@ -118,8 +133,8 @@ class Chaos:
         victim = self._victim
         return victim if victim is not None and victim in names else self._random.choice(names)
 
-    def _later(self, repair: Callable[[], None]) -> None:
-        self._cluster.loop.at(self._cluster.now + self._some_time(), self._repair, repair)
+    def _later(self, repair: Callable[[], None], times: int = 1) -> None:
+        self._cluster.loop.at(self._cluster.now + times * self._some_time(), self._repair, repair)
 
     def _repair(self, repair: Callable[[], None]) -> None:
         if not self._stopped:
@@ -135,14 +150,39 @@ class Chaos:
         names = list(self._cluster.names)
         if len(names) < 2:
             return
+        if self._plan.shrink and self._random.random() < self._plan.shrink and self._shrink():
+            return
         self._random.shuffle(names)
         pieces = self._random.choice((2, 2, 2, 3, len(names)))
         borders = sorted(self._random.sample(range(1, len(names)), min(pieces, len(names)) - 1))
         edges = [0, *borders, len(names)]
         self._cluster.partition([names[one:two] for one, two in pairwise(edges)])
+        self._heal_later()
+
+    def _shrink(self) -> bool:
+        """One component is divided in two. The others may join those that are put off, as if it were these that had
+        gone over to them. Returns whether there was one to divide."""
+        components = [sorted(component) for component in self._cluster.components() if len(component) > 1]
+        primary = [node.name for node in self._cluster.nodes if node.step in _IN_PRIMARY]
+        name = self._choose(primary or self._cluster.names)
+        divided = next((component for component in components if name in component), None)
+        if divided is None:
+            return False
+        names = self._random.sample(divided, len(divided))
+        cut = self._random.randint(1, len(names) - 1)
+        stay, leave = names[:cut], names[cut:]
+        others = [component for component in self._cluster.components() if name not in component]
+        if self._random.random() < 0.6:
+            self._cluster.partition([stay, [*leave, *(name for component in others for name in component)]])
+        else:
+            self._cluster.partition([stay, leave, *others])
+        self._heal_later(_SHRUNK)
+        return True
+
+    def _heal_later(self, times: int = 1) -> None:
         self._partitions += 1
         mine = self._partitions
-        self._later(lambda: self._heal(mine))
+        self._later(lambda: self._heal(mine), times)
 
     def _heal(self, partition: int) -> None:
         # A later partition has replaced this one, and has its own repair.

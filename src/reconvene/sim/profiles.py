@@ -15,7 +15,7 @@ from reconvene.ids import MAX_SITES, Service
 from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.isis_profile import isis_loads, isis_processes, isis_steps
-from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, Append, ChaosPlan, Load, Scenario, Step
+from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, Append, ChaosPlan, Load, OperatorPlan, Scenario, Step
 
 __all__ = ["PROFILES", "random_scenario"]
 
@@ -25,6 +25,7 @@ SECOND = 1_000 * MS
 _FAULTS = tuple(kind for kind in FAULTS if kind not in ("full", "sync"))
 """Of sites without the log, which write little."""
 _DYNAMIC_STEPS = tuple(f"log: {step}" for step in ("states", "attempt", "commit", "establish"))
+_CHANGE = "log: change"
 _LOG_STEPS = tuple(f"log: {step}" for step in ("states", "priority", "claims", "reds", "attempt", "commit"))
 _ISIS_STEPS = tuple(
     f"isis: {step}"
@@ -192,7 +193,7 @@ def _dynamic(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
         final = _final(random, names)
     chaos = scenario.chaos
     assert chaos is not None, "a scenario of the log has chaos"
-    return replace(
+    scenario = replace(
         scenario,
         quorum=spec,
         final=final,
@@ -201,7 +202,41 @@ def _dynamic(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
             faults=tuple(sorted({*chaos.faults, "partition", "crash"})),
             mean_gap_ns=random.choice((80, 200, 500)) * MS,
             ambush_steps=_DYNAMIC_STEPS,
+            shrink=random.choice((0.0, 0.5, 0.8)),
         ),
+    )
+    draw = random.random()
+    if draw < 0.35:
+        return _operated(scenario, random, changes=True)
+    if draw < 0.6:
+        return _operated(scenario, random, changes=draw < 0.4, lost=1 if draw < 0.5 else len(names) // 2)
+    return scenario
+
+
+def _operated(scenario: Scenario, random: Random, *, changes: bool, lost: int = 0) -> Scenario:
+    """Besides, an operator changes the replicas and the kind of their quorum, and faults wait for the moment when
+    that takes effect; or so many lose their disks, and more than one are given up by force. Those are down in the
+    end: in the trace of their sites, their new storages would say everything again."""
+    chaos = scenario.chaos
+    assert chaos is not None, "a scenario of the log has chaos"
+    steps = (*_DYNAMIC_STEPS, *(2 * (_CHANGE,))) if changes else _DYNAMIC_STEPS
+    gone = tuple(sorted(random.sample(scenario.nodes, lost)))
+    plan = OperatorPlan(
+        from_ns=chaos.from_ns,
+        until_ns=chaos.until_ns,
+        mean_gap_ns=random.choice((100, 300, 800)) * MS,
+        changes=("switch", "add", "remove") if changes else (),
+        lost=gone,
+        lost_ns=random.randrange(scenario.duration_ns // 2) if gone else 0,
+        force=lost > 1,
+    )
+    return replace(
+        scenario,
+        operator=plan,
+        chaos=replace(chaos, ambush_steps=steps),
+        final=(scenario.nodes,) if gone else scenario.final,
+        final_down=gone or scenario.final_down,
+        settle_ns=scenario.settle_ns + (2 * SECOND if plan.force else 0),
     )
 
 

@@ -17,6 +17,7 @@ from reconvene.sim.load import Application, LoadRun
 from reconvene.sim.log_site import RealLogCore
 from reconvene.sim.network import Traffic
 from reconvene.sim.node import Node
+from reconvene.sim.operator import Operator
 from reconvene.sim.scenario import (
     Append,
     Crash,
@@ -136,6 +137,11 @@ class Runner:
         self._chaos = (
             None if scenario.chaos is None else Chaos(self.cluster, scenario.chaos, self.cluster.stream("chaos"))
         )
+        self.operator = (
+            None
+            if scenario.operator is None
+            else Operator(self.cluster, scenario.operator, self.cluster.stream("operator"))
+        )
 
     @property
     def skipped(self) -> int:
@@ -166,6 +172,8 @@ class Runner:
         cluster, scenario = self.cluster, self.scenario
         if self._chaos is not None:
             self._chaos.stop()
+        if self.operator is not None:
+            self.operator.stop()
         cluster.network.calm()
         cluster.connect(scenario.final)
         for node in cluster.nodes:

@@ -21,6 +21,7 @@ __all__ = [
     "Load",
     "Mend",
     "NetworkChange",
+    "OperatorPlan",
     "Partition",
     "Pause",
     "Restart",
@@ -138,7 +139,30 @@ class ChaosPlan(Struct, frozen=True):
     """How many of the faults wait for a node to enter one of the protocol's short steps. Scenario files have none:
     there the faults follow from the seed and the time alone, whatever the load."""
     ambush_steps: Names = ()
-    """Each of them waits for one of these, if there are any; else for whichever comes next."""
+    """Each of them waits for one of these, if there are any; else for whichever comes next. `log: change`: a change
+    of the replicas is green somewhere for the first time."""
+    shrink: float = 0.0
+    """How many of the partitions divide one component further, instead of all sites anew. Scenario files have none of
+    these either."""
+
+
+class OperatorPlan(Struct, frozen=True):
+    """What an operator of the log does while all else goes on. Scenario files have none."""
+
+    from_ns: int
+    until_ns: int
+    mean_gap_ns: int
+    changes: Names = ()
+    """Each time one of `switch`, `add`, `remove`: another quorum, of any kind; one replica more or less."""
+    lost: Names = ()
+    """These lose their disks …"""
+    lost_ns: int = 0
+    """… from then on, as soon as nothing is lost with them that only they have ordered."""
+    torn: bool = False
+    """They wait until another replica has committed to their last primary component, and does not know that it was
+    established."""
+    force: bool = False
+    """The others go on without them by force, if they can't otherwise."""
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
@@ -162,6 +186,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     chaos: ChaosPlan | None
     quorum: Spec = field(default_factory=lambda: MAJORITY)
     """The log's."""
+    operator: OperatorPlan | None = None
     processes: tuple[ProcessPlan, ...] = ()
     path: Path | None = None
 

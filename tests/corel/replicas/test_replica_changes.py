@@ -221,6 +221,29 @@ def test_one_change_at_a_time_and_only_where_both_sets_have_a_quorum() -> None:
         propose(world, "a", lambda found: found.removed("d"))
 
 
+def test_one_that_was_just_removed_does_not_count_for_its_next_number() -> None:
+    """d is removed, and in the same configuration added again, with a quorum that needs it: no such change could ever
+    be ordered, as d takes no part before it is."""
+    world = World("abcd")
+    world.run(2 * SECOND)
+    propose(world, "a", lambda found: found.removed("d"))
+    while replicas(world, "a").number_of("d") is not None:
+        world.run(MS // 10)
+    assert "d" in world.log("a").participants, "it is still the same configuration"
+    grid = {"kind": "grid", "rows": [["a", "b", "c"], ["d"]]}
+    with pytest.raises(Unavailable, match="not a quorum of the new set"):
+        propose(world, "a", lambda found: found.added("d", grid))
+    world.run(2 * SECOND)
+    fill(world, "a", 2)
+    propose(world, "a", lambda found: found.added("d"))
+    world.run(2 * SECOND)
+    propose(world, "a", lambda found: found.with_quorum(grid))
+    world.run(2 * SECOND)
+    assert all(world.log(name).primary for name in "abcd")
+    world.agree("abcd")
+    world.verified()
+
+
 def random_change(world: World, name: str) -> Change | None:
     found, random = replicas(world, name), world.random
     inside, outside = found.names(), [other for other in "abcde" if found.number_of(other) is None]

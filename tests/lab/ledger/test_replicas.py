@@ -59,10 +59,22 @@ def accept_in_vain(cluster: Cluster) -> None:
     cluster.run_for(SECOND // 10)
 
 
+def stop_ordering(cluster: Cluster) -> None:
+    """All of the newest set are here, and one of them takes itself for no primary component's member."""
+    log = replica(cluster, "a")
+    log.propose(log.replicas.with_quorum({"kind": "dynamic"}))
+    cluster.append("a", [])
+    cluster.run_for(SECOND)
+    ordering = replica(cluster, "c").configuration._ordering
+    assert ordering is not None
+    ordering.primary = 0
+
+
 PLANTED: dict[str, tuple[Callable[[Cluster], None], str]] = {
     "another message": (change_a_message, "b: a:1:1 is not what was appended"),
     "one that is not green": (leave_one_yellow, "is not green"),
     "one that is lost": (forget_the_last, "c lacks"),
+    "one that does not order": (stop_ordering, "c does not order"),
     "one that is not sent": (accept_in_vain, "c has accepted 1 batches and not sent them"),
 }
 

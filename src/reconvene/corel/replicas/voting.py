@@ -114,7 +114,11 @@ class Voting:
     def _may_become(self, replicas: ReplicaSet, participants: Sequence[str]) -> bool:
         voters, session = replicas.voters(), self.session
         if voters is None or session is None:
-            return replicas.quorum_holds(participants)
+            # A site that was removed in this configuration and is added again is another replica by then, and takes
+            # no part before its change is green.
+            numbers = {} if self.told is None else self.told.numbers
+            stays = [name for name in participants if replicas.number_of(name) == numbers.get(name)]
+            return replicas.quorum_holds(stays)
         here = session.numbers()
         # Those that stay have to be able to go on by themselves.
         stay = voters.numbers.intersection(here)

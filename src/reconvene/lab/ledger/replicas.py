@@ -6,10 +6,9 @@ replica's queue. This ledger checks both.
 Given: a cluster before it runs. Promised: every difference, in words, once the run has settled.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from reconvene.corel.batch import Heading, messages_of
-from reconvene.corel.paper.queue import Queue
+from reconvene.corel.batch import Heading, Kind, messages_of
 from reconvene.corel.replica import Replica
 from reconvene.ids import message_id
 from reconvene.lab.ledger.compare import first_difference, repeated
@@ -35,28 +34,34 @@ class ReplicaLedger:
 
     def _append(self, node: Node, first: int, messages: list[bytes]) -> None:
         assert node.site is not None, "it has just taken them"
+        replica = self._replica(node.name)
+        assert replica is not None
+        assert replica.own is not None
+        author = replica.name_of(replica.own)
         for place, message in enumerate(messages):
-            self._appended[message_id(node.name, node.site.incarnation, first + place)] = message
+            self._appended[message_id(author, node.site.incarnation, first + place)] = message
 
     def problems(self, quorum: Spec) -> list[str]:
         """What is wrong once the run has settled, one line each."""
         cluster = self._cluster
-        holds = make_quorum(quorum, cluster.names).holds
+        holds = self._must_order(quorum)
         found: list[str] = []
         longest: list[str] = []
         for component in cluster.components():
-            replicas = {name: replica for name in component if (replica := self._replica(name)) is not None}
+            replicas = {name: replica for name in component if (replica := self._part(name)) is not None}
             green = {name: self._green(name, replica, found) for name, replica in replicas.items()}
             for name, ids in green.items():
                 if (at := first_difference(ids, longest)) is not None:
                     found.append(f"{name} has {ids[at]} at {at}, where another replica has {longest[at]}")
                 longest = max(longest, ids, key=len)
             found += self._unequal(replicas, green)
-            has = {name: {*green[name], *self._pending(replica.queue)} for name, replica in replicas.items()}
+            has = {name: {*green[name], *self._pending(replica)} for name, replica in replicas.items()}
             found += self._lacking(has)
             if holds(list(replicas)):
                 for name, replica in replicas.items():
-                    found += [f"{name}: {message} is not green" for message in self._pending(replica.queue)]
+                    found += [f"{name}: {message} is not green" for message in self._pending(replica)]
+                    if not replica.primary:
+                        found.append(f"{name} does not order: {replica.why}")
         accepted = {message for name in cluster.names for message in self._accepted(name)}
         self.accepted, self.ordered = len(accepted), len(accepted.intersection(longest))
         return found
@@ -66,12 +71,25 @@ class ReplicaLedger:
         assert log is None or isinstance(log, LogSite), "a cluster that keeps the log"
         return None if log is None else log.replica
 
-    def _ids(self, heading: Heading) -> list[str]:
-        author = self._cluster.names[heading.author]
+    def _part(self, name: str) -> Replica | None:
+        """None where it is down, or has no part in the log any more."""
+        replica = self._replica(name)
+        return replica if replica is not None and replica.left_out is None else None
+
+    def _must_order(self, quorum: Spec) -> Callable[[Collection[str]], bool]:
+        """Which replicas have to order in the end. Where the set of them was changed: all of the newest."""
+        every = [replica for name in self._cluster.names if (replica := self._replica(name)) is not None]
+        newest = max((replica.replicas for replica in every), key=lambda one: one.age, default=None)
+        if newest is None or newest.age == (0, 0):
+            return make_quorum(quorum, self._cluster.names).holds
+        return frozenset(newest.names()).issubset
+
+    def _ids(self, replica: Replica, heading: Heading) -> list[str]:
+        author = replica.name_of(heading.author)
         return [message_id(author, heading.incarnation, heading.first + place) for place in range(heading.count)]
 
-    def _pending(self, queue: Queue) -> list[str]:
-        return [message for entry in queue.pending() for message in self._ids(entry.heading)]
+    def _pending(self, replica: Replica) -> list[str]:
+        return [message for entry in replica.queue.pending() for message in self._ids(replica, entry.heading)]
 
     def _green(self, name: str, replica: Replica, found: list[str]) -> list[str]:
         """The replica's green messages; what is wrong with them is added to `found`."""
@@ -79,8 +97,10 @@ class ReplicaLedger:
         for position, heading in replica.read(replica.base):
             if position != len(ids):
                 found.append(f"{name}: a batch at {position}, where {len(ids)} was expected")
-            batch = self._ids(heading)
+            batch = self._ids(replica, heading)
             ids += batch
+            if heading.kind is Kind.CHANGE:
+                continue  # an operator's
             for message, data in zip(batch, messages_of(replica.body(heading)), strict=True):
                 self.cases += 1
                 if self._appended.get(message) != data:
@@ -96,8 +116,8 @@ class ReplicaLedger:
         first: tuple[str, list[str], list[str], list[str]] | None = None
         for name, replica in replicas.items():
             queue = replica.queue
-            yellow = [message for entry in queue.yellow for message in self._ids(entry.heading)]
-            red = [message for entry in queue.red for message in self._ids(entry.heading)]
+            yellow = [message for entry in queue.yellow for message in self._ids(replica, entry.heading)]
+            red = [message for entry in queue.red for message in self._ids(replica, entry.heading)]
             if first is None:
                 first = (name, green[name], yellow, red)
             for color, one, other in zip(
