@@ -87,7 +87,7 @@ class FollowerNode(Remote):
         self._core.tick(now)
 
     def synced(self, token: int, now: int) -> None:
-        self._core.synced(token, now)
+        self._core.synced(token)
 
     def flush(self, now: int) -> tuple[list[Write], list[LogEvent]]:
         turn = self._core.flush(now, EPOCH_NS + now)

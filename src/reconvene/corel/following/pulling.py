@@ -106,6 +106,8 @@ class Pulling:
         """By source: why nothing is taken from it."""
         self.trouble: dict[str, str] = {}
         """By source: why it could not be reached when that was last tried."""
+        self.answered_once = False
+        """A source has answered that was not refused."""
         self.head = follower.green
         """The highest green line that it has heard of."""
         self._chains: dict[int, list[str]] = {}
@@ -237,6 +239,7 @@ class Pulling:
         if answer.other:
             self._refuse(f"its log is another one: it differs before position {follower.received}")
             return
+        self.answered_once = True
         self.refused.pop(self.sources[self._source], None)
         self.head = max(self.head, answer.head)
         if not follower.origin or follower.received < answer.base:
@@ -292,8 +295,7 @@ class Pulling:
 
     # -- turns
 
-    def synced(self, token: int, now: int) -> None:
-        self._now = now
+    def synced(self, token: int) -> None:
         self.follower.synced(token)
 
     def deadline(self) -> int:
