@@ -16,9 +16,9 @@ from reconvene.ids import UNNAMED
 __all__ = [
     "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append", "Appended",
     "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "DropSnapshot", "Fetch", "Fetched", "Follow",
-    "Followed", "ForceLost", "Forget", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order",
-    "Ordered", "Part", "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors", "WhatIf",
-    "log_message_bytes",
+    "Followed", "ForceLost", "Forget", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name",
+    "Order", "Ordered", "Part", "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors",
+    "WhatIf", "log_message_bytes",
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
@@ -188,8 +188,8 @@ class LastCommit(Struct, array_like=True, tag=26):
 
 
 class Follow(Struct, array_like=True, tag=51):
-    """What a follower asks its source, from protocol 1.7 on. Answered by Followed; if there is nothing to tell yet, and
-    the follower waits for it, after a second at most."""
+    """What a follower asks its source, from protocol 1.7 on. Answered by Followed; if the follower waits for
+    something new, after a second at most."""
 
     request: Count
     ask: Ask

@@ -10,7 +10,7 @@ and each step is taken again after a crash. A source of another log, or one that
 until it answers otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -98,7 +98,11 @@ class Pulling:
         now: int,
         timing: Timing | None = None,
         cluster: str = "",
+        places: Sequence[str] = (),
+        own: Collection[str] = (),
     ) -> None:
+        """`places`: of each source, how everyone would name it before it was reached; `own`: this follower's such
+        names."""
         self.follower = follower
         self.me = me
         self.sources = tuple(sources)
@@ -110,6 +114,8 @@ class Pulling:
         """A source has answered that was not refused."""
         self.head = follower.green
         """The highest green line that it has heard of."""
+        self._places = tuple(places)
+        self._own = frozenset((me, *own))
         self._chains: dict[int, list[str]] = {}
         self._clusters: dict[int, str] = {}
         self._cluster = cluster
@@ -159,6 +165,8 @@ class Pulling:
         found = dict.fromkeys([self.me])
         for chain in self._chains.values():
             found.update(dict.fromkeys(chain))
+        # Of a source that was never reached, only its place is known: it may be just about to follow this follower.
+        found.update(dict.fromkeys(place for at, place in enumerate(self._places) if at not in self._chains))
         return list(found)
 
     # -- the connection
@@ -230,7 +238,7 @@ class Pulling:
         follower = self.follower
         self._chains[self._source] = answer.chain
         self._clusters[self._source] = answer.origin
-        if self.me in answer.chain:
+        if not self._own.isdisjoint(answer.chain):
             self._refuse("it follows this follower: they would follow each other in a circle")
             return
         if follower.origin and answer.origin and answer.origin != follower.origin:

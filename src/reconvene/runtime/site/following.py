@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import Callable
 
 from reconvene.corel.following.messages import Answer
@@ -12,9 +14,18 @@ from reconvene.runtime.outside import Dial, SourceLink
 from reconvene.stack.follower import FollowerLayer
 from reconvene.world import world
 
-__all__ = ["Sources"]
+__all__ = ["Sources", "place_of"]
 
 _LOOK_S = 0.02
+
+
+def place_of(address: str) -> str:
+    """An address as sites on any machine would name it: one of this machine alone has the machine's name."""
+    plain = address.removeprefix("tcp://").removeprefix("unix:")
+    here = socket.gethostname()
+    if address.startswith("unix:") or "/" in plain or plain.endswith(".sock"):
+        return f"{here}!{os.path.realpath(plain)}"
+    return f"{here}!{plain}" if plain.startswith(("127.", "localhost:", "[::1]")) else plain
 
 
 class Sources:

@@ -20,6 +20,7 @@ from reconvene.runtime.config.settings import Config
 from reconvene.runtime.log.start import first_ops, load_follower, load_replica
 from reconvene.runtime.net.site_numbers import ADDRESSES, Numbers, kept_addresses
 from reconvene.runtime.outside import Store, Transport
+from reconvene.runtime.site.following import place_of
 from reconvene.site_list import read_list
 from reconvene.stack.follower import FollowerLayer
 from reconvene.stack.isis import IsisLayer
@@ -28,6 +29,7 @@ from reconvene.stack.log import LogLayer
 from reconvene.stack.no_log import NoLog
 from reconvene.stack.stack import Stack
 from reconvene.storage.tables import Put
+from reconvene.units import show_address
 from reconvene.world import world
 
 __all__ = ["Started", "start_stack"]
@@ -95,7 +97,11 @@ def _follower_layer(
 ) -> FollowerLayer:
     follower = load_follower(config, store, incarnation, frame_bytes)
     me = f"{config.cluster}/{config.name}#{follower.record.identity.hex()}"
-    pulling = Pulling(follower, me, config.log.follow, now, cluster=config.cluster)
+    own = [place_of(f"unix:{config.unix_socket}")]
+    if config.clients.tcp is not None:
+        own.append(place_of(show_address(config.clients.tcp)))
+    places = [place_of(address) for address in config.log.follow]
+    pulling = Pulling(follower, me, config.log.follow, now, cluster=config.cluster, places=places, own=own)
     return FollowerLayer(names, ReplicaSet.first(config.replicas, config.log.quorum), pulling)
 
 
