@@ -1,4 +1,4 @@
-"""Followers in simulation: faults that they meet, what they keep, and a follower that serves what it has not synced."""
+"""Followers in simulation: faults that they meet, what they keep, and one that serves what it has not synced."""
 
 from pathlib import Path
 
@@ -117,6 +117,44 @@ def test_a_late_follower_begins_where_the_log_was_truncated() -> None:
         assert rows[0].kind == "snapshot"
         assert rows[0].pos == next(row for row in rows if row.kind == "green").pos
         assert cluster.followers["fg".index(name)].pulling.follower.green == log.replica.green  # type: ignore[union-attr]
+
+
+def test_state_machines_snapshots_come_along() -> None:
+    """The log is truncated up to a snapshot: a machine that starts at a follower needs that, also further down the
+    tree, and after crashes amid the transfer."""
+    limits = LogLimits(turn_bytes=64 << 10, turn_messages=24, retain_bytes=4_000)
+    cluster = Cluster("abc", seed=4, core=RealLogCore(limits=limits), followers=("f", "g"))
+    cluster.start(["a", "b", "c"])
+    cluster.run_until(1 * SECOND)
+    log = cluster.node("a").log
+    assert log is not None
+    data = bytes(range(256)) * 2_000
+    for turn in range(40):
+        if turn == 20:
+            log.replica.save_snapshot(log.replica.green, data, "machine")
+        cluster.append("a", [b"%d-%d" % (turn, place) * 20 for place in range(10)])
+        cluster.run_for(SECOND // 10)
+    kept = log.replica.snapshots.newest["machine"]
+    assert log.replica.base > 100, "the log was truncated"
+    assert log.replica.base <= kept.position
+    for name in ("f", "g"):
+        cluster.restart(name)
+        for _ in range(4):
+            cluster.run_for(15_000_000)
+            cluster.crash(name)
+            cluster.restart(name)
+        cluster.run_for(4 * SECOND)
+        pulling = cluster.followers["fg".index(name)].pulling
+        assert pulling is not None
+        follower = pulling.follower
+        assert follower.green == log.replica.green
+        assert follower.snapshots.newest["machine"].position == kept.position
+        assert follower.snapshots.read("machine", 0, len(data)) == data
+        assert follower.base <= kept.position, "what the machine needs after it is here"
+    log.replica.snapshots.drop("machine")
+    cluster.append("a", [b"last"])
+    cluster.run_for(2 * SECOND)
+    assert "machine" not in cluster.followers[1].pulling.follower.snapshots.uses  # type: ignore[union-attr]
 
 
 class ServesUnsynced(Follower):
