@@ -62,7 +62,12 @@ LAYERS = (
     ),
     # Entries and batches of the log: one struct in a site, between a site and its clients, and in Spark.
     Layer("entries", ("entries",), uses=("words", "corel"), pure=True),
-    Layer("protocol", ("wire.clients", "wire.client_log", "wire.client_isis"), uses=("words", "entries"), pure=True),
+    Layer(
+        "protocol",
+        ("wire.clients", "wire.client_log", "wire.client_isis"),
+        uses=("words", "entries", "corel"),
+        pure=True,
+    ),
     Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire", "protocol")),
     Layer("storage", ("storage.*",), uses=("words", "tables")),
     Layer("trace", ("trace.*",), uses=("words",)),
@@ -85,7 +90,7 @@ LAYERS = (
     Layer("config", ("runtime", "runtime.config.*"), uses=("words", "interface", "corel")),
     Layer("diagnostics", ("runtime.diagnostics.*",), uses=("config",)),
     Layer("access", ("runtime.access.*",), uses=("words", "protocol", "seal", "world", "config", "diagnostics")),
-    Layer("outside", ("runtime.outside",), uses=("words", "stack", "tables")),
+    Layer("outside", ("runtime.outside",), uses=("words", "stack", "tables", "corel")),
     Layer("disk", ("runtime.disk.*",), uses=("words", "stack", "tables", "storage", "outside")),
     Layer(
         "net",
@@ -142,7 +147,7 @@ LAYERS = (
         ("runtime.node.*",),
         uses=(
             *("words", "world", "wire", "interface", "site", "tables", "corel", "storage", "trace"),
-            *("config", "diagnostics", "access", "disk", "net", "log", "engine", "clients", "http"),
+            *("config", "diagnostics", "access", "outside", "disk", "net", "log", "engine", "clients", "http"),
         ),
     ),
     # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.
@@ -151,7 +156,7 @@ LAYERS = (
         ("client.*",),
         uses=(
             *("words", "protocol", "seal", "interface", "groups", "isis", "corel", "entries", "world"),
-            *("config", "diagnostics", "access", "log", "processes", "running", "clients", "node"),
+            *("config", "diagnostics", "access", "outside", "log", "processes", "running", "clients", "node"),
         ),
     ),
     Layer("objects", ("objects.*",), uses=("words", "world", "entries", "client")),

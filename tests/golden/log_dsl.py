@@ -17,6 +17,8 @@ class LogStory(Story):
         self.line = dict.fromkeys(nodes, 0)
         self.colors: dict[tuple[str, str], str] = {}
         self.stamps: dict[str, list[int]] = {}
+        self.followers: list[str] = []
+        self.outposts: list[str] = []
         self._accepted = dict.fromkeys(nodes, 0)
 
     def tell(self, node: str, kind: str, **fields: Any) -> Row:
@@ -102,9 +104,30 @@ class LogStory(Story):
         self.tell(node, "snapshot", pos=line)
         self.line[node] = line
 
+    # -- beside the nodes
+
+    def beside(self, followers: str = "", outposts: str = "") -> None:
+        """These start beside the nodes, connected to all."""
+        self.followers += followers
+        self.outposts += outposts
+        for name in (*followers, *outposts):
+            self.rows[name] = []
+            self.inc[name] = 1
+            self.line[name] = self._accepted[name] = 0
+            self.components[0].append(name)
+
+    def outpost(self, name: str, members: str, *labels: str) -> None:
+        """An outpost accepts them, and passes them on to a stable primary component."""
+        self.accept(name, *labels)
+        for label in labels:
+            self.log(members, label)
+            self.yellow(members, label)
+        self.green(members, *labels)
+
     # -- writing
 
     def run(self) -> Run:
         run = super().run()
+        run.followers, run.outposts = self.followers, self.outposts
         run.stack, run.quorum = "corel", self.quorum
         return run

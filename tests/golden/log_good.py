@@ -432,6 +432,43 @@ def replica_removed() -> LogStory:
     return s
 
 
+def followed() -> LogStory:
+    """f follows from the first message on; g from a snapshot on, and restarts; o accepts where no node is."""
+    s = LogStory("log-followed", "pqr")
+    s.begin("pqr", "10")
+    s.beside("fg", "o")
+    s.primary(1, "pqr")
+    s.append("p", "pqr", "a", "b")
+    s.green("f", "a", "b")
+    s.snapshot("g", 1)
+    s.green("g", "b")
+    s.outpost("o", "pqr", "c")
+    s.green("fg", "c")
+    s.inc["g"] += 1
+    s.append("q", "pqr", "d")
+    s.green("fg", "d")
+    return s
+
+
+def followed_by_the_cut_off() -> LogStory:
+    """f is with the minority, which has less than the others; o is there too, and what it accepts has to wait. h is
+    down."""
+    s = LogStory("log-followed-apart", "pqr")
+    s.begin("pqr", "10")
+    s.beside("fh", "o")
+    s.primary(1, "pqr")
+    s.append("p", "pqr", "a")
+    s.green("f", "a")
+    s.join("20", "pq")
+    s.join("21", "r")
+    s.primary(2, "pq")
+    s.append("q", "pq", "b")
+    s.accept("o", "c")
+    s.components = [["p", "q", "h"], ["r", "f", "o"]]
+    s.down = ["h"]
+    return s
+
+
 LOGGED: tuple[Callable[[], Story], ...] = (
     stable,
     restarts,
@@ -453,4 +490,6 @@ LOGGED: tuple[Callable[[], Story], ...] = (
     number_given_again,
     replicas_changed,
     replica_removed,
+    followed,
+    followed_by_the_cut_off,
 )

@@ -40,6 +40,8 @@ def status_command(
         if why:
             words = "not running" if log is None else log.get("why", "its program is too old to say")
             out.print(f"{name}: {words}", markup=False)
+        elif log is not None and log.get("follow"):
+            out.print(f"{name}: {_following(log['follow'])}", markup=False)
         elif log is not None and (log.get("waits") or log.get("left_out")):
             out.print(f"{name}: {log.get('waits') or log.get('left_out')}", markup=False)
     known = next((log for log in logs.values() if log is not None and log.get("replica")), None)
@@ -47,6 +49,16 @@ def status_command(
         out.print(f"replicas {' '.join(known.get('replicas', ()))}, quorum {quorum_words(known.get('quorum', {}))}")
     for line in _snapshots(logs):
         out.print(line)
+
+
+def _following(follow: dict[str, Any]) -> str:
+    """Of a follower: from where it pulls, and how far behind it is."""
+    behind = f"{int(follow.get('behind', 0)):,} messages behind"
+    refused = "".join(f"; {source} is refused: {why}" for source, why in follow.get("refused", {}).items())
+    if follow.get("source"):
+        return f"follows {follow['source']}, {behind}{refused}"
+    trouble = "".join(f"; {why}" for why in follow.get("trouble", {}).values())
+    return f"reaches none of its sources, {behind}{refused}{trouble}"
 
 
 def _snapshots(logs: dict[str, dict[str, Any] | None]) -> list[str]:
@@ -84,6 +96,8 @@ def _table(views: list[SiteState], logs: dict[str, dict[str, Any] | None]) -> Ta
         phase = "waits" if log.get("waits") else "no replica"
         if log.get("replica"):
             phase = str(log.get("phase", "-"))
+        elif log.get("follow"):
+            phase = "follows"
         table.add_row(
             Text(view.name, style="bold"),
             view.state,

@@ -7,6 +7,7 @@ import typer
 from msgspec import to_builtins
 
 from reconvene.cli._output import print_json
+from reconvene.client.source_link import source_dial
 from reconvene.errors import Malformed
 from reconvene.runtime.config.file import load
 from reconvene.runtime.node.explain import explain, lines
@@ -28,7 +29,7 @@ def node_command(
     if not check:
         if as_json:
             raise Malformed("--json: expected --check with it")
-        return run_site(told, partial(load, config))
+        return run_site(told, partial(load, config), source_dial(told) if told.log.follow else None)
     preflight(told)
     found = explain(told)
     if as_json:

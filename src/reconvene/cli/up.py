@@ -27,10 +27,14 @@ def up_command(
     insecure: Annotated[bool | None, typer.Option("--insecure", help="Do not seal datagrams.")] = None,
     trace: Annotated[bool | None, typer.Option(help="Keep a trace in DIR/trace; on by default.")] = None,
     isis: Annotated[bool | None, typer.Option(help="Process groups in the manner of ISIS; on by default.")] = None,
+    followers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many sites beside them that follow the log; none by default."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a cluster of real sites on loopback: a new one, or the one in DIR."""
-    cluster = _find(directory, nodes, order, insecure, trace, isis)
+    cluster = _find(directory, nodes, order, insecure, trace, isis, followers)
     with Console(stderr=True).status(f"starting {len(cluster.names)} sites"):
         cluster.start()
     views = cluster.sites()
@@ -47,6 +51,7 @@ def _find(
     insecure: bool | None,
     trace: bool | None,
     isis: bool | None,
+    followers: int | None,
 ) -> LocalCluster:
     """A new cluster, or the existing one if its options are the requested ones."""
     if not Layout(directory).exists():
@@ -57,6 +62,7 @@ def _find(
             insecure=bool(insecure),
             trace=trace is not False,
             isis=isis is not False,
+            followers=followers or 0,
         )
     cluster = LocalCluster(directory)
     chosen = cluster.choices
@@ -66,6 +72,7 @@ def _find(
         ("--insecure", insecure, chosen.insecure),
         ("--trace", trace, chosen.trace),
         ("--isis", isis, chosen.isis),
+        ("--followers", followers, len(chosen.followers)),
     ):
         if asked is not None and asked != is_so:
             raise Rejected(
@@ -89,8 +96,8 @@ def _document(cluster: LocalCluster, views: list[SiteState]) -> dict[str, object
                 "name": view.name,
                 "pid": view.pid,
                 "address": cluster.addresses[view.name],
-                "datagrams": f"127.0.0.1:{chosen.sites[view.name].datagrams}",
-                "http": f"127.0.0.1:{chosen.sites[view.name].http}",
+                "datagrams": f"127.0.0.1:{chosen.ports(view.name).datagrams}",
+                "http": f"127.0.0.1:{chosen.ports(view.name).http}",
                 "dashboard": cluster.dashboards[view.name],
                 "health": (view.status or {}).get("health"),
                 "configuration": (view.status or {}).get("configuration"),
@@ -112,7 +119,7 @@ def _show(cluster: LocalCluster, views: list[SiteState], directory: Path) -> Non
             Text(view.name, style="bold"),
             str(view.pid),
             cluster.addresses[view.name],
-            f"127.0.0.1:{cluster.choices.sites[view.name].http}",
+            f"127.0.0.1:{cluster.choices.ports(view.name).http}",
             Text(health, style=health_style(health)),
             Text(f"{short(status)}[{','.join(status.get('members', []))}]"),
         )

@@ -415,12 +415,22 @@ class Log(Twin[async_log.Log]):
         """
         return Follow(self._thread, self._inner.follow(start, stop=stop, control=control))
 
-    def read(self, start: int = 0, stop: int | None = None, *, control: bool = False) -> list[Entry]:
+    def read(
+        self,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        control: bool = False,
+        at_least: int | None = None,
+        timeout: float | None = None,
+    ) -> list[Entry]:
         """What is ordered now, from position `start` on and before `stop`, all at once.
 
         For more than memory should hold, `follow`. Raises Truncated where the log begins after `start`.
+        at_least: waits until the message at this position can be read at this site. A program that appended at one
+        site, and reads at another or at a follower, so reads its own message. TimeoutError after `timeout` s.
         """
-        return self._thread.run(self._inner.read(start, stop, control=control))
+        return self._thread.run(self._inner.read(start, stop, control=control, at_least=at_least, timeout=timeout))
 
     def headings(self, start: int = 0, stop: int | None = None) -> Iterator[list[EntryBatch]]:
         """What is ordered now, from position `start` on and before `stop`, without the application's messages: for

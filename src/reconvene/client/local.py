@@ -16,6 +16,7 @@ from reconvene.client.membership import Membership
 from reconvene.client.requests import Requests
 from reconvene.client.roll import Roll
 from reconvene.client.site import Site
+from reconvene.client.source_link import source_dial
 from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process
 from reconvene.errors import ReconveneError, Rejected
 from reconvene.ids import Service
@@ -40,7 +41,7 @@ async def open(config: Config | str | Path) -> AsyncIterator[Site]:  # noqa: A00
         raise TypeError(f"config: a Config expected, or the path of its file, not {type(config).__name__}")
     if not isinstance(config, Config):
         config = load(config)
-    async with running(config) as engine:
+    async with running(config, source_dial(config) if config.log.follow else None) as engine:
         link = LocalLink(engine, config)
         try:
             yield Site(link)

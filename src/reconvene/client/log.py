@@ -207,15 +207,31 @@ class Log:
             check_position(stop, "stop")
         return Follow(self._link, start, stop, bool(control))
 
-    async def read(self, start: int = 0, stop: int | None = None, *, control: bool = False) -> list[Entry]:
+    async def read(
+        self,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        control: bool = False,
+        at_least: int | None = None,
+        timeout: float | None = None,
+    ) -> list[Entry]:
         """What is ordered now, from position `start` on and before `stop`, all at once.
 
         For more than memory should hold, `follow`. Raises Truncated where the log begins after `start`.
+        at_least: waits until the message at this position can be read at this site. A program that appended at one
+        site, and reads at another or at a follower, so reads its own message. TimeoutError after `timeout` s.
         """
         check_position(start, "start")
+        if at_least is not None:
+            await self._reach(check_position(at_least, "at_least"), timeout)
         if stop is not None:
             check_position(stop, "stop")
         return await following.read(self._link, start, stop, bool(control))
+
+    async def _reach(self, position: int, timeout: float | None) -> None:
+        why = "" if timeout is None else f"position {position} can't be read here within {timeout} s"
+        await in_time(check_timeout(timeout), self._link.fetch(position, 1, 1, wait=True), why)
 
     def headings(self, start: int = 0, stop: int | None = None) -> AsyncIterator[list[EntryBatch]]:
         """What is ordered now, from position `start` on and before `stop`, without the application's messages: for

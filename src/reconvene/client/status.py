@@ -13,6 +13,7 @@ from reconvene.errors import Malformed
 
 __all__ = [
     "BlockedSites",
+    "FollowStatus",
     "GroupStatus",
     "Health",
     "IsisGroupStatus",
@@ -148,6 +149,24 @@ class IsisStatus(Struct, frozen=True):
     that its processes owe; `channel_bytes` that the site with the most of them has not acknowledged."""
 
 
+class FollowStatus(Struct, frozen=True):
+    """A follower of the log."""
+
+    of: str | None
+    """The cluster whose log it follows. None: it has not reached any source yet."""
+    source: str | None
+    """Where it pulls from now. None: it is not connected."""
+    sources: list[str]
+    head: int
+    """The highest green line that it has heard of."""
+    behind: int
+    """So many messages it lacks of that."""
+    refused: dict[str, str]
+    """Sources that hold another log or follow this one, and why."""
+    trouble: dict[str, str]
+    """Sources that could not be reached when that was last tried, and why."""
+
+
 class LogStatus(Struct, frozen=True):
     """The log at one site."""
 
@@ -158,8 +177,8 @@ class LogStatus(Struct, frozen=True):
     """Why its storage accepts nothing yet. None: it does."""
     left_out: str | None
     """Why it is no replica any more. None: it is one, or never was."""
-    number: int
-    """The replica's own; it never changes."""
+    number: int | None
+    """The replica's own; it never changes. None: the site is none."""
     phase: str
     primary: int
     """The number of the primary component that the site is in; 0: none, and nothing is ordered here now."""
@@ -188,6 +207,8 @@ class LogStatus(Struct, frozen=True):
     """Messages of the log that could not be read."""
     storage: str
     """ok, or what is wrong with the disk."""
+    follow: FollowStatus | None = None
+    """Of a site that follows the log instead of keeping a replica."""
 
 
 class SiteListStatus(Struct, frozen=True):

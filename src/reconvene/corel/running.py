@@ -370,9 +370,12 @@ class Running:
             if self.snapshots.could_fetch and self._truncation.held(self._time):
                 self.snapshots.hold_up()
         if more:
-            self._line_due = (
-                now + _MORE_AFTER_NS if self._line_due is None else min(self._line_due, now + _MORE_AFTER_NS)
-            )
+            self._want_turn(now)
+
+    def _want_turn(self, now: int) -> None:
+        """Something is left to do that nothing waits for."""
+        soon = now + _MORE_AFTER_NS
+        self._line_due = soon if self._line_due is None else min(self._line_due, soon)
 
     def _replace_lost(self) -> None:
         """A storage is here that takes the place of a lost one: the first of a primary component proposes that."""

@@ -19,7 +19,7 @@ from msgspec import Struct
 from reconvene.errors import Rejected, Unavailable
 from reconvene.local import traces
 from reconvene.local.fleet import POLL_S, Fleet
-from reconvene.local.layout import Choices, Layout, Ports, Settings, site_names
+from reconvene.local.layout import Choices, Layout, Ports, Settings, follower_names, site_names
 from reconvene.local.ports import LOOPBACK
 from reconvene.local.processes import Proc, kill_all, wait_ended
 from reconvene.local.together import apart, together
@@ -75,14 +75,17 @@ class LocalCluster:
         trace: bool = True,
         isis: bool = False,
         settings: Settings | None = None,
+        followers: int | Sequence[str] = 0,
     ) -> Self:
         """Makes a new cluster in a new or empty directory, without starting it. `isis`: its sites take
-        part in process groups in the manner of ISIS. `settings` go into every site.toml."""
+        part in process groups in the manner of ISIS. `settings` go into every site.toml. `followers`: so many
+        sites beside it follow its log."""
         names = site_names(nodes) if isinstance(nodes, int) else tuple(nodes)
         if order not in _ORDERS:
             raise Rejected(f"order {order!r}: expected {' or '.join(_ORDERS)}")
         layout = Layout(Path(directory))
-        layout.make(names)
+        beside = follower_names(followers) if isinstance(followers, int) else tuple(followers)
+        layout.make(names, beside)
         if not insecure:
             write_cluster_key(layout.key)
         word = re.sub(r"[^a-z0-9]+", "-", layout.directory.name.lower()).strip("-")[:24] or "cluster"
@@ -93,6 +96,7 @@ class LocalCluster:
             trace=trace,
             isis=isis,
             sites=dict.fromkeys(names, Ports(0, 0)),
+            followers=dict.fromkeys(beside, Ports(0, 0)),
             settings=dict(settings or {}),
         )
         layout.save(choices)
@@ -129,7 +133,15 @@ class LocalCluster:
     @property
     def dashboards(self) -> dict[str, str]:
         """The URL of each site's dashboard."""
-        return {name: f"http://{LOOPBACK}:{ports.http}/" for name, ports in sorted(self.choices.sites.items())}
+        return {name: f"http://{LOOPBACK}:{ports.http}/" for name, ports in self._ports()}
+
+    def _ports(self) -> list[tuple[str, Ports]]:
+        return [(name, self.choices.ports(name)) for name in self.choices.everyone]
+
+    @property
+    def followers(self) -> tuple[str, ...]:
+        """The sites beside the cluster that follow its log."""
+        return tuple(sorted(self.choices.followers))
 
     @property
     def pids(self) -> dict[str, int]:
@@ -198,13 +210,13 @@ class LocalCluster:
             processes = self._fleet.processes()
             if not self._fleet.remembered():
                 return []  # the command that ended them has noted it in the trace
-            at_rest = len(processes) == len(self.names) and self._is_at_rest()
+            at_rest = len(processes) == len(self.choices.everyone) and self._is_at_rest()
             for process in processes.values():
                 process.signal(signal.SIGTERM)
                 process.signal(signal.SIGCONT)
             left = wait_ended(processes.values(), timeout_s)
-            self._end(left, self.names)
-            self._note(settled=at_rest and not left, down=self.names)
+            self._end(left, self.choices.everyone)
+            self._note(settled=at_rest and not left, down=self.choices.everyone)
             self.layout.remove_sockets(self.choices)
             return [name for name, process in processes.items() if process in left]
 
@@ -213,7 +225,7 @@ class LocalCluster:
         processes = self._fleet.processes()
         if processes:
             self._end(processes.values(), processes)
-            self._note(down=self.names)
+            self._note(down=self.choices.everyone)
         self.layout.remove_sockets(self.choices)
 
     # -- faults
@@ -281,7 +293,7 @@ class LocalCluster:
         """Waits until the sites of each component are in one configuration of exactly these; returns their statuses.
         By default the components of the current partition, with the sites that are up."""
         if components is None:
-            components = self._faults().connected(name for name, state in self.states().items() if state == "up")
+            components = self._faults().connected(name for name in self.names if self.state(name) == "up")
         names = [name for component in components for name in component]
         self._fleet.expect_known(names)
         deadline = time.monotonic() + timeout_s
@@ -325,8 +337,8 @@ class LocalCluster:
             processes = self._fleet.processes()
             self._end(processes.values(), processes)
             # Events in between show in the files: then this is not the quiet end that was waited for.
-            settled = traces.is_quiet(self.trace_dir, self.names, since, quiet_s)
-            self._note(settled=settled, down=[name for name in self.names if name not in processes])
+            settled = traces.is_quiet(self.trace_dir, self.choices.everyone, since, quiet_s)
+            self._note(settled=settled, down=[name for name in self.choices.everyone if name not in processes])
             self.layout.remove_sockets(self.choices)
         return self.trace_dir
 
@@ -341,7 +353,7 @@ class LocalCluster:
             up = [name for name, state in self.states().items() if state == "up"]
             try:
                 self._signal(up, signal.SIGSTOP, "paused")
-                sizes = traces.sizes(self.trace_dir, self.names)
+                sizes = traces.sizes(self.trace_dir, self.choices.everyone)
             finally:
                 self._signal(up, signal.SIGCONT, "up")
         traces.copy_prefixes(self.trace_dir, Path(target), sizes)
@@ -363,7 +375,7 @@ class LocalCluster:
             # Written first, so that a site that restarts meanwhile follows it.
             self._changed(faults)
             self._note()
-            self._block([name for name, state in self.states().items() if state == "up"])
+            self._block([name for name in self.names if self.state(name) == "up"])
 
     def _block(self, names: Sequence[str]) -> None:
         faults = self._faults()
@@ -397,10 +409,17 @@ class LocalCluster:
             nodes=self.names,
             order=self.choices.order,
             settled=settled,
-            components=self.components or (self.names,),
+            followers=self.followers,
+            components=self._connected(),
             down=down,
             log=self._log_settings(),
         )
+
+    def _connected(self) -> list[list[str]]:
+        """Followers reach every site, whatever partition is in force between the sites: they are with the first that
+        is named."""
+        first, *others = self.components or (self.names,)
+        return [[*first, *self.followers], *map(list, others)]
 
     def _log_settings(self) -> Mapping[str, object]:
         told = self.choices.settings.get("log", {})
@@ -415,7 +434,7 @@ class LocalCluster:
         return together(self.names, statuses) and self._is_quiet(traces.QUIET_S)
 
     def _is_quiet(self, quiet_s: float) -> bool:
-        return traces.is_quiet(self.trace_dir, self.names, self._faults().changed_at, quiet_s)
+        return traces.is_quiet(self.trace_dir, self.choices.everyone, self._faults().changed_at, quiet_s)
 
     def _expect_trace(self) -> None:
         if not self.choices.trace:

@@ -43,16 +43,21 @@ class Fleet:
     def names(self) -> tuple[str, ...]:
         return self.choices.names
 
+    @property
+    def everyone(self) -> tuple[str, ...]:
+        """The sites, then those who follow their log."""
+        return self.choices.everyone
+
     # -- who runs
 
     def processes(self) -> dict[str, Proc]:
         """The processes of the running sites, paused or not."""
-        found = {name: Proc.load(self.layout.process(name)) for name in self.names}
+        found = {name: Proc.load(self.layout.process(name)) for name in self.everyone}
         return {name: process for name, process in found.items() if process and state_of(process) != "down"}
 
     def remembered(self) -> bool:
         """Sites were started, and their end, if it came, has not been noted yet."""
-        return any(self.layout.process(name).exists() for name in self.names)
+        return any(self.layout.process(name).exists() for name in self.everyone)
 
     def state(self, name: str) -> str:
         """up | paused | down"""
@@ -60,7 +65,7 @@ class Fleet:
         return "down" if process is None else state_of(process)
 
     def states(self) -> dict[str, str]:
-        return {name: self.state(name) for name in self.names}
+        return {name: self.state(name) for name in self.everyone}
 
     def wait_state(self, names: Iterable[str], state: str) -> None:
         """A signal takes effect a moment after it was sent."""
@@ -76,7 +81,7 @@ class Fleet:
     def expect(self, names: Sequence[str], states: tuple[str, ...], complaint: str) -> None:
         """Raises Rejected unless each is a site of this cluster, named once, and in one of these states."""
         if not names:
-            raise Rejected(f"expected at least one site of {', '.join(self.names)}")
+            raise Rejected(f"expected at least one site of {', '.join(self.everyone)}")
         self.expect_known(names)
         if len(set(names)) != len(names):
             raise Rejected(f"{', '.join(names)}: a site is named twice")
@@ -86,11 +91,11 @@ class Fleet:
 
     def expect_known(self, names: Iterable[str]) -> None:
         for name in names:
-            if name not in self.choices.sites:
-                raise Rejected(f"there is no site {name!r}; expected some of {', '.join(self.names)}")
+            if name not in self.everyone:
+                raise Rejected(f"there is no site {name!r}; expected some of {', '.join(self.everyone)}")
 
     def sockets(self) -> dict[str, Path]:
-        return {name: self.layout.socket(self.choices, name) for name in self.names}
+        return {name: self.layout.socket(self.choices, name) for name in self.everyone}
 
     def lines(self, timeout_s: float = 2.0) -> Lines:
         return Lines(self.sockets(), timeout_s)
@@ -103,7 +108,7 @@ class Fleet:
         for left in reversed(range(_TRIES)):
             self._choose_ports()
             try:
-                self._start(self.names, Partition(), deadline)
+                self._start(self.everyone, Partition(), deadline)
                 return
             except Died as died:
                 if not left or all(ports.is_free(port) for port in self._ports_of(died.name)):
@@ -126,7 +131,12 @@ class Fleet:
         started: dict[str, Proc] = {}
         try:
             for name in names:
-                write_site_file(self.layout, self.choices, name, faults.blocked(name, self.names))
+                write_site_file(
+                    self.layout,
+                    self.choices,
+                    name,
+                    () if name in self.choices.followers else faults.blocked(name, self.names),
+                )
                 log = self.layout.log(name)
                 logged[name] = log.stat().st_size if log.exists() else 0
                 started[name] = spawn(["node", "--config", str(self.layout.config(name))], log)
@@ -154,15 +164,17 @@ class Fleet:
 
     def _choose_ports(self) -> None:
         """Its ports so far, if they are free; otherwise others."""
-        if not all(port and ports.is_free(port) for name in self.names for port in self._ports_of(name)):
-            free = iter(ports.choose(2 * len(self.names)))
-            sites = {name: Ports(next(free), next(free)) for name in self.names}
-            self.choices = msgspec.structs.replace(self.choices, sites=sites)
+        if not all(port and ports.is_free(port) for name in self.everyone for port in self._ports_of(name)):
+            free = iter(ports.choose(2 * len(self.everyone)))
+            chosen = {name: Ports(next(free), next(free)) for name in self.everyone}
+            sites = {name: chosen[name] for name in self.names}
+            followers = {name: chosen[name] for name in self.choices.followers}
+            self.choices = msgspec.structs.replace(self.choices, sites=sites, followers=followers)
         self.choices = self.layout.place_sockets(self.choices)
         self.layout.save(self.choices)
 
     def _ports_of(self, name: str) -> tuple[int, int]:
-        return self.choices.sites[name].datagrams, self.choices.sites[name].http
+        return self.choices.ports(name).datagrams, self.choices.ports(name).http
 
     # -- end
 

@@ -27,7 +27,7 @@ from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import MAX_SITES
 from reconvene.local.toml import to_toml
 
-__all__ = ["Choices", "Layout", "Ports", "Settings", "site_names"]
+__all__ = ["Choices", "Layout", "Ports", "Settings", "follower_names", "site_names"]
 
 SCHEMA = 1
 Settings = Mapping[str, object]
@@ -35,6 +35,7 @@ Settings = Mapping[str, object]
 
 _CLUSTER_FILE = "cluster.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", re.ASCII)
+_MOST_FOLLOWERS = 256
 _LONGEST_SOCKET_PATH = 100
 """In bytes. The system's limit is 107; a few are left for suffixes."""
 
@@ -56,12 +57,22 @@ class Choices(Struct, frozen=True, kw_only=True):
     sockets: str = ""
     """Directory of the sites' sockets, if the paths of their own directories are too long."""
     sites: dict[str, Ports]
+    followers: dict[str, Ports] = field(default_factory=dict)
+    """Sites beside the cluster that follow its log."""
     settings: dict[str, object] = field(default_factory=dict)
     """Settings for every site.toml; they override the usual ones."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self.sites))
+
+    @property
+    def everyone(self) -> tuple[str, ...]:
+        """The sites, then the followers."""
+        return (*self.names, *sorted(self.followers))
+
+    def ports(self, name: str) -> Ports:
+        return self.sites[name] if name in self.sites else self.followers[name]
 
 
 def site_names(count: int) -> tuple[str, ...]:
@@ -138,28 +149,30 @@ class Layout:
         except msgspec.ValidationError as error:
             raise Malformed(f"{path}: {error}") from None
         self._check(choices.names)
+        self._check_followers(choices.names, tuple(choices.followers))
         return choices
 
     def save(self, choices: Choices) -> None:
         _replace(self.directory / _CLUSTER_FILE, to_toml(msgspec.to_builtins(choices)).encode())
 
-    def make(self, names: Sequence[str]) -> None:
+    def make(self, names: Sequence[str], followers: Sequence[str] = ()) -> None:
         """Makes the directory and one for each site. Raises Rejected if the directory contains anything else."""
         self._check(names)
+        self._check_followers(names, followers)
         try:
             if self.directory.exists() and (not self.directory.is_dir() or any(self.directory.iterdir())):
                 what = "is not empty and holds no cluster" if self.directory.is_dir() else "is a file"
                 raise Rejected(f"{self}: {what}; expected a new or an empty directory")
             # It contains the key, and anyone who can open a socket may do anything.
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for name in names:
+            for name in (*names, *followers):
                 self.data(name).mkdir(parents=True)
         except OSError as error:
             raise Rejected(f"{self}: can't be made: {error.strerror}") from None
 
     def place_sockets(self, choices: Choices) -> Choices:
         """If socket paths would be too long, a short directory that only this user can enter."""
-        longest = max(len(os.fsencode(self.site(name) / "site.sock")) for name in choices.names)
+        longest = max(len(os.fsencode(self.site(name) / "site.sock")) for name in choices.everyone)
         if longest <= _LONGEST_SOCKET_PATH:
             return msgspec.structs.replace(choices, sockets="")
         if choices.sockets and _is_mine(Path(choices.sockets)):
@@ -167,7 +180,7 @@ class Layout:
         return msgspec.structs.replace(choices, sockets=tempfile.mkdtemp(prefix="reconvene-", dir="/tmp"))
 
     def remove_sockets(self, choices: Choices) -> None:
-        for name in choices.names:
+        for name in choices.everyone:
             self.socket(choices, name).unlink(missing_ok=True)
         if choices.sockets and _is_mine(Path(choices.sockets)):
             with suppress(OSError):  # it may contain other files
@@ -197,6 +210,21 @@ class Layout:
                 raise Rejected(f"{self}: site {name!r}: expected a name of up to 32 letters, digits, - and _")
         if len(set(names)) != len(names):
             raise Rejected(f"{self}: a site is named twice")
+
+    def _check_followers(self, names: Sequence[str], followers: Sequence[str]) -> None:
+        for name in followers:
+            if not _NAME.fullmatch(name):
+                raise Rejected(f"{self}: follower {name!r}: expected a name of up to 32 letters, digits, - and _")
+        if len({*names, *followers}) != len(names) + len(followers):
+            raise Rejected(f"{self}: a follower has the name of another one, or of a site")
+
+
+def follower_names(count: int) -> tuple[str, ...]:
+    """f001, f002, …: always in the order in which they sort."""
+    if not 0 <= count <= _MOST_FOLLOWERS:
+        raise Rejected(f"{count} followers: expected 0 to {_MOST_FOLLOWERS}")
+    digits = len(str(count))
+    return tuple(f"f{number:0{digits}}" for number in range(1, count + 1))
 
 
 def _is_mine(directory: Path) -> bool:

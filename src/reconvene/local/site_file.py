@@ -19,7 +19,7 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
         "seal": {"insecure": True} if choices.insecure else {"keys": [str(layout.key)]},
         "order": {"engine": choices.order},
         "clients": {"unix": str(layout.socket(choices, name))},
-        "http": {"address": f"{LOOPBACK}:{choices.sites[name].http}"},
+        "http": {"address": f"{LOOPBACK}:{choices.ports(name).http}"},
         "dashboard": {
             "payloads": True,
             "peers": {
@@ -29,13 +29,39 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
         "log": {"begin": True},
         "faults": {"allowed": True, "blocked": list(blocked), "record": str(layout.faults)},
     }
-    if choices.isis:
+    if name in choices.followers:
+        _make_follower(document, layout, choices, name)
+    elif choices.isis:
         document["isis"] = {"enabled": True}
     if choices.trace:
         document["trace"] = {"dir": str(layout.trace)}
-    text = to_toml(_over(document, choices.settings))
+    text = to_toml(_over(document, _settings(choices, name)))
     path = layout.config(name)
     path.write_text(f"# Written anew at each start; settings of your own belong into {layout}/cluster.toml.\n{text}")
+
+
+def _settings(choices: Choices, name: str) -> Mapping[str, object]:
+    """What was chosen for every site.toml; who the replicas are is none of a follower's settings."""
+    if name not in choices.followers:
+        return choices.settings
+    found = {key: value for key, value in choices.settings.items() if key not in ("isis", "sites")}
+    log = found.get("log")
+    if isinstance(log, Mapping):
+        found["log"] = {key: value for key, value in log.items() if key not in ("replicas", "quorum", "begin")}
+    return found
+
+
+def _make_follower(document: dict[str, object], layout: Layout, choices: Choices, name: str) -> None:
+    """A cluster of its own, of one site. The followers are a tree: each pulls from another one, or, if it
+    can't, from the sites."""
+    place = sorted(choices.followers).index(name)
+    above = [] if place == 0 else [sorted(choices.followers)[(place - 1) // 2]]
+    turned = place % len(choices.names)
+    sources = [*above, *choices.names[turned:], *choices.names[:turned]]
+    document["sites"] = {name: f"{LOOPBACK}:{choices.followers[name].datagrams}"}
+    document["dashboard"] = {"payloads": True}
+    document["log"] = {"follow": [f"unix:{layout.socket(choices, source)}" for source in sources]}
+    document["faults"] = {"allowed": True}
 
 
 def _over(document: Mapping[str, object], settings: Mapping[str, object]) -> dict[str, object]:

@@ -29,6 +29,7 @@ def write_run(
     *,
     run: str,
     nodes: Sequence[str],
+    followers: Sequence[str] = (),
     order: str,
     settled: bool,
     components: Sequence[Sequence[str]],
@@ -42,7 +43,7 @@ def write_run(
     told = {} if log is None else log
     replicas, quorum = told.get("replicas"), told.get("quorum")  # of other types: the sites will refuse them
     directory.mkdir(parents=True, exist_ok=True)
-    for node in nodes:
+    for node in (*nodes, *followers):
         node_file(directory, node).touch()
     document = Run(
         schema=SCHEMA,
@@ -54,6 +55,7 @@ def write_run(
         settled=settled,
         components=[list(component) for component in components],
         down=sorted(down),
+        followers=list(followers),
         quorum=run_quorum(
             nodes,
             replicas if isinstance(replicas, Sequence) else (),

@@ -62,7 +62,7 @@ class FileRange(Struct, frozen=True):
 
 def plan_ranges(traces: Iterable[tuple[Path, Run]]) -> Iterator[FileRange]:
     for directory, run in traces:
-        for node in run.nodes:
+        for node in run.recorded:
             path = node_file(directory, node).absolute()
             size = _size(path)
             for begin in range(0, size, RANGE_BYTES):

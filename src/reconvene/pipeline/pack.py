@@ -145,7 +145,7 @@ def _plan(directories: Sequence[Path], root: Path) -> list[_Job]:
 
 def _files(directory: Path, run: Run, scratch: Path) -> Iterator[_File]:
     parts = []
-    for node in run.nodes:
+    for node in run.recorded:
         path = node_file(directory, node).absolute()
         size = path.stat().st_size
         parts.append(FileRange(run.run, node, str(path), 0, size, size))

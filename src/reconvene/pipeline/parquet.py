@@ -125,7 +125,7 @@ class _Piece:
 
 def _survey(spark: SparkSession, raw: DataFrame, runs: Sequence[Run]) -> list[_Piece]:
     """Refuses what can't be judged; returns the pieces of those nodes that are spread over several files."""
-    named = pa.table({"run": [run.run for run in runs], "nodes": [run.nodes for run in runs]})
+    named = pa.table({"run": [run.run for run in runs], "nodes": [run.recorded for run in runs]})
     known = F.broadcast(spark.createDataFrame(named))
     pieces = (
         raw.withColumn("rules", rules_of_kind())

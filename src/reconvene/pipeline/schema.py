@@ -50,6 +50,8 @@ RUN_FIELDS = T.StructType([
     T.StructField("components", T.ArrayType(_STRINGS)),
     T.StructField("down", _STRINGS),
     T.StructField("quorum", _STRING),
+    T.StructField("followers", _STRINGS),
+    T.StructField("outposts", _STRINGS),
 ])  # fmt: skip
 RUNS = RUN_FIELDS
 """The table `runs`, one row each: run.json, with `quorum` as the text of a JSON object."""

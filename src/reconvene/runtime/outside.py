@@ -4,15 +4,16 @@
 with simulated ones.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from reconvene.corel.following.messages import Answer, Ask
 from reconvene.site_list import Dispute
 from reconvene.stack.turn import Write
 from reconvene.storage.tables import Tables
 
-__all__ = ["Disk", "Keeping", "Store", "Transport"]
+__all__ = ["Dial", "Disk", "Keeping", "SourceLink", "Store", "Transport"]
 
 
 class Transport(Protocol):
@@ -40,6 +41,20 @@ class Transport(Protocol):
         """By name: datagrams and bytes sent and received, and datagrams dropped by reason."""
 
     def close(self) -> None: ...
+
+
+class SourceLink(Protocol):
+    """A connection of a follower to one of its sources."""
+
+    def ask(self, ask: Ask) -> None: ...
+
+    def close(self) -> None:
+        """Nothing is reported of it any more."""
+
+
+Dial = Callable[[str, Callable[[Answer], None], Callable[[str], None]], Awaitable[SourceLink]]
+"""Connects to a source by its address; then the first function is called with each answer, and the second once, with
+the reason, when the connection is over. Raises Rejected, Unavailable."""
 
 
 class Store(Tables, Protocol):

@@ -14,6 +14,7 @@ from reconvene.corel.events import LogEvent
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.conditions import Changes
 from reconvene.sim.node import Node
+from reconvene.sim.remote import Remote
 from reconvene.sim.scenario import ChaosPlan
 
 __all__ = ["Chaos"]
@@ -147,7 +148,7 @@ class Chaos:
     # -- connectivity ------------------------------------------------------------------------------------
 
     def _partition(self) -> None:
-        names = list(self._cluster.names)
+        names = list(self._cluster.everyone)
         if len(names) < 2:
             return
         if self._plan.shrink and self._random.random() < self._plan.shrink and self._shrink():
@@ -202,7 +203,7 @@ class Chaos:
     # -- processes ---------------------------------------------------------------------------------------
 
     def _crash(self) -> None:
-        names = [node.name for node in self._cluster.nodes if node.up]
+        names = [node.name for node in self._cluster.members if node.up]
         if not names:
             return
         if self._random.random() < 0.03:
@@ -219,43 +220,43 @@ class Chaos:
         return [node.name for node, site in sites if site is not None and site.members[0] == node.ordinal]
 
     def _crash_one(self, name: str) -> None:
-        node = self._cluster.node(name)
+        node = self._cluster.member(name)
         if not node.paused and self._random.random() < 0.3:
-            self._cluster.doom(name, self._random.randrange(2 * len(self._cluster.names)))
+            self._cluster.doom(name, self._random.randrange(2 * len(self._cluster.everyone)))
         else:
             self._cluster.crash(name)
         self._later(lambda: self._restart(node))
 
-    def _restart(self, node: Node) -> None:
+    def _restart(self, node: Node | Remote) -> None:
         if node.doomed:
             self._later(lambda: self._restart(node))  # it has not come to sending yet
         elif not node.up:
             self._cluster.restart(node.name)
 
     def _pause(self) -> None:
-        names = [node.name for node in self._cluster.nodes if node.up and not node.paused]
+        names = [node.name for node in self._cluster.members if node.up and not node.paused]
         if names:
-            node = self._cluster.node(self._choose(names))
+            node = self._cluster.member(self._choose(names))
             self._cluster.pause(node.name)
             self._later(lambda: self._resume(node))
 
-    def _resume(self, node: Node) -> None:
+    def _resume(self, node: Node | Remote) -> None:
         if node.up and node.paused:
             self._cluster.resume(node.name)
 
     def _clock(self) -> None:
-        self._cluster.jump(self._choose(self._cluster.names), self._some_time())
+        self._cluster.jump(self._choose(self._cluster.everyone), self._some_time())
 
     def _disk(self) -> None:
-        self._cluster.stall(self._choose(self._cluster.names), self._some_time() // 4)
+        self._cluster.stall(self._choose(self._cluster.everyone), self._some_time() // 4)
 
     def _full(self) -> None:
-        self._cluster.refuse(self._choose(self._cluster.names), self._some_time() // 4)
+        self._cluster.refuse(self._choose(self._cluster.everyone), self._some_time() // 4)
 
     def _sync(self) -> None:
-        names = [node.name for node in self._cluster.nodes if node.up and not node.paused and not node.doomed]
+        names = [node.name for node in self._cluster.members if node.up and not node.paused and not node.doomed]
         if names:
-            node = self._cluster.node(self._choose(names))
+            node = self._cluster.member(self._choose(names))
             self._cluster.doom_sync(node.name, completes=self._random.random() < 0.5)
             self._later(lambda: self._restart(node))
 
@@ -291,8 +292,8 @@ class Chaos:
 
     def _some_pairs(self) -> list[tuple[str, str]]:
         """One directed pair, or all that one node says, or all that it hears."""
-        one = self._choose(self._cluster.names)
-        others = [name for name in self._cluster.names if name != one]
+        one = self._choose(self._cluster.everyone)
+        others = [name for name in self._cluster.everyone if name != one]
         if not others:
             return []
         match self._random.randrange(3):

@@ -11,15 +11,19 @@ from random import Random
 from reconvene.core.effects import Event
 from reconvene.core.options import Options
 from reconvene.corel.events import LogEvent
+from reconvene.corel.following.follower import Follower
 from reconvene.ids import MAX_SITES, Service
 from reconvene.isis.events import IsisEvent
 from reconvene.quorum import Spec, full_spec
+from reconvene.sim.calls import Calls
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.core import Core, LogCore, real_core
+from reconvene.sim.follower import FollowerNode
 from reconvene.sim.isis_scenario import Kill, home
 from reconvene.sim.loop import Loop
 from reconvene.sim.network import Network
 from reconvene.sim.node import Node
+from reconvene.sim.remote import Remote
 from reconvene.trace.events import CHANGED, Row
 from reconvene.trace.recorder import Recorder
 
@@ -50,27 +54,35 @@ class Cluster:
         links: dict[tuple[str, str], Changes] | None = None,
         check_every: int = 0,
         core: Core | LogCore = real_core,
+        followers: Sequence[str] = (),
+        follower: type[Follower] = Follower,
     ) -> None:
+        """`followers`: processes beside the nodes that follow their log; `follower`: what they keep it in."""
         self.names: tuple[str, ...] = tuple(sorted(names))
         assert 1 <= len(set(self.names)) == len(self.names) <= MAX_SITES, "up to 64 distinct names"
         self.options = options or Options()
         self.seed = seed
         self.loop = Loop()
-        self.rows: dict[str, list[Row]] = {name: [] for name in self.names}
+        self.everyone: tuple[str, ...] = (*self.names, *sorted(followers))
+        """All that crash, part and pause: the nodes, then others."""
+        self.rows: dict[str, list[Row]] = {name: [] for name in self.everyone}
         self.coverage: Counter[tuple[str, str]] = Counter()
         """(step, kind of fault): how often a fault of that kind found a node it befell at that step."""
         self.faults = 0
-        self._ordinals = {name: ordinal for ordinal, name in enumerate(self.names)}
+        self._ordinals = {name: ordinal for ordinal, name in enumerate(self.everyone)}
         sites = len(self.names)
         disks = self.stream("disk")
         self.nodes = [
             Node(name, ordinal, self.names, self.loop, self.options, core, disks)
             for ordinal, name in enumerate(self.names)
         ]
+        self.followers = [self._follower(name, follower) for name in sorted(followers)]
+        self.members: list[Node | Remote] = [*self.nodes, *self.followers]
+        """By ordinal."""
         own = {(self._ordinals[one], self._ordinals[two]): own for (one, two), own in (links or {}).items()}
         self.network = Network(
             self.loop,
-            [node.receive for node in self.nodes],
+            [*(node.receive for node in self.nodes), *(_ignore for _ in self.followers)],
             self.stream("network"),
             conditions or Conditions(),
             own,
@@ -94,6 +106,24 @@ class Cluster:
                 self.rows[node.name],
                 self._observed_isis,
             )
+        if self.followers:
+            calls = Calls(self.loop, self.network, self.stream("calls"))
+            for node in self.nodes:
+                node.serve(calls)
+            for remote in self.followers:
+                remote.join(calls)
+
+    def _follower(self, name: str, make: type[Follower]) -> FollowerNode:
+        """The followers are a tree: each pulls from another one, or, if it can't, from the nodes."""
+        place = self._ordinals[name] - len(self.names)
+        turned = place % len(self.names)
+
+        def sources() -> list[Node | Remote]:
+            above = [] if place == 0 else [self.followers[(place - 1) // 2]]
+            return [*above, *self.nodes[turned:], *self.nodes[:turned]]
+
+        random = self.stream(f"disk of {name}")
+        return FollowerNode(name, self._ordinals[name], self.loop, random, self.rows[name], sources, make)
 
     def stream(self, name: str) -> Random:
         """A source of random numbers of its own, so that one user's draws do not move another's."""
@@ -101,6 +131,10 @@ class Cluster:
 
     def node(self, name: str) -> Node:
         return self.nodes[self._ordinals[name]]
+
+    def member(self, name: str) -> Node | Remote:
+        """A node, or a process beside them."""
+        return self.members[self._ordinals[name]]
 
     @property
     def now(self) -> int:
@@ -178,29 +212,32 @@ class Cluster:
 
     def start(self, names: Iterable[str] | None = None) -> None:
         """The first start of these nodes, or of all."""
-        for name in sorted(self.names if names is None else names):
-            self.node(name).start()
+        chosen = frozenset(self.everyone if names is None else names)
+        for member in self.members:
+            if member.name in chosen:
+                member.start()
 
     def restart(self, name: str) -> None:
-        self.node(name).start()
+        self.member(name).start()
 
     def crash(self, name: str) -> None:
         self.record_fault("crash", [name])
-        self.node(name).crash()
-        self._steps[self._ordinals[name]] = "down"
+        self.member(name).crash()
+        if name in self.names:
+            self._steps[self._ordinals[name]] = "down"
 
     def doom(self, name: str, copies: int) -> None:
         """Crash amid the next sending, after so many copies; the fault is recorded as of now."""
         self.record_fault("crash", [name])
-        self.node(name).doom(copies)
+        self.member(name).doom(copies)
 
     def doom_sync(self, name: str, *, completes: bool) -> None:
         """Crash just before or just after its next write is durable; recorded when it happens."""
-        self.node(name).doom_sync(lambda: self.record_fault("sync", [name]), completes=completes)
+        self.member(name).doom_sync(lambda: self.record_fault("sync", [name]), completes=completes)
 
     def pause(self, name: str) -> None:
         self.record_fault("pause", [name])
-        self.node(name).pause()
+        self.member(name).pause()
 
     def kill(self, process: str) -> None:
         """This process of a node dies; the node does not."""
@@ -209,15 +246,15 @@ class Cluster:
         self.node(node).ask(Kill((process,)))
 
     def resume(self, name: str) -> None:
-        self.node(name).resume()
+        self.member(name).resume()
 
     def jump(self, name: str, by_ns: int) -> None:
         self.record_fault("clock", [name])
-        self.node(name).jump(by_ns)
+        self.member(name).jump(by_ns)
 
     def stall(self, name: str, for_ns: int) -> None:
         self.record_fault("disk", [name])
-        self.node(name).disk.stall(for_ns)
+        self.member(name).disk.stall(for_ns)
 
     def send(self, name: str, service: Service, payload: bytes) -> None:
         self.node(name).send(service, payload)
@@ -228,12 +265,12 @@ class Cluster:
     def refuse(self, name: str, for_ns: int) -> None:
         """Its disk is full for so long."""
         self.record_fault("full", [name])
-        self.node(name).disk.refuse(for_ns)
+        self.member(name).disk.refuse(for_ns)
 
     # -- network -----------------------------------------------------------------------------------------
 
     def partition(self, components: Iterable[Iterable[str]]) -> None:
-        self.record_fault("partition", self.names)
+        self.record_fault("partition", self.everyone)
         self.network.partition([[self._ordinals[name] for name in component] for component in components])
 
     def heal(self) -> None:
@@ -251,12 +288,12 @@ class Cluster:
         self.network.mend(self._ordinals[source], self._ordinals[destination])
 
     def change_network(self, changes: Changes) -> None:
-        self.record_fault("network", self.names)
+        self.record_fault("network", self.everyone)
         self.network.change(changes)
 
     def overlay(self, kind: str, changes: Changes, pairs: Sequence[tuple[str, str]] | None = None) -> int:
         """Worse conditions of these directed pairs, or of all, until `lift`."""
-        befallen = self.names if pairs is None else sorted({name for pair in pairs for name in pair})
+        befallen = self.everyone if pairs is None else sorted({name for pair in pairs for name in pair})
         self.record_fault(kind, befallen)
         ordinals = self._ordinals
         ends = None if pairs is None else [(ordinals[one], ordinals[two]) for one, two in pairs]
@@ -266,7 +303,7 @@ class Cluster:
         self.network.lift(overlay)
 
     def components(self) -> list[list[str]]:
-        return [[self.names[ordinal] for ordinal in component] for component in self.network.components()]
+        return [[self.everyone[ordinal] for ordinal in component] for component in self.network.components()]
 
     def run_quorum(self, first: Spec) -> dict[str, object]:
         """As run.json has it: the one that the log began with, and whether it is not that one any more."""
@@ -277,6 +314,10 @@ class Cluster:
     def record_fault(self, kind: str, befallen: Iterable[str]) -> None:
         self.faults += 1
         for name in befallen:
-            node = self.node(name)
-            if node.up:
-                self.coverage[(node.step, kind)] += 1
+            member = self.member(name)
+            if member.up:
+                self.coverage[(member.step, kind)] += 1
+
+
+def _ignore(datagram: bytes) -> None:
+    """A process beside the nodes gets no datagrams."""

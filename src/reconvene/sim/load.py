@@ -21,8 +21,10 @@ class Application:
         payloads = [self.payload(name.encode(), size) for _ in range(count)]
         self._cluster.node(name).hand_over(service, payloads)
 
-    def append(self, name: str, size: int, count: int = 1) -> None:
-        self._cluster.node(name).append([self.payload(name.encode(), size) for _ in range(count)])
+    def append(self, name: str, size: int, count: int = 1) -> bool:
+        """False: that process takes no messages, as a follower does not."""
+        messages = [self.payload(name.encode(), size) for _ in range(count)]
+        return self._cluster.member(name).append(messages)
 
     def payload(self, name: bytes, size: int) -> bytes:
         self._made += 1
@@ -38,7 +40,7 @@ class LoadRun:
         """`send`: one message; it is not called while the node is down or paused."""
         self._cluster = cluster
         self._load = load
-        self._node = cluster.node(node)
+        self._node = cluster.member(node)
         self._send_one = send
         self._sent = 0
         self._phase_ns = 0.0

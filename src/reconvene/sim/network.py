@@ -172,6 +172,10 @@ class Network:
     def connected(self, source: int, destination: int) -> bool:
         return self._links[source][destination].up
 
+    def conditions_of(self, source: int, destination: int) -> Conditions:
+        """Of this link, as they are now."""
+        return self._links[source][destination].conditions
+
     # -- conditions --------------------------------------------------------------------------------------
 
     def change(self, changes: Changes) -> None:

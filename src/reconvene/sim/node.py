@@ -15,14 +15,17 @@ from reconvene.core.effects import Event
 from reconvene.core.options import Options
 from reconvene.core.record import KEY
 from reconvene.corel.events import LogEvent
+from reconvene.corel.following.source import Source
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import MAX_SITES, Service
 from reconvene.isis.events import IsisEvent
+from reconvene.sim.calls import Calls, Connection
 from reconvene.sim.core import Core, LogCore, LogLike, SiteLike, StoringCore
 from reconvene.sim.disk import Disk
 from reconvene.sim.isis_application import NodeProcesses
 from reconvene.sim.isis_face import HasProcesses
 from reconvene.sim.isis_scenario import IsisVerb
+from reconvene.sim.log_server import LogServer
 from reconvene.sim.loop import NEVER, Loop
 from reconvene.sim.network import Network
 from reconvene.storage.tables import Put
@@ -45,6 +48,8 @@ _EPOCH_NS = 1_700_000_000_000_000_000
 """The simulated clocks' midnight, as ns since 1970."""
 
 _RECORD = KEY.encode()
+_ORIGIN = "sim"
+"""The cluster's name, for those who follow its log."""
 
 
 class _SyncDoom(NamedTuple):
@@ -113,6 +118,9 @@ class Node:
         self._doom: int | None = None
         self._doom_sync: _SyncDoom | None = None
         self._on_timer = self._timer
+        self._server: LogServer | None = None
+        """Where processes beside the nodes follow the log."""
+        self._calls: Calls | None = None
 
     def join(
         self,
@@ -132,6 +140,24 @@ class Node:
         self._observe, self._after_turn = observe, after_turn
         self._observe_log, self._observe_append = observe_log, observe_append
         self._observe_isis = observe_isis
+
+    def serve(self, calls: Calls) -> None:
+        """Processes beside the nodes may connect to it, and follow its log."""
+        self._calls = calls
+        self._server = LogServer(self, self.loop, self._log_source)
+
+    def _log_source(self) -> Source | None:
+        log = self.log
+        return None if log is None else Source(log.replica, lambda: _ORIGIN, lambda: [self.name])
+
+    def heard(self, connection: Connection, message: object) -> None:
+        """Over a connection that a process beside the nodes has opened."""
+        if self._server is not None and LogServer.is_asked(message):
+            self._server.asked(connection, message)  # type: ignore[arg-type]  # an Ask
+
+    def lost(self, connection: Connection) -> None:
+        if self._server is not None:
+            self._server.lost(connection)
 
     # -- the process -------------------------------------------------------------------------------------
 
@@ -195,6 +221,9 @@ class Node:
         self._held_tokens.clear()
         self._timer_at = NEVER
         self._doom = self._doom_sync = None
+        if self._calls is not None and self._server is not None:
+            self._calls.crashed(self)
+            self._server.crashed()
 
     def doom(self, copies: int | None) -> None:
         """Crash in the midst of the next turn that sends: this many copies of its datagrams still leave.
@@ -241,6 +270,8 @@ class Node:
         self._held_tokens.clear()
         self._held.clear()
         self._held_bytes = 0
+        if self._calls is not None:
+            self._calls.resumed(self)
         self._turn()
 
     def jump(self, by_ns: int) -> None:
@@ -286,12 +317,13 @@ class Node:
         if not self.paused:
             self._turn()
 
-    def append(self, messages: Iterable[bytes]) -> None:
+    def append(self, messages: Iterable[bytes]) -> bool:
         """To the log, as a turn of its own; what there is no room for waits, and is lost at a crash."""
         assert self.log is not None, f"{self.name} is down, or keeps no log"
         self._appends += messages
         if not self.paused:
             self._turn()
+        return True
 
     def ask(self, verb: IsisVerb, *, counted: bool = True) -> None:
         """A step of one of its processes, as a turn of its own. `counted`: as skipped, if it is refused."""
@@ -407,6 +439,8 @@ class Node:
         if processes is not None:
             self._turn_for(processes)
         self._arm(site)
+        if self._server is not None and turn.log:
+            self._server.look()
         if self._after_turn is not None:
             self._after_turn(self)
 

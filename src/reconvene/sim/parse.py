@@ -57,11 +57,25 @@ T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _MOST_BYTES = 4 << 20
 _MOST_COUNT = 1_000_000
+_MOST_REMOTES = 256
 _MOST_RATE = 1_000_000.0
 _SERVICES = {service.label: service for service in Service}
 _SETTLE = "10s"
 _TOP = (
-    *("name", "nodes", "seed", "stack", "quorum", "order", "duration", "settle", "final", "final_down"),
+    *(
+        "name",
+        "nodes",
+        "followers",
+        "outposts",
+        "seed",
+        "stack",
+        "quorum",
+        "order",
+        "duration",
+        "settle",
+        "final",
+        "final_down",
+    ),
     *("network", "link", "process", "at", "load", "chaos"),
 )
 _NETWORK = ("latency", "jitter", "loss", "duplicate", "reorder", "bandwidth", "mtu")
@@ -94,11 +108,14 @@ def parse_scenario(text: str, path: Path) -> Scenario:
 def _scenario(top: Table, path: Path) -> Scenario:
     top.only(_TOP)
     names = _nodes(top)
-    nodes = Nodes(names)
     duration_ns = top.duration("duration")
     stack = top.choice("stack", ("evs", "corel", "isis")) if top.has("stack") else "evs"
+    followers = _remotes(top, "followers", names, stack)
+    outposts = _remotes(top, "outposts", [*names, *followers], stack)
+    everyone = [*sorted(names), *followers, *outposts]
+    nodes = Nodes(everyone)
     chaos = _chaos(top, stack, duration_ns)
-    plans = parse_processes(top, nodes, stack)
+    plans = parse_processes(top, Nodes(names), stack)
     processes = process_names(plans)
     scenario = Scenario(
         name=_name(top, path),
@@ -108,15 +125,17 @@ def _scenario(top: Table, path: Path) -> Scenario:
         order=top.choice("order", ("atop", "all-ack")) if top.has("order") else "atop",
         duration_ns=duration_ns,
         settle_ns=top.duration("settle") if top.has("settle") else parse_duration(_SETTLE),
-        final=nodes.components(top, "final") if top.has("final") else (tuple(sorted(names)),),
+        final=nodes.components(top, "final") if top.has("final") else (tuple(everyone),),
         final_down=nodes.distinct(top, "final_down") if top.has("final_down") else (),
         conditions=_changes(top.table("network")).over(Conditions()) if top.has("network") else Conditions(),
         links=_links(top, nodes),
-        steps=_steps(top, nodes, processes, stack, duration_ns),
-        loads=tuple(_load(table, nodes, processes, stack, duration_ns) for table in top.tables("load")),
+        steps=_steps(top, nodes, Nodes(names), processes, stack, duration_ns),
+        loads=tuple(_load(table, nodes, Nodes(names), processes, stack, duration_ns) for table in top.tables("load")),
         chaos=chaos,
         quorum=_quorum(top, names, stack),
         processes=plans,
+        followers=followers,
+        outposts=outposts,
         path=path,
     )
     if chaos is None:
@@ -134,18 +153,36 @@ def _name(top: Table, path: Path) -> str:
 
 
 def _nodes(top: Table) -> list[str]:
-    expected = 'a list of names such as ["p", "q", "r"]'
-    names = top.list_of("nodes", expected)
+    names = top.list_of("nodes", 'a list of names such as ["p", "q", "r"]')
     if not 1 <= len(names) <= MAX_SITES:
         top.fail("nodes", f"expected 1 to {MAX_SITES} nodes, not {len(names)}")
+    _check_names(top, "nodes", names)
+    return names
+
+
+def _check_names(top: Table, key: str, names: list[str]) -> None:
     for place, name in enumerate(names):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             # A node's name is its trace file's too.
             expected = "up to 64 letters, digits, '.', '_' and '-', a letter or digit first"
-            top.fail("nodes", f"expected a name of {expected}, not {show(name)}")
+            top.fail(key, f"expected a name of {expected}, not {show(name)}")
         if name in names[:place]:
-            top.fail("nodes", f"node {show(name)} stands there twice; expected it once")
-    return names
+            top.fail(key, f"node {show(name)} stands there twice; expected it once")
+
+
+def _remotes(top: Table, key: str, taken: list[str], stack: str) -> tuple[str, ...]:
+    """Followers or outposts of the log, sorted."""
+    if not top.has(key):
+        return ()
+    _needs_log(top, key, stack)
+    names = top.list_of(key, 'a list of names such as ["f", "g"]')
+    if len(names) > _MOST_REMOTES:
+        top.fail(key, f"expected up to {_MOST_REMOTES} of them, not {len(names)}")
+    _check_names(top, key, names)
+    for name in names:
+        if name in taken:
+            top.fail(key, f"{show(name)} is the name of another one already; expected another name")
+    return tuple(sorted(names))
 
 
 def _quorum(top: Table, names: list[str], stack: str) -> Spec:
@@ -199,13 +236,16 @@ def _links(top: Table, nodes: Nodes) -> dict[tuple[str, str], Changes]:
     return links
 
 
-def _steps(top: Table, nodes: Nodes, processes: Nodes, stack: str, duration_ns: int) -> tuple[Step, ...]:
+def _steps(
+    top: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str, duration_ns: int
+) -> tuple[Step, ...]:
+    """`nodes`: all that crash and part; `sites`: those of them that are sites."""
     steps: list[Step] = []
     for table in top.tables("at"):
         time_ns = table.duration("time")
         if time_ns > duration_ns:
             table.fail("time", f"expected a time within duration, not {show(table.content['time'])}")
-        steps.append(Step(time_ns, _verb(table, nodes, processes, stack), table.place))
+        steps.append(Step(time_ns, _verb(table, nodes, sites, processes, stack), table.place))
     return tuple(sorted(steps, key=lambda step: step.time_ns))
 
 
@@ -216,7 +256,7 @@ _VERBS = (
 )
 
 
-def _verb(table: Table, nodes: Nodes, processes: Nodes, stack: str) -> Verb:
+def _verb(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str) -> Verb:
     table.only(("time", *_VERBS))
     verbs = [verb for verb in _VERBS if table.has(verb)]
     if len(verbs) != 1:
@@ -245,7 +285,7 @@ def _verb(table: Table, nodes: Nodes, processes: Nodes, stack: str) -> Verb:
             return NetworkChange(_changes(table.table("network")))
         case "send":
             _needs_plain(table, "send", stack)
-            return _send(table.table("send"), nodes)
+            return _send(table.table("send"), sites)
         case "append":
             _needs_log(table, "append", stack)
             return _append(table.table("append"), nodes)
@@ -285,7 +325,7 @@ def _size(table: Table) -> int:
     return table.whole("size", 0, Limits().message_bytes) if table.has("size") else 64
 
 
-def _load(table: Table, nodes: Nodes, processes: Nodes, stack: str, duration_ns: int) -> Load:
+def _load(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str, duration_ns: int) -> Load:
     table.only(("nodes", "service", "append", "rate", "size", "from", "until", *ISIS_LOAD))
     if stack == "isis":
         return _isis_load(table, processes, duration_ns)
@@ -301,7 +341,7 @@ def _load(table: Table, nodes: Nodes, processes: Nodes, stack: str, duration_ns:
             table.fail("service", "expected no service beside append")
     from_ns, until_ns = _window(table, duration_ns)
     return Load(
-        nodes=nodes.distinct(table, "nodes"),
+        nodes=(nodes if appends else sites).distinct(table, "nodes"),
         service=None if appends else _service(table),
         rate=table.number("rate", 0, _MOST_RATE),
         size=_append_size(table) if appends else _size(table),

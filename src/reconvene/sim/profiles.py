@@ -240,6 +240,26 @@ def _operated(scenario: Scenario, random: Random, *, changes: bool, lost: int = 
     )
 
 
+def _followers(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """The durable log with followers beside the nodes, which meet the same faults. In the end some of them may be
+    in another component than most nodes, or down."""
+    scenario = _log_scenario("followers", seed, random, names, duration_ns=6 * SECOND, settle_ns=5 * SECOND)
+    followers = tuple(f"x{number}" for number in range(random.randint(1, 4)))
+    final = [list(component) for component in scenario.final]
+    for name in followers:
+        random.choice(final).append(name)
+    chaos = scenario.chaos
+    assert chaos is not None, "a scenario of the log has chaos"
+    down = (*scenario.final_down, *(name for name in followers if random.random() < 0.1))
+    return replace(
+        scenario,
+        followers=followers,
+        final=tuple(tuple(component) for component in final),
+        final_down=down,
+        chaos=replace(chaos, faults=tuple(sorted({*chaos.faults, "crash", "sync"}))),
+    )
+
+
 def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
     """Process groups: six seconds of everything at once, five to settle; more where a link is long. A site that has
     just joined gets from each other site what precedes that one's casts: much data, at one packet a round trip."""
@@ -323,5 +343,6 @@ PROFILES: dict[str, Callable[[int, Random, tuple[str, ...]], Scenario]] = {
     "log": _log,
     "log-long": _log_long,
     "dynamic": _dynamic,
+    "followers": _followers,
     "isis": _isis,
 }

@@ -7,6 +7,8 @@ from functools import partial
 from typing import assert_never
 
 from reconvene.core.options import Options
+from reconvene.corel.following.follower import Follower
+from reconvene.errors import Rejected
 from reconvene.sim.chaos import Chaos
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.core import Core, LogCore, real_core
@@ -18,6 +20,7 @@ from reconvene.sim.log_site import RealLogCore
 from reconvene.sim.network import Traffic
 from reconvene.sim.node import Node
 from reconvene.sim.operator import Operator
+from reconvene.sim.remote import Remote
 from reconvene.sim.scenario import (
     Append,
     Crash,
@@ -104,8 +107,12 @@ class Runner:
         check_every: int = 0,
         core: Core | LogCore | None = None,
         options: Options | None = None,
+        follower: type[Follower] = Follower,
     ) -> None:
-        """`core`: instead of what the scenario's stack is made of."""
+        """`core`: instead of what the scenario's stack is made of; `follower`: the same of its followers. Raises
+        Rejected where the scenario has what can't be simulated."""
+        if scenario.outposts:
+            raise Rejected("outposts: this version does not simulate them")
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
         self._skipped = 0
@@ -118,6 +125,8 @@ class Runner:
             links=scenario.links,
             check_every=check_every,
             core=core or _core(scenario),
+            followers=scenario.followers,
+            follower=follower,
         )
         self._application = Application(self.cluster)
         self.processes = IsisApplication(scenario.processes, self._application.payload)
@@ -151,7 +160,7 @@ class Runner:
     def run(self, progress: Callable[[int], None] | None = None) -> Result:
         """`progress` is called with the virtual time now and then."""
         scenario = self.scenario
-        self.cluster.start(name for name in scenario.nodes if name not in self._unstarted)
+        self.cluster.start(name for name in scenario.everyone if name not in self._unstarted)
         self._advance(scenario.duration_ns, progress)
         if scenario.settle_ns:
             self._settle()
@@ -176,7 +185,7 @@ class Runner:
             self.operator.stop()
         cluster.network.calm()
         cluster.connect(scenario.final)
-        for node in cluster.nodes:
+        for node in cluster.members:
             self.unsent += node.drop_waiting()
             node.doom(None)
             stays_down = node.name in scenario.final_down
@@ -223,9 +232,11 @@ class Runner:
             case _:
                 assert_never(step.verb)
 
-    def _each(self, names: tuple[str, ...], can: Callable[[Node], bool], apply: Callable[[str], None]) -> None:
+    def _each(
+        self, names: tuple[str, ...], can: Callable[[Node | Remote], bool], apply: Callable[[str], None]
+    ) -> None:
         for name in names:
-            if can(self.cluster.node(name)):
+            if can(self.cluster.member(name)):
                 apply(name)
             else:
                 self._skipped += 1
@@ -237,10 +248,11 @@ class Runner:
             self._each((name,), lambda node: node.up, self.cluster.crash)
 
     def _say(self, verb: Send | Append) -> None:
-        if not self.cluster.node(verb.node).up:
+        if not self.cluster.member(verb.node).up:
             self._skipped += 1
         elif isinstance(verb, Append):
-            self._application.append(verb.node, verb.size, verb.count)
+            if not self._application.append(verb.node, verb.size, verb.count):
+                self._skipped += 1
         else:
             self._application.send(verb.node, verb.service, verb.size, verb.count)
 
@@ -279,12 +291,12 @@ class Runner:
         if self.scenario.stack == "isis":
             return sum(row.layer == "isis" and row.kind in _CASTS and row.attempt == 0 for row in rows)
         # Most of what a site sends there is the log's own.
-        return sum(row.kind == "accept" for row in rows) + sum(node.submitted for node in self.cluster.nodes)
+        return sum(row.kind == "accept" for row in rows) + sum(node.submitted for node in self.cluster.members)
 
     def _result(self) -> Result:
         scenario, cluster = self.scenario, self.cluster
         run = f"{scenario.name}-{self.seed}"
-        rows = [row for name in cluster.names for row in cluster.rows[name]]
+        rows = [row for name in cluster.everyone for row in cluster.rows[name]]
         return Result(
             run=run,
             seed=self.seed,
@@ -307,8 +319,10 @@ class Runner:
                 seed=self.seed,
                 settled=scenario.settle_ns > 0,
                 components=cluster.components(),
-                down=[node.name for node in cluster.nodes if not node.up],
+                down=[node.name for node in cluster.members if not node.up],
                 quorum=cluster.run_quorum(scenario.quorum),
+                followers=list(scenario.followers),
+                outposts=list(scenario.outposts),
             ),
             rows=cluster.rows,
             coverage=cluster.coverage,

@@ -188,7 +188,16 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """The log's."""
     operator: OperatorPlan | None = None
     processes: tuple[ProcessPlan, ...] = ()
+    followers: Names = ()
+    """Of the log: processes beside the nodes, sorted …"""
+    outposts: Names = ()
+    """… and these."""
     path: Path | None = None
+
+    @property
+    def everyone(self) -> Names:
+        """All that crash, part and pause."""
+        return (*self.nodes, *self.followers, *self.outposts)
 
     @property
     def unstarted(self) -> frozenset[str]:

@@ -31,7 +31,7 @@ _AFTER = {Crash: State.DOWN, Restart: State.UP, Pause: State.PAUSED, Resume: Sta
 
 def check_timeline(scenario: Scenario, file: str) -> None:
     unstarted = set(scenario.unstarted)
-    states = {node: State.DOWN if node in unstarted else State.UP for node in scenario.nodes}
+    states = {node: State.DOWN if node in unstarted else State.UP for node in scenario.everyone}
     dead: set[str] = set()
     for step in scenario.steps:
         verb = step.verb

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 __all__ = ["CHANGED", "SCHEMA", "Int", "Row", "Run", "is_changed"]
 
@@ -46,7 +46,7 @@ class Row(Struct, omit_defaults=True, kw_only=True, gc=False):
     scope: str | UnsetType = UNSET
 
 
-class Run(Struct, kw_only=True):
+class Run(Struct, kw_only=True, omit_defaults=True):
     """run.json."""
 
     schema: int
@@ -59,6 +59,15 @@ class Run(Struct, kw_only=True):
     components: list[list[str]]
     down: list[str]
     quorum: dict[str, object]
+    followers: list[str] = field(default_factory=list)
+    """Of the log: they keep its green prefix, and are not in `nodes` …"""
+    outposts: list[str] = field(default_factory=list)
+    """… nor are these, which accept messages for it."""
+
+    @property
+    def recorded(self) -> list[str]:
+        """Everyone who has a file."""
+        return [*self.nodes, *self.followers, *self.outposts]
 
 
 def is_changed(run: Run) -> bool:

@@ -94,6 +94,17 @@ class LogRecorder:
             for position, heading in list(replica.read(self.green)):
                 self._green(t, heading, position)
 
+    def catch_up_green(self, t: int, past: LogPast, follower: Replica) -> None:
+        """The same of a follower, which has nothing but the green prefix, and records what is on stable storage. Rows
+        beyond what its storage holds would be wrong: they are not taken for recorded."""
+        self.green = past.green
+        if follower.base > self.green:
+            self._event(t, Restored(follower.base))
+        if self.green < follower.green:
+            for position, heading in list(follower.read(self.green)):
+                self._green(t, heading, position)
+        self.green = follower.green
+
     def _recorded_green(self, replica: Replica) -> set[str]:
         """Messages that the file has green, of batches that storage has yellow, or green beyond that."""
         recorded: set[str] = set()

@@ -136,13 +136,13 @@ def read_parquet_runs(root: Path, only: str | None = None) -> Iterator[tuple[Run
 
 
 def _rows(run: Run, files: list[Path]) -> dict[str, list[Row]]:
-    pieces: dict[str, list[_Piece]] = {node: [] for node in run.nodes}
+    pieces: dict[str, list[_Piece]] = {node: [] for node in run.recorded}
     for file in files:
         of: dict[str, _Piece] = {}
         for place, document in enumerate(documents(file, EVENT_TYPES)):
             problem = problem_of(document)
             if problem is None and document["node"] not in pieces:
-                problem = f"`node` is {document['node']}; the run's nodes are {', '.join(run.nodes)}"
+                problem = f"`node` is {document['node']}; the run's nodes are {', '.join(run.recorded)}"
             if problem is not None:
                 raise Malformed(f"{file}: row {place + 1}: {problem}")
             row = row_of(document)

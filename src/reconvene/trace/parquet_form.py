@@ -50,13 +50,15 @@ EVENT_TYPES = {
 RUN_TYPES = {
     **dict.fromkeys(Run.__struct_fields__, _STRING),
     **dict.fromkeys(("schema", "seed"), _INT),
-    **dict.fromkeys(("nodes", "down"), _STRINGS),
+    **dict.fromkeys(("nodes", "down", "followers", "outposts"), _STRINGS),
     "settled": _BOOL,
     "components": f"list of {_STRINGS}",
 }
-"""… and of those of the table of runs, which has them all."""
+"""… and of those of the table of runs, which has them all but, where no run has any, followers and outposts."""
 ALWAYS = ("node", "inc", "n", "t", "layer", "kind")
-"""What every event has."""
+"""What every event has …"""
+_RUN_ALWAYS = tuple(name for name in RUN_TYPES if name not in ("followers", "outposts"))
+"""… and every run."""
 
 
 def is_parquet(path: Path) -> bool:
@@ -161,7 +163,7 @@ def _open(file: Path, types: Mapping[str, str]) -> Any:
         expected = types.get(field.name)
         if expected is not None and _told(field.type) != expected:
             raise Malformed(f"{file}: column `{field.name}` has the type {field.type}; expected {expected}")
-    for name in ALWAYS if types is EVENT_TYPES else types:
+    for name in ALWAYS if types is EVENT_TYPES else _RUN_ALWAYS:
         if name not in opened.schema_arrow.names:
             raise Malformed(f"{file}: has no column `{name}`; expected one of {types[name]}")
     return opened

@@ -56,7 +56,7 @@ class Trace:
 
 def read_trace(directory: Path) -> Trace:
     run = read_run(directory)
-    return Trace(run, {node: read_rows(directory, node) for node in run.nodes})
+    return Trace(run, {node: read_rows(directory, node) for node in run.recorded})
 
 
 def read_run(directory: Path) -> Run:
@@ -76,8 +76,8 @@ def read_run(directory: Path) -> Run:
         check_run(run)
     except Malformed as error:
         raise Malformed(f"{path}: {error}") from None
-    known = set(run.nodes)
-    for node in run.nodes:
+    known = set(run.recorded)
+    for node in run.recorded:
         if not _is_file(node_file(directory, node)):
             raise Malformed(f"{node_file(directory, node)}: is missing or no file; {RUN_FILE} names node {node}")
         mark = stopped_file(directory, node)
@@ -88,7 +88,7 @@ def read_run(directory: Path) -> Run:
             )
     for file in sorted(directory.glob("*.jsonl")):
         if file.name.removesuffix(".jsonl") not in known:
-            raise Malformed(f"{file}: belongs to no node; {RUN_FILE} names {', '.join(run.nodes)}")
+            raise Malformed(f"{file}: belongs to no node; {RUN_FILE} names {', '.join(run.recorded)}")
     return run
 
 
@@ -160,12 +160,15 @@ def _read(path: Path) -> bytes:
 
 def check_run(run: Run) -> None:
     """Is run.json about one run? Raises `Malformed` where it contradicts itself."""
-    known = set(run.nodes)
-    if not run.nodes or len(known) != len(run.nodes):
+    known = set(run.recorded)
+    if not run.nodes or len(set(run.nodes)) != len(run.nodes):
         raise Malformed("`nodes` expected to name each node once, and at least one")
-    for node in run.nodes:
-        if not node or "/" in node or node.startswith("."):
-            raise Malformed(f"`nodes` has {node!r}; expected a name that can name a file")
+    for field, names in (("nodes", run.nodes), ("followers", run.followers), ("outposts", run.outposts)):
+        for node in names:
+            if not node or "/" in node or node.startswith("."):
+                raise Malformed(f"`{field}` has {node!r}; expected a name that can name a file")
+    if len(known) != len(run.recorded):
+        raise Malformed("`followers` and `outposts` expected to name each of them once, and no node")
     connected = [node for component in run.components for node in component]
     for field, names in (("components", connected), ("down", run.down)):
         strange = sorted(set(names) - known)

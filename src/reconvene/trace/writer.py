@@ -41,11 +41,11 @@ def write_trace(directory: Path, run: Run, rows_by_node: Mapping[str, Iterable[R
 
     run.json is written last: a directory whose writing was cut short is no trace.
     """
-    unknown = sorted(set(rows_by_node) - set(run.nodes))
+    unknown = sorted(set(rows_by_node) - set(run.recorded))
     assert not unknown, f"rows of nodes that are not in the run: {unknown}"
     directory.mkdir(parents=True, exist_ok=True)
     (directory / RUN_FILE).unlink(missing_ok=True)
-    for node in run.nodes:
+    for node in run.recorded:
         with node_file(directory, node).open("wb") as file:
             buffer = bytearray()
             for row in rows_by_node.get(node, ()):

@@ -5,7 +5,7 @@ from typing import Any
 from reconvene.verify import live, to, transis
 from reconvene.verify.check import Check
 from reconvene.verify.corel import causal as log_causal
-from reconvene.verify.corel import green, integrity, liveness, phases, stamps, voting, yellow
+from reconvene.verify.corel import following, green, integrity, liveness, phases, stamps, voting, yellow
 from reconvene.verify.evs import basic, causal, changes, delivery, primary, safe, total
 from reconvene.verify.isis import calls, failures, groups, orders, sites
 from reconvene.verify.isis import causes as isis_causes
@@ -16,7 +16,7 @@ from reconvene.verify.vs import causes, complete, legal, views
 __all__ = ["CHECKS", "IDS", "ids_of"]
 
 _EVS = (basic, changes, delivery, causal, total, safe, primary, transis, to)
-_LOG = (integrity, log_causal, green, liveness, yellow, phases, stamps, voting)
+_LOG = (integrity, log_causal, green, liveness, yellow, phases, stamps, voting, following)
 _VIEWS = (causes, complete, legal, views)
 _ISIS = (isis_delivery, isis_causes, orders, failures, groups, calls, sites, isis_live)
 

@@ -116,7 +116,7 @@ class Established:
 class Stray:
     """A row that stands outside of its incarnation."""
 
-    node: int
+    node: str
     n: int
     detail: str
 
@@ -166,6 +166,8 @@ class History:
         """The events of the durable log."""
         self.isis = IsisHistory(self.names[: self.nodes])
         """The events of process groups in the manner of ISIS."""
+        self.remotes: dict[str, list[Row]] = {}
+        """By name: the rows of the log's followers and outposts, who are no nodes."""
         self.stays: list[list[Stay]] = []
         self.root: list[int] = []
         """Of each configuration, the regular one of it: reg(c)."""
@@ -185,6 +187,8 @@ class History:
         history = cls(run)
         for node, name in enumerate(sorted(run.nodes)):
             history._add_node(node, rows.get(name, ()))
+        for name in sorted([*run.followers, *run.outposts]):
+            history._add_remote(name, rows.get(name, ()))
         history._finish()
         return history
 
@@ -195,6 +199,8 @@ class History:
         history = cls(run)
         for node, name in enumerate(sorted(run.nodes)):
             history._add_node(node, read_rows(directory, name))
+        for name in sorted([*run.followers, *run.outposts]):
+            history._add_remote(name, read_rows(directory, name))
         history.need_quorum(str(directory / RUN_FILE))
         history._finish()
         return history
@@ -248,7 +254,7 @@ class History:
                 self._add(node, row)
                 continue
             if inc < highest or inc == ended:
-                self._stray(node, row, highest)
+                self._stray(row, highest)
             else:
                 highest = inc
             if row.kind == "establish":
@@ -262,12 +268,22 @@ class History:
         self.rows += len(numbers)
         self.first[node + 1] = len(self.node)
 
-    def _stray(self, node: int, row: Row, highest: int) -> None:
+    def _add_remote(self, name: str, rows: Iterable[Row]) -> None:
+        """A follower or an outpost of the log: it has no part in configurations."""
+        found = self.remotes[name] = list(rows)
+        self.rows += len(found)
+        highest = 0
+        for row in found:
+            if row.inc < highest:
+                self._stray(row, highest)
+            highest = max(highest, row.inc)
+
+    def _stray(self, row: Row, highest: int) -> None:
         what = f"{row.node}#{row.n} {row.layer} {row.kind}"
         why = f"of incarnation {row.inc}, after {highest} began"
         if row.inc == highest:
             why = f"after incarnation {row.inc} failed or stopped"
-        self.strays.append(Stray(node, row.n, f"{what}: {why}"))
+        self.strays.append(Stray(row.node, row.n, f"{what}: {why}"))
 
     def _add(self, node: int, row: Row) -> None:
         event = len(self.node)
@@ -344,7 +360,7 @@ class History:
             conf.reg if conf.kind == "transitional" and conf.reg != NONE else index
             for index, conf in enumerate(self.confs)
         ]
-        down = {self._name_index[name] for name in self.run.down}
+        down = {self._name_index[name] for name in self.run.down if name in self._name_index}
         self.stays = [self._stays_of(node, node in down) for node in range(self.nodes)]
         self._index_deliveries()
         self.processes.finish(down)
@@ -411,7 +427,7 @@ class History:
         """Is there anything to check in this layer? In `evs` there always is."""
         match layer:
             case "corel":
-                return self.log.rows > 0
+                return self.log.rows > 0 or any(self.remotes.values())
             case "vs":
                 return bool(self.processes.kind)
             case "isis":

@@ -13,7 +13,7 @@ def components(h: History) -> list[list[int]]:
     named = {name for component in h.run.components for name in component}
     alone = [[name] for name in sorted(h.run.nodes) if name not in named]
     up = [
-        sorted(h.name_index(name) for name in component if name not in h.run.down)
+        sorted(h.name_index(name) for name in component if name not in h.run.down and name not in h.remotes)
         for component in [*h.run.components, *alone]
     ]
     return [component for component in up if component]

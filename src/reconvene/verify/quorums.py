@@ -43,7 +43,7 @@ def standing_sites(run: Run, index: Mapping[str, int], down: Collection[int]) ->
         quorum = None
     found: set[int] = set()
     for component in run.components:
-        up = [name for name in component if index[name] not in down]
+        up = [name for name in component if name in index and index[name] not in down]
         if quorum is not None and quorum.holds(up):
             found |= {index[name] for name in up}
     return found

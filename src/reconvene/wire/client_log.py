@@ -9,15 +9,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from reconvene.corel.following.messages import Answer, Ask
 from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 
 __all__ = [
     "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append", "Appended",
-    "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "DropSnapshot", "Fetch", "Fetched", "ForceLost",
-    "Forget", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered",
-    "Part", "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors", "WhatIf",
-    "log_message_bytes",
+    "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "DropSnapshot", "Fetch", "Fetched", "Follow",
+    "Followed", "ForceLost", "Forget", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name",
+    "Order", "Ordered", "Part", "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors",
+    "WhatIf", "log_message_bytes",
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
@@ -186,6 +187,14 @@ class LastCommit(Struct, array_like=True, tag=26):
     session: SessionId
 
 
+class Follow(Struct, array_like=True, tag=51):
+    """What a follower asks its source, from protocol 1.7 on. Answered by Followed; if the follower waits for
+    something new, after a second at most."""
+
+    request: Count
+    ask: Ask
+
+
 class Init(Struct, array_like=True, tag=27):
     """Begins a new log, without these replicas if they are absent. For admins."""
 
@@ -212,7 +221,7 @@ class DropSnapshot(Struct, array_like=True, tag=29):
 LogRequest = (
     Append | Order | Fetch | Forget | Pending | WatchColors | Barrier | LogStatus | Snapshot | ReadSnapshot
     | SaveSnapshot | ChangeReplicas | Losses | ForceLost | Collect | LastCommit | Init | UseSnapshot | DropSnapshot
-    | WhatIf
+    | WhatIf | Follow
 )  # fmt: skip
 
 
@@ -274,7 +283,14 @@ class Colored(Struct, array_like=True, tag=17):
     changes: list[tuple[str, str, Count, Count, Count]]
 
 
-LogAnswer = Appended | Ordered | Fetched | Colored
+class Followed(Struct, array_like=True, tag=51, gc=False):
+    """What a source answers a follower."""
+
+    request: Count
+    answer: Answer
+
+
+LogAnswer = Appended | Ordered | Fetched | Colored | Followed
 
 
 def log_message_bytes(message_bytes: int) -> int:

@@ -17,6 +17,7 @@ from reconvene.wire.client_isis import IsisAnswer, IsisRequest
 from reconvene.wire.client_log import Count, LogAnswer, LogRequest, Name
 
 __all__ = [
+    "FOLLOW_MINOR",
     "HANDSHAKE_BYTES",
     "INIT_MINOR",
     "ISIS_MINOR",
@@ -62,9 +63,9 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 6
+MINOR = 7
 """1 adds the log, 2 headings without messages and transactions, 3 Init, 4 names of snapshots, 5 process groups in the
-manner of ISIS, 6 WhatIf."""
+manner of ISIS, 6 WhatIf, 7 followers."""
 LOG_MINOR = 1
 """A site with a lower minor does not know requests about the log."""
 STAGING_MINOR = 2
@@ -73,8 +74,10 @@ INIT_MINOR = 3
 """A site with a lower minor begins its log by itself."""
 NAMES_MINOR = 4
 """A site with a lower minor keeps one snapshot, which has no name."""
-WHATIF_MINOR = 6
+WHATIF_MINOR = 7
 """A site with a lower minor can't say what losing replicas would stop."""
+FOLLOW_MINOR = 7
+"""A site with a lower minor has no followers."""
 ISIS_MINOR = 5
 """A site with a lower minor does not know process groups in the manner of ISIS."""
 

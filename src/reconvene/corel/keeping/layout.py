@@ -15,6 +15,7 @@
     PIECES     name, position, index    a piece of it
     HOLDS      lowest, position   a commit, under the lowest position that it names (`holds.Hold`)
     LINE                          the green line (`Line`)
+    FOLLOWING                     of a follower: which log it follows (`following.follower.Following`)
 
 The first byte of a key is the table. A batch changes its colour by moving the small value; its body never moves.
 """
@@ -31,11 +32,11 @@ from reconvene.ids import UNNAMED
 from reconvene.voting import Kept
 
 __all__ = [
-    "ACCEPTED", "BASE", "BODIES", "FOLDED", "FORMAT", "GREEN", "HOLDS", "LINE", "NAMES", "PIECES", "RECORD", "RED",
-    "SESSIONS", "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "Seen", "accepted_key",
-    "batch_of", "body_key", "decode_base", "decode_line", "decode_place", "decode_record", "encode_place",
-    "green_key", "name_key", "piece_key", "position_of", "red_key", "session_key", "snapshot_key", "table_end",
-    "timestamp_of", "void_key", "yellow_key",
+    "ACCEPTED", "BASE", "BODIES", "FOLDED", "FOLLOWING", "FORMAT", "GREEN", "HOLDS", "LINE", "NAMES", "PIECES",
+    "RECORD", "RED", "SESSIONS", "SNAPSHOTS", "VOIDS", "YELLOW", "Base", "Line", "Place", "Record", "Seen",
+    "accepted_key", "batch_of", "body_key", "decode_base", "decode_line", "decode_place", "decode_record",
+    "encode_place", "green_key", "name_key", "piece_key", "position_of", "red_key", "session_key", "snapshot_key",
+    "table_end", "timestamp_of", "void_key", "yellow_key",
 ]  # fmt: skip
 
 FORMAT = 3
@@ -56,6 +57,7 @@ VOIDS = b"\x0c"
 PIECES = b"\x0d"
 HOLDS = b"\x0e"
 NAMES = b"\x0f"
+FOLLOWING = b"\x10"
 
 Author = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 

@@ -36,7 +36,7 @@ from reconvene.errors import Malformed, Rejected
 from reconvene.ids import Service
 from reconvene.storage.tables import Put
 
-__all__ = ["Kept", "Row", "Transfer"]
+__all__ = ["Fetch", "Kept", "Piece", "Row", "Table", "Transfer", "decode_message"]
 
 _Number = Annotated[int, Bounds(ge=-1, lt=1 << 62)]
 
@@ -116,6 +116,17 @@ _Message = Ask | Offer | Table | Fetch | Piece | Dropped | _OldFetch | _OldPiece
 _MESSAGES: msgpack.Decoder[_Message] = msgpack.Decoder(_Message)
 
 
+def decode_message(payload: bytes) -> _Message:
+    """Raises Malformed."""
+    try:
+        message = _MESSAGES.decode(memoryview(payload)[1:])
+        for row in message.rows if isinstance(message, Table) else ():
+            check_name(row.name)
+    except (DecodeError, ValueError, RecursionError, Rejected) as error:
+        raise Malformed(f"a message about snapshots: {error}") from None
+    return message
+
+
 class Kept(Protocol):
     """What a replica keeps (`snapshots.Snapshots`)."""
 
@@ -176,6 +187,11 @@ class Transfer:
             }
         }  # fmt: skip
 
+    @property
+    def fetching(self) -> bool:
+        """A snapshot is being received."""
+        return self._holder is not None
+
     # -- what changes here
 
     def make_way(self, name: str, position: int) -> None:
@@ -226,12 +242,7 @@ class Transfer:
 
     def receive(self, sender: str, payload: bytes) -> None:
         """Raises Malformed."""
-        try:
-            message = _MESSAGES.decode(memoryview(payload)[1:])
-            for row in message.rows if isinstance(message, Table) else ():
-                check_name(row.name)
-        except (DecodeError, ValueError, RecursionError, Rejected) as error:
-            raise Malformed(f"a message about snapshots: {error}") from None
+        message = decode_message(payload)
         if sender not in self._members:
             return
         match message:

@@ -351,6 +351,11 @@ class Snapshots:
         """Another replica has a newer snapshot of a name that is not used here."""
         return self._transfer.has_newer
 
+    @property
+    def fetching(self) -> bool:
+        """A snapshot is being received."""
+        return self._transfer.fetching
+
     def hold_up(self) -> None:
         """Truncation waits for snapshots: those of names that are not used here come from others."""
         self._transfer.reconsider(held=True)

@@ -27,24 +27,34 @@ STEPS = {
     "isis": (*_CHANGES, *(f"isis: {step}" for step in _ISIS)),
     "dynamic": (*_CHANGES, *(f"log: {step}" for step in (*_LOG[:6], "establish", *_LOG[6:]))),
 }
-"""By stack: the steps of the protocol in which a fault can hit a site. `dynamic`: the log with dynamic voting."""
+STEPS["followers"] = (*STEPS["corel"], *(f"follower: {step}" for step in ("idle", "opening", "pulling", "base")))
+"""By stack: the steps of the protocol in which a fault can hit a site. `dynamic`: the log with dynamic voting;
+`followers`: the log with followers."""
 
 _WANTED = {
     "evs": STEPS["evs"],
     "corel": tuple(step for step in STEPS["corel"] if step.startswith("log: ")),
     "isis": tuple(step for step in STEPS["isis"] if step.startswith("isis: ")),
     "dynamic": tuple(f"log: {step}" for step in ("states", "attempt", "commit", "establish", "primary", "minority")),
+    "followers": ("follower: idle", "follower: pulling"),
 }
 """Steps in which every kind of fault has to hit a site. Where there is a layer above the site, only that layer's."""
-_KINDS: dict[str, tuple[str, ...]] = {"evs": (), "corel": FAULTS, "isis": ISIS_FAULTS, "dynamic": FAULTS}
+_KINDS: dict[str, tuple[str, ...]] = {
+    "evs": (),
+    "corel": FAULTS,
+    "isis": ISIS_FAULTS,
+    "dynamic": FAULTS,
+    "followers": FAULTS,
+}
 """Kinds of fault that are listed though they hit no site."""
 _ELSEWHERE = {"isis": ("sync",)}
 """Kinds that hit no site in these steps: the site writes only while it changes its configuration."""
 
 _NOT_HERE = {
     "evs": ("evs.primary.", "corel.", "vs.", "isis."),
-    "corel": ("vs.", "isis.", "corel.dynamic."),
-    "dynamic": ("vs.", "isis."),
+    "corel": ("vs.", "isis.", "corel.dynamic.", "corel.follow"),
+    "dynamic": ("vs.", "isis.", "corel.follow"),
+    "followers": ("vs.", "isis.", "corel.dynamic."),
     "isis": ("evs.primary.", "corel.", "vs."),
 }
 """Prefixes of checks that can have no cases: of layers that the stack does not have."""
@@ -138,7 +148,7 @@ class Summary:
 
     def _add(self, outcome: Outcome) -> None:
         self.totals.add(outcome)
-        self.stack = "dynamic" if outcome.profile == "dynamic" else outcome.stack
+        self.stack = outcome.profile if outcome.profile in ("dynamic", "followers") else outcome.stack
         self.accepted += outcome.accepted
         self.ordered += outcome.ordered
         self.cases.update(outcome.cases)
@@ -180,7 +190,7 @@ class Summary:
         out = [
             f"{totals.runs:,} seeds, {totals.faults:,} faults, {totals.configurations:,} configurations, "
             f"{totals.messages:,} messages, {totals.events:,} events, {totals.core_seconds:,.0f} core-seconds",
-            *([self._ordered_line()] if self.stack in ("corel", "dynamic") else []),
+            *([self._ordered_line()] if self.stack in ("corel", "dynamic", "followers") else []),
             "",
             "cases by check",
         ]

@@ -48,6 +48,8 @@ def _runs(spark: "SparkSession", how: Recipe) -> "DataFrame":
         "components": F.array(*(F.array(*map(F.lit, part)) for part in one.components)),
         "down": F.array(),
         "quorum": F.lit(json.dumps(one.quorum)),
+        "followers": F.array(),
+        "outposts": F.array(),
     }
     return spark.range(0, how.plan.runs, 1, 1).select(
         *(known[field.name].cast(field.dataType).alias(field.name) for field in RUNS.fields)

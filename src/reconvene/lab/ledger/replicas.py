@@ -62,11 +62,18 @@ class ReplicaLedger:
                     found += [f"{name}: {message} is not green" for message in self._pending(replica)]
                     if not replica.primary:
                         found.append(f"{name} does not order: {replica.why}")
+        for follower in cluster.followers:
+            if follower.pulling is not None:
+                ids = self._green(follower.name, follower.pulling.follower, found)
+                if (at := first_difference(ids, longest)) is not None:
+                    found.append(f"{follower.name} has {ids[at]} at {at}, where a replica has {longest[at]}")
         accepted = {message for name in cluster.names for message in self._accepted(name)}
         self.accepted, self.ordered = len(accepted), len(accepted.intersection(longest))
         return found
 
     def _replica(self, name: str) -> Replica | None:
+        if name not in self._cluster.names:
+            return None  # a process beside the nodes
         log = self._cluster.node(name).log
         assert log is None or isinstance(log, LogSite), "a cluster that keeps the log"
         return None if log is None else log.replica

@@ -51,7 +51,8 @@ Checks = Sequence[Check[Any, Any]]
 
 
 def certify_traces(traces: "Traces", checks: Checks = CHECKS) -> DataFrame:
-    """FOUND, one row of a run and check: what is proven right of each, and what is not."""
+    """FOUND, one row of a run and check: what is proven right of each, and what is not. Given runs without followers
+    and outposts of the log: those are judged whole."""
     shapes = skeletons(traces, checks)
     return _sum_up(shapes, _certify(traces, shapes, list(_TABLES), checks))
 
@@ -68,8 +69,8 @@ def verify_traces(
     """Checks every run and adds up what was found. May raise Unavailable.
 
     A run of up to `whole_rows` rows is judged whole at once, one of more than `judged_rows` by an excerpt, and one
-    between only where it is not proven right. One with events of process groups is always judged whole. `tell` is
-    called with what is being done.
+    between only where it is not proven right. One with events of process groups, or with followers or outposts of
+    the log, is always judged whole. `tell` is called with what is being done.
     """
     with plain_errors(), _interrupted(spark), _batches_by_rows(spark):
         tell("counting")
@@ -87,7 +88,9 @@ def _by_size(traces: "Traces", whole_rows: int) -> "tuple[Traces | None, Traces 
     """The runs that one task judges in a second or two, for which a proof would take longer; and the others."""
     sizes = traces.events.groupBy("run").agg(F.count("*").alias("rows"))
     runs = traces.runs.join(sizes, "run", "left")
-    is_small = F.coalesce("rows", F.lit(0)) <= whole_rows
+    # What followers and outposts record is compared with the replicas' rows, and nothing of it is proven.
+    others = F.coalesce(F.size("followers"), F.lit(0)) + F.coalesce(F.size("outposts"), F.lit(0))
+    is_small = (F.coalesce("rows", F.lit(0)) <= whole_rows) | (others > 0)
     (row,) = runs.agg(F.count("*").alias("runs"), F.count(F.when(is_small, 1)).alias("small")).collect()
     if row["small"] == row["runs"]:
         return (traces if row["runs"] else None), None

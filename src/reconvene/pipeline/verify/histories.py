@@ -19,14 +19,15 @@ _AT_ONCE = 8192
 def read_run(runs: pa.Table) -> Run:
     """From its one row of the table `runs`."""
     (document,) = runs.select(ARROW_RUNS.names).to_pylist()
-    return msgspec.convert({**document, "quorum": msgspec.json.decode(document["quorum"])}, Run)
+    told = {name: value for name, value in document.items() if value is not None}
+    return msgspec.convert({**told, "quorum": msgspec.json.decode(document["quorum"])}, Run)
 
 
 def node_tables(run: Run, events: pa.Table) -> dict[str, pa.Table]:
     """Of each node, its events in the order of its file."""
     return {
         node: events.filter(pc.equal(events["node"], node)).sort_by([("place", "ascending")])
-        for node in sorted(run.nodes)
+        for node in sorted(run.recorded)
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar, assert_never
 
+from reconvene.corel.following.messages import Answer, Pulled
 from reconvene.entries import EntryBatch
 from reconvene.errors import ReconveneError, Unavailable
 from reconvene.room import UNBOUNDED
@@ -28,6 +29,9 @@ MOST_WAITING = 16_384
 _BATCH_BYTES = 64
 _MESSAGE_BYTES = 5
 _FIRST_LOOK = 64
+_FOLLOWER_S = 1.0
+"""A follower that waits is answered after so long, also if there is nothing to tell."""
+_PIECE_BYTES = 64 << 10
 
 T = TypeVar("T")
 
@@ -54,7 +58,9 @@ class ClientLog:
         self._ends: dict[int, Callable[[], object]] = {}
         """By request that waits: the function that ends its wait."""
         self._fetches: dict[int, wire.Fetch] = {}
-        """Fetches that wait for the log to grow."""
+        """Fetches that wait for the log to grow …"""
+        self._follows: dict[int, wire.Follow] = {}
+        """… and followers' requests."""
         self._unwatch: Callable[[], None] | None = None
         self._uploads = SnapshotUploads(snapshot_bytes)
 
@@ -89,6 +95,8 @@ class ClientLog:
                 self._order(message)
             case wire.Fetch():
                 self._fetch(message)
+            case wire.Follow():
+                self._follow(message)
             case wire.Collect(request=request):
                 self._push(request, collected(self._port, message.ranges, message.size))
             case wire.LastCommit(request=request, session=session):
@@ -198,7 +206,45 @@ class ClientLog:
         if self._unwatch is None:
             self._unwatch = port.watch(self._moved)
 
+    # -- followers
+
+    def _follow(self, follow: wire.Follow) -> None:
+        answer = self._port.answer_follower(follow.ask)
+        if answer is not None:
+            self._answer(follow.request, answer)
+            return
+        late = asyncio.get_running_loop().call_later(_FOLLOWER_S, self._late, follow)
+
+        def end() -> None:
+            late.cancel()
+            self._follows.pop(follow.request, None)
+
+        self._wait(follow.request, end)
+        self._follows[follow.request] = follow
+        if self._unwatch is None:
+            self._unwatch = self._port.watch(self._moved)
+
+    def _late(self, follow: wire.Follow) -> None:
+        self._answer_waiting(follow, late=True)
+
+    def _answer_waiting(self, follow: wire.Follow, late: bool = False) -> None:
+        try:
+            answer = self._port.answer_follower(follow.ask, late)
+        except ReconveneError as error:
+            self._forget(follow.request)
+            self._out.fail(follow.request, error)
+            return
+        if answer is not None:
+            self._forget(follow.request)
+            self._answer(follow.request, answer)
+
+    def _answer(self, request: int, answer: Answer) -> None:
+        size = sum(len(batch.body) for batch in answer.batches) if isinstance(answer, Pulled) else _PIECE_BYTES
+        self._out.push(wire.Followed(request, answer), _BATCH_BYTES + size)
+
     def _moved(self, green: int) -> None:
+        for follow in list(self._follows.values()):
+            self._answer_waiting(follow)
         ready = [fetch for fetch in self._fetches.values() if fetch.start < green]
         for fetch in ready:
             del self._fetches[fetch.request], self._ends[fetch.request]

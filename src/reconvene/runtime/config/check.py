@@ -186,6 +186,7 @@ class _Check:
             ReplicaSet.first(config.replicas, log.quorum)
         except Rejected as error:
             self.fail("log.quorum", str(error).removeprefix("quorum: "))
+        self._follow(config)
         largest = config.limits.message_bytes
         if log.enabled and largest < LEAST_MESSAGE:
             self.fail(
@@ -220,6 +221,27 @@ class _Check:
             )
 
     # -- endpoints
+
+    def _follow(self, config: Config) -> None:
+        log = config.log
+        own = {f"unix:{config.unix_socket}", str(config.unix_socket)}
+        if config.clients.tcp is not None:
+            own |= {show_address(config.clients.tcp), f"tcp://{show_address(config.clients.tcp)}"}
+        for index, address in enumerate(log.follow):
+            if not address:
+                self.fail("log.follow", "expected addresses such as unix:PATH or host:port, not an empty one")
+            if address in own:
+                self.fail("log.follow", f"{address} is this site itself; expected another one: nobody follows itself")
+            if address in log.follow[:index]:
+                self.fail("log.follow", f"{address} is named twice")
+        if not log.follow:
+            if log.follow_key is not None:
+                self.fail("log.follow_key", "expected log.follow with it")
+            return
+        if not log.enabled:
+            self.fail("log.follow", "expected log.enabled with it")
+        if config.name in log.replicas or (not log.replicas and len(config.sites) > 1):
+            self.fail("log.replicas", f"expected replicas without {config.name}, which follows the log")
 
     def clients(self, config: Config) -> None:
         length = len(os.fsencode(config.unix_socket))

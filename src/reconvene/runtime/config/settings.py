@@ -246,6 +246,11 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     """Most client sessions that are remembered, so that a repeated append is accepted once. Beyond it the least
     recently used session is forgotten. The same limit holds for transactions, which are counted separately. The same
     at every site."""
+    follow: tuple[str, ...] = ()
+    """Where to follow the log, instead of keeping a replica: addresses of replicas or of other followers, best first,
+    as clients write them ("unix:PATH", "host:port"). See followers.md."""
+    follow_key: Path | None = None
+    """A file with one client key, for `follow` over TCP."""
     begin: bool = False
     """Whether a new log is created automatically once all of its replicas are connected, empty, and have this
     setting. For clusters on one machine, and for tests. Otherwise `reconvene log init` creates it."""

@@ -79,6 +79,8 @@ GAUGES: Mapping[str, str] = {
     "log_unlogged_messages": "Messages accepted here, and not yet sent to the other replicas.",
     "log_own_messages": "Messages accepted here, without a position yet.",
     "log_own_bytes": "The same in bytes: at log.red_bytes nothing more is accepted.",
+    "log_follow_behind_messages": "Of a follower of the log: messages that it lacks, as far as it has heard.",
+    "log_follow_connected": "Of a follower of the log: 1 while it is connected to a source.",
     "log_lag_messages": "How far a replica's green line, as it last reported it, is behind this site's.",
     "isis_blocked": "1: the site is not in the primary component, so its processes neither cast nor receive.",
     "isis_site_view_members": "Sites of the last site view that was adopted here.",
@@ -201,6 +203,10 @@ class SiteMetrics(Collector):
             return
         for name, field in _LOG_FIELDS.items():
             yield _one(name, log.get(field))
+        follow = _table(log, "follow")
+        if follow:
+            yield _one("log_follow_behind_messages", follow.get("behind"))
+            yield _one("log_follow_connected", 0 if follow.get("source") is None else 1)
         own = _table(log, "own")
         yield _one("log_own_messages", own.get("messages"))
         yield _one("log_own_bytes", own.get("bytes"))

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
+from reconvene.corel.following.messages import Answer, Ask
 from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 from reconvene.room import Room, Waiter
@@ -100,6 +101,9 @@ class SiteLog(Protocol):
     def watch_colors(self, changed: Callable[[list[tuple[Color, str, int, int, int]]], None]) -> Callable[[], None]:
         """Calls `changed` with the changes of colour, once per turn: (colour, author, incarnation, first, count), in
         order. Returns a function that ends this."""
+
+    def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
+        """What a follower asks. None: nothing is to be told yet, and it waits; `late`: long enough."""
 
     def barrier(self) -> Future[None]:
         """Done once every message that was green at any site at the time of this call is green here."""

@@ -42,7 +42,7 @@ class LogReader:
 
     @property
     def green(self) -> int:
-        return self._replica.queue.green
+        return self._replica.green
 
     def check_readable(self) -> None:
         """If the log has continued without this site, its messages are old and may differ from the log's history."""

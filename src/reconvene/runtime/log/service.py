@@ -20,6 +20,9 @@ from reconvene.corel.events import (
     RequestStored,
     Restored,
 )
+from reconvene.corel.following.messages import Answer, Ask
+from reconvene.corel.following.pulling import Pulling
+from reconvene.corel.following.source import Source
 from reconvene.corel.replica import Replica
 from reconvene.entries import EntryBatch
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
@@ -32,7 +35,7 @@ from reconvene.runtime.log.feed import Changed, Feed, Moved
 from reconvene.runtime.log.finding import Finder
 from reconvene.runtime.log.places import Places, Ranges
 from reconvene.runtime.log.reading import LogReader
-from reconvene.runtime.log.status import status
+from reconvene.runtime.log.status import follow_status, status
 from reconvene.wire.client_log import Appended, Part
 
 __all__ = ["NO_LOG_COUNTERS", "LogService"]
@@ -49,6 +52,13 @@ NO_LOG_COUNTERS = dict.fromkeys(
 """The counters of a site that keeps no log, as `LogService.counters` would return them."""
 
 
+def _source_of(replica: Replica, cluster: str, pulling: Pulling | None) -> Source:
+    if pulling is None:
+        return Source(replica, lambda: cluster, lambda: [f"{cluster}/{replica.name}"])
+    follower = pulling.follower
+    return Source(follower, lambda: follower.origin, pulling.chain, lambda: pulling.head)
+
+
 class LogService:
     """`wake` asks for a turn. `trouble` returns why the site accepts no messages now (its disk, or it is stopping),
     or None. `damaged` is called once, when a stored value turns out to be corrupt."""
@@ -61,7 +71,10 @@ class LogService:
         wake: Callable[[], None],
         trouble: Callable[[], str | None],
         damaged: Callable[[str], None],
+        cluster: str = "",
+        pulling: Pulling | None = None,
     ) -> None:
+        """`cluster`: the site's. `pulling`: where the site follows a log; None: it keeps a replica."""
         self.name = replica.name
         self._replica = replica
         self._incarnation = incarnation
@@ -69,6 +82,8 @@ class LogService:
         self._wake = wake
         self._trouble = trouble
         self._reader = LogReader(replica, author, damaged)
+        self._pulling = pulling
+        self._source = _source_of(replica, cluster, pulling)
         self._own = replica.own
         self.author = self._own_author()
         self.durable = DurableWaiters(replica.queue.next_counter() - 1)
@@ -312,8 +327,18 @@ class LogService:
         self._wake()
         return passed
 
+    def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
+        self.check_readable()
+        try:
+            return self._source.answer(ask, late=late)
+        except Malformed as error:
+            raise self._reader.note_damage(error) from None
+
     def status(self) -> dict[str, object]:
-        return status(self._replica, self.damage or self._trouble() or "ok")
+        found = status(self._replica, self.damage or self._trouble() or "ok")
+        if self._pulling is not None:
+            found["follow"] = follow_status(self._pulling)
+        return found
 
     def counters(self) -> dict[str, int]:
         return {

@@ -1,5 +1,6 @@
 """Makes or loads a site's replica of the log, from the site's configuration and storage."""
 
+from reconvene.corel.following.follower import Follower, first_follower_ops, is_followers
 from reconvene.corel.keeping.check import check
 from reconvene.corel.keeping.load import create, exists, start
 from reconvene.corel.keeping.migrate import migrations
@@ -12,7 +13,7 @@ from reconvene.storage.tables import Op, Reader, Tables
 from reconvene.wire.client_log import log_message_bytes
 from reconvene.world import world
 
-__all__ = ["IDENTITY_BYTES", "first_ops", "limits_of", "load_replica"]
+__all__ = ["IDENTITY_BYTES", "first_ops", "limits_of", "load_follower", "load_replica"]
 
 IDENTITY_BYTES = 8
 _FRAME_SPARE = 512
@@ -38,10 +39,12 @@ def limits_of(config: Config, frame_bytes: int) -> LogLimits:
 def first_ops(config: Config, tables: Reader, incarnation: int, token: int) -> list[Op]:
     """What must be written and synced before the log starts here: the site's incarnation and this start's token."""
     try:
+        if config.log.follow:
+            return first_follower_ops(tables, world().random_bytes(IDENTITY_BYTES), incarnation, token)
         if exists(tables):
             return start(tables, incarnation, token)
     except (Malformed, Unavailable):
-        return []  # `load_replica` reports the error
+        return []  # `load_replica` and `load_follower` report the error
     replicas = ReplicaSet.first(config.replicas, config.log.quorum)
     return create(world().random_bytes(IDENTITY_BYTES), replicas, admitted=False, boots={incarnation: token})
 
@@ -54,6 +57,28 @@ def load_replica(
     Raises Malformed, with what is wrong, if storage is damaged; Unavailable if it is of a newer version or can't be
     written.
     """
+    _prepare(config, tables)
+    if is_followers(tables):
+        raise Unavailable(
+            f"{config.dir}: a follower kept its log there: expected [log] follow in the site's file, or another"
+            " directory for a replica"
+        )
+    limits = limits_of(config, frame_bytes)
+    log = config.log
+    return Replica(config.name, names, incarnation, tables, limits, begin=log.begin)
+
+
+def load_follower(config: Config, tables: Tables, incarnation: int, frame_bytes: int) -> Follower:
+    """The same of a site that follows a log."""
+    _prepare(config, tables)
+    if not is_followers(tables):
+        raise Unavailable(
+            f"{config.dir}: a replica kept its log there: expected another directory, or no [log] follow"
+        )
+    return Follower(config.name, incarnation, tables, limits_of(config, frame_bytes))
+
+
+def _prepare(config: Config, tables: Tables) -> None:
     try:
         for ops in migrations(tables):
             tables.write(ops)
@@ -63,6 +88,3 @@ def load_replica(
     if problems:
         more = f", and {len(problems) - 1} more: see `reconvene log check`" if len(problems) > 1 else ""
         raise Malformed(f"{problems[0]}{more}")
-    limits = limits_of(config, frame_bytes)
-    log = config.log
-    return Replica(config.name, names, incarnation, tables, limits, begin=log.begin)

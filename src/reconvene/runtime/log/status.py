@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import to_builtins
 
+from reconvene.corel.following.pulling import Pulling
 from reconvene.corel.replica import Replica
 
-__all__ = ["Authors", "losses", "status"]
+__all__ = ["Authors", "follow_status", "losses", "status"]
 
 
 class Authors:
@@ -41,7 +42,7 @@ def status(replica: Replica, storage: str) -> dict[str, object]:
         "primary": replica.primary,
         "last_primary": record.last_committed_primary,
         "base": queue.base.position,
-        "green": queue.green,
+        "green": replica.green,
         "yellow": queue.yellow_messages,
         "red": queue.red_messages,
         "unlogged": accepting.pending + sum(waiting.heading.count for waiting in queue.accepted),
@@ -57,6 +58,19 @@ def status(replica: Replica, storage: str) -> dict[str, object]:
         "snapshot": replica.snapshots.status(),
         "malformed": replica.malformed,
         "storage": storage,
+    }
+
+
+def follow_status(pulling: Pulling) -> dict[str, object]:
+    """Of a follower: from where it pulls, and how far behind it is."""
+    return {
+        "of": pulling.follower.origin or None,
+        "source": pulling.source,
+        "sources": list(pulling.sources),
+        "head": pulling.head,
+        "behind": pulling.behind,
+        "refused": dict(pulling.refused),
+        "trouble": dict(pulling.trouble),
     }
 
 

@@ -33,6 +33,7 @@ from reconvene.runtime.disk.lmdb_disk import LmdbDisk
 from reconvene.runtime.net.site_numbers import read_numbers
 from reconvene.runtime.net.udp import Udp
 from reconvene.runtime.node.preflight import preflight
+from reconvene.runtime.outside import Dial
 from reconvene.runtime.site.engine import SiteEngine
 from reconvene.units import show_address
 
@@ -75,18 +76,21 @@ class RunningSite:
 
 
 @asynccontextmanager
-async def running(config: Config) -> AsyncIterator[SiteEngine]:
-    """Runs a site with all its parts in the current loop; they are closed in reverse order.
+async def running(config: Config, dial: Dial | None = None) -> AsyncIterator[SiteEngine]:
+    """Runs a site with all its parts in the current loop; they are closed in reverse order. `dial`: how a site that
+    follows a log connects to its sources.
 
     Raises Malformed for a bad configuration, Rejected for one that is impossible on this machine, Unavailable if an
     address or the directory is in use, or if storage is newer than this program.
     """
-    async with _parts(config, lambda: None) as parts:
+    async with _parts(config, lambda: None, dial) as parts:
         yield parts.engine
 
 
 @asynccontextmanager
-async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) -> AsyncIterator[RunningSite]:
+async def _parts(
+    config: Config, stop: Callable[[], None], dial: Dial | None, alone: bool = False
+) -> AsyncIterator[RunningSite]:
     """`alone`: the process runs nothing but the site, and may leave a crash mark."""
     check(config)
     preflight(config)
@@ -100,7 +104,7 @@ async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) 
         numbers = read_numbers(config, LmdbDisk(check_all=crashed))
         transport = Udp(config, logger("udp"), numbers)
         ends.callback(transport.close)
-        engine = SiteEngine(config, transport, logger("site"), LmdbDisk(), numbers)
+        engine = SiteEngine(config, transport, logger("site"), LmdbDisk(), numbers, dial)
         await engine.start()
         ends.push_async_callback(engine.stop)
         if mark is not None:
@@ -108,6 +112,7 @@ async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) 
         clients = ClientServer(engine, config, stop, logger("clients"))
         await clients.start()
         ends.push_async_callback(clients.close)
+        await engine.check_sources()
         lag = LoopLag(logger("site"))
         lag.start()
         ends.callback(lag.stop)
@@ -121,13 +126,13 @@ async def _parts(config: Config, stop: Callable[[], None], alone: bool = False) 
         yield RunningSite(config, transport, engine, clients, http)
 
 
-def run_site(config: Config, reload: Callable[[], Config] | None = None) -> int:
+def run_site(config: Config, reload: Callable[[], Config] | None = None, dial: Dial | None = None) -> int:
     """Runs the site in the foreground until a signal or an admin ends it; returns the exit code. `reload` reads the
-    configuration file again."""
+    configuration file again. `dial`: as in `running`."""
     logs.configure(config.logging)
     load_modules(config)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(run(config, reload))
+        return runner.run(run(config, reload, dial))
 
 
 def load_modules(config: Config) -> None:
@@ -147,7 +152,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def run(config: Config, reload: Callable[[], Config] | None = None) -> int:
+async def run(config: Config, reload: Callable[[], Config] | None = None, dial: Dial | None = None) -> int:
     """Runs until a signal or an admin ends it. Raises as `running` does."""
     log = logger("site")
     loop = asyncio.get_running_loop()
@@ -164,7 +169,7 @@ async def run(config: Config, reload: Callable[[], Config] | None = None) -> int
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number)
     loop.add_signal_handler(signal.SIGHUP, lambda: event(log, INFO, "not ready yet", signal="SIGHUP"))
-    async with _parts(config, ending.set, alone=True) as parts:
+    async with _parts(config, ending.set, dial, alone=True) as parts:
         loop.add_signal_handler(signal.SIGHUP, parts.reload_keys, reload or (lambda: config), log)
         event(log, INFO, "ready", **_addresses(parts))
         _notify("READY=1")

@@ -19,7 +19,9 @@ from reconvene.runtime.log.service import NO_LOG_COUNTERS, LogService
 from reconvene.runtime.log.status import Authors
 from reconvene.runtime.net.list_watch import ListWatch, refused
 from reconvene.runtime.net.site_numbers import Numbers, numbers_in, store_bytes
-from reconvene.runtime.outside import Disk, Keeping, Store, Transport
+from reconvene.runtime.outside import Dial, Disk, Keeping, Store, Transport
+from reconvene.runtime.site.follower_trace import FollowerTrace
+from reconvene.runtime.site.following import Sources
 from reconvene.runtime.site.history import History
 from reconvene.runtime.site.interface import Receiver
 from reconvene.runtime.site.notes import SiteNotes
@@ -38,6 +40,8 @@ _FAREWELLS = 3
 _FAREWELL_GAP_S = 0.02
 """A leave is reported more than once, since datagrams get lost."""
 _GROUPS_SHOWN = 100
+_FIRST_ANSWER_S = 3.0
+"""How long a site that follows a log waits for a source to answer, before it is ready without."""
 
 
 class SiteEngine:
@@ -48,8 +52,10 @@ class SiteEngine:
         log: logging.Logger,
         disk: Disk | None = None,
         numbers: Numbers | None = None,
+        dial: Dial | None = None,
     ) -> None:
-        """`numbers`: those that the transport goes by; default: those of a new site."""
+        """`numbers`: those that the transport goes by; default: those of a new site. `dial`: how a follower
+        connects to its sources."""
         self.config = config
         self._numbers = numbers_in(config) if numbers is None else numbers
         self.names = self._numbers.names
@@ -82,7 +88,10 @@ class SiteEngine:
         """None: the site takes no part in ISIS."""
         self._state_changed = True
         """What `_report_state` logs may have changed since it last looked."""
-        self._trace: SiteTrace | None = None
+        self._trace: SiteTrace | FollowerTrace | None = None
+        self._dial = dial
+        self._sources: Sources | None = None
+        """Where the site follows a log."""
         self._full = False
         """The log has reached its limit, and takes nothing until some of it is truncated."""
 
@@ -106,6 +115,11 @@ class SiteEngine:
         self._transport.start(self._receive)
         self._turn()
 
+    async def check_sources(self) -> None:
+        """Of a site that follows a log. Raises Rejected where a source holds another log, or follows this site."""
+        if self._sources is not None:
+            await self._sources.first_answer(_FIRST_ANSWER_S)
+
     def _boot(self, now: int) -> None:
         config = self.config
         started = start_stack(config, self._numbers, self._store, self._transport, now)
@@ -116,11 +130,31 @@ class SiteEngine:
         if started.replica is not None:
             author = Authors(started.replica)
             self._service = LogService(
-                started.replica, self.incarnation, author, self._wake, self._log_trouble, self._notes.damaged
+                started.replica,
+                self.incarnation,
+                author,
+                self._wake,
+                self._log_trouble,
+                self._notes.damaged,
+                config.cluster,
+                None if started.following is None else started.following.pulling,
             )
+        if started.following is not None:
+            if self._dial is None:
+                raise Rejected(f"site {config.name}: log.follow: this program can't connect to other sites")
+            self._sources = Sources(started.following, self._dial, self._wake, self._log)
         if started.isis is not None:
             self._isis = IsisService(config.name, self.names, started.isis, self._wake)
-        if config.trace.dir is not None:
+        if config.trace.dir is not None and started.following is not None and author is not None:
+            self._trace = FollowerTrace(
+                config,
+                self.incarnation,
+                started.following.follower,
+                author,
+                now + self._wall_offset_ns,
+                self._notes.trace_stopped,
+            )
+        elif config.trace.dir is not None:
             log = None if started.replica is None or author is None else (started.replica, author)
             self._trace = SiteTrace(
                 config, self.names, self._stack, log, now + self._wall_offset_ns, self._notes.trace_stopped
@@ -131,6 +165,8 @@ class SiteEngine:
         if self._stopping:
             return
         self._stopping = True
+        if self._sources is not None:
+            self._sources.close()
         self._processes.stop()
         if self._service is not None:
             self._service.room.wake()
@@ -219,6 +255,8 @@ class SiteEngine:
         if self._service is not None:
             self._service.after_turn(turn.log)
             self._note_damage(self._service)
+        if self._sources is not None:
+            self._sources.perform()
         self._note_phase()
         if self._state_changed:
             self._report_state()

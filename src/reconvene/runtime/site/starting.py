@@ -10,22 +10,26 @@ from reconvene.core.intersite.limits import ChannelLimits
 from reconvene.core.options import Options
 from reconvene.core.record import KEY, boot, incarnation_of, stored_list
 from reconvene.core.site import Site
+from reconvene.corel.following.pulling import Pulling
 from reconvene.corel.replica import Replica
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Unavailable
 from reconvene.isis.isis import Isis
 from reconvene.isis.limits import IsisLimits
 from reconvene.runtime.config.settings import Config
-from reconvene.runtime.log.start import first_ops, load_replica
+from reconvene.runtime.log.start import first_ops, load_follower, load_replica
 from reconvene.runtime.net.site_numbers import ADDRESSES, Numbers, kept_addresses
 from reconvene.runtime.outside import Store, Transport
+from reconvene.runtime.site.following import place_of
 from reconvene.site_list import read_list
+from reconvene.stack.follower import FollowerLayer
 from reconvene.stack.isis import IsisLayer
 from reconvene.stack.layer import Layer
 from reconvene.stack.log import LogLayer
 from reconvene.stack.no_log import NoLog
 from reconvene.stack.stack import Stack
 from reconvene.storage.tables import Put
+from reconvene.units import show_address
 from reconvene.world import world
 
 __all__ = ["Started", "start_stack"]
@@ -42,11 +46,13 @@ _ISIS_PAYLOAD = 1 << 20
 class Started(NamedTuple):
     stack: Stack
     replica: Replica | None
-    """For requests of the log. None: the site takes no part in it …"""
+    """For requests of the log: a replica, or a follower. None: the site takes no part in it …"""
     no_log: NoLog | None
     """… and says so."""
     isis: Isis | None
     """For requests of processes. None: the site takes no part in ISIS."""
+    following: FollowerLayer | None = None
+    """Where the site follows a log, instead of keeping a replica."""
 
 
 def start_stack(config: Config, numbers: Numbers, store: Store, transport: Transport, now: int) -> Started:
@@ -77,10 +83,26 @@ def start_stack(config: Config, numbers: Numbers, store: Store, transport: Trans
         no_log = NoLog(names, ReplicaSet.first(config.replicas, config.log.quorum))
         return Started(Stack(site, groups, (no_log, *layers)), None, no_log, isis)
     try:
+        if config.log.follow:
+            layer = _follower_layer(config, names, store, site.incarnation, frame_bytes, now)
+            return Started(Stack(site, groups, (layer, *layers)), layer.follower, layer, isis, layer)
         replica = load_replica(config, names, store, site.incarnation, frame_bytes)
     except Malformed as error:
         raise Malformed(f"{config.dir}: the log can't be read: {error}") from None
     return Started(Stack(site, groups, (LogLayer(replica), *layers)), replica, None, isis)
+
+
+def _follower_layer(
+    config: Config, names: tuple[str, ...], store: Store, incarnation: int, frame_bytes: int, now: int
+) -> FollowerLayer:
+    follower = load_follower(config, store, incarnation, frame_bytes)
+    me = f"{config.cluster}/{config.name}#{follower.record.identity.hex()}"
+    own = [place_of(f"unix:{config.unix_socket}")]
+    if config.clients.tcp is not None:
+        own.append(place_of(show_address(config.clients.tcp)))
+    places = [place_of(address) for address in config.log.follow]
+    pulling = Pulling(follower, me, config.log.follow, now, cluster=config.cluster, places=places, own=own)
+    return FollowerLayer(names, ReplicaSet.first(config.replicas, config.log.quorum), pulling)
 
 
 def _channels(options: Options) -> ChannelLimits:

@@ -1,5 +1,7 @@
 """Message integrity and no duplication (properties 3.1 and 3.2), which the log keeps of what it stands on."""
 
+from typing import cast
+
 from reconvene.verify.codes import NONE
 from reconvene.verify.corel.sums import LogCheck, prove_by_facts
 from reconvene.verify.counts import green_positions
@@ -13,13 +15,14 @@ __all__ = ["CHECKS"]
 def _accepted(h: History, tally: Tally) -> None:
     log = h.log
     line = _ordered_line(h)
+    elsewhere = h.once(outposts_accepted)
     for node, node_log in enumerate(log.node_logs):
         for place, kind in enumerate(node_log.kind):
             if kind in (LOG, GREEN):
                 message = node_log.msg[place]
                 author = log.author[message]
                 if author == NONE:
-                    problem = "nobody accepted it"
+                    problem = None if log.messages[message] in elsewhere else "nobody accepted it"
                 elif author == node and log.accepted[message] > place:
                     problem = f"it is accepted only later, at {log.describe(node, log.accepted[message])}"
                 else:
@@ -31,6 +34,11 @@ def _accepted(h: History, tally: Tally) -> None:
             if problem:
                 detail = f"{log.describe(node, place)}: {problem}"
                 tally.violate(h.run.run, node_log.name, node_log.n[place], detail)
+
+
+def outposts_accepted(h: History) -> set[str]:
+    """What the log's outposts accepted for it."""
+    return {cast(str, row.msg) for name in h.run.outposts for row in h.remotes[name] if row.kind == "accept"}
 
 
 def _ordered_line(h: History) -> int:

@@ -25,13 +25,17 @@ def _prove_partial_order(run: EvsPatterns, proof: Proof) -> None:
 
 
 def _numbers_grow(history: History, tally: Tally) -> None:
-    for node, numbers in enumerate(history.numbers):
+    files = [
+        *zip(history.names, history.numbers, strict=False),
+        *((name, [row.n for row in rows]) for name, rows in history.remotes.items()),
+    ]
+    for name, numbers in files:
         if all(map(int.__lt__, numbers, numbers[1:])):
             continue
         for before, n in pairwise(numbers):
             if n <= before:
                 detail = f"n is {n} after {before}; it has to grow"
-                tally.violate(history.run.run, history.names[node], n, detail)
+                tally.violate(history.run.run, name, n, detail)
 
 
 def _prove_numbers_grow(run: EvsPatterns, proof: Proof) -> None:

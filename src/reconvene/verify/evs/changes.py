@@ -43,7 +43,7 @@ def _one_after_the_other(h: History, tally: Tally) -> None:
     for node in range(h.nodes):
         _within_its_configuration(h, node, tally)
     for stray in h.strays:
-        tally.violate(h.run.run, h.names[stray.node], stray.n, stray.detail)
+        tally.violate(h.run.run, stray.node, stray.n, stray.detail)
 
 
 def _prove_one_after_the_other(run: EvsPatterns, proof: Proof) -> None:

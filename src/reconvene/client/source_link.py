@@ -1,0 +1,71 @@
+"""How a follower reaches its source: a connection of the client protocol, with one request at a time."""
+
+from collections.abc import Callable
+
+from reconvene.client.addresses import parse_addresses
+from reconvene.client.channel import Channel, open_channel
+from reconvene.client.connecting import find_key
+from reconvene.corel.following.messages import Answer, Ask
+from reconvene.errors import Rejected
+from reconvene.runtime.config.settings import Config
+from reconvene.runtime.outside import Dial
+from reconvene.wire.client_log import Follow, Followed
+from reconvene.wire.clients import FOLLOW_MINOR, Failed, ToClient
+
+__all__ = ["RemoteSource", "source_dial"]
+
+
+class RemoteSource:
+    def __init__(self, answered: Callable[[Answer], None], broken: Callable[[str], None]) -> None:
+        self._answered = answered
+        self._broken = broken
+        self._channel: Channel | None = None
+        self._request = 0
+        self._over = False
+
+    def attach(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def ask(self, ask: Ask) -> None:
+        if self._channel is not None and not self._over:
+            self._request += 1
+            self._channel.send(Follow(self._request, ask))
+
+    def close(self) -> None:
+        self._over = True
+        if self._channel is not None:
+            self._channel.close()
+
+    def receive(self, structs: list[ToClient]) -> None:
+        for struct in structs:
+            if self._over:
+                return
+            if isinstance(struct, Followed) and struct.request == self._request:
+                self._answered(struct.answer)
+            elif isinstance(struct, Failed) and struct.request == self._request:
+                self._end(struct.reason)
+
+    def lost(self, channel: Channel, why: str) -> None:
+        self._end(why)
+
+    def _end(self, why: str) -> None:
+        if not self._over:
+            self.close()
+            self._broken(why)
+
+
+def source_dial(config: Config) -> Dial:
+    """How a follower of this configuration connects. Raises Rejected where its key can't be read."""
+    key = find_key(config.log.follow_key, None)
+
+    async def dial(address: str, answered: Callable[[Answer], None], broken: Callable[[str], None]) -> RemoteSource:
+        source = RemoteSource(answered, broken)
+        (place,) = parse_addresses(address)
+        channel = await open_channel(place, key, None, source.receive, source.lost)
+        if channel.welcome.minor < FOLLOW_MINOR:
+            channel.close()
+            raise Rejected(f"{address}: site {channel.welcome.site} is of an older version, and has no followers")
+        source.attach(channel)
+        return source
+
+    return dial
