@@ -68,6 +68,8 @@ LAYERS = (
         uses=("words", "entries", "corel"),
         pure=True,
     ),
+    # The log in places without a replica.
+    Layer("outpost", ("outpost.*",), uses=("words", "tables", "corel", "entries", "protocol"), pure=True),
     Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire", "protocol")),
     Layer("storage", ("storage.*",), uses=("words", "tables")),
     Layer("trace", ("trace.*",), uses=("words",)),
@@ -75,7 +77,13 @@ LAYERS = (
     Layer("verify", ("verify.*",), uses=("words", "trace")),
     Layer(
         "recorder",
-        ("trace.recorder", "trace.group_recorder", "trace.log_recorder", "trace.isis_recorder"),
+        (
+            "trace.recorder",
+            "trace.group_recorder",
+            "trace.log_recorder",
+            "trace.forwarded_rows",
+            "trace.isis_recorder",
+        ),
         uses=("words", "interface", "groups", "isis", "corel", "trace"),
     ),
     Layer(

@@ -5,7 +5,7 @@ contract; no position twice, though a restarted replica may learn again that som
 storage holds and the file lacks is recorded first (`catch_up`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from msgspec import UNSET
 
@@ -15,6 +15,7 @@ from reconvene.corel.events import (
     Adopted,
     Attempted,
     BarrierPassed,
+    Color,
     Committed,
     Established,
     Green,
@@ -29,6 +30,7 @@ from reconvene.corel.events import (
 from reconvene.corel.replica import Replica
 from reconvene.ids import message_id
 from reconvene.trace.events import Row
+from reconvene.trace.forwarded_rows import ForwardedRows, Named
 from reconvene.trace.log_past import LogPast
 from reconvene.trace.recorder import Recorder
 
@@ -45,6 +47,8 @@ class LogRecorder:
         self._author = author
         self.green = green
         """Positions below it are recorded already."""
+        self._forwarded: ForwardedRows | None = None
+        """Of outposts' messages. Known from `catch_up` on."""
 
     def events(self, t: int, events: Sequence[LogEvent]) -> None:
         for event in events:
@@ -58,24 +62,30 @@ class LogRecorder:
         knowing those. They are logged in the order of timestamps, which preserves causality.
         """
         self.green = past.green
+        forwarded = self._forwarded = ForwardedRows(replica)
+        forwarded.logged = set(past.logged)
         queue, record = replica.queue, replica.record
         if queue.base.position > self.green:
             self._event(t, Restored(queue.base.position))
         had = [*_green_batches(replica, self.green), *((entry.heading, entry.timestamp) for entry in queue.pending())]
-        own = [heading for heading, _ in had if heading.author == queue.own]
-        own += [waiting.heading for waiting in queue.accepted]
+        forwarded.stamps.update((heading.id, timestamp) for heading, timestamp in had if forwarded.has(heading))
+        others = [batch for batch in had if batch[0].id not in forwarded.stamps]
+        own = [heading for heading, _ in others if heading.author == queue.own]
+        own += [waiting.heading for waiting in queue.accepted if not forwarded.has(waiting.heading)]
         done = self._recorded_green(replica)
         for heading in sorted(own, key=lambda heading: heading.first):
             for msg in self._ids(heading):
                 if msg not in past.accepted and msg not in done:
                     self._message(t, "accept", msg)
-        for heading, timestamp in sorted(had, key=lambda batch: batch[1]):
+        for heading, timestamp in sorted(others, key=lambda batch: batch[1]):
             for index, msg in enumerate(self._ids(heading)):
                 if msg not in past.logged and msg not in done:
                     self._message(t, "log", msg, index, timestamp)
+        yellow = {msg for entry in queue.yellow for msg in self._all_ids(entry.heading)}
         for entry in queue.red:
-            for msg in self._ids(entry.heading):
-                if past.logged.get(msg):
+            for msg in self._all_ids(entry.heading):
+                if past.logged.get(msg) and msg not in yellow and msg not in done:
+                    past.logged[msg] = False
                     self._message(t, "red", msg)
         attempt = Attempted(record.last_attempted_primary, record.attempt_conf, record.attempt_members)
         if past.attempted < attempt.primary <= record.committed_here:
@@ -85,6 +95,11 @@ class LogRecorder:
         if record.last_committed_primary > max(past.known, record.committed_here):
             self._event(t, Adopted(record.last_committed_primary))
         for entry in queue.yellow:
+            if entry.heading.id in forwarded.stamps:
+                self._turns_yellow(
+                    t, entry.heading, {msg for msg, is_yellow in past.logged.items() if is_yellow} | done
+                )
+                continue
             for msg in self._ids(entry.heading):
                 if not past.logged.get(msg) and msg not in done:
                     self._message(t, "yellow", msg)
@@ -111,15 +126,30 @@ class LogRecorder:
         position = replica.green
         if self.green < position:
             start, heading = next(replica.read(self.green))
-            return set(self._ids(heading)[: self.green - start])
+            return self._first_ids(heading, self.green - start)
         for entry in replica.queue.yellow:
             if position >= self.green:
                 break
-            recorded.update(self._ids(entry.heading)[: self.green - position])
+            recorded |= self._first_ids(entry.heading, self.green - position)
             position += entry.heading.count
         return recorded
 
+    def _all_ids(self, batch: Heading) -> list[str]:
+        """Also those that an outpost gave to the messages."""
+        forwarded = self._forwarded
+        return self._ids(batch) + ([] if forwarded is None else forwarded.outpost_ids(batch))
+
+    def _first_ids(self, batch: Heading, count: int) -> set[str]:
+        """Of the first messages of a batch: all ids under which they may have been recorded."""
+        forwarded = self._forwarded
+        known = [] if forwarded is None else forwarded.outpost_ids(batch)
+        return {*self._ids(batch)[:count], *known[:count]}
+
     def _event(self, t: int, event: LogEvent) -> None:
+        forwarded = self._forwarded
+        if forwarded is not None and isinstance(event, Accepted | Logged | Recolored) and forwarded.has(event.batch):
+            self._forwarded_event(t, event, forwarded)
+            return
         match event:
             case Accepted(batch=batch):
                 self._messages(t, "accept", batch)
@@ -146,7 +176,48 @@ class LogRecorder:
             case PrimaryLost() | BarrierPassed() | SnapshotKept() | RequestStored():
                 pass  # no event of the contract
 
+    def _forwarded_event(self, t: int, event: Accepted | Logged | Recolored, forwarded: ForwardedRows) -> None:
+        match event:
+            case Accepted():
+                pass  # the outpost accepted it
+            case Logged(batch=batch, timestamp=timestamp):
+                forwarded.stamps[batch.id] = timestamp
+            case Recolored(batch=batch, color=Color.YELLOW):
+                self._turns_yellow(t, batch)
+            case Recolored(batch=batch):
+                for named in forwarded.turns_red(batch):
+                    self._message(t, "red", named.msg)
+
+    def _turns_yellow(self, t: int, batch: Heading, recorded: Collection[str] = ()) -> None:
+        forwarded = self._forwarded
+        assert forwarded is not None, "it knows the replica"
+        for named in forwarded.turns_yellow(batch, self._ids(batch)):
+            if named.msg not in recorded:
+                self._have(t, batch, named, forwarded)
+                self._message(t, "yellow", named.msg)
+
+    def _have(self, t: int, batch: Heading, named: Named, forwarded: ForwardedRows) -> None:
+        """Records a forwarded message as had, once."""
+        if named.msg in forwarded.logged:
+            return
+        forwarded.logged.add(named.msg)
+        if named.void and batch.author == forwarded.own:
+            self._message(t, "accept", named.msg)
+        self._message(t, "log", named.msg, named.at, forwarded.stamps[batch.id])
+
     def _green(self, t: int, batch: Heading, position: int) -> None:
+        forwarded = self._forwarded
+        if forwarded is not None and forwarded.has(batch):
+            for named in forwarded.turns_green(batch, position, self._ids(batch)):
+                if position + named.at >= self.green:
+                    self._have(t, batch, named, forwarded)
+                    row = self._row(t, "green")
+                    row.msg, row.pos = named.msg, position + named.at
+                    self._recorder.add(row)
+                forwarded.logged.discard(named.msg)
+            forwarded.stamps.pop(batch.id, None)
+            self.green = max(self.green, position + batch.count)
+            return
         prefix = self._prefix(batch)
         for index in range(max(self.green - position, 0), batch.count):
             row = self._row(t, "green")
