@@ -1,13 +1,16 @@
-"""The rows of messages that an outpost accepted and a replica took over.
+"""The ids of messages that an outpost accepted and a replica took over, in the rows of a replica or follower.
 
-In a trace such a message has one id everywhere, the outpost's own (OUTPOST:INCARNATION:COUNTER): the outpost
-accepted it. Two replicas may have taken it, where the outpost could not know of the first; then the first copy
-in the order counts, and the other is void. A copy that is red can't be told from the other one. So a replica records
-nothing of it until it is yellow, when its place among the others is known, and then that it has it too (`log`). A
-void copy has the id that its replica gave it, and that replica records, late, that it accepted it.
+Such a message has one id everywhere, the outpost's own (OUTPOST:INCARNATION:COUNTER). Two replicas may have taken it,
+where the outpost could not know of the first. Then there are two *copies*: the first one in the order counts, and has
+the outpost's id. The other is void, and has the id that its replica gave it, for which that replica has an `offer`.
+
+While neither is green, a node gives the outpost's id to the copy that it would order first: the yellow one, or the
+one with the lower timestamp. When a copy is logged, or changes its colour, that may change: then the node also has
+the message under the other id.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from reconvene.corel.batch import BatchId, Heading, Source, Timestamp
@@ -18,36 +21,44 @@ __all__ = ["ForwardedRows", "Named"]
 
 
 class Named(NamedTuple):
-    """A message of a forwarded batch under the id that its rows have."""
+    """A message under an id."""
 
-    at: int
-    """In the batch."""
     msg: str
-    void: bool
+    at: int
+    """Its index in the batch."""
+    timestamp: Timestamp
+
+
+@dataclass(slots=True)
+class _Copy:
+    """A message of a forwarded batch that is here and not green."""
+
+    batch: BatchId
+    at: int
+    own: str
+    """The id that the replica gave it."""
+    timestamp: Timestamp
+    yellow: bool
+    name: str = ""
 
 
 class ForwardedRows:
-    """What is known of the forwarded messages that are not green. `logged`: the ids of those with a `log` row."""
-
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self.logged: set[str] = set()
-        self.stamps: dict[BatchId, Timestamp] = {}
-        """Of batches that are not green."""
-        self._bound: dict[str, BatchId] = {}
-        """By an outpost's id: the copy of the message that has this id here, while it is yellow."""
-        self._yellow: dict[BatchId, list[Named]] = {}
-        """Under which ids a yellow batch was recorded."""
+        """Ids with a `log` row and no `green`."""
+        self._copies: dict[str, list[_Copy]] = {}
+        """By the outpost's id …"""
+        self._batches: dict[BatchId, list[tuple[str, _Copy]]] = {}
+        """… and by batch, with that id."""
+        self._yellow: dict[BatchId, list[str]] = {}
+        """The ids under which a batch was recorded as yellow."""
         self._through: dict[str, int] = {}
         """By outpost: the highest counter that was recorded as green."""
 
     def has(self, batch: Heading) -> bool:
         """Whether the batch's messages are an outpost's."""
         return batch.sourced and bool(self._replica.forwarded(batch))
-
-    @property
-    def own(self) -> int | None:
-        return self._replica.own
 
     def outpost_ids(self, batch: Heading) -> list[str]:
         """The ids that the outpost gave to the batch's messages."""
@@ -61,46 +72,96 @@ class ForwardedRows:
                 msg = message_id(source.origin.outpost, source.origin.incarnation, number)
                 yield source.start + number - source.number, msg, source, number
 
-    def turns_yellow(self, batch: Heading, own_ids: list[str]) -> list[Named]:
+    # -- what happens to a batch; each returns what the node has to be recorded as having, under which id
+
+    def logged_batch(
+        self, batch: Heading, own_ids: list[str], timestamp: Timestamp, yellow: bool = False
+    ) -> list[Named]:
         found: list[Named] = []
-        for index, msg, source, number in self._messages(batch):
-            place = self._replica.place_of(source.session, number)
-            counts = place is None or self._is_at(batch, place)
-            if counts and self._bound.setdefault(msg, batch.id) == batch.id:
-                found.append(Named(index, msg, False))
-            else:
-                found.append(Named(index, own_ids[index], True))
-        self._yellow[batch.id] = found
+        copies = self._batches[batch.id] = []
+        for at, msg, source, number in self._messages(batch):
+            copy = _Copy(batch.id, at, own_ids[at], timestamp, yellow)
+            copies.append((msg, copy))
+            self._copies.setdefault(msg, []).append(copy)
+            found += self._assign(msg, source, number)
         return found
 
-    def _is_at(self, batch: Heading, position: int) -> bool:
-        if position < self._replica.base:
-            return False
-        return next(self._replica.read(position))[1].id == batch.id
-
-    def turns_red(self, batch: Heading) -> list[Named]:
-        """Of those that were recorded as yellow and are not green under the same id."""
+    def turns_yellow(self, batch: Heading) -> list[Named]:
         found: list[Named] = []
-        for named in self._yellow.pop(batch.id, []):
-            outpost, _, counter = named.msg.split(":")
-            if not named.void:
-                self._bound.pop(named.msg, None)
-                if int(counter) <= self._through.get(outpost, 0):
-                    continue
-            found.append(named)
+        for _, copy in self._batches.get(batch.id, ()):
+            copy.yellow = True
+        for _, msg, source, number in self._messages(batch):
+            found += self._assign(msg, source, number)
+        self._yellow[batch.id] = self.names(batch)
         return found
 
-    def turns_green(self, batch: Heading, position: int, own_ids: list[str]) -> list[Named]:
+    def turns_red(self, batch: Heading) -> list[str]:
+        """Returns the ids under which it was yellow, unless they are green."""
+        for _, copy in self._batches.get(batch.id, ()):
+            copy.yellow = False
+        return [msg for msg in self._yellow.pop(batch.id, []) if not self._is_green(msg)]
+
+    def turns_green(self, batch: Heading, position: int, own_ids: list[str], timestamp: Timestamp) -> list[Named]:
+        """Returns all its messages, under the ids that they have for ever. Then the other copies are asked for."""
         found: list[Named] = []
-        for index, msg, source, number in self._messages(batch):
+        voids = self._replica.voids(position, batch)
+        for at, msg, source, number in self._messages(batch):
             place = self._replica.place_of(source.session, number)
-            if place is None or place == position + index:
-                assert source.origin is not None, "it is an outpost's"
-                outpost = source.origin.outpost
+            counts = place == position + at or (place is None and at not in voids)
+            found.append(Named(msg if counts else own_ids[at], at, timestamp))
+            if counts:
+                outpost = msg.split(":", 1)[0]
                 self._through[outpost] = max(self._through.get(outpost, 0), number)
-                self._bound.pop(msg, None)
-                found.append(Named(index, msg, False))
-            else:
-                found.append(Named(index, own_ids[index], True))
         self._yellow.pop(batch.id, None)
+        for msg, copy in self._batches.pop(batch.id, []):
+            copies = self._copies[msg]
+            copies.remove(copy)
+            if not copies:
+                del self._copies[msg]
         return found
+
+    def others(self, batch: Heading) -> list[Named]:
+        """Of a batch that became green: other copies of its messages, which are void now."""
+        found: list[Named] = []
+        for _, msg, source, number in self._messages(batch):
+            if msg in self._copies:
+                found += self._assign(msg, source, number)
+        return found
+
+    def names(self, batch: Heading) -> list[str]:
+        """Its messages' ids now."""
+        return [copy.name for _, copy in self._batches.get(batch.id, ())]
+
+    def timestamp(self, batch: Heading) -> Timestamp:
+        return self._batches[batch.id][0][1].timestamp
+
+    # -- which copy has the outpost's id
+
+    def _assign(self, msg: str, source: Source, number: int) -> list[Named]:
+        copies = self._copies[msg]
+        winner = self._winner(msg, copies, source.session, number)
+        found: list[Named] = []
+        for copy in copies:
+            copy.name = msg if copy is winner else copy.own
+            if copy.name not in self.logged:
+                self.logged.add(copy.name)
+                found.append(Named(copy.name, copy.at, copy.timestamp))
+        return found
+
+    def _winner(self, msg: str, copies: list[_Copy], session: bytes, number: int) -> _Copy | None:
+        if self._is_green(msg):
+            return None
+        place = self._replica.place_of(session, number)
+        if place is not None:
+            # The replica may know of a green that its events have still to report.
+            if place < self._replica.base:
+                return None
+            batch = next(self._replica.read(place))[1].id
+            return next((copy for copy in copies if copy.batch == batch), None)
+        if self._replica.sessions.green.has(session, number):
+            return None
+        return min(copies, key=lambda copy: (not copy.yellow, copy.timestamp, copy.at))
+
+    def _is_green(self, msg: str) -> bool:
+        outpost, _, counter = msg.split(":")
+        return int(counter) <= self._through.get(outpost, 0)

@@ -5,7 +5,7 @@ contract; no position twice, though a restarted replica may learn again that som
 storage holds and the file lacks is recorded first (`catch_up`).
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import UNSET
 
@@ -49,6 +49,8 @@ class LogRecorder:
         """Positions below it are recorded already."""
         self._forwarded: ForwardedRows | None = None
         """Of outposts' messages. Known from `catch_up` on."""
+        self._only_green = False
+        """A follower's: it records nothing but `green` and `snapshot`."""
 
     def events(self, t: int, events: Sequence[LogEvent]) -> None:
         for event in events:
@@ -68,24 +70,27 @@ class LogRecorder:
         if queue.base.position > self.green:
             self._event(t, Restored(queue.base.position))
         had = [*_green_batches(replica, self.green), *((entry.heading, entry.timestamp) for entry in queue.pending())]
-        forwarded.stamps.update((heading.id, timestamp) for heading, timestamp in had if forwarded.has(heading))
-        others = [batch for batch in had if batch[0].id not in forwarded.stamps]
-        own = [heading for heading, _ in others if heading.author == queue.own]
-        own += [waiting.heading for waiting in queue.accepted if not forwarded.has(waiting.heading)]
+        batches = {heading.id for heading, _ in had if forwarded.has(heading)}
+        yellow_batches = {entry.heading.id for entry in queue.yellow}
+        own = [heading for heading, _ in had if heading.author == queue.own]
+        own += [waiting.heading for waiting in queue.accepted]
         done = self._recorded_green(replica)
+        forwarded.logged |= done
         for heading in sorted(own, key=lambda heading: heading.first):
             for msg in self._ids(heading):
                 if msg not in past.accepted and msg not in done:
-                    self._message(t, "accept", msg)
-        for heading, timestamp in sorted(others, key=lambda batch: batch[1]):
+                    self._message(t, "offer" if forwarded.has(heading) else "accept", msg)
+        for heading, timestamp in sorted(had, key=lambda batch: batch[1]):
+            if heading.id in batches:
+                yellow = heading.id in yellow_batches
+                self._have(t, forwarded.logged_batch(heading, self._ids(heading), timestamp, yellow))
+                continue
             for index, msg in enumerate(self._ids(heading)):
                 if msg not in past.logged and msg not in done:
                     self._message(t, "log", msg, index, timestamp)
-        yellow = {msg for entry in queue.yellow for msg in self._all_ids(entry.heading)}
         for entry in queue.red:
-            for msg in self._all_ids(entry.heading):
-                if past.logged.get(msg) and msg not in yellow and msg not in done:
-                    past.logged[msg] = False
+            for msg in forwarded.names(entry.heading) or self._ids(entry.heading):
+                if past.logged.get(msg):
                     self._message(t, "red", msg)
         attempt = Attempted(record.last_attempted_primary, record.attempt_conf, record.attempt_members)
         if past.attempted < attempt.primary <= record.committed_here:
@@ -95,12 +100,9 @@ class LogRecorder:
         if record.last_committed_primary > max(past.known, record.committed_here):
             self._event(t, Adopted(record.last_committed_primary))
         for entry in queue.yellow:
-            if entry.heading.id in forwarded.stamps:
-                self._turns_yellow(
-                    t, entry.heading, {msg for msg, is_yellow in past.logged.items() if is_yellow} | done
-                )
-                continue
-            for msg in self._ids(entry.heading):
+            if entry.heading.id in batches:
+                self._have(t, forwarded.turns_yellow(entry.heading))
+            for msg in forwarded.names(entry.heading) or self._ids(entry.heading):
                 if not past.logged.get(msg) and msg not in done:
                     self._message(t, "yellow", msg)
         if attempt.primary > max(past.attempted, record.committed_here):
@@ -113,6 +115,7 @@ class LogRecorder:
         """The same of a follower, which has nothing but the green prefix, and records what is on stable storage. Rows
         beyond what its storage holds would be wrong: they are not taken for recorded."""
         self.green = past.green
+        self._forwarded, self._only_green = ForwardedRows(follower), True
         if follower.base > self.green:
             self._event(t, Restored(follower.base))
         if self.green < follower.green:
@@ -133,11 +136,6 @@ class LogRecorder:
             recorded |= self._first_ids(entry.heading, self.green - position)
             position += entry.heading.count
         return recorded
-
-    def _all_ids(self, batch: Heading) -> list[str]:
-        """Also those that an outpost gave to the messages."""
-        forwarded = self._forwarded
-        return self._ids(batch) + ([] if forwarded is None else forwarded.outpost_ids(batch))
 
     def _first_ids(self, batch: Heading, count: int) -> set[str]:
         """Of the first messages of a batch: all ids under which they may have been recorded."""
@@ -178,45 +176,40 @@ class LogRecorder:
 
     def _forwarded_event(self, t: int, event: Accepted | Logged | Recolored, forwarded: ForwardedRows) -> None:
         match event:
-            case Accepted():
-                pass  # the outpost accepted it
+            case Accepted(batch=batch):
+                self._messages(t, "offer", batch)  # it is the outpost that accepted it
             case Logged(batch=batch, timestamp=timestamp):
-                forwarded.stamps[batch.id] = timestamp
+                self._have(t, forwarded.logged_batch(batch, self._ids(batch), timestamp))
             case Recolored(batch=batch, color=Color.YELLOW):
-                self._turns_yellow(t, batch)
+                self._have(t, forwarded.turns_yellow(batch))
+                for msg in forwarded.names(batch):
+                    self._message(t, "yellow", msg)
             case Recolored(batch=batch):
-                for named in forwarded.turns_red(batch):
-                    self._message(t, "red", named.msg)
+                for msg in forwarded.turns_red(batch):
+                    self._message(t, "red", msg)
 
-    def _turns_yellow(self, t: int, batch: Heading, recorded: Collection[str] = ()) -> None:
-        forwarded = self._forwarded
-        assert forwarded is not None, "it knows the replica"
-        for named in forwarded.turns_yellow(batch, self._ids(batch)):
-            if named.msg not in recorded:
-                self._have(t, batch, named, forwarded)
-                self._message(t, "yellow", named.msg)
+    def _have(self, t: int, found: Sequence[Named]) -> None:
+        if not self._only_green:
+            for named in found:
+                self._message(t, "log", named.msg, named.at, named.timestamp)
 
-    def _have(self, t: int, batch: Heading, named: Named, forwarded: ForwardedRows) -> None:
-        """Records a forwarded message as had, once."""
-        if named.msg in forwarded.logged:
-            return
-        forwarded.logged.add(named.msg)
-        if named.void and batch.author == forwarded.own:
-            self._message(t, "accept", named.msg)
-        self._message(t, "log", named.msg, named.at, forwarded.stamps[batch.id])
+    def _green_forwarded(self, t: int, batch: Heading, position: int, forwarded: ForwardedRows) -> None:
+        timestamp = () if self._only_green else forwarded.timestamp(batch)
+        for named in forwarded.turns_green(batch, position, self._ids(batch), timestamp):
+            if position + named.at >= self.green:
+                if named.msg not in forwarded.logged:
+                    self._have(t, [named])
+                row = self._row(t, "green")
+                row.msg, row.pos = named.msg, position + named.at
+                self._recorder.add(row)
+            forwarded.logged.discard(named.msg)
+        self._have(t, forwarded.others(batch))
+        self.green = max(self.green, position + batch.count)
 
     def _green(self, t: int, batch: Heading, position: int) -> None:
         forwarded = self._forwarded
         if forwarded is not None and forwarded.has(batch):
-            for named in forwarded.turns_green(batch, position, self._ids(batch)):
-                if position + named.at >= self.green:
-                    self._have(t, batch, named, forwarded)
-                    row = self._row(t, "green")
-                    row.msg, row.pos = named.msg, position + named.at
-                    self._recorder.add(row)
-                forwarded.logged.discard(named.msg)
-            forwarded.stamps.pop(batch.id, None)
-            self.green = max(self.green, position + batch.count)
+            self._green_forwarded(t, batch, position, forwarded)
             return
         prefix = self._prefix(batch)
         for index in range(max(self.green - position, 0), batch.count):
