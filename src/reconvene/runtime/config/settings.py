@@ -254,6 +254,15 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     begin: bool = False
     """Whether a new log is created automatically once all of its replicas are connected, empty, and have this
     setting. For clusters on one machine, and for tests. Otherwise `reconvene log init` creates it."""
+    outpost: bool = False
+    """Whether this is an outpost: it accepts appends where no replica is, and forwards them to the sites of `follow`;
+    see operations.md."""
+    follow: tuple[str, ...] = ()
+    """Where sites of the cluster take clients, such as "10.0.0.1:7700" or "unix:/run/a.sock", best first."""
+    follow_key: Path | None = None
+    """The client key for these sites, with the role append; for TCP."""
+    follow_tls: Path | None = None
+    """The certificate of the authority that signed these sites' certificates; for TCP. Default: no TLS."""
 
 
 class IsisSettings(Struct, frozen=True, kw_only=True):
@@ -289,8 +298,9 @@ class Config(Struct, frozen=True, kw_only=True):
     """The cluster's name. Datagrams of another cluster are refused."""
     name: str
     """This site's."""
-    sites: dict[str, Address]
-    """Every site of the cluster, this one included, with the address at which it receives datagrams."""
+    sites: dict[str, Address] = field(default_factory=dict)
+    """Every site of the cluster, this one included, with the address at which it receives datagrams. None at an
+    outpost, which is no site."""
     sites_version: Annotated[int, Meta(ge=1, le=MAX_VERSION)] = 1
     """Version of the list of sites: add one each time that sites are added or removed. A changed list with the same
     version is refused; see sites.md."""
