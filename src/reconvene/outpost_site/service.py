@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
+from reconvene.corel.following.messages import Answer, Ask
 from reconvene.entries import EntryBatch
 from reconvene.errors import OutcomeUnknown, Rejected, Unavailable
 from reconvene.ids import UNNAMED
@@ -122,7 +123,9 @@ class OutpostLog:
             "confirmed": queue.green,
             "waiting": {"messages": queue.messages, "bytes": queue.bytes},
             "limit": {"messages": limits.messages, "bytes": limits.bytes},
-            "disk": self._trouble() or "ok",
+            "yellow": max(forwarding.forwarded - queue.green, 0),
+            "red": queue.durable - max(forwarding.forwarded, queue.green),
+            "storage": self._trouble() or "ok",
         }
 
     def counters(self) -> dict[str, int]:
@@ -156,6 +159,9 @@ class OutpostLog:
 
     def watch_colors(self, changed: Callable[[list[tuple[Color, str, int, int, int]]], None]) -> Callable[[], None]:
         self._elsewhere("watch it")
+
+    def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
+        self._elsewhere("follow it")
 
     def barrier(self) -> "Future[None]":
         self._elsewhere("wait for a barrier")

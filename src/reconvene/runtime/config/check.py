@@ -86,8 +86,6 @@ class _Check:
         if config.log.outpost:
             self._outpost(config)
             return
-        if config.log.follow:
-            self.fail("log.follow", "expected none, since log.outpost is false")
         if not 1 <= len(config.sites) <= MAX_SITES:
             self.fail("sites", f"expected 1 to {MAX_SITES} sites, not {len(config.sites)}")
         at: dict[Address, str] = {}
@@ -200,6 +198,7 @@ class _Check:
             if name in log.replicas[:index]:
                 self.fail("log.replicas", f"{name} is named twice")
         if log.outpost:
+            self._addresses(config)
             return
         try:
             ReplicaSet.first(config.replicas, log.quorum)
@@ -243,6 +242,18 @@ class _Check:
 
     def _follow(self, config: Config) -> None:
         log = config.log
+        self._addresses(config)
+        if not log.follow:
+            if log.follow_key is not None:
+                self.fail("log.follow_key", "expected log.follow with it")
+            return
+        if not log.enabled:
+            self.fail("log.follow", "expected log.enabled with it")
+        if config.name in log.replicas or (not log.replicas and len(config.sites) > 1):
+            self.fail("log.replicas", f"expected replicas without {config.name}, which follows the log")
+
+    def _addresses(self, config: Config) -> None:
+        log = config.log
         own = {f"unix:{config.unix_socket}", str(config.unix_socket)}
         if config.clients.tcp is not None:
             own |= {show_address(config.clients.tcp), f"tcp://{show_address(config.clients.tcp)}"}
@@ -253,14 +264,6 @@ class _Check:
                 self.fail("log.follow", f"{address} is this site itself; expected another one: nobody follows itself")
             if address in log.follow[:index]:
                 self.fail("log.follow", f"{address} is named twice")
-        if not log.follow:
-            if log.follow_key is not None:
-                self.fail("log.follow_key", "expected log.follow with it")
-            return
-        if not log.enabled:
-            self.fail("log.follow", "expected log.enabled with it")
-        if config.name in log.replicas or (not log.replicas and len(config.sites) > 1):
-            self.fail("log.replicas", f"expected replicas without {config.name}, which follows the log")
 
     def clients(self, config: Config) -> None:
         length = len(os.fsencode(config.unix_socket))

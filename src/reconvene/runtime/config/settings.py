@@ -250,19 +250,16 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     """Where to follow the log, instead of keeping a replica: addresses of replicas or of other followers, best first,
     as clients write them ("unix:PATH", "host:port"). See followers.md."""
     follow_key: Path | None = None
-    """A file with one client key, for `follow` over TCP."""
+    """A file with one client key, for `follow` over TCP; an outpost's has the role append."""
     begin: bool = False
     """Whether a new log is created automatically once all of its replicas are connected, empty, and have this
     setting. For clusters on one machine, and for tests. Otherwise `reconvene log init` creates it."""
     outpost: bool = False
     """Whether this is an outpost: it accepts appends where no replica is, and forwards them to the sites of `follow`;
     see operations.md."""
-    follow: tuple[str, ...] = ()
-    """Where sites of the cluster take clients, such as "10.0.0.1:7700" or "unix:/run/a.sock", best first."""
-    follow_key: Path | None = None
-    """The client key for these sites, with the role append; for TCP."""
     follow_tls: Path | None = None
-    """The certificate of the authority that signed these sites' certificates; for TCP. Default: no TLS."""
+    """At an outpost: the certificate of the authority that signed these sites' certificates; for TCP. Default: no
+    TLS."""
 
 
 class IsisSettings(Struct, frozen=True, kw_only=True):

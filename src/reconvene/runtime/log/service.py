@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from reconvene.corel.batch import Kind, Origin, Source
+from reconvene.corel.batch import Kind, Origin
+from reconvene.corel.batch import Source as ClientSource
 from reconvene.corel.clients.session_index import SessionRun
 from reconvene.corel.events import (
     Accepted,
@@ -222,7 +223,7 @@ class LogService:
     def forward(self, forward: Forward) -> Appended:
         self._check_trouble()
         green = self._replica.queue.green
-        inner = [Source(*source) for source in forward.sources]
+        inner = [ClientSource(*source) for source in forward.sources]
         origin = Origin(forward.outpost, forward.incarnation)
         try:
             taken = self._replica.forward(
