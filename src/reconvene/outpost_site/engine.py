@@ -25,6 +25,7 @@ from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import event
 from reconvene.runtime.disk.lmdb_disk import LmdbDisk
 from reconvene.runtime.isis.interface import SiteIsis
+from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.net.site_numbers import store_bytes
 from reconvene.runtime.outside import Disk, Keeping, Store
 from reconvene.runtime.site.history import History
@@ -238,7 +239,7 @@ class OutpostEngine:
     # -- what others ask
 
     @property
-    def log(self) -> OutpostLog | None:
+    def log(self) -> SiteLog | None:
         return self._service
 
     @property
