@@ -68,6 +68,8 @@ LAYERS = (
         uses=("words", "entries", "corel"),
         pure=True,
     ),
+    # The log in places without a replica.
+    Layer("outpost", ("outpost.*",), uses=("words", "tables", "corel", "entries", "protocol"), pure=True),
     Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire", "protocol")),
     Layer("storage", ("storage.*",), uses=("words", "tables")),
     Layer("trace", ("trace.*",), uses=("words",)),
@@ -75,7 +77,13 @@ LAYERS = (
     Layer("verify", ("verify.*",), uses=("words", "trace")),
     Layer(
         "recorder",
-        ("trace.recorder", "trace.group_recorder", "trace.log_recorder", "trace.isis_recorder"),
+        (
+            "trace.recorder",
+            "trace.group_recorder",
+            "trace.log_recorder",
+            "trace.forwarded_rows",
+            "trace.isis_recorder",
+        ),
         uses=("words", "interface", "groups", "isis", "corel", "trace"),
     ),
     Layer(
@@ -83,7 +91,7 @@ LAYERS = (
         ("sim.*",),
         uses=(
             *("words", "wire", "interface", "site", "groups", "intersite", "isis", "tables", "corel", "stack"),
-            *("trace", "recorder"),
+            *("protocol", "outpost", "trace", "recorder"),
         ),
     ),
     # One site as a process: the shell around the core that has sockets, files and a clock.
@@ -159,6 +167,28 @@ LAYERS = (
             *("config", "diagnostics", "access", "outside", "log", "processes", "running", "clients", "node"),
         ),
     ),
+    # An outpost of the log as a process: a small engine, the site's listener for clients, and a client of its own.
+    Layer(
+        "outpost_site",
+        ("outpost_site.*",),
+        uses=(
+            *(
+                "words",
+                "world",
+                "groups",
+                "stack",
+                "tables",
+                "corel",
+                "entries",
+                "protocol",
+                "outpost",
+                "trace",
+                "config",
+            ),
+            *("diagnostics", "access", "outside", "disk", "net", "log", "processes", "running", "engine", "clients"),
+            *("node", "client"),
+        ),
+    ),
     Layer("objects", ("objects.*",), uses=("words", "world", "entries", "client")),
     # Clusters of real processes on this machine.
     Layer(
@@ -207,7 +237,7 @@ LAYERS = (
         ("cli.*", "__main__"),
         uses=(
             *("words", "interface", "entries", "seal", "trace", "verify", "sim", "config", "access", "log", "node"),
-            *("client", "local", "public", "report", "doctor", "pipeline", "lab"),
+            *("outpost_site", "client", "local", "public", "report", "doctor", "pipeline", "lab"),
         ),
     ),
 )

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
+from reconvene.corel.following.messages import Answer, Ask
 from reconvene.entries import EntryBatch
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import UNNAMED
@@ -17,7 +18,7 @@ from reconvene.room import UNBOUNDED, Room, Waiter
 from reconvene.runtime.log.durable import DurableWaiters
 from reconvene.runtime.log.finding import Finder
 from reconvene.runtime.log.places import Places
-from reconvene.wire.client_log import Appended, Part
+from reconvene.wire.client_log import Appended, Forward, Part
 
 __all__ = ["FakeLog", "Shared"]
 
@@ -160,6 +161,15 @@ class FakeLog:
         if rest:
             parts.append(Part(len(rest), self.author, 1, first + taken, True))
         return Appended(request, parts, green)
+
+    def forward(self, forward: Forward) -> Appended:
+        raise Rejected("no outpost forwards to it")
+
+    def confirmed(self, session: bytes, first: int) -> list[tuple[int, int, int]]:
+        return []
+
+    def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
+        raise Rejected("nobody follows it")
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
         found = [(number, at) for (name, number), at in self.shared.taken.items() if name == session]

@@ -40,6 +40,8 @@ def status_command(
         if why:
             words = "not running" if log is None else log.get("why", "its program is too old to say")
             out.print(f"{name}: {words}", markup=False)
+        elif log is not None and log.get("outpost"):
+            out.print(f"{name}: {_forwarding(log)}", markup=False)
         elif log is not None and log.get("follow"):
             out.print(f"{name}: {_following(log['follow'])}", markup=False)
         elif log is not None and (log.get("waits") or log.get("left_out")):
@@ -49,6 +51,17 @@ def status_command(
         out.print(f"replicas {' '.join(known.get('replicas', ()))}, quorum {quorum_words(known.get('quorum', {}))}")
     for line in _snapshots(logs):
         out.print(line)
+
+
+def _forwarding(log: dict[str, Any]) -> str:
+    """Of an outpost: what is still to be confirmed, and where it forwards."""
+    waiting, limit = log.get("waiting", {}), log.get("limit", {})
+    waits = (
+        f"{int(waiting.get('messages', 0)):,} of at most {int(limit.get('messages', 0)):,} messages to be confirmed"
+    )
+    where = f"forwards to {log['site']}" if log.get("site") else "reaches no site"
+    trouble = f"; {log['trouble']}" if log.get("trouble") else ""
+    return f"outpost, {waits}, {where}{trouble}"
 
 
 def _following(follow: dict[str, Any]) -> str:
@@ -96,6 +109,8 @@ def _table(views: list[SiteState], logs: dict[str, dict[str, Any] | None]) -> Ta
         phase = "waits" if log.get("waits") else "no replica"
         if log.get("replica"):
             phase = str(log.get("phase", "-"))
+        elif log.get("outpost"):
+            phase = "outpost"
         elif log.get("follow"):
             phase = "follows"
         table.add_row(
@@ -107,7 +122,7 @@ def _table(views: list[SiteState], logs: dict[str, dict[str, Any] | None]) -> Ta
             f"{int(log.get('base', 0)):,}",
             f"{int(log.get('yellow', 0)):,}",
             f"{red:,}",
-            f"{furthest - green:,}",
+            "-" if log.get("outpost") else f"{furthest - green:,}",
             str(log.get("storage", "-")),
         )
     return table

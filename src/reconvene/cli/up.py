@@ -31,10 +31,14 @@ def up_command(
         int | None,
         typer.Option(metavar="N", help="How many sites beside them that follow the log; none by default."),
     ] = None,
+    outposts: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many outposts beside them that accept messages; none by default."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a cluster of real sites on loopback: a new one, or the one in DIR."""
-    cluster = _find(directory, nodes, order, insecure, trace, isis, followers)
+    cluster = _find(directory, nodes, order, insecure, trace, isis, followers, outposts)
     with Console(stderr=True).status(f"starting {len(cluster.names)} sites"):
         cluster.start()
     views = cluster.sites()
@@ -52,6 +56,7 @@ def _find(
     trace: bool | None,
     isis: bool | None,
     followers: int | None,
+    outposts: int | None,
 ) -> LocalCluster:
     """A new cluster, or the existing one if its options are the requested ones."""
     if not Layout(directory).exists():
@@ -63,6 +68,7 @@ def _find(
             trace=trace is not False,
             isis=isis is not False,
             followers=followers or 0,
+            outposts=outposts or 0,
         )
     cluster = LocalCluster(directory)
     chosen = cluster.choices
@@ -73,6 +79,7 @@ def _find(
         ("--trace", trace, chosen.trace),
         ("--isis", isis, chosen.isis),
         ("--followers", followers, len(chosen.followers)),
+        ("--outposts", outposts, len(chosen.outposts)),
     ):
         if asked is not None and asked != is_so:
             raise Rejected(
@@ -96,15 +103,22 @@ def _document(cluster: LocalCluster, views: list[SiteState]) -> dict[str, object
                 "name": view.name,
                 "pid": view.pid,
                 "address": cluster.addresses[view.name],
-                "datagrams": f"127.0.0.1:{chosen.ports(view.name).datagrams}",
-                "http": f"127.0.0.1:{chosen.ports(view.name).http}",
-                "dashboard": cluster.dashboards[view.name],
+                "datagrams": _port(cluster, view.name, "datagrams"),
+                "http": _port(cluster, view.name, "http"),
+                "dashboard": cluster.dashboards.get(view.name),
                 "health": (view.status or {}).get("health"),
                 "configuration": (view.status or {}).get("configuration"),
             }
             for view in views
         ],
     }
+
+
+def _port(cluster: LocalCluster, name: str, which: str) -> str | None:
+    """An outpost has none."""
+    if name in cluster.outposts:
+        return None
+    return f"127.0.0.1:{getattr(cluster.choices.ports(name), which)}"
 
 
 def _show(cluster: LocalCluster, views: list[SiteState], directory: Path) -> None:
@@ -119,7 +133,7 @@ def _show(cluster: LocalCluster, views: list[SiteState], directory: Path) -> Non
             Text(view.name, style="bold"),
             str(view.pid),
             cluster.addresses[view.name],
-            f"127.0.0.1:{cluster.choices.ports(view.name).http}",
+            _port(cluster, view.name, "http") or "-",
             Text(health, style=health_style(health)),
             Text(f"{short(status)}[{','.join(status.get('members', []))}]"),
         )

@@ -20,7 +20,7 @@ from msgspec import DecodeError, Meta, Struct, msgpack
 from reconvene.errors import Malformed
 
 __all__ = [
-    "BatchId", "Heading", "Kind", "Source", "Timestamp", "decode_heading", "encode_batch", "messages_of",
+    "BatchId", "Heading", "Kind", "Origin", "Source", "Timestamp", "decode_heading", "encode_batch", "messages_of",
     "sources_of",
 ]  # fmt: skip
 
@@ -54,6 +54,13 @@ class BatchId(NamedTuple):
     """Counter of its first message among its author's, from 1, without gaps, across incarnations."""
 
 
+class Origin(NamedTuple):
+    """Which outpost of the log accepted messages, and in which incarnation."""
+
+    outpost: str
+    incarnation: int
+
+
 class Source(Struct, array_like=True, frozen=True):
     """Messages of a client session, so that a retry is taken once."""
 
@@ -63,6 +70,9 @@ class Source(Struct, array_like=True, frozen=True):
     start: int
     """Where in the batch they begin."""
     count: int
+    origin: Origin | None = None
+    """An outpost's messages: then the session is its own, and the numbers count its messages. It is encoded only
+    where there is one, so that other batches stay as they were."""
 
 
 class Heading(Struct, frozen=True, gc=False):
@@ -98,7 +108,7 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 def encode_batch(heading: Heading, messages: Sequence[bytes], sources: Sequence[Source] = ()) -> bytes:
     """The body."""
-    named = msgpack.encode(sources) if sources else b""
+    named = msgpack.encode([_encodable(source) for source in sources]) if sources else b""
     fixed = _LAYOUT.pack(
         heading.kind, heading.author, heading.incarnation, heading.first, heading.count, heading.time, len(named)
     )
@@ -106,6 +116,12 @@ def encode_batch(heading: Heading, messages: Sequence[bytes], sources: Sequence[
         # As msgpack does it, with one copy instead of three.
         return b"".join((fixed, named, _ONE_LARGE.pack(0x91, 0xC6, len(messages[0])), messages[0]))
     return fixed + named + msgpack.encode(messages)
+
+
+def _encodable(source: Source) -> object:
+    if source.origin is not None:
+        return source
+    return source.session, source.number, source.start, source.count
 
 
 def decode_heading(body: bytes) -> Heading:

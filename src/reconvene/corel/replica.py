@@ -10,7 +10,7 @@ what is to be written and what happened. docs/log.md explains the whole.
 
 from collections.abc import Collection, Iterator, Sequence
 
-from reconvene.corel.batch import BatchId, Heading, Kind
+from reconvene.corel.batch import BatchId, Heading, Kind, Origin, Source
 from reconvene.corel.clients.session_index import SessionRun
 from reconvene.corel.keeping.layout import Place, Record
 from reconvene.corel.messages import FORCE, INIT, Force, Init
@@ -231,6 +231,41 @@ class Replica(Running):
         """
         self.check_accepts()
         return self._once.append(messages, session, number, kind)
+
+    def forward(
+        self,
+        messages: Sequence[bytes],
+        session: bytes,
+        number: int,
+        after: int,
+        origin: Origin,
+        inner: Sequence[Source] = (),
+    ) -> list[SessionRun]:
+        """Takes messages that an outpost accepted, under the session of its own: the first one is its message
+        `number`, and those up to `after` are green somewhere. `inner`: the sessions of its clients.
+
+        Only in a primary component, which orders them at once: elsewhere they would wait no better than at the
+        outpost, and would be another copy once it has forwarded them to another site. Raises as `append_once`.
+        """
+        self.check_accepts()
+        if not self.primary:
+            raise Unavailable(
+                f"site {self.name} is in no primary component: an outpost forwards to a site that can order"
+            )
+        return self._once.forward(messages, session, number, after, origin, inner)
+
+    def forwarded(self, heading: Heading) -> list[Source]:
+        """Of a batch with an outpost's messages: which they are, in order; they are all of it. Empty: it has none."""
+        return self.sessions.forwarded(heading)
+
+    def place_of(self, session: bytes, number: int) -> int | None:
+        """Where the message of an outpost became green first. None: nowhere, or that is not known here any more."""
+        return self.sessions.place_of(session, number)
+
+    def confirmed(self, session: bytes, first: int, most: int) -> list[tuple[int, int, int]]:
+        """What is green of an outpost's messages from `first` on: (number, count, position) …, without a gap. A
+        position of -1 is not known here any more."""
+        return self.sessions.confirmed(session, first, most)
 
     def check_accepts(self) -> None:
         """Raises Rejected where the site is no replica of the log, Unavailable where it is none yet."""

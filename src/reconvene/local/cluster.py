@@ -19,7 +19,7 @@ from msgspec import Struct
 from reconvene.errors import Rejected, Unavailable
 from reconvene.local import traces
 from reconvene.local.fleet import POLL_S, Fleet
-from reconvene.local.layout import Choices, Layout, Ports, Settings, follower_names, site_names
+from reconvene.local.layout import Choices, Layout, Ports, Settings, follower_names, outpost_names, site_names
 from reconvene.local.ports import LOOPBACK
 from reconvene.local.processes import Proc, kill_all, wait_ended
 from reconvene.local.together import apart, together
@@ -76,16 +76,18 @@ class LocalCluster:
         isis: bool = False,
         settings: Settings | None = None,
         followers: int | Sequence[str] = 0,
+        outposts: int | Sequence[str] = 0,
     ) -> Self:
         """Makes a new cluster in a new or empty directory, without starting it. `isis`: its sites take
         part in process groups in the manner of ISIS. `settings` go into every site.toml. `followers`: so many
-        sites beside it follow its log."""
+        sites beside it follow its log. `outposts`: so many processes beside it accept messages for it."""
         names = site_names(nodes) if isinstance(nodes, int) else tuple(nodes)
         if order not in _ORDERS:
             raise Rejected(f"order {order!r}: expected {' or '.join(_ORDERS)}")
         layout = Layout(Path(directory))
         beside = follower_names(followers) if isinstance(followers, int) else tuple(followers)
-        layout.make(names, beside)
+        away = outpost_names(outposts) if isinstance(outposts, int) else tuple(outposts)
+        layout.make(names, (*beside, *away))
         if not insecure:
             write_cluster_key(layout.key)
         word = re.sub(r"[^a-z0-9]+", "-", layout.directory.name.lower()).strip("-")[:24] or "cluster"
@@ -97,6 +99,7 @@ class LocalCluster:
             isis=isis,
             sites=dict.fromkeys(names, Ports(0, 0)),
             followers=dict.fromkeys(beside, Ports(0, 0)),
+            outposts=away,
             settings=dict(settings or {}),
         )
         layout.save(choices)
@@ -136,12 +139,17 @@ class LocalCluster:
         return {name: f"http://{LOOPBACK}:{ports.http}/" for name, ports in self._ports()}
 
     def _ports(self) -> list[tuple[str, Ports]]:
-        return [(name, self.choices.ports(name)) for name in self.choices.everyone]
+        return [(name, self.choices.ports(name)) for name in self.choices.with_ports]
 
     @property
     def followers(self) -> tuple[str, ...]:
         """The sites beside the cluster that follow its log."""
         return tuple(sorted(self.choices.followers))
+
+    @property
+    def outposts(self) -> tuple[str, ...]:
+        """The processes beside the cluster that accept messages for its log."""
+        return tuple(sorted(self.choices.outposts))
 
     @property
     def pids(self) -> dict[str, int]:
@@ -410,16 +418,17 @@ class LocalCluster:
             order=self.choices.order,
             settled=settled,
             followers=self.followers,
+            outposts=self.outposts,
             components=self._connected(),
             down=down,
             log=self._log_settings(),
         )
 
     def _connected(self) -> list[list[str]]:
-        """Followers reach every site, whatever partition is in force between the sites: they are with the first that
-        is named."""
+        """Followers and outposts reach every site, whatever partition is in force between the sites: they are with
+        the first that is named."""
         first, *others = self.components or (self.names,)
-        return [[*first, *self.followers], *map(list, others)]
+        return [[*first, *self.followers, *self.outposts], *map(list, others)]
 
     def _log_settings(self) -> Mapping[str, object]:
         told = self.choices.settings.get("log", {})

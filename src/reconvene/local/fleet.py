@@ -45,7 +45,7 @@ class Fleet:
 
     @property
     def everyone(self) -> tuple[str, ...]:
-        """The sites, then those who follow their log."""
+        """The sites, then those who follow their log, or accept messages for it."""
         return self.choices.everyone
 
     # -- who runs
@@ -135,7 +135,7 @@ class Fleet:
                     self.layout,
                     self.choices,
                     name,
-                    () if name in self.choices.followers else faults.blocked(name, self.names),
+                    faults.blocked(name, self.names) if name in self.names else (),
                 )
                 log = self.layout.log(name)
                 logged[name] = log.stat().st_size if log.exists() else 0
@@ -164,9 +164,9 @@ class Fleet:
 
     def _choose_ports(self) -> None:
         """Its ports so far, if they are free; otherwise others."""
-        if not all(port and ports.is_free(port) for name in self.everyone for port in self._ports_of(name)):
-            free = iter(ports.choose(2 * len(self.everyone)))
-            chosen = {name: Ports(next(free), next(free)) for name in self.everyone}
+        if not all(port and ports.is_free(port) for name in self.choices.with_ports for port in self._ports_of(name)):
+            free = iter(ports.choose(2 * len(self.choices.with_ports)))
+            chosen = {name: Ports(next(free), next(free)) for name in self.choices.with_ports}
             sites = {name: chosen[name] for name in self.names}
             followers = {name: chosen[name] for name in self.choices.followers}
             self.choices = msgspec.structs.replace(self.choices, sites=sites, followers=followers)

@@ -27,7 +27,7 @@ from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import MAX_SITES
 from reconvene.local.toml import to_toml
 
-__all__ = ["Choices", "Layout", "Ports", "Settings", "follower_names", "site_names"]
+__all__ = ["Choices", "Layout", "Ports", "Settings", "follower_names", "outpost_names", "site_names"]
 
 SCHEMA = 1
 Settings = Mapping[str, object]
@@ -36,6 +36,7 @@ Settings = Mapping[str, object]
 _CLUSTER_FILE = "cluster.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", re.ASCII)
 _MOST_FOLLOWERS = 256
+_MOST_OUTPOSTS = 9
 _LONGEST_SOCKET_PATH = 100
 """In bytes. The system's limit is 107; a few are left for suffixes."""
 
@@ -58,7 +59,9 @@ class Choices(Struct, frozen=True, kw_only=True):
     """Directory of the sites' sockets, if the paths of their own directories are too long."""
     sites: dict[str, Ports]
     followers: dict[str, Ports] = field(default_factory=dict)
-    """Sites beside the cluster that follow its log."""
+    """Sites beside the cluster that follow its log …"""
+    outposts: tuple[str, ...] = ()
+    """… and processes that accept messages for it."""
     settings: dict[str, object] = field(default_factory=dict)
     """Settings for every site.toml; they override the usual ones."""
 
@@ -68,7 +71,12 @@ class Choices(Struct, frozen=True, kw_only=True):
 
     @property
     def everyone(self) -> tuple[str, ...]:
-        """The sites, then the followers."""
+        """The sites, then the followers and the outposts."""
+        return (*self.with_ports, *sorted(self.outposts))
+
+    @property
+    def with_ports(self) -> tuple[str, ...]:
+        """All but the outposts, which have a socket for programs and nothing else."""
         return (*self.names, *sorted(self.followers))
 
     def ports(self, name: str) -> Ports:
@@ -149,7 +157,7 @@ class Layout:
         except msgspec.ValidationError as error:
             raise Malformed(f"{path}: {error}") from None
         self._check(choices.names)
-        self._check_followers(choices.names, tuple(choices.followers))
+        self._check_followers(choices.names, (*choices.followers, *choices.outposts))
         return choices
 
     def save(self, choices: Choices) -> None:
@@ -225,6 +233,13 @@ def follower_names(count: int) -> tuple[str, ...]:
         raise Rejected(f"{count} followers: expected 0 to {_MOST_FOLLOWERS}")
     digits = len(str(count))
     return tuple(f"f{number:0{digits}}" for number in range(1, count + 1))
+
+
+def outpost_names(count: int) -> tuple[str, ...]:
+    """o1, o2, …"""
+    if not 0 <= count <= _MOST_OUTPOSTS:
+        raise Rejected(f"{count} outposts: expected 0 to {_MOST_OUTPOSTS}")
+    return tuple(f"o{number}" for number in range(1, count + 1))
 
 
 def _is_mine(directory: Path) -> bool:

@@ -11,6 +11,9 @@ __all__ = ["write_site_file"]
 
 def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequence[str]) -> None:
     """Contains the current partition, so that a site that starts follows it from the first moment."""
+    if name in choices.outposts:
+        _write(layout, name, _outpost(layout, choices, name))
+        return
     document: dict[str, object] = {
         "cluster": choices.cluster,
         "name": name,
@@ -35,9 +38,29 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
         document["isis"] = {"enabled": True}
     if choices.trace:
         document["trace"] = {"dir": str(layout.trace)}
-    text = to_toml(_over(document, _settings(choices, name)))
+    _write(layout, name, _over(document, _settings(choices, name)))
+
+
+def _write(layout: Layout, name: str, document: Mapping[str, object]) -> None:
+    text = to_toml(document)
     path = layout.config(name)
     path.write_text(f"# Written anew at each start; settings of your own belong into {layout}/cluster.toml.\n{text}")
+
+
+def _outpost(layout: Layout, choices: Choices, name: str) -> dict[str, object]:
+    """It begins with another site than the other outposts."""
+    turned = sorted(choices.outposts).index(name) % len(choices.names)
+    sites = [*choices.names[turned:], *choices.names[:turned]]
+    document: dict[str, object] = {
+        "cluster": choices.cluster,
+        "name": name,
+        "dir": str(layout.data(name)),
+        "clients": {"unix": str(layout.socket(choices, name))},
+        "log": {"outpost": True, "follow": [f"unix:{layout.socket(choices, site)}" for site in sites]},
+    }
+    if choices.trace:
+        document["trace"] = {"dir": str(layout.trace)}
+    return document
 
 
 def _settings(choices: Choices, name: str) -> Mapping[str, object]:

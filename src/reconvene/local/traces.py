@@ -30,6 +30,7 @@ def write_run(
     run: str,
     nodes: Sequence[str],
     followers: Sequence[str] = (),
+    outposts: Sequence[str] = (),
     order: str,
     settled: bool,
     components: Sequence[Sequence[str]],
@@ -43,7 +44,7 @@ def write_run(
     told = {} if log is None else log
     replicas, quorum = told.get("replicas"), told.get("quorum")  # of other types: the sites will refuse them
     directory.mkdir(parents=True, exist_ok=True)
-    for node in (*nodes, *followers):
+    for node in (*nodes, *followers, *outposts):
         node_file(directory, node).touch()
     document = Run(
         schema=SCHEMA,
@@ -56,6 +57,7 @@ def write_run(
         components=[list(component) for component in components],
         down=sorted(down),
         followers=list(followers),
+        outposts=list(outposts),
         quorum=run_quorum(
             nodes,
             replicas if isinstance(replicas, Sequence) else (),

@@ -14,6 +14,7 @@ from reconvene.corel.events import LogEvent
 from reconvene.corel.following.follower import Follower
 from reconvene.ids import MAX_SITES, Service
 from reconvene.isis.events import IsisEvent
+from reconvene.outpost.outpost import Outpost
 from reconvene.quorum import Spec, full_spec
 from reconvene.sim.calls import Calls
 from reconvene.sim.conditions import Changes, Conditions
@@ -23,6 +24,7 @@ from reconvene.sim.isis_scenario import Kill, home
 from reconvene.sim.loop import Loop
 from reconvene.sim.network import Network
 from reconvene.sim.node import Node
+from reconvene.sim.outpost import OutpostNode
 from reconvene.sim.remote import Remote
 from reconvene.trace.events import CHANGED, Row
 from reconvene.trace.recorder import Recorder
@@ -56,14 +58,17 @@ class Cluster:
         core: Core | LogCore = real_core,
         followers: Sequence[str] = (),
         follower: type[Follower] = Follower,
+        outposts: Sequence[str] = (),
+        outpost: type[Outpost] = Outpost,
     ) -> None:
-        """`followers`: processes beside the nodes that follow their log; `follower`: what they keep it in."""
+        """`followers`: processes beside the nodes that follow their log; `follower`: what they keep it in.
+        `outposts`, `outpost`: the same of those that accept messages for it."""
         self.names: tuple[str, ...] = tuple(sorted(names))
         assert 1 <= len(set(self.names)) == len(self.names) <= MAX_SITES, "up to 64 distinct names"
         self.options = options or Options()
         self.seed = seed
         self.loop = Loop()
-        self.everyone: tuple[str, ...] = (*self.names, *sorted(followers))
+        self.everyone: tuple[str, ...] = (*self.names, *sorted(followers), *sorted(outposts))
         """All that crash, part and pause: the nodes, then others."""
         self.rows: dict[str, list[Row]] = {name: [] for name in self.everyone}
         self.coverage: Counter[tuple[str, str]] = Counter()
@@ -77,12 +82,13 @@ class Cluster:
             for ordinal, name in enumerate(self.names)
         ]
         self.followers = [self._follower(name, follower) for name in sorted(followers)]
-        self.members: list[Node | Remote] = [*self.nodes, *self.followers]
+        self.outposts = [self._outpost(name, outpost) for name in sorted(outposts)]
+        self.members: list[Node | Remote] = [*self.nodes, *self.followers, *self.outposts]
         """By ordinal."""
         own = {(self._ordinals[one], self._ordinals[two]): own for (one, two), own in (links or {}).items()}
         self.network = Network(
             self.loop,
-            [*(node.receive for node in self.nodes), *(_ignore for _ in self.followers)],
+            [*(node.receive for node in self.nodes), *(_ignore for _ in (*self.followers, *self.outposts))],
             self.stream("network"),
             conditions or Conditions(),
             own,
@@ -106,11 +112,11 @@ class Cluster:
                 self.rows[node.name],
                 self._observed_isis,
             )
-        if self.followers:
+        if self.followers or self.outposts:
             calls = Calls(self.loop, self.network, self.stream("calls"))
             for node in self.nodes:
                 node.serve(calls)
-            for remote in self.followers:
+            for remote in (*self.followers, *self.outposts):
                 remote.join(calls)
 
     def _follower(self, name: str, make: type[Follower]) -> FollowerNode:
@@ -124,6 +130,16 @@ class Cluster:
 
         random = self.stream(f"disk of {name}")
         return FollowerNode(name, self._ordinals[name], self.loop, random, self.rows[name], sources, make)
+
+    def _outpost(self, name: str, make: type[Outpost]) -> OutpostNode:
+        """Each begins with another node."""
+        turned = self._ordinals[name] % len(self.names)
+
+        def sites() -> list[Node]:
+            return [*self.nodes[turned:], *self.nodes[:turned]]
+
+        random = self.stream(f"disk of {name}")
+        return OutpostNode(name, self._ordinals[name], self.loop, random, self.rows[name], sites, make)
 
     def stream(self, name: str) -> Random:
         """A source of random numbers of its own, so that one user's draws do not move another's."""

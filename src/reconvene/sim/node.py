@@ -22,6 +22,7 @@ from reconvene.isis.events import IsisEvent
 from reconvene.sim.calls import Calls, Connection
 from reconvene.sim.core import Core, LogCore, LogLike, SiteLike, StoringCore
 from reconvene.sim.disk import Disk
+from reconvene.sim.forward_server import ForwardServer
 from reconvene.sim.isis_application import NodeProcesses
 from reconvene.sim.isis_face import HasProcesses
 from reconvene.sim.isis_scenario import IsisVerb
@@ -119,7 +120,9 @@ class Node:
         self._doom_sync: _SyncDoom | None = None
         self._on_timer = self._timer
         self._server: LogServer | None = None
-        """Where processes beside the nodes follow the log."""
+        """Where processes beside the nodes follow the log …"""
+        self._forwards: ForwardServer | None = None
+        """… or forward to it."""
         self._calls: Calls | None = None
 
     def join(
@@ -145,6 +148,7 @@ class Node:
         """Processes beside the nodes may connect to it, and follow its log."""
         self._calls = calls
         self._server = LogServer(self, self.loop, self._log_source)
+        self._forwards = ForwardServer(self, lambda: None if self.log is None else self.log.replica)
 
     def _log_source(self) -> Source | None:
         log = self.log
@@ -152,12 +156,16 @@ class Node:
 
     def heard(self, connection: Connection, message: object) -> None:
         """Over a connection that a process beside the nodes has opened."""
-        if self._server is not None and LogServer.is_asked(message):
+        if self._forwards is not None and ForwardServer.is_asked(message):
+            self._forwards.asked(connection, message)  # type: ignore[arg-type]  # of an outpost
+            self._turn_soon(0)
+        elif self._server is not None and LogServer.is_asked(message):
             self._server.asked(connection, message)  # type: ignore[arg-type]  # an Ask
 
     def lost(self, connection: Connection) -> None:
-        if self._server is not None:
+        if self._server is not None and self._forwards is not None:
             self._server.lost(connection)
+            self._forwards.lost(connection)
 
     # -- the process -------------------------------------------------------------------------------------
 
@@ -224,6 +232,8 @@ class Node:
         if self._calls is not None and self._server is not None:
             self._calls.crashed(self)
             self._server.crashed()
+        if self._forwards is not None:
+            self._forwards.crashed()
 
     def doom(self, copies: int | None) -> None:
         """Crash in the midst of the next turn that sends: this many copies of its datagrams still leave.
@@ -441,6 +451,8 @@ class Node:
         self._arm(site)
         if self._server is not None and turn.log:
             self._server.look()
+        if self._forwards is not None:
+            self._forwards.look(turn.log)
         if self._after_turn is not None:
             self._after_turn(self)
 

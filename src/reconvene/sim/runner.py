@@ -8,7 +8,7 @@ from typing import assert_never
 
 from reconvene.core.options import Options
 from reconvene.corel.following.follower import Follower
-from reconvene.errors import Rejected
+from reconvene.outpost.outpost import Outpost
 from reconvene.sim.chaos import Chaos
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.core import Core, LogCore, real_core
@@ -108,11 +108,10 @@ class Runner:
         core: Core | LogCore | None = None,
         options: Options | None = None,
         follower: type[Follower] = Follower,
+        outpost: type[Outpost] = Outpost,
     ) -> None:
-        """`core`: instead of what the scenario's stack is made of; `follower`: the same of its followers. Raises
-        Rejected where the scenario has what can't be simulated."""
-        if scenario.outposts:
-            raise Rejected("outposts: this version does not simulate them")
+        """`core`: instead of what the scenario's stack is made of; `follower`, `outpost`: the same of its followers
+        and outposts."""
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
         self._skipped = 0
@@ -127,6 +126,8 @@ class Runner:
             core=core or _core(scenario),
             followers=scenario.followers,
             follower=follower,
+            outposts=scenario.outposts,
+            outpost=outpost,
         )
         self._application = Application(self.cluster)
         self.processes = IsisApplication(scenario.processes, self._application.payload)

@@ -31,7 +31,7 @@ class LogPast:
     green: int = 0
     """Positions below it are recorded."""
     accepted: set[str] = field(default_factory=set)
-    """Messages with an `accept` and no `green`."""
+    """Messages with an `accept` or `offer` and no `green`."""
     logged: dict[str, bool] = field(default_factory=dict)
     """Messages with a `log` and no `green`; whether they are yellow."""
     attempted: int = 0
@@ -42,7 +42,7 @@ class LogPast:
     def add(self, rows: Iterable[_Row]) -> None:
         for row in rows:
             match row.kind:
-                case "accept":
+                case "accept" | "offer":
                     self.accepted.add(row.msg)
                 case "log":
                     self.logged[row.msg] = False

@@ -15,6 +15,7 @@ from reconvene.corel.events import (
     Adopted,
     Attempted,
     BarrierPassed,
+    Color,
     Committed,
     Established,
     Green,
@@ -29,6 +30,7 @@ from reconvene.corel.events import (
 from reconvene.corel.replica import Replica
 from reconvene.ids import message_id
 from reconvene.trace.events import Row
+from reconvene.trace.forwarded_rows import ForwardedRows, Named
 from reconvene.trace.log_past import LogPast
 from reconvene.trace.recorder import Recorder
 
@@ -45,6 +47,10 @@ class LogRecorder:
         self._author = author
         self.green = green
         """Positions below it are recorded already."""
+        self._forwarded: ForwardedRows | None = None
+        """Of outposts' messages. Known from `catch_up` on."""
+        self._only_green = False
+        """A follower's: it records nothing but `green` and `snapshot`."""
 
     def events(self, t: int, events: Sequence[LogEvent]) -> None:
         for event in events:
@@ -58,23 +64,32 @@ class LogRecorder:
         knowing those. They are logged in the order of timestamps, which preserves causality.
         """
         self.green = past.green
+        forwarded = self._forwarded = ForwardedRows(replica)
+        forwarded.logged = set(past.logged)
         queue, record = replica.queue, replica.record
         if queue.base.position > self.green:
             self._event(t, Restored(queue.base.position))
         had = [*_green_batches(replica, self.green), *((entry.heading, entry.timestamp) for entry in queue.pending())]
+        batches = {heading.id for heading, _ in had if forwarded.has(heading)}
+        yellow_batches = {entry.heading.id for entry in queue.yellow}
         own = [heading for heading, _ in had if heading.author == queue.own]
         own += [waiting.heading for waiting in queue.accepted]
         done = self._recorded_green(replica)
+        forwarded.logged |= done
         for heading in sorted(own, key=lambda heading: heading.first):
             for msg in self._ids(heading):
                 if msg not in past.accepted and msg not in done:
-                    self._message(t, "accept", msg)
+                    self._message(t, "offer" if forwarded.has(heading) else "accept", msg)
         for heading, timestamp in sorted(had, key=lambda batch: batch[1]):
+            if heading.id in batches:
+                yellow = heading.id in yellow_batches
+                self._have(t, forwarded.logged_batch(heading, self._ids(heading), timestamp, yellow))
+                continue
             for index, msg in enumerate(self._ids(heading)):
                 if msg not in past.logged and msg not in done:
                     self._message(t, "log", msg, index, timestamp)
         for entry in queue.red:
-            for msg in self._ids(entry.heading):
+            for msg in forwarded.names(entry.heading) or self._ids(entry.heading):
                 if past.logged.get(msg):
                     self._message(t, "red", msg)
         attempt = Attempted(record.last_attempted_primary, record.attempt_conf, record.attempt_members)
@@ -85,7 +100,9 @@ class LogRecorder:
         if record.last_committed_primary > max(past.known, record.committed_here):
             self._event(t, Adopted(record.last_committed_primary))
         for entry in queue.yellow:
-            for msg in self._ids(entry.heading):
+            if entry.heading.id in batches:
+                self._have(t, forwarded.turns_yellow(entry.heading))
+            for msg in forwarded.names(entry.heading) or self._ids(entry.heading):
                 if not past.logged.get(msg) and msg not in done:
                     self._message(t, "yellow", msg)
         if attempt.primary > max(past.attempted, record.committed_here):
@@ -98,6 +115,7 @@ class LogRecorder:
         """The same of a follower, which has nothing but the green prefix, and records what is on stable storage. Rows
         beyond what its storage holds would be wrong: they are not taken for recorded."""
         self.green = past.green
+        self._forwarded, self._only_green = ForwardedRows(follower), True
         if follower.base > self.green:
             self._event(t, Restored(follower.base))
         if self.green < follower.green:
@@ -111,15 +129,25 @@ class LogRecorder:
         position = replica.green
         if self.green < position:
             start, heading = next(replica.read(self.green))
-            return set(self._ids(heading)[: self.green - start])
+            return self._first_ids(heading, self.green - start)
         for entry in replica.queue.yellow:
             if position >= self.green:
                 break
-            recorded.update(self._ids(entry.heading)[: self.green - position])
+            recorded |= self._first_ids(entry.heading, self.green - position)
             position += entry.heading.count
         return recorded
 
+    def _first_ids(self, batch: Heading, count: int) -> set[str]:
+        """Of the first messages of a batch: all ids under which they may have been recorded."""
+        forwarded = self._forwarded
+        known = [] if forwarded is None else forwarded.outpost_ids(batch)
+        return {*self._ids(batch)[:count], *known[:count]}
+
     def _event(self, t: int, event: LogEvent) -> None:
+        forwarded = self._forwarded
+        if forwarded is not None and isinstance(event, Accepted | Logged | Recolored) and forwarded.has(event.batch):
+            self._forwarded_event(t, event, forwarded)
+            return
         match event:
             case Accepted(batch=batch):
                 self._messages(t, "accept", batch)
@@ -146,7 +174,43 @@ class LogRecorder:
             case PrimaryLost() | BarrierPassed() | SnapshotKept() | RequestStored():
                 pass  # no event of the contract
 
+    def _forwarded_event(self, t: int, event: Accepted | Logged | Recolored, forwarded: ForwardedRows) -> None:
+        match event:
+            case Accepted(batch=batch):
+                self._messages(t, "offer", batch)  # it is the outpost that accepted it
+            case Logged(batch=batch, timestamp=timestamp):
+                self._have(t, forwarded.logged_batch(batch, self._ids(batch), timestamp))
+            case Recolored(batch=batch, color=Color.YELLOW):
+                self._have(t, forwarded.turns_yellow(batch))
+                for msg in forwarded.names(batch):
+                    self._message(t, "yellow", msg)
+            case Recolored(batch=batch):
+                for msg in forwarded.turns_red(batch):
+                    self._message(t, "red", msg)
+
+    def _have(self, t: int, found: Sequence[Named]) -> None:
+        if not self._only_green:
+            for named in found:
+                self._message(t, "log", named.msg, named.at, named.timestamp)
+
+    def _green_forwarded(self, t: int, batch: Heading, position: int, forwarded: ForwardedRows) -> None:
+        timestamp = () if self._only_green else forwarded.timestamp(batch)
+        for named in forwarded.turns_green(batch, position, self._ids(batch), timestamp):
+            if position + named.at >= self.green:
+                if named.msg not in forwarded.logged:
+                    self._have(t, [named])
+                row = self._row(t, "green")
+                row.msg, row.pos = named.msg, position + named.at
+                self._recorder.add(row)
+            forwarded.logged.discard(named.msg)
+        self._have(t, forwarded.others(batch))
+        self.green = max(self.green, position + batch.count)
+
     def _green(self, t: int, batch: Heading, position: int) -> None:
+        forwarded = self._forwarded
+        if forwarded is not None and forwarded.has(batch):
+            self._green_forwarded(t, batch, position, forwarded)
+            return
         prefix = self._prefix(batch)
         for index in range(max(self.green - position, 0), batch.count):
             row = self._row(t, "green")

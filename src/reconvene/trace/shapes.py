@@ -19,6 +19,7 @@ _EVS = {
 }
 _ESTABLISH = ("primary", "conf", "members")
 _LOG = {
+    "offer": ("msg",),
     "accept": ("msg",),
     "log": ("msg", "ts"),
     "yellow": ("msg",),

@@ -20,7 +20,7 @@ KINDS = {
     ("evs", "fail"): FAIL, ("evs", "stop"): 5,
     ("corel", "accept"): 10, ("corel", "log"): 11, ("corel", "yellow"): 12, ("corel", "red"): 13,
     ("corel", "green"): 14, ("corel", "attempt"): 15, ("corel", "commit"): 16, ("corel", "establish"): 17,
-    ("corel", "adopt"): 18, ("corel", "snapshot"): 19,
+    ("corel", "adopt"): 18, ("corel", "snapshot"): 19, ("corel", "offer"): 25,
     ("vs", "view"): 20, ("vs", "cast"): 21, ("vs", "deliver"): 22, ("vs", "stop"): 23,
     ("vs", "establish"): 24,
     ("isis", "site"): 30, ("isis", "begin"): 31, ("isis", "end"): 32, ("isis", "join"): 33, ("isis", "leave"): 34,

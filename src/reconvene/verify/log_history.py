@@ -27,6 +27,7 @@ __all__ = [
     "LEAVE",
     "LOG",
     "NEVER",
+    "OFFER",
     "RED",
     "SNAPSHOT",
     "YELLOW",
@@ -38,6 +39,7 @@ __all__ = [
 NEVER = 1 << 62
 
 ACCEPT, LOG, YELLOW, RED, GREEN, ATTEMPT, COMMIT, ESTABLISH, ADOPT, SNAPSHOT, LEAVE = range(11)
+OFFER = 11
 """Kinds of event."""
 
 _KINDS = {
@@ -52,7 +54,8 @@ _KINDS = {
     "adopt": ADOPT,
     "snapshot": SNAPSHOT,
 }
-_NAMES = [*_KINDS, "leaves its configuration"]
+_NAMES = [*_KINDS, "leaves its configuration", "offer"]
+_KINDS["offer"] = OFFER
 
 
 class Component(NamedTuple):
@@ -118,7 +121,7 @@ class LogHistory:
         self.messages: list[str] = []
         self._msg_index: dict[str, int] = {}
         self.author: list[int] = []
-        """Of each message, the node of its lowest accept event, or NONE."""
+        """Of each message, the node of its lowest accept or offer event, or NONE."""
         self.accepted: list[int] = []
         """The place of that event."""
         self.past: list[int] = []
@@ -142,9 +145,9 @@ class LogHistory:
         kind = _KINDS[row.kind]
         place = len(node_log.kind)
         message = number = NONE
-        if row.msg is not UNSET and kind <= GREEN:
+        if row.msg is not UNSET and (kind <= GREEN or kind == OFFER):
             message = self._message(row.msg)
-            if kind == ACCEPT and self.author[message] == NONE:
+            if kind in (ACCEPT, OFFER) and self.author[message] == NONE:
                 self.author[message], self.accepted[message] = node, place
             elif kind == GREEN:
                 number = cast(int, row.pos)
@@ -229,6 +232,10 @@ class LogHistory:
             if kind == ACCEPT:
                 if self.author[message] == node and self.accepted[message] == place:
                     self.past[message] = len(order)
+            elif kind == OFFER:
+                if self.author[message] == node and self.accepted[message] == place:
+                    self.past[message] = len(order)
+                continue
             elif kind == LOG:
                 if had[message] == NEVER:
                     had[message] = place

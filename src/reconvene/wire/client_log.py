@@ -1,8 +1,8 @@
 """Requests and answers about the log between clients and their site, from version 1.1 of the client protocol on.
 
-Append, UseSnapshot, SaveSnapshot, DropSnapshot, ChangeReplicas, Init and ForceLost change the log; the other requests
-only read it. Positions, counters and numbers count messages, not batches. An answer has about the size that the
-request asks for, but always holds at least one message, however long that is.
+Append, Forward, UseSnapshot, SaveSnapshot, DropSnapshot, ChangeReplicas, Init and ForceLost change the log; the other
+requests only read it. Positions, counters and numbers count messages, not batches. An answer has about the size that
+the request asks for, but always holds at least one message, however long that is.
 """
 
 from typing import Annotated, Any
@@ -15,10 +15,10 @@ from reconvene.ids import UNNAMED
 
 __all__ = [
     "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append", "Appended",
-    "Barrier", "ChangeReplicas", "Collect", "Colored", "Count", "DropSnapshot", "Fetch", "Fetched", "Follow",
-    "Followed", "ForceLost", "Forget", "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name",
-    "Order", "Ordered", "Part", "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors",
-    "WhatIf", "log_message_bytes",
+    "Barrier", "ChangeReplicas", "Collect", "Colored", "Confirm", "Confirmed", "Count", "DropSnapshot", "Fetch",
+    "Fetched", "Follow", "Followed", "ForceLost", "Forget", "Forward", "Init", "LastCommit", "LogAnswer",
+    "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered", "Part", "Pending", "ReadSnapshot",
+    "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors", "WhatIf", "log_message_bytes",
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
@@ -218,10 +218,38 @@ class DropSnapshot(Struct, array_like=True, tag=29):
     name: SnapshotName
 
 
+class Forward(Struct, array_like=True, tag=41, gc=False):
+    """An outpost forwards messages that it accepted, in their order, from protocol 1.7 on. Answered by Appended when
+    all of them are on stable storage at the site."""
+
+    request: Count
+    session: SessionId
+    """The outpost's own: the same for all its messages, whatever happens to it."""
+    number: Annotated[int, Meta(ge=1, le=2**61)]
+    """The first one's counter among the outpost's messages; the others follow."""
+    after: Count
+    """Messages up to this counter are green somewhere: the outpost has read them back."""
+    outpost: Annotated[str, Meta(min_length=1, max_length=64)]
+    incarnation: Count
+    """The outpost's, when it accepted them."""
+    messages: Annotated[list[bytes], Meta(min_length=1, max_length=MOST_APPENDED)]
+    sources: Annotated[list[tuple[SessionId, Count, Count, Count]], Meta(max_length=MOST_APPENDED)] = []
+    """(session, number, start, count) of the outpost's clients, where `start` counts from the first message."""
+
+
+class Confirm(Struct, array_like=True, tag=42):
+    """An outpost asks for the places of its messages from a counter on, from protocol 1.7 on. Answered by Confirmed
+    once the first of them is green at the site."""
+
+    request: Count
+    session: SessionId
+    first: Count
+
+
 LogRequest = (
     Append | Order | Fetch | Forget | Pending | WatchColors | Barrier | LogStatus | Snapshot | ReadSnapshot
     | SaveSnapshot | ChangeReplicas | Losses | ForceLost | Collect | LastCommit | Init | UseSnapshot | DropSnapshot
-    | WhatIf | Follow
+    | WhatIf | Follow | Forward | Confirm
 )  # fmt: skip
 
 
@@ -276,6 +304,14 @@ class Fetched(Struct, array_like=True, tag=16, gc=False):
     batches: list[EntryBatch]
 
 
+class Confirmed(Struct, array_like=True, tag=41):
+    """Places of an outpost's messages, without a gap: (counter of the first, count, position of the first) …. A
+    position of -1 is not known any more."""
+
+    request: Count
+    places: list[tuple[Count, Count, int]]
+
+
 class Colored(Struct, array_like=True, tag=17):
     """Changes of colour: (colour, author, incarnation, first, count) …, in order."""
 
@@ -290,7 +326,7 @@ class Followed(Struct, array_like=True, tag=51, gc=False):
     answer: Answer
 
 
-LogAnswer = Appended | Ordered | Fetched | Colored | Followed
+LogAnswer = Appended | Ordered | Fetched | Colored | Followed | Confirmed
 
 
 def log_message_bytes(message_bytes: int) -> int:

@@ -26,6 +26,7 @@ __all__ = [
     "MINOR",
     "MOST_NAMED",
     "NAMES_MINOR",
+    "OUTPOST_MINOR",
     "RECORD_BYTES",
     "SLACK_BYTES",
     "STAGING_MINOR",
@@ -65,7 +66,7 @@ __all__ = [
 MAJOR = 1
 MINOR = 7
 """1 adds the log, 2 headings without messages and transactions, 3 Init, 4 names of snapshots, 5 process groups in the
-manner of ISIS, 6 WhatIf, 7 followers."""
+manner of ISIS, 6 WhatIf, 7 followers and outposts."""
 LOG_MINOR = 1
 """A site with a lower minor does not know requests about the log."""
 STAGING_MINOR = 2
@@ -74,7 +75,9 @@ INIT_MINOR = 3
 """A site with a lower minor begins its log by itself."""
 NAMES_MINOR = 4
 """A site with a lower minor keeps one snapshot, which has no name."""
-WHATIF_MINOR = 7
+OUTPOST_MINOR = 7
+"""A site with a lower minor takes nothing from an outpost."""
+WHATIF_MINOR = 6
 """A site with a lower minor can't say what losing replicas would stop."""
 FOLLOW_MINOR = 7
 """A site with a lower minor has no followers."""

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from reconvene.corel.batch import BatchId, Heading, Kind, Source, encode_batch
+from reconvene.corel.batch import BatchId, Heading, Kind, Origin, Source, encode_batch
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.paper.entries import Waiting
 from reconvene.corel.paper.queue import Queue
 from reconvene.errors import Rejected, Unavailable
 
-__all__ = ["Accepting"]
+__all__ = ["Accepting", "shifted"]
 
 _ITEM_BYTES = 5
 """Around each message of a batch, at most; a batch that should fit a frame has to count them."""
@@ -23,17 +23,41 @@ _SOURCE_BYTES = 24
 """Around a session's name."""
 
 
+def shifted(sources: Sequence[Source], start: int, count: int, to: int) -> list[Source]:
+    """What of these sources is about `count` messages from `start` on, where these begin at `to`."""
+    found: list[Source] = []
+    for source in sources:
+        first, end = max(source.start, start), min(source.start + source.count, start + count)
+        if first < end:
+            number = source.number + first - source.start
+            found.append(Source(source.session, number, first - start + to, end - first))
+    return found
+
+
 class _Run:
     """Messages that were appended together."""
 
-    __slots__ = ("kind", "messages", "number", "session", "size")
+    __slots__ = ("inner", "kind", "messages", "number", "origin", "session", "size")
 
-    def __init__(self, kind: Kind, messages: Sequence[bytes], size: int, session: bytes | None, number: int) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        messages: Sequence[bytes],
+        size: int,
+        session: bytes | None,
+        number: int,
+        origin: Origin | None = None,
+        inner: Sequence[Source] = (),
+    ) -> None:
         self.kind = kind
         self.messages = messages
         self.size = size
         self.session = session
         self.number = number
+        self.origin = origin
+        """An outpost's messages are in batches of their own …"""
+        self.inner = inner
+        """… and have the sessions of its clients too. Their `start` counts from the run's first message."""
 
 
 class Accepting:
@@ -77,14 +101,20 @@ class Accepting:
         )
 
     def append(
-        self, messages: Sequence[bytes], kind: Kind = Kind.DATA, session: bytes | None = None, number: int = 0
+        self,
+        messages: Sequence[bytes],
+        kind: Kind = Kind.DATA,
+        session: bytes | None = None,
+        number: int = 0,
+        origin: Origin | None = None,
+        inner: Sequence[Source] = (),
     ) -> int:
         """Takes all of them, or raises. Returns the counter of the first."""
         if not messages:
             raise Rejected("nothing to append")
         size = self.check(messages)
         first = self._queue.next_counter() + self.pending
-        self._runs.append(_Run(kind, messages, size, session, number))
+        self._runs.append(_Run(kind, messages, size, session, number, origin, inner))
         self.pending += len(messages)
         self._pending_bytes += size
         self.open_messages += len(messages)
@@ -143,13 +173,15 @@ class Accepting:
     def _next(self) -> tuple[Kind, list[bytes], list[Source], int]:
         """The next batch's messages, its sources, and how many bytes the messages have."""
         most, most_messages = self._limits.batch_bytes, self._limits.batch_messages
-        kind = self._runs[0].kind
+        kind, forwarded = self._runs[0].kind, self._runs[0].origin is not None
         messages: list[bytes] = []
         sources: list[Source] = []
         size = used = 0
-        while self._runs and self._runs[0].kind is kind:
+        while self._runs and self._runs[0].kind is kind and (self._runs[0].origin is not None) is forwarded:
             run = self._runs[0]
             around = 0 if run.session is None else _SOURCE_BYTES + len(run.session)
+            if run.origin is not None:
+                around += len(run.origin.outpost) + sum(_SOURCE_BYTES + len(each.session) for each in run.inner)
             whole = around + run.size + _ITEM_BYTES * len(run.messages)
             if used + whole <= most and len(messages) + len(run.messages) <= most_messages:
                 at = len(run.messages)
@@ -167,10 +199,12 @@ class Accepting:
                     at += 1
                 run.size -= size - before
             if at and run.session is not None:
-                sources.append(Source(run.session, run.number, len(messages) - at, at))
+                sources.append(Source(run.session, run.number, len(messages) - at, at, run.origin))
+                sources += shifted(run.inner, 0, at, len(messages) - at)
             if at < len(run.messages):
                 run.messages = run.messages[at:]
                 run.number += at
+                run.inner = shifted(run.inner, at, len(run.messages), 0)
                 break
             self._runs.popleft()
             if kind in (Kind.CHANGE, Kind.COMMIT):

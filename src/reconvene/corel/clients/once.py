@@ -14,15 +14,15 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from reconvene.corel.batch import BatchId, Heading, Kind, messages_of
-from reconvene.corel.clients.accepting import Accepting
+from reconvene.corel.batch import BatchId, Heading, Kind, Origin, Source, messages_of
+from reconvene.corel.clients.accepting import Accepting, shifted
 from reconvene.corel.clients.commits import TRANSACTION
 from reconvene.corel.clients.ranges import length_with
 from reconvene.corel.clients.session_index import SessionRun
-from reconvene.corel.clients.session_table import MOST_RANGES, check_session
+from reconvene.corel.clients.session_table import MOST_RANGES, MOST_SESSION_BYTES, check_session
 from reconvene.corel.clients.sessions import Sessions
 from reconvene.corel.paper.queue import Queue
-from reconvene.errors import Rejected
+from reconvene.errors import Rejected, Unavailable
 
 __all__ = ["Once"]
 
@@ -33,9 +33,17 @@ class Once:
         self._queue = queue
         self._accepting = accepting
 
-    def append(self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind) -> list[SessionRun]:
+    def append(
+        self,
+        messages: Sequence[bytes],
+        session: bytes,
+        number: int,
+        kind: Kind,
+        origin: Origin | None = None,
+        inner: Sequence[Source] = (),
+    ) -> list[SessionRun]:
         """Takes what is new of these messages. Returns what became of all of them, in order. Raises Rejected,
-        Unavailable; then it took none."""
+        Unavailable; then it took none. `inner`: of an outpost's messages, the sessions of its clients."""
         check_session(session, number, len(messages))
         sessions, accepting, own = self._sessions, self._accepting, self._queue.own
         assert own is not None, "it is a replica"
@@ -50,10 +58,40 @@ class Once:
         accepting.check([message for part, some in zip(parts, chosen, strict=True) if part.new for message in some])
         for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
             if part.new:
-                first = accepting.append(some, kind, session, part.number)
+                within = shifted(inner, part.number - number, part.count, 0)
+                first = accepting.append(some, kind, session, part.number, origin, within)
                 sessions.add(session, part.number, part.count, own, first)
                 parts[index] = replace(part, author=own, first=first, incarnation=accepting.incarnation)
         return parts
+
+    def forward(
+        self,
+        messages: Sequence[bytes],
+        session: bytes,
+        number: int,
+        after: int,
+        origin: Origin,
+        inner: Sequence[Source],
+    ) -> list[SessionRun]:
+        """The same for messages that an outpost forwards in their order. Those up to `after` are green somewhere.
+        Raises Unavailable also if the message before the first is neither green nor known here: it has to come
+        before them."""
+        check_session(session, number, len(messages))
+        before = next(self._sessions.parts(session, number - 1, 1))
+        if number > after + 1 and before.new:
+            raise Unavailable(
+                f"outpost {origin.outpost}: message {number} came before message {number - 1}: expected them in order"
+            )
+        # A client that left more gaps than the log remembers is not known again, but holds nothing up.
+        known = [
+            source
+            for source in inner
+            if 1 <= len(source.session) <= MOST_SESSION_BYTES
+            and not source.session.startswith(TRANSACTION)
+            and length_with(self._sessions.ranges(source.session), source.number, source.number + source.count - 1)
+            <= MOST_RANGES
+        ]
+        return self.append(messages, session, number, Kind.DATA, origin, known)
 
     def _check_gaps(self, session: bytes, number: int, count: int) -> None:
         ranges = self._sessions.ranges(session)

@@ -11,7 +11,8 @@ each other may have taken MOST_RANGES each, and that is how long a row of this t
 
 The session of a transaction's commits is another kind: only its highest number is remembered, and with a number all
 lower ones are taken, whether they came or not. These sessions have a bound of their own, so that a transaction of a
-table that is written once a day is not forgotten because many clients come and go.
+table that is written once a day is not forgotten because many clients come and go. So have the sessions of outposts:
+one that is cut off for weeks still holds messages that the log may have.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,6 +30,7 @@ __all__ = [
     "MOST_NUMBER",
     "MOST_RANGES",
     "MOST_SESSION_BYTES",
+    "OUTPOST",
     "Row",
     "SessionTable",
     "check_session",
@@ -39,6 +41,9 @@ MOST_SESSION_BYTES = 64
 MOST_NUMBER = (1 << 62) - 1
 MOST_RANGES = 64
 """Of a session's numbers, as one replica knows them when it takes another: one more than the gaps between them."""
+
+OUTPOST = b"outpost "
+"""How the session of an outpost begins."""
 
 Row = tuple[bytes, bytes]
 """A session, and what is stored of it."""
@@ -76,12 +81,13 @@ class SessionTable:
         self._sessions: dict[bytes, Taken] = {}
         """By last position, the lowest first …"""
         self._transactions: dict[bytes, Taken] = {}
+        self._outposts: dict[bytes, Taken] = {}
         """… and so are these."""
         self._changed: dict[bytes, None] = {}
         """Not stored yet."""
 
     def __len__(self) -> int:
-        return len(self._sessions) + len(self._transactions)
+        return len(self._sessions) + len(self._transactions) + len(self._outposts)
 
     def highest(self, session: bytes) -> int:
         """The highest number that was taken; -1: none is known."""
@@ -103,7 +109,7 @@ class SessionTable:
         return None if taken is None else (taken.ranges[-1][1], taken.commit)
 
     def _get(self, session: bytes) -> Taken | None:
-        return self._sessions.get(session) or self._transactions.get(session)
+        return self._sessions.get(session) or self._transactions.get(session) or self._outposts.get(session)
 
     # -- the total order
 
@@ -117,11 +123,11 @@ class SessionTable:
 
     def _take(self, source: Source, position: int, commits: bool) -> Iterator[int]:
         session, last = source.session, source.number + source.count - 1
-        taken = self._transactions.pop(session, None) or self._sessions.pop(session, None) or Taken(0, [])
+        taken = self._pop(session) or Taken(0, [])
         taken.position = position + source.start + source.count - 1
         if commits and (not taken.ranges or last > taken.ranges[-1][1]):
             taken.commit = taken.position
-        sessions = self._sessions if taken.commit < 0 else self._transactions
+        sessions = self._like(session, taken)
         if len(sessions) >= self._most:
             oldest = next(iter(sessions))
             del sessions[oldest]
@@ -132,27 +138,44 @@ class SessionTable:
             for number in range(first, end + 1):
                 yield source.start + number - source.number
 
+    def _pop(self, session: bytes) -> Taken | None:
+        kinds = (self._transactions, self._sessions, self._outposts)
+        return next((taken for kind in kinds if (taken := kind.pop(session, None)) is not None), None)
+
+    def _like(self, session: bytes, taken: Taken) -> dict[bytes, Taken]:
+        """The sessions of the same kind, which have one bound."""
+        if taken.commit >= 0:
+            return self._transactions
+        return self._outposts if session.startswith(OUTPOST) else self._sessions
+
     # -- stable storage
 
     def load(self, tables: Reader) -> None:
         """Raises Malformed."""
         rows = [(key[1:], value) for key, value in tables.scan(self._table, table_end(self._table))]
-        self._sessions, self._transactions = _decode(rows)
+        self._fill(rows)
 
     def restore(self, rows: Iterable[Row]) -> list[Op]:
         """This is the table from now on. Returns what makes it durable. Raises Malformed."""
         found = list(rows)
-        self._sessions, self._transactions = _decode(found)
+        self._fill(found)
         self._changed.clear()
         return [
             Clear(self._table, table_end(self._table)),
             *(Put(session_key(self._table, session), value) for session, value in found),
         ]
 
+    def _fill(self, rows: Iterable[Row]) -> None:
+        """Raises Malformed; then nothing has changed."""
+        decoded = _decode(rows)
+        self._sessions, self._transactions, self._outposts = {}, {}, {}
+        for session, taken in decoded:
+            self._like(session, taken)[session] = taken
+
     def rows(self) -> Iterator[Row]:
         """All of it, to be sent; a later change does not show."""
-        both = (*self._sessions.items(), *self._transactions.items())
-        return iter([(session, msgpack.encode(taken)) for session, taken in both])
+        every = (*self._sessions.items(), *self._transactions.items(), *self._outposts.items())
+        return iter([(session, msgpack.encode(taken)) for session, taken in every])
 
     def changes(self) -> list[Op]:
         """What makes the changes since it was last asked durable."""
@@ -193,8 +216,8 @@ def check_session(session: bytes, number: int, count: int = 1) -> None:
         )
 
 
-def _decode(rows: Iterable[Row]) -> tuple[dict[bytes, Taken], dict[bytes, Taken]]:
-    """Sessions, and transactions."""
+def _decode(rows: Iterable[Row]) -> list[tuple[bytes, Taken]]:
+    """By last position."""
     found: list[tuple[bytes, Taken]] = []
     for session, value in rows:
         try:
@@ -205,10 +228,7 @@ def _decode(rows: Iterable[Row]) -> tuple[dict[bytes, Taken], dict[bytes, Taken]
             raise Malformed(f"a client session of the log: {session.hex()} with {taken}")
         found.append((session, taken))
     found.sort(key=lambda row: row[1].position)
-    return (
-        {session: taken for session, taken in found if taken.commit < 0},
-        {session: taken for session, taken in found if taken.commit >= 0},
-    )
+    return found
 
 
 def _sound(taken: Taken) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import DecodeError, msgpack
 
-from reconvene.corel.batch import Heading
+from reconvene.corel.batch import Heading, Source
 from reconvene.corel.clients.ranges import Ranges
 from reconvene.corel.clients.session_index import SessionIndex, SessionRun
 from reconvene.corel.clients.session_table import Row, SessionTable, sound_sources
@@ -91,6 +91,9 @@ class Sessions:
 
     def _place(self, heading: Heading, body: bytes, position: int, void: tuple[int, ...]) -> None:
         for source in sound_sources(heading, body):
+            if source.origin is not None:
+                self._place_forwarded(source, position)
+                continue
             start = source.start
             for index in (*(index for index in void if index >= start), heading.count):
                 end = min(index, source.start + source.count)
@@ -98,6 +101,20 @@ class Sessions:
                     number = source.number + start - source.start
                     self._index.place(source.session, number, end - start, position + start)
                 start = index + 1
+
+    def _place_forwarded(self, source: Source, position: int) -> None:
+        """An outpost's number is where it came first, also if a client's session makes it void there."""
+        number, end = source.number, source.number + source.count
+        while number < end:
+            placed = self._index.position(source.session, number)
+            if placed is not None:
+                number += placed[1]
+                continue
+            fresh = number
+            while number < end and self._index.position(source.session, number) is None:
+                number += 1
+            at = position + source.start + fresh - source.number
+            self._index.place(source.session, fresh, number - fresh, at)
 
     def changes(self) -> list[Op]:
         """What makes the tables durable, in the write of the green line."""
@@ -131,8 +148,9 @@ class Sessions:
             for source in sound_sources(heading, self._bodies.get(heading.id)):
                 for index in void:
                     if source.start <= index < source.start + source.count:
-                        original = self._index.position(source.session, source.number + index - source.start)
-                        found[index] = None if original is None else original[0]
+                        place = self.place_of(source.session, source.number + index - source.start)
+                        if source.origin is None or place != position + index:
+                            found[index] = place
         return found
 
     def session_of(self, heading: Heading, index: int) -> tuple[bytes, int] | None:
@@ -149,6 +167,35 @@ class Sessions:
                 if source.session == session and source.number <= number < source.number + source.count:
                     return source.start + number - source.number
         return None
+
+    def forwarded(self, heading: Heading) -> list[Source]:
+        """Of a batch with an outpost's messages: which they are, in order; they are all of it. Empty: it has none."""
+        if not heading.sourced:
+            return []
+        found = sound_sources(heading, self._bodies.get(heading.id))
+        return [source for source in found if source.origin is not None]
+
+    def place_of(self, session: bytes, number: int) -> int | None:
+        """Of a session's number that became green: its position, if that is still known."""
+        placed = self._index.position(session, number)
+        return None if placed is None else placed[0]
+
+    def confirmed(self, session: bytes, first: int, most: int) -> list[tuple[int, int, int]]:
+        """What is green of a session's numbers from `first` on without a gap, at most so many: (number, count,
+        position) …; a position of -1 is not known here any more."""
+        found: list[tuple[int, int, int]] = []
+        end = next((last + 1 for low, last in self.green.ranges(session) if low <= first <= last), first)
+        end = min(end, first + most)
+        while first < end:
+            placed = self._index.position(session, first)
+            position, count = (-1, 1) if placed is None else placed
+            count = min(count, end - first)
+            if found and position < 0 and found[-1][2] < 0:
+                found[-1] = (found[-1][0], found[-1][1] + count, -1)
+            else:
+                found.append((first, count, position))
+            first += count
+        return found
 
     # -- retries
 

@@ -20,6 +20,7 @@ BENCHES: dict[str, str] = {
     "isis-real": "CBCASTs, a replicated file and locks on real sites, beside groups and etcd (on this machine)",
     "latency": "how long one message takes alone (on this machine)",
     "membership": "time from a crash or a heal to the next configuration (virtual time)",
+    "outposts": "an outpost beside a replica: an append until durable, a heal to all green (on this machine)",
     "reconfiguration": "the same with real processes on a real network (on this machine)",
     "rejoin": "from a heal to all green by red messages; disk, memory and start-up of a long log (on this machine)",
     "scaling": "throughput and processor time by the number of sites, and where it goes (on this machine)",

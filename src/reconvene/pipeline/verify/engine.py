@@ -86,11 +86,14 @@ def verify_traces(
 
 def _by_size(traces: "Traces", whole_rows: int) -> "tuple[Traces | None, Traces | None]":
     """The runs that one task judges in a second or two, for which a proof would take longer; and the others."""
-    sizes = traces.events.groupBy("run").agg(F.count("*").alias("rows"))
+    sizes = traces.events.groupBy("run").agg(
+        F.count("*").alias("rows"),
+        F.max((F.col("layer") == "corel") & (F.col("kind") == "offer")).alias("offers"),
+    )
     runs = traces.runs.join(sizes, "run", "left")
     # What followers and outposts record is compared with the replicas' rows, and nothing of it is proven.
     others = F.coalesce(F.size("followers"), F.lit(0)) + F.coalesce(F.size("outposts"), F.lit(0))
-    is_small = (F.coalesce("rows", F.lit(0)) <= whole_rows) | (others > 0)
+    is_small = (F.coalesce("rows", F.lit(0)) <= whole_rows) | (others > 0) | F.coalesce("offers", F.lit(False))
     (row,) = runs.agg(F.count("*").alias("runs"), F.count(F.when(is_small, 1)).alias("small")).collect()
     if row["small"] == row["runs"]:
         return (traces if row["runs"] else None), None

@@ -14,7 +14,7 @@ from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.answers import Answers, Overstepped
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.log.transactions import check_kind
-from reconvene.wire.client_log import Append, Appended
+from reconvene.wire.client_log import Append, Appended, Forward
 
 __all__ = ["WINDOW_BYTES", "WINDOW_REQUESTS", "ClientAppends"]
 
@@ -60,14 +60,26 @@ class ClientAppends:
         for waiter in waiting:
             waiter.leave()
 
+    def forward(self, forward: Forward) -> None:
+        """An outpost's messages. Nothing waits for room: the outpost keeps what it can't forward."""
+        self._check_window(forward.request)
+        try:
+            self._need(Role.APPEND, "forward messages to the log")
+            appended = self._port.forward(forward)
+        except ReconveneError as error:
+            self._out.fail(forward.request, error)
+            return
+        size = self._open[forward.request] = sum(map(len, forward.messages))
+        self._open_bytes += size
+        self._port.durable.when(appended.last_of(self._port.author), partial(self._durable, appended))
+
+    def _check_window(self, request: int) -> None:
+        if len(self._open) > self._window_requests or self._open_bytes > self._window_bytes or request in self._open:
+            raise Overstepped(f"more than {WINDOW_REQUESTS} appends or {WINDOW_BYTES} bytes were sent unanswered")
+
     def append(self, append: Append) -> None:
         """Raises Overstepped if the client exceeds its window. Anything else that is wrong is the answer."""
-        if (
-            len(self._open) > self._window_requests
-            or self._open_bytes > self._window_bytes
-            or append.request in self._open
-        ):
-            raise Overstepped(f"more than {WINDOW_REQUESTS} appends or {WINDOW_BYTES} bytes were sent unanswered")
+        self._check_window(append.request)
         count = len(append.messages)
         try:
             if not self._allowed:

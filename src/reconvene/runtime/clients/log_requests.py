@@ -60,7 +60,9 @@ class ClientLog:
         self._fetches: dict[int, wire.Fetch] = {}
         """Fetches that wait for the log to grow …"""
         self._follows: dict[int, wire.Follow] = {}
-        """… and followers' requests."""
+        """… followers' requests …"""
+        self._confirms: dict[int, wire.Confirm] = {}
+        """… and outposts'."""
         self._unwatch: Callable[[], None] | None = None
         self._uploads = SnapshotUploads(snapshot_bytes)
 
@@ -91,6 +93,10 @@ class ClientLog:
         match message:
             case wire.Append():
                 self.appends.append(message)
+            case wire.Forward():
+                self.appends.forward(message)
+            case wire.Confirm():
+                self._confirm(message)
             case wire.Order():
                 self._order(message)
             case wire.Fetch():
@@ -192,6 +198,19 @@ class ClientLog:
         else:
             self._out.push(wire.Ordered(order.request, places))
 
+    def _confirm(self, confirm: wire.Confirm) -> None:
+        if not self._confirmed(confirm):
+            self._wait(confirm.request, lambda: self._confirms.pop(confirm.request, None))
+            self._confirms[confirm.request] = confirm
+            if self._unwatch is None:
+                self._unwatch = self._port.watch(self._moved)
+
+    def _confirmed(self, confirm: wire.Confirm) -> bool:
+        places = self._port.confirmed(confirm.session, confirm.first)
+        if places:
+            self._out.push(wire.Confirmed(confirm.request, places), _BATCH_BYTES * len(places))
+        return bool(places)
+
     # -- reading
 
     def _fetch(self, fetch: wire.Fetch) -> None:
@@ -245,6 +264,9 @@ class ClientLog:
     def _moved(self, green: int) -> None:
         for follow in list(self._follows.values()):
             self._answer_waiting(follow)
+        for confirm in list(self._confirms.values()):
+            if self._confirmed(confirm):
+                del self._confirms[confirm.request], self._ends[confirm.request]
         ready = [fetch for fetch in self._fetches.values() if fetch.start < green]
         for fetch in ready:
             del self._fetches[fetch.request], self._ends[fetch.request]

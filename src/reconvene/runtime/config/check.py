@@ -83,6 +83,9 @@ class _Check:
         for place, name in (("cluster", config.cluster), ("name", config.name)):
             if not NAME.fullmatch(name):
                 self.fail(place, f"expected {NAME_WORDS}, not {show(name)}")
+        if config.log.outpost:
+            self._outpost(config)
+            return
         if not 1 <= len(config.sites) <= MAX_SITES:
             self.fail("sites", f"expected 1 to {MAX_SITES} sites, not {len(config.sites)}")
         at: dict[Address, str] = {}
@@ -110,6 +113,16 @@ class _Check:
         if config.name not in config.sites:
             self.fail("name", f"expected one of [sites], not {show(config.name)}: {', '.join(config.names)}")
 
+    def _outpost(self, config: Config) -> None:
+        if config.sites:
+            self.fail("sites", "expected none where log.outpost is true: an outpost is no site of the cluster")
+        if not config.log.follow:
+            self.fail("log.follow", 'missing; expected addresses of sites, such as ["10.0.0.1:7700"], for an outpost')
+        if not config.log.enabled:
+            self.fail("log.enabled", "expected true where log.outpost is true")
+        if config.http.address is not None:
+            self.fail("http.address", "expected none where log.outpost is true: `reconvene log status` shows it")
+
     def _reachable(self, place: str, address: Address) -> None:
         host, port = address
         if port == 0:
@@ -122,6 +135,8 @@ class _Check:
 
     def seal(self, config: Config) -> None:
         seal = config.seal
+        if config.log.outpost:
+            return  # it exchanges no datagrams
         if seal.insecure and seal.keys:
             self.fail("seal", "expected keys or insecure = true, not both")
         if not seal.insecure and not seal.keys:
@@ -182,6 +197,9 @@ class _Check:
                 self.fail("log.replicas", f"expected sites of [sites], not {show(name)}")
             if name in log.replicas[:index]:
                 self.fail("log.replicas", f"{name} is named twice")
+        if log.outpost:
+            self._addresses(config)
+            return
         try:
             ReplicaSet.first(config.replicas, log.quorum)
         except Rejected as error:
@@ -224,6 +242,18 @@ class _Check:
 
     def _follow(self, config: Config) -> None:
         log = config.log
+        self._addresses(config)
+        if not log.follow:
+            if log.follow_key is not None:
+                self.fail("log.follow_key", "expected log.follow with it")
+            return
+        if not log.enabled:
+            self.fail("log.follow", "expected log.enabled with it")
+        if config.name in log.replicas or (not log.replicas and len(config.sites) > 1):
+            self.fail("log.replicas", f"expected replicas without {config.name}, which follows the log")
+
+    def _addresses(self, config: Config) -> None:
+        log = config.log
         own = {f"unix:{config.unix_socket}", str(config.unix_socket)}
         if config.clients.tcp is not None:
             own |= {show_address(config.clients.tcp), f"tcp://{show_address(config.clients.tcp)}"}
@@ -234,14 +264,6 @@ class _Check:
                 self.fail("log.follow", f"{address} is this site itself; expected another one: nobody follows itself")
             if address in log.follow[:index]:
                 self.fail("log.follow", f"{address} is named twice")
-        if not log.follow:
-            if log.follow_key is not None:
-                self.fail("log.follow_key", "expected log.follow with it")
-            return
-        if not log.enabled:
-            self.fail("log.follow", "expected log.enabled with it")
-        if config.name in log.replicas or (not log.replicas and len(config.sites) > 1):
-            self.fail("log.replicas", f"expected replicas without {config.name}, which follows the log")
 
     def clients(self, config: Config) -> None:
         length = len(os.fsencode(config.unix_socket))

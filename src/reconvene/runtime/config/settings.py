@@ -250,10 +250,16 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     """Where to follow the log, instead of keeping a replica: addresses of replicas or of other followers, best first,
     as clients write them ("unix:PATH", "host:port"). See followers.md."""
     follow_key: Path | None = None
-    """A file with one client key, for `follow` over TCP."""
+    """A file with one client key, for `follow` over TCP; an outpost's has the role append."""
     begin: bool = False
     """Whether a new log is created automatically once all of its replicas are connected, empty, and have this
     setting. For clusters on one machine, and for tests. Otherwise `reconvene log init` creates it."""
+    outpost: bool = False
+    """Whether this is an outpost: it accepts appends where no replica is, and forwards them to the sites of `follow`;
+    see operations.md."""
+    follow_tls: Path | None = None
+    """At an outpost: the certificate of the authority that signed these sites' certificates; for TCP. Default: no
+    TLS."""
 
 
 class IsisSettings(Struct, frozen=True, kw_only=True):
@@ -289,8 +295,9 @@ class Config(Struct, frozen=True, kw_only=True):
     """The cluster's name. Datagrams of another cluster are refused."""
     name: str
     """This site's."""
-    sites: dict[str, Address]
-    """Every site of the cluster, this one included, with the address at which it receives datagrams."""
+    sites: dict[str, Address] = field(default_factory=dict)
+    """Every site of the cluster, this one included, with the address at which it receives datagrams. None at an
+    outpost, which is no site."""
     sites_version: Annotated[int, Meta(ge=1, le=MAX_VERSION)] = 1
     """Version of the list of sites: add one each time that sites are added or removed. A changed list with the same
     version is refused; see sites.md."""

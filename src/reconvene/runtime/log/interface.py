@@ -14,7 +14,7 @@ from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 from reconvene.room import Room, Waiter
 from reconvene.runtime.log.durable import DurableWaiters
-from reconvene.wire.client_log import Appended
+from reconvene.wire.client_log import Appended, Forward
 
 __all__ = ["SiteLog"]
 
@@ -48,6 +48,14 @@ class SiteLog(Protocol):
         others follow. Messages of a session that the log already has are not appended again. `request`: the client's
         number of this request, for the answer.
         """
+
+    def forward(self, forward: Forward) -> Appended:
+        """Takes what an outpost forwards, as `append` does. Raises Unavailable also if the site is in no primary
+        component, or if the messages are not the outpost's next ones."""
+
+    def confirmed(self, session: bytes, first: int) -> list[tuple[int, int, int]]:
+        """What is green here of an outpost's messages from `first` on, without a gap: (counter, count, position) …; a
+        position of -1 is not known any more."""
 
     def committed(self, session: bytes) -> tuple[int, int] | None:
         """The number and the position of a transaction's last commit that is green here and counts."""

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 
+from msgspec.structs import replace
+
 from reconvene.corel.batch import Heading, Kind, messages_of
 from reconvene.corel.events import Color
 from reconvene.corel.replica import Replica
@@ -58,7 +60,8 @@ class LogReader:
         with self._noting_damage():
             for position, heading in self._replica.read(start):
                 body = self._replica.body(heading)
-                found.append(self._batch(position, heading, messages_of(body)).cut(start))
+                batch = self._batch(position, heading, messages_of(body))
+                found += [one.cut(start) for one in self._authored(batch, heading) if one.end > start]
                 messages -= heading.count
                 size -= len(body)
                 if messages <= 0 or size <= 0:
@@ -75,9 +78,10 @@ class LogReader:
             for position, heading in self._replica.read(start):
                 body = self._replica.body(heading)
                 messages = messages_of(body) if heading.kind in _LOG_KINDS else []
-                found.append(self._batch(position, heading, messages, heading.count).cut(start))
+                batch = self._batch(position, heading, messages, heading.count)
+                found += [one.cut(start) for one in self._authored(batch, heading) if one.end > start]
                 looked_at += len(body)
-                if len(found) == batches or looked_at >= _HEADING_BYTES:
+                if len(found) >= batches or looked_at >= _HEADING_BYTES:
                     break
         return found
 
@@ -93,6 +97,23 @@ class LogReader:
             position, self._author(heading.author), heading.incarnation, heading.first, heading.time, heading.kind,
             messages, self._replica.voids(position, heading), left_out,
         )  # fmt: skip
+
+    def _authored(self, batch: EntryBatch, heading: Heading) -> list[EntryBatch]:
+        """The same under the names of those who accepted the messages: outposts, where these forwarded them."""
+        sources = self._replica.forwarded(heading)
+        if not sources:
+            return [batch]
+        found: list[EntryBatch] = []
+        for source in sources:
+            assert source.origin is not None, "it is an outpost's"
+            position = batch.position + source.start
+            some = batch.cut(position, position + source.count)
+            found.append(
+                replace(
+                    some, author=source.origin.outpost, incarnation=source.origin.incarnation, first=source.number
+                )
+            )
+        return found
 
     def placed(self, start: int) -> Iterator[tuple[str, int, int, int]]:
         with self._noting_damage():
@@ -137,7 +158,7 @@ class LogReader:
                     position, self._author(heading.author), heading.incarnation, heading.first, heading.time,
                     heading.kind, messages_of(self._replica.body(heading)),
                 )  # fmt: skip
-                found.append((color, batch))
+                found += [(color, one) for one in self._authored(batch, heading)]
                 position = batch.end
         if newest:
             found.reverse()

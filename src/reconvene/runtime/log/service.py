@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from reconvene.corel.batch import Kind
+from reconvene.corel.batch import Kind, Origin
+from reconvene.corel.batch import Source as ClientSource
 from reconvene.corel.clients.session_index import SessionRun
 from reconvene.corel.events import (
     Accepted,
@@ -36,7 +37,7 @@ from reconvene.runtime.log.finding import Finder
 from reconvene.runtime.log.places import Places, Ranges
 from reconvene.runtime.log.reading import LogReader
 from reconvene.runtime.log.status import follow_status, status
-from reconvene.wire.client_log import Appended, Part
+from reconvene.wire.client_log import FETCH_MESSAGES, Appended, Forward, Part
 
 __all__ = ["NO_LOG_COUNTERS", "LogService"]
 
@@ -218,6 +219,23 @@ class LogService:
                 raise self._reader.note_damage(error) from None
         self._wake()
         return Appended(request, parts, green)
+
+    def forward(self, forward: Forward) -> Appended:
+        self._check_trouble()
+        green = self._replica.queue.green
+        inner = [ClientSource(*source) for source in forward.sources]
+        origin = Origin(forward.outpost, forward.incarnation)
+        try:
+            taken = self._replica.forward(
+                forward.messages, forward.session, forward.number, forward.after, origin, inner
+            )
+        except Malformed as error:
+            raise self._reader.note_damage(error) from None
+        self._wake()
+        return Appended(forward.request, list(map(self._part, taken)), green)
+
+    def confirmed(self, session: bytes, first: int) -> list[tuple[int, int, int]]:
+        return self._replica.confirmed(session, first, FETCH_MESSAGES)
 
     def _part(self, part: SessionRun) -> Part:
         if part.new:

@@ -40,7 +40,7 @@ from reconvene.units import show_address
 if TYPE_CHECKING:
     from reconvene.runtime.http.server import HttpServer
 
-__all__ = ["FAULT", "new_event_loop", "run", "run_site", "running"]
+__all__ = ["FAULT", "new_event_loop", "notify", "run", "run_site", "running"]
 
 FAULT = 1
 """Exit code if the engine failed: a bug, never caused by the configuration or by input."""
@@ -172,9 +172,9 @@ async def run(config: Config, reload: Callable[[], Config] | None = None, dial: 
     async with _parts(config, ending.set, dial, alone=True) as parts:
         loop.add_signal_handler(signal.SIGHUP, parts.reload_keys, reload or (lambda: config), log)
         event(log, INFO, "ready", **_addresses(parts))
-        _notify("READY=1")
+        notify("READY=1")
         await ending.wait()
-        _notify("STOPPING=1")
+        notify("STOPPING=1")
     return 0
 
 
@@ -222,7 +222,7 @@ def _passes_through(traceback: TracebackType | None, module: str) -> bool:
     return False
 
 
-def _notify(state: str) -> None:
+def notify(state: str) -> None:
     """Notifies systemd, if NOTIFY_SOCKET is set."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address[:1] not in ("/", "@"):

@@ -30,7 +30,7 @@ def preflight(config: Config) -> None:
 def load_secrets(config: Config) -> None:
     """Reads every file of keys and certificates as the site will, also those that are only needed for clients or
     HTTP."""
-    if not config.seal.insecure:
+    if not config.seal.insecure and not config.log.outpost:
         load_cluster_keys(config.seal.keys)
     for endpoint in (config.clients, config.http):
         if endpoint.keys is not None:

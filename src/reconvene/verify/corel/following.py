@@ -93,6 +93,7 @@ def _judge_outpost(
     h: History, name: str, positions: dict[str, set[int]], accepted: dict[str, str], tally: Tally
 ) -> None:
     up = h.run.settled and name not in h.run.down
+    highest, before = -1, ""
     ordered = up and any(ordering_nodes(h, part) for part in _connected(h, name))
     for row in h.remotes[name]:
         if row.kind != "accept":
@@ -107,9 +108,13 @@ def _judge_outpost(
             problem = f"{accepted[msg]} accepted it before"
         elif len(found) > 1:
             problem = f"it is green at {', '.join(map(str, found))}"
+        elif found and found[0] < highest:
+            problem = f"it is green at {found[0]}, before {before} at {highest}, which was accepted before it"
         elif ordered and not found:
             problem = "it is not green, though the outpost ends connected to a component with a quorum"
         accepted.setdefault(msg, name)
+        if found and found[-1] > highest:
+            highest, before = found[-1], msg
         if problem:
             tally.violate(h.run.run, name, row.n, f"{_shown(row)}: {problem}")
 
@@ -155,7 +160,8 @@ CHECKS = (
         violated="of a `green`: its position is not the follower's next one, or the nodes' lowest `green` there is of"
         " another message, or of none; of a snapshot: it is below the follower's next position, or a position below"
         " it is that of no `green` at any node; of an `accept`: the message is another's, was accepted before, or is"
-        " green at several positions, or, where settled and the outpost is up and connected to a component with a"
+        " green at several positions, or before one that the outpost accepted earlier, or, where"
+        " settled and the outpost is up and connected to a component with a"
         " quorum, at none; of a follower: a node that is up and connected to it has a higher next position",
         check=_follow,
         prove=_prove_nothing_followed,

@@ -9,7 +9,7 @@ from reconvene.verify.history import History
 from reconvene.verify.log_history import ACCEPT, GREEN, LOG, SNAPSHOT
 from reconvene.verify.report import Tally
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "outposts_accepted"]
 
 
 def _accepted(h: History, tally: Tally) -> None:
@@ -52,14 +52,16 @@ def _ordered_line(h: History) -> int:
 
 def _once(h: History, tally: Tally) -> None:
     log = h.log
+    accepted: set[int] = set()
     for node, node_log in enumerate(log.node_logs):
         logged: set[int] = set()
         for place, kind in enumerate(node_log.kind):
             message = node_log.msg[place]
             problem = None
             if kind == ACCEPT:
-                if (log.author[message], log.accepted[message]) != (node, place):
+                if message in accepted or log.author[message] != node:
                     problem = f"accepted at {log.describe(log.author[message], log.accepted[message])} already"
+                accepted.add(message)
             elif kind == LOG:
                 if message in logged:
                     problem = "the node had logged it"

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 
 from reconvene.verify.codes import NONE
+from reconvene.verify.corel.integrity import outposts_accepted
 from reconvene.verify.corel.sums import LogCheck, prove_by_facts
 from reconvene.verify.history import History
 from reconvene.verify.log_history import LOG, NEVER
@@ -26,10 +27,11 @@ def _one_timestamp(h: History, tally: Tally) -> None:
 
 
 def _sent_again(h: History, message: int) -> bool:
-    """Did the author fail after it accepted the message, and before it logged it?"""
+    """Did the author fail after it accepted the message, and before it logged it? Or is it an outpost's, of which two
+    replicas may have had a copy each?"""
     log = h.log
     if log.author[message] == NONE:
-        return False
+        return log.messages[message] in h.once(outposts_accepted)
     author = log.node_logs[log.author[message]]
     accepted = log.accepted[message]
     logged = next(

@@ -1,0 +1,177 @@
+"""A simulated outpost of the log: the same core as in a real process, between a simulated disk and connections."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from random import Random
+
+from msgspec import UNSET
+
+from reconvene.corel.events import LogEvent
+from reconvene.errors import Unavailable
+from reconvene.ids import message_id
+from reconvene.outpost.forwarding import Refusal
+from reconvene.outpost.layout import IDENTITY_BYTES, boot
+from reconvene.outpost.limits import OutpostLimits
+from reconvene.outpost.outpost import Outpost, OutpostTurn
+from reconvene.sim.calls import Connection, End
+from reconvene.sim.loop import NEVER, Loop
+from reconvene.sim.remote import EPOCH_NS, Remote
+from reconvene.stack.turn import Write
+from reconvene.trace.events import Row
+from reconvene.wire.client_log import Appended, Confirmed
+
+__all__ = ["LIMITS", "OutpostNode"]
+
+MS = 1_000_000
+LIMITS = OutpostLimits(
+    messages=5_000, batch_bytes=1_024, batch_messages=16, close_bytes=8_192, cache_bytes=4_096, window_bytes=4_096,
+    window_requests=4, patience_ns=1_000 * MS, retry_ns=50 * MS, retry_most_ns=400 * MS,
+)  # fmt: skip
+"""Small, so that faults meet it in the midst of its work."""
+
+
+class OutpostNode(Remote):
+    """`sites`: the processes that it may forward to, best first; `outpost`: tests put another in its place."""
+
+    kind = "outpost"
+
+    def __init__(
+        self,
+        name: str,
+        ordinal: int,
+        loop: Loop,
+        random: Random,
+        rows: list[Row],
+        sites: Callable[[], Sequence[End]],
+        outpost: type[Outpost] = Outpost,
+    ) -> None:
+        super().__init__(name, ordinal, loop, random, rows)
+        self.outpost: Outpost | None = None
+        self._sites = sites
+        self._make = outpost
+        self._appends: deque[bytes] = deque()
+        self._connection: Connection | None = None
+        self._turn = OutpostTurn()
+
+    @property
+    def up(self) -> bool:
+        return self.outpost is not None
+
+    @property
+    def step(self) -> str:
+        return "down" if self.outpost is None else f"outpost: {self.outpost.forwarding.step.value}"
+
+    @property
+    def waiting(self) -> int:
+        return len(self._appends)
+
+    @property
+    def _core(self) -> Outpost:
+        assert self.outpost is not None, f"{self.name} is down"
+        return self.outpost
+
+    def begin(self) -> None:
+        self.disk.put(boot(self.disk, sha256(self.name.encode()).digest()[:IDENTITY_BYTES]))
+        outpost = self.outpost = self._make(self.name, len(self._sites()), self.disk, LIMITS)
+        # What was synced just before the crash, and not recorded.
+        known = {row.msg for row in self._rows if row.msg is not UNSET}
+        green = outpost.queue.green
+        for batch in outpost.queue.batches:
+            for counter in range(max(batch.first, green + 1), batch.last + 1):
+                if message_id(self.name, batch.incarnation, counter) not in known:
+                    self._accepted(self.now, counter, batch.incarnation)
+
+    def end(self) -> None:
+        self.outpost = self._connection = None
+        self._appends.clear()
+        self._turn = OutpostTurn()
+
+    def deadline(self) -> int:
+        return NEVER if self.outpost is None else self.outpost.deadline()
+
+    def tick(self, now: int) -> None:
+        """The turn that follows looks at the time."""
+
+    def synced(self, token: int, now: int) -> None:
+        self._core.synced(token)
+
+    def append(self, messages: Iterable[bytes]) -> bool:
+        self._appends += messages
+        if not self.paused:
+            self.turn()
+        return True
+
+    def drop_waiting(self) -> int:
+        dropped = len(self._appends)
+        self._appends.clear()
+        return dropped
+
+    def flush(self, now: int) -> tuple[list[Write], list[LogEvent]]:
+        outpost = self._core
+        while self._appends:
+            try:
+                outpost.append([self._appends[0]])
+            except Unavailable:
+                break  # it waits, and is lost at a crash
+            self._appends.popleft()
+        turn = self._turn = outpost.flush(now, EPOCH_NS + now)
+        outpost.invariants()
+        return [Write(turn.token, turn.ops)] if turn.token else [], []
+
+    def record(self, now: int, events: Sequence[LogEvent]) -> None:
+        for first, count, incarnation in self._turn.accepted:
+            for counter in range(first, first + count):
+                self._accepted(now, counter, incarnation)
+
+    def _accepted(self, now: int, counter: int, incarnation: int) -> None:
+        recorder = self._recorder
+        msg = message_id(self.name, incarnation, counter)
+        recorder.add(
+            Row(
+                node=self.name, inc=self.incarnation, n=recorder.next_number(), t=now, layer="corel", kind="accept",
+                msg=msg,
+            )
+        )  # fmt: skip
+
+    def perform(self) -> None:
+        turn, self._turn = self._turn, OutpostTurn()
+        if turn.disconnect and self._connection is not None:
+            self._connection.close(self)
+            self._connection = None
+        if turn.connect is not None:
+            self._open(turn.connect)
+        for request in turn.requests:
+            if self._connection is not None:
+                self._connection.send(self, request)
+
+    def _open(self, site: int) -> None:
+        connection = self.calls.open(self, self._sites()[site])
+        self._connection = connection
+        # It takes a round trip, or a moment to be refused.
+        self.loop.at(self.loop.now + MS, self._opened, (self.incarnation, connection))
+
+    def _opened(self, opening: tuple[int, Connection | None]) -> None:
+        incarnation, connection = opening
+        if incarnation != self.incarnation or self.outpost is None or connection is not self._connection:
+            return
+        if self.paused:
+            self.loop.at(self.loop.now + MS, self._opened, opening)
+            return
+        if connection is None:
+            self.outpost.lost("no connection", self.now)
+        else:
+            self.outpost.connected(self.now)
+        self.turn()
+
+    def heard(self, connection: Connection, message: object) -> None:
+        if connection is self._connection:
+            assert isinstance(message, Appended | Confirmed | Refusal)
+            self._core.answered(message, self.now)
+            self.turn()
+
+    def lost(self, connection: Connection) -> None:
+        if connection is self._connection:
+            self._connection = None
+            self._core.lost("the connection broke", self.now)
+            self.turn()
