@@ -233,3 +233,10 @@ def test_a_peer_for_which_too_much_waits_is_given_up_and_comes_back() -> None:
     hand.at(sender).cbcast(sender, [again], b"anew")
     hand.run()
     assert hand.received(again) == [b"anew"]
+
+
+def test_more_properties_than_a_group_may_have_are_rejected() -> None:
+    hand = Hand("ab")
+    x = hand.begin(bank="ab")
+    with pytest.raises(Rejected, match="no room for these properties: expected at most 65536 bytes of a group"):
+        hand.sites["a"].set_properties(x["a"], "bank", {"mode": bytes(65_537)})

@@ -2,7 +2,7 @@
 
 from reconvene.core.groups.events import Process
 from reconvene.isis.messages import Action
-from reconvene.isis.table import OpenGbcast, Table
+from reconvene.isis.table import GROUP_PROPERTIES_BYTES, PROPERTIES_BYTES, OpenGbcast, Table
 
 A, B, C = (Process(site, 1, 1) for site in range(3))
 
@@ -110,3 +110,24 @@ def test_a_newcomer_gets_all_of_it() -> None:
     assert [gbcast.number for gbcast in other.open] == [3, 4]
     assert other.groups["bank"].prospective() == [A, B, C]
     other.invariants()
+
+
+def set_property(table: Table, group: str, name: str, size: int) -> bool:
+    """Returns whether the group has it then."""
+    action = Action("set", group, A, properties={name: bytes(size)})
+    return bool(table.conclude(opened(table, action)).view) and name in table.groups[group].properties
+
+
+def test_properties_of_a_group_and_of_all_groups_are_bounded() -> None:
+    table = Table()
+    joined(table, A)
+    assert set_property(table, "bank", "half", GROUP_PROPERTIES_BYTES // 2)
+    assert not set_property(table, "bank", "rest", GROUP_PROPERTIES_BYTES // 2)
+    assert set_property(table, "bank", "half", 0), "it takes the place of the old one"
+    many = PROPERTIES_BYTES // GROUP_PROPERTIES_BYTES
+    taken = 0
+    for number in range(many + 1):
+        joined(table, A, group=str(number))
+        taken += set_property(table, str(number), "p", GROUP_PROPERTIES_BYTES - 1)
+    assert taken == many - 1, "the bank has some"
+    table.invariants()

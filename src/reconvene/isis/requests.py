@@ -27,7 +27,7 @@ from reconvene.isis.messages import Action, Announce
 from reconvene.isis.own import OwnCasts
 from reconvene.isis.pool import Pool
 from reconvene.isis.state import StateTransfers
-from reconvene.isis.table import Table
+from reconvene.isis.table import GROUP_PROPERTIES_BYTES, PROPERTIES_BYTES, Table
 
 __all__ = ["Requests"]
 
@@ -156,13 +156,20 @@ class Requests:
     def set_properties(
         self, process: Process, group: str, properties: dict[str, bytes], *, done: Sent | None = None
     ) -> None:
-        """Properties of the group, which come with its next view."""
+        """Properties of the group, which come with its next view. Those that are too much for the group, or for all
+        groups together, when their turn comes are ignored by all sites."""
         local = self._unblocked(process)
         self._check_known(group)
         if len(properties) > self._limits.properties:
             raise Rejected(f"{len(properties)} properties: expected at most {self._limits.properties}")
         for name, value in properties.items():
             self._check_size(f"property {name!r}", name.encode() + value)
+        known = self._table.groups.get(group)
+        if known is not None and not self._table.has_room(known, properties):
+            raise Rejected(
+                f"group {group!r}: no room for these properties: expected at most {GROUP_PROPERTIES_BYTES} bytes of a"
+                f" group, and {PROPERTIES_BYTES} of all groups"
+            )
         self._request(local, Action("set", group, process, properties=properties), done)
 
     def delete(self, process: Process, group: str, *, done: Sent | None = None) -> None:

@@ -14,7 +14,13 @@ from reconvene.isis.last_to_fail import last_to_fail
 from reconvene.isis.local import Outcome
 from reconvene.isis.messages import Action, GroupEntry, MemberEntry, OpenEntry, Priority, Ready, StoredView
 
-__all__ = ["Group", "OpenGbcast", "Table"]
+__all__ = ["GROUP_PROPERTIES_BYTES", "PROPERTIES_BYTES", "Group", "OpenGbcast", "Table"]
+
+GROUP_PROPERTIES_BYTES = 64 << 10
+"""Of all properties of a group, names and values."""
+PROPERTIES_BYTES = 4 << 20
+"""Of the properties of all groups: a newcomer gets the table in one message. All sites decide alike what is too much:
+so neither is a setting."""
 
 
 class OpenGbcast:
@@ -218,7 +224,7 @@ class Table:
                 group.ranked, group.properties, group.stored = [], {}, {}
                 self._next_view(group, outcome)
                 outcome.deleted = True
-            case "set" if members:
+            case "set" if members and self.has_room(group, action.properties):
                 group.properties = {**group.properties, **action.properties}
                 self._next_view(group, outcome)
             case "cast" if action.id is not None:
@@ -226,6 +232,12 @@ class Table:
             case _:
                 pass
         return outcome
+
+    def has_room(self, group: Group, properties: Mapping[str, bytes]) -> bool:
+        """The group may have these properties too."""
+        size = _size({**group.properties, **properties})
+        others = sum(_size(other.properties) for other in self.groups.values() if other is not group)
+        return size <= GROUP_PROPERTIES_BYTES and size + others <= PROPERTIES_BYTES
 
     def fail(self, group: Group, lost: Iterable[Process]) -> Outcome:
         """Members were lost with their sites."""
@@ -315,3 +327,7 @@ class Table:
             members = group.members()
             assert len(set(members)) == len(members)
             assert group.gained <= group.view
+
+
+def _size(properties: Mapping[str, bytes]) -> int:
+    return sum(len(name.encode()) + len(value) for name, value in properties.items())
