@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
+from reconvene.corel.following.messages import Answer, Ask
 from reconvene.entries import EntryBatch
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import UNNAMED
@@ -246,6 +247,9 @@ class FakeLog:
         key = next(self.keys)
         self.changed[key] = changed
         return partial(_drop, self.changed, key)
+
+    def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
+        raise Rejected("nobody follows this log")
 
     def barrier(self) -> "asyncio.Future[None]":
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
