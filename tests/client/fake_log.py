@@ -257,6 +257,9 @@ class FakeLog:
         self.changed[key] = changed
         return partial(_drop, self.changed, key)
 
+    def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
+        raise Rejected("nobody follows this log")
+
     def barrier(self) -> "asyncio.Future[None]":
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.waiting:
