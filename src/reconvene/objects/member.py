@@ -40,6 +40,10 @@ _LEAVE_S = 5.0
 
 
 class Member:
+    _answers: ClassVar[bool] = True
+    """It replies to what asks for replies. False: its site does, with nothing, when the cast is in the process's
+    queue."""
+
     def __init__(self, isis: Isis, name: str, *, last_to_fail: bool = False) -> None:
         """`name`: of the group, which is the object's own: nobody else casts to it. `last_to_fail`: where all members
         were killed or have failed, those that were the last go on first, so that what they have is kept; the others
@@ -175,7 +179,9 @@ class Member:
     async def _join(self) -> None:
         self._group = self._view = None
         provider = (self._give, self._take)
-        self._group = await self._isis.join(self.name, state=provider, last_to_fail=self._last_to_fail)
+        self._group = await self._isis.join(
+            self.name, state=provider, answers=self._answers, last_to_fail=self._last_to_fail
+        )
         self._joined_as = self._isis.me
         self._left.clear()
         self._tell_changed()
