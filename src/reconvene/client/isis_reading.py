@@ -124,7 +124,7 @@ class Reading:
             newcomer = events.Process(*viewed.newcomer)
             if newcomer != link.me:
                 place.kept[newcomer] = (viewed.view, place.provider.pieces())
-                link.give_wanted(place, newcomer)
+                link.giving.give_wanted(place, newcomer)
         now = set(members)
         for gone in [process for process in place.kept if process not in now]:
             del place.kept[gone]
