@@ -28,7 +28,7 @@ from reconvene.client.isis_events import Action, Cast, GroupLeft, GroupView, Isi
 from reconvene.client.time_limits import in_time
 from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
 
-__all__ = ["Member"]
+__all__ = ["Member", "answer_nothing"]
 
 _log = logging.getLogger("reconvene.objects")
 
@@ -236,7 +236,7 @@ class Member:
         if isinstance(event, GroupLeft | Killed):
             self._left.set()
         elif isinstance(event, Cast) and event.wants_reply:
-            task = asyncio.create_task(_answer_nothing(event))
+            task = asyncio.create_task(answer_nothing(event))
             self._declining.add(task)
             task.add_done_callback(self._declining.discard)
 
@@ -274,7 +274,8 @@ class Member:
             self._tell_changed()
 
 
-async def _answer_nothing(cast: Cast) -> None:
+async def answer_nothing(cast: Cast) -> None:
+    """Nobody may wait for what will not come."""
     with suppress(ReconveneError):  # the process was killed
         await cast.reply()
 
