@@ -34,7 +34,7 @@ FUNCTIONS = {"open": "local", "connect": "connecting"}
 LATE = {"open"}
 """Of those: imported only when it is called, since it needs all of a site."""
 READERS = {"Group": "GroupReader", "Follow": "FollowReader", "Isis": "IsisReader"}
-INTERNAL = {("Group", "begin"), ("Group", "wait_and_drain"), ("Isis", "wait_and_drain")}
+INTERNAL = {("Group", "begin"), ("Group", "wait_and_drain"), ("Isis", "after_read"), ("Isis", "wait_and_drain")}
 NOTES = {
     "Group": "Several threads may read: each event goes to one of them.",
     "Isis": "Several threads may read: each event goes to one of them. Where state is given and taken, one thread "

@@ -306,6 +306,36 @@ def test_so_many_replies_as_are_asked_for(replies: int, count: int) -> None:
     assert len(hand.at(asker).calls) == 0
 
 
+@pytest.mark.parametrize("how", ["same packet", "waits for what precedes it", "failure"])
+def test_a_reply_comes_after_what_its_sender_cast_before(how: str) -> None:
+    """Also where that is here, and waits for a cast along another way."""
+    hand = cluster()
+    asker, member, other = hand.open("a"), hand.open("b", answers=True), hand.open("c")
+    hand.at(asker).cbcast(asker, [member], b"?", replies=ALL)
+    hand.run(5)
+    if how != "same packet":
+        hand.cut.add("ca")
+        hand.at(other).cbcast(other, [asker, member], b"first")
+        hand.run(5)
+    hand.at(member).cbcast(member, [asker], b"second")
+    if how == "failure":
+        hand.at(member).kill(member)
+    else:
+        (question,) = [cast for cast in hand.of(Received, member) if cast.replies]
+        hand.at(member).reply(member, question.id, b"yes")
+    hand.run(20)
+    assert bool(hand.of(Answered, asker)) == (how == "same packet")
+    hand.cut.clear()
+    hand.run(500)
+    seen = [event for event in hand.events["a"] if isinstance(event, Received | Answered | Failed)]
+    assert [getattr(event, "payload", None) for event in seen if event.process == asker] == {
+        "same packet": [b"second", b"yes"],
+        "waits for what precedes it": [b"first", b"second", b"yes"],
+        "failure": [b"first", b"second", None],
+    }[how]
+    assert len(hand.at(asker).calls) == 0
+
+
 @pytest.mark.parametrize("how", ["killed", "lost"])
 def test_a_failure_counts_as_a_reply(how: str) -> None:
     hand = cluster()

@@ -2,7 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import permutations
 from typing import Any
 
 import msgspec
@@ -13,7 +15,8 @@ import reconvene
 from reconvene import OutcomeUnknown, Process, Rejected, TimedOut, Unavailable
 from reconvene.client.isis import IsisGroup
 from reconvene.objects import Lock, Token
-from reconvene.objects.lock_table import LockTable, Place, Registered, Released, Want, decode
+from reconvene.objects.lock import _Claim
+from reconvene.objects.lock_table import LockTable, Place, Registered, Released, Request, Want, decode
 from reconvene.testing import Cluster
 
 Make = Callable[..., Cluster]
@@ -70,9 +73,11 @@ class Oracle:
         return held
 
 
-async def user(address: str, name: str, oracle: Oracle) -> None:
+async def user(address: str, name: str, oracle: Oracle, busy: float = 1) -> None:
     oracle.now = [held for held in oracle.now if held.name != name]  # it was killed
     async with reconvene.connect(address, wait=120) as site, Lock(site.isis, "locks") as lock:
+        if busy > 1:
+            read_late(site.isis)
 
         async def work() -> None:
             while not oracle.stop:
@@ -82,18 +87,31 @@ async def user(address: str, name: str, oracle: Oracle) -> None:
                     async with kind(item, timeout=random.choice([0.05, 1, 20])) as token:
                         held = oracle.begin(name, item, token, write=write)
                         try:
-                            await asyncio.sleep(random.expovariate(20))
+                            await asyncio.sleep(random.expovariate(20 * busy))
                         finally:
                             oracle.now = [other for other in oracle.now if other is not held]
                 except TimedOut:
                     pass
                 except (OutcomeUnknown, Unavailable):
                     oracle.lost += 1
-                await asyncio.sleep(random.expovariate(10))
+                await asyncio.sleep(random.expovariate(10 * busy))
 
         await asyncio.gather(work(), work())
         while lock.table.queues or lock.table.readers:
             await asyncio.sleep(0.1)
+
+
+def read_late(isis: reconvene.Isis, late_s: Callable[[], float] = lambda: random.expovariate(200)) -> None:
+    """The program reads what has come some time after it has come."""
+    queue = isis._link.queue
+    right = queue.wait
+
+    async def wait() -> bool:
+        more = await right()
+        await asyncio.sleep(late_s())
+        return more
+
+    queue.wait = wait  # type: ignore[method-assign]
 
 
 def run(cluster: Make, seed: int, rounds: int = 5, kinds: tuple[str, ...] = ("crash", "kill")) -> Oracle:
@@ -111,6 +129,29 @@ def run(cluster: Make, seed: int, rounds: int = 5, kinds: tuple[str, ...] = ("cr
         return oracle
 
     return cluster("abc", seed=seed, settings=ISIS).run(scenario)
+
+
+def contend(cluster: Make, seed: int = 0, for_s: float = 1.5) -> Oracle:
+    """All want the same two locks all the time, over a network that delays each datagram as it likes, and read late
+    what comes."""
+
+    async def scenario(net: Cluster) -> Oracle:
+        oracle = Oracle()
+        net.network(latency="1ms", jitter="5ms", loss=0.02)
+        programs = [net.spawn(name, user, net.address(name), name, oracle, 10) for name in net.names]
+        await asyncio.sleep(for_s)
+        oracle.stop = True
+        for program in programs:
+            await program.wait()
+        return oracle
+
+    return cluster("abc", seed=seed, settings=ISIS).run(scenario)
+
+
+def test_contention(cluster: Make) -> None:
+    oracle = contend(cluster)
+    assert oracle.found == []
+    assert min(oracle.got.values()) > 20
 
 
 @pytest.mark.parametrize("seed", range(1))
@@ -135,25 +176,130 @@ def test_more_faults(cluster: Make, seed: int) -> None:
 
 
 def test_planted_granted_while_it_is_read(cluster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Lock.received
+    right = LockTable.granted
 
-    def received(self: Lock, cast: Any) -> None:
-        reads, self._reads = self._reads, {}
-        right(self, cast)
-        self._reads = reads
+    def granted(self: LockTable, item: str) -> list[Request]:
+        read, self._read = self._read, {}
+        found = right(self, item)
+        self._read = read
+        return found
 
-    monkeypatch.setattr(Lock, "received", received)
-    assert any(" have " in line for line in run(cluster, 0, rounds=1).found)
+    monkeypatch.setattr(LockTable, "granted", granted)
+    assert any(" have " in line for line in contend(cluster).found)
 
 
-def test_planted_requests_in_no_order(cluster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By CBCAST: members order them differently."""
+def test_planted_requests_as_they_come(cluster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members receive them in different orders."""
 
-    async def abcast(self: IsisGroup, data: bytes, *, label: str, replies: int) -> Any:
-        return await self.cbcast(data, replies=replies)
+    def want(self: LockTable, sender: Process, want: Want, clock: int) -> None:
+        request = Request(*self.last[:2], clock, sender, want.number, want.write)
+        self.queues.setdefault(want.item, []).append(request)
 
-    monkeypatch.setattr(IsisGroup, "abcast", abcast)
-    assert run(cluster, 0, rounds=1).found != []
+    monkeypatch.setattr(LockTable, "want", want)
+    assert contend(cluster).found != []
+
+
+def test_planted_requests_without_clocks(cluster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their processes alone: a later one may come before one that has the lock."""
+    right = LockTable.want
+    monkeypatch.setattr(LockTable, "want", lambda self, sender, want, clock: right(self, sender, want, 0))
+    assert contend(cluster).found != []
+
+
+def test_planted_replies_not_waited_for(cluster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = _Claim.__init__
+
+    def init(self: _Claim, *arguments: Any, **more: Any) -> None:
+        right(self, *arguments, **more)
+        self.replied = True
+
+    monkeypatch.setattr(_Claim, "__init__", init)
+    assert contend(cluster).found != []
+
+
+@asynccontextmanager
+async def late_readers(net: Cluster) -> AsyncIterator[tuple[Lock, Lock]]:
+    """Locks of a and b, whose programs read each event 0.2 s late."""
+    async with (
+        net.connect("a") as a,
+        net.connect("b") as b,
+        Lock(a.isis, "locks") as one,
+        Lock(b.isis, "locks") as other,
+    ):
+        read_late(a.isis, lambda: 0.2)
+        read_late(b.isis, lambda: 0.2)
+        await acquire(one, "y", 30)  # what is being read now is not late
+        await asyncio.sleep(5)
+        yield one, other
+
+
+def read_behind_a_write(cluster: Make) -> list[str]:
+    """b's site has replied to a's write request; b's program has not read it when it wants to read."""
+
+    async def scenario(net: Cluster) -> list[str]:
+        order = []
+        async with late_readers(net) as (one, other):
+
+            async def read() -> None:
+                async with other.read("x", timeout=30):
+                    order.append("read")
+
+            writing = asyncio.create_task(one.write("x", timeout=30).__aenter__())
+            await asyncio.sleep(0.05)
+            assert other.writers("x") == ()
+            reading = asyncio.create_task(read())
+            token = await writing
+            await asyncio.sleep(1)
+            order.append("written")
+            await one.release(token._claim)
+            await reading
+        return order
+
+    return cluster("abc", settings=ISIS).run(scenario)
+
+
+def test_a_read_behind_a_write_request(cluster: Make) -> None:
+    assert read_behind_a_write(cluster) == ["written", "read"]
+
+
+def test_planted_read_before_its_registration_is_back(cluster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Lock._register
+
+    async def register(self: Lock, claim: _Claim) -> None:
+        if not claim.granted.done():
+            claim.granted.set_result(self.table.last)
+        await right(self, claim)
+
+    monkeypatch.setattr(Lock, "_register", register)
+    assert read_behind_a_write(cluster) == ["read", "written"]
+
+
+def two_at_once(cluster: Make) -> list[str]:
+    """Each has the replies to its request before its program has read the other's."""
+
+    async def scenario(net: Cluster) -> list[str]:
+        order = []
+
+        async def write(lock: Lock) -> None:
+            async with lock.write("x", timeout=30):
+                order.append("begin")
+                await asyncio.sleep(1)
+                order.append("end")
+
+        async with late_readers(net) as locks:
+            await asyncio.gather(*map(write, locks))
+        return order
+
+    return cluster("abc", jitter=0, settings=ISIS).run(scenario)
+
+
+def test_two_writers_at_once(cluster: Make) -> None:
+    assert two_at_once(cluster) == ["begin", "end"] * 2
+
+
+def test_planted_replies_overtake_what_is_not_read(cluster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconvene.Isis, "after_read", lambda self, what: what())
+    assert two_at_once(cluster) == ["begin", "begin", "end", "end"]
 
 
 def test_planted_token_from_a_place_alone(cluster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,12 +368,14 @@ def test_readers_share_and_wait_their_turn(cluster: Make) -> None:
                 assert one.writers("x") == (c.isis.me, a.isis.me)
                 assert set(one.readers("x")) == {a.isis.me, b.isis.me, c.isis.me}
                 await asyncio.gather(*tasks)
+                if order[6:8] == ["+r4", "+r3"]:  # both have heard of w1's release, one sooner than the other
+                    order[6:10] = ["+r3", "+r4", *sorted(order[8:10])]
                 assert order == [
                     "+r1", "+r2", "-r1", "-r2", "+w1", "-w1", "+r3", "+r4", "-r3", "-r4", "+w2", "-w2", "+r5", "-r5",
                 ]  # fmt: skip
                 await asyncio.sleep(1)
                 for lock in locks:
-                    assert (lock.table.queues, lock.table.readers, lock._claims, lock._reads) == ({}, {}, {}, {})
+                    assert (lock.table.queues, lock.table.readers, lock._claims) == ({}, {}, {})
 
     cluster("abc", settings=ISIS).run(scenario)
 
@@ -299,7 +447,7 @@ def test_a_lock_that_nobody_else_wants_is_kept(cluster: Make) -> None:
                 found.append(held)
             assert not held.held, "though it is kept"
             async with other.read("x", timeout=0.5) as token:
-                found.append(token)
+                assert token >= found[-1]
             found.append(await acquire(other, "x", 0.5))
             found.append(await acquire(one, "x", 0.5))
             found.append(await acquire(one, "x"))
@@ -426,16 +574,32 @@ def test_planted_registered_under_a_topic_label(cluster: Make, monkeypatch: pyte
 P, Q = Process("a", 1, 1), Process("b", 1, 1)
 
 
-def test_a_request_that_is_given_up_may_come_after_its_release() -> None:
-    table = LockTable()
-    table.viewed(reconvene.GroupView("locks", 3, (P, Q), {}, (), (), (), primary=7))
-    table.release(P, Released(1, "x", queued=True))
-    table.want(Q, Want(1, "x", write=False))
-    table.want(P, Want(1, "x", write=True))
-    assert [(request.owner, request.place) for request in table.queues["x"]] == [(Q, Place(7, 3, 1))]
-    other = LockTable()
-    other.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(table.state())))
-    assert (other.queues, other.readers) == (table.queues, table.readers)
+def test_the_table() -> None:
+    """Whichever order the requests come in."""
+    wants = [(Q, Want(1, "x", write=False), 5), (P, Want(1, "x", write=True), 5), (Q, Want(2, "x", write=True), 4)]
+    found = []
+    for order in permutations(wants):
+        table = LockTable()
+        table.viewed(reconvene.GroupView("locks", 3, (P, Q), {}, (), (), (), primary=7))
+        for sender, want, clock in order:
+            table.want(sender, want, clock)
+        other = LockTable()
+        other.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(table.state())))
+        assert (other.queues, other.readers) == (table.queues, table.readers)
+        found.append(table.queues)
+    assert all(queues == found[0] for queues in found)
+    assert [(request.owner, request.number) for request in table.queues["x"]] == [(Q, 2), (P, 1), (Q, 1)]
+    table.register(P, Registered(2, "x"))
+    assert table.granted("x") == []
+    table.release(P, Released(2, "x", queued=False, place=Place(7, 3, 4)))
+    assert [request.number for request in table.granted("x")] == [2]
+    assert (table.last, table.next) == (Place(7, 3, 4), Place(7, 3, 5))
+    table.release(Q, Released(2, "x", queued=True, place=Place(7, 3, 5, 8)))
+    assert (table.last, table.next) == (Place(7, 3, 5, 8), Place(7, 3, 6))
+    assert list(table.viewed(reconvene.GroupView("locks", 4, (Q,), {}, (), (), (), primary=7))) == ["x"]
+    assert [(request.owner, request.write) for request in table.granted("x")] == [(Q, False)]
+    table.want(Q, Want(3, "x", write=True), 1)
+    assert [request.number for request in table.queues["x"]] == [1, 3], "of a later view, though its clock is lower"
     assert int(Place(7, 3, 1, 5)) == 7 << 96 | 3 << 64 | 1 << 32 | 5
 
 

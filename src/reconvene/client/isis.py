@@ -1,7 +1,7 @@
 """Process groups in the manner of ISIS, as a program has them: one process, and one queue of what it receives."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -245,6 +245,11 @@ class Isis:
     async def _next(self) -> IsisEvent | None:
         self._link.here.check_loop()
         return await self._reading.next()
+
+    def after_read(self, what: Callable[[], None]) -> None:
+        """Calls `what` when the program has read all that has come by now, and asks for the next event. Where the
+        replies of a call are in, this is when the program has also read what their senders cast before them."""
+        self._reading.after(what)
 
     async def wait_and_drain(self, timeout: float | None = None) -> list[IsisEvent]:
         """All that may be read at once, at least one event; none at the end. Raises TimedOut."""

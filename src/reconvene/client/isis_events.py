@@ -39,6 +39,9 @@ class Cast(Struct, frozen=True, gc=False):
     replies: int
     """How many replies its sender asks for; ALL: one of each destination."""
     _process: Replying
+    clock: int = 0
+    """Of a cast that asks for replies: Lamport's clock of its sender's site when it was cast. It is above that of all
+    casts which that site had then, so it orders requests without another message. Of other casts: 0."""
 
     @property
     def id(self) -> str:

@@ -13,16 +13,17 @@ from reconvene.client.appends import check_minor
 from reconvene.client.events import Process
 from reconvene.client.group import as_bytes
 from reconvene.client.here import Here
-from reconvene.client.isis_call import Call, OpenCall
+from reconvene.client.isis_call import Call
+from reconvene.client.isis_casts import IsisCasts
 from reconvene.client.isis_events import Cast, ProcessFailed, Reply
+from reconvene.client.isis_giving import Giving
 from reconvene.client.isis_place import Place
 from reconvene.client.isis_queue import IsisQueue, Renamed
 from reconvene.client.isis_state import Provider, Transfer
 from reconvene.client.requests import RequestChannel, Requests
 from reconvene.client.roll import Roll
 from reconvene.core.groups import events
-from reconvene.errors import OutcomeTimedOut, OutcomeUnknown, ReconveneError, Rejected, TimedOut, Unavailable
-from reconvene.room import Room
+from reconvene.errors import OutcomeTimedOut, ReconveneError, Rejected, TimedOut, Unavailable
 from reconvene.wire import client_isis as wire
 from reconvene.wire.clients import ISIS_MINOR
 
@@ -31,8 +32,6 @@ __all__ = ["IsisConnection", "IsisLink"]
 _log = logging.getLogger("reconvene.client")
 
 _KILLED = "this process was killed meanwhile: the others went on without it"
-_SPARE_REQUESTS = 16
-"""Of the requests that a site lets wait: for those that the program does not wait for."""
 
 
 class IsisConnection(Protocol):
@@ -58,19 +57,6 @@ class IsisConnection(Protocol):
         """Raises Unavailable where there is none in time."""
 
 
-class _Casting:
-    """A cast that has no id yet."""
-
-    __slots__ = ("asks", "call", "future", "size")
-
-    def __init__(self, call: OpenCall, asks: bool, size: int) -> None:
-        self.call = call
-        self.asks = asks
-        """It asks for replies."""
-        self.size = size
-        self.future: asyncio.Future[None] | None = None
-
-
 class IsisLink:
     def __init__(self, link: IsisConnection, limit_bytes: int, limit_messages: int) -> None:
         self._link = link
@@ -87,19 +73,9 @@ class IsisLink:
         self._opening: asyncio.Future[None] | None = None
         self._places: dict[str, Place] = {}
         """By group."""
-        self._casting: dict[int, _Casting] = {}
-        """By request."""
-        self._calls: dict[int, OpenCall] = {}
-        """By counter."""
-        self._held = 0
-        self._held_bytes = 0
-        """Requests that may wait at the site."""
-        self.room = Room(self._free)
+        self.casts = IsisCasts(link)
+        self.giving = Giving(self.tell)
         self._over: str | None = None
-
-    def _free(self) -> int:
-        most = wire.HELD_REQUESTS - _SPARE_REQUESTS
-        return most - self._held if self._held_bytes < wire.HELD_BYTES else 0
 
     @property
     def quiet(self) -> bool:
@@ -148,14 +124,7 @@ class IsisLink:
         places, self._places = self._places, {}
         for place in places.values():
             place.end(Unavailable(f"group {place.group!r}: {why}"))
-        casting, self._casting = self._casting, {}
-        for cast in casting.values():
-            self._settle(cast, OutcomeUnknown(unknown))
-        calls, self._calls = self._calls, {}
-        for call in calls.values():
-            call.end(unknown)
-        self._held = self._held_bytes = 0
-        self.room.wake_all()
+        self.casts.lose(unknown)
 
     async def open(self, name: str = "") -> RequestChannel:
         """Where the process is; begins it where there is none yet."""
@@ -227,11 +196,11 @@ class IsisLink:
         size = len(payload) + sum(map(len, more)) if more else len(payload)
         if timeout is None:
             channel = self._open
-            if channel is None or not self._has_room(size):
+            if channel is None or not self.casts.has_room(size):
                 channel = await self._clear(size)
             else:
                 self.here.check()
-            casting = self._send(channel, kind, to, payload, label, replies, None, more or [], size)
+            casting = self.casts.send(self._me(), channel, kind, to, payload, label, replies, None, more or [], size)
             if casting.future is not None:
                 await casting.future
             return casting.call
@@ -239,7 +208,9 @@ class IsisLink:
         try:
             async with asyncio.timeout_at(until):
                 channel = await self._clear(size)
-                casting = self._send(channel, kind, to, payload, label, replies, until, more or [], size)
+                casting = self.casts.send(
+                    self._me(), channel, kind, to, payload, label, replies, until, more or [], size
+                )
                 if casting.future is not None:
                     await casting.future
                 return casting.call
@@ -248,81 +219,18 @@ class IsisLink:
                 raise
             raise OutcomeTimedOut(f"not sent within {timeout:g} s: it may yet be") from None
 
-    def _send(
-        self,
-        channel: RequestChannel,
-        kind: int,
-        to: str | tuple[events.Process, ...],
-        payload: bytes,
-        label: str | Mapping[str, int] | None,
-        replies: int,
-        until: float | None,
-        more: list[bytes],
-        size: int,
-    ) -> _Casting:
-        """Its future, if it has one, is done when the cast has its id."""
-        assert self.me is not None
-        call = OpenCall(self._link.name, self.me.incarnation, until)
-        number = self._link.requests.number()
-        casting = self._casting[number] = _Casting(call, replies != 0, size)
-        self._held += 1
-        self._held_bytes += size
-        struct = wire.IsisCast(number, kind, to, payload, label, replies, more)  # type: ignore[arg-type]
-        channel.send(struct, size + 64 + 5 * len(more))
-        if number in self._casting:
-            casting.future = self._loop.create_future()
-        return casting
-
-    def _has_room(self, size: int) -> bool:
-        return self._held == 0 or (self._free() > 0 and self._held_bytes + size <= wire.HELD_BYTES)
+    def _me(self) -> events.Process:
+        assert self.me is not None, "there is a process"
+        return self.me
 
     async def _clear(self, size: int) -> RequestChannel:
         """The process, with room for one more request."""
         while True:
             channel = await self.open()
-            if self._has_room(size):
+            if self.casts.has_room(size):
                 return channel
-            await self.room.wait()
+            await self.casts.room.wait()
             self.here.check()
-
-    def sent(self, request: int, counter: int) -> None:
-        """The cast of this request has its id."""
-        casting = self._casting.pop(request, None)
-        if casting is None:
-            return
-        call = casting.call
-        call.sent(counter)
-        if casting.asks:
-            self._calls[counter] = call
-        else:
-            call.end()
-        self._settle(casting, None)
-
-    def fail(self, request: int, error: ReconveneError) -> bool:
-        """Returns whether the request was a cast."""
-        casting = self._casting.pop(request, None)
-        if casting is None:
-            return False
-        self._settle(casting, error)
-        return True
-
-    def _settle(self, casting: _Casting, error: ReconveneError | None) -> None:
-        self._release(casting.size)
-        future = casting.future
-        if future is None and error is not None:
-            future = casting.future = self._loop.create_future()  # its caller has not begun to wait
-        if future is not None and not future.done():
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-                future.exception()
-
-    def _release(self, size: int) -> None:
-        self._held -= 1
-        self._held_bytes -= size
-        if self.room.waiting:
-            self.room.wake()
 
     # -- other requests
 
@@ -338,9 +246,8 @@ class IsisLink:
         asked = requests.add(channel, make(requests.number()), size=size)
         if late is not None:
             return await self._in_time(asked, late)
-        self._held += 1
-        self._held_bytes += size
-        asked.add_done_callback(lambda _: self._release(size) if self._open is channel else None)
+        self.casts.hold(size)
+        asked.add_done_callback(lambda _: self.casts.release(size) if self._open is channel else None)
         return await asked
 
     async def _in_time(self, asked: "asyncio.Future[Any]", late: "type[TimedOut | OutcomeTimedOut]") -> Any:
@@ -432,16 +339,12 @@ class IsisLink:
                 self.queue.put(struct)
             case wire.IsisSent():
                 for request, counter in zip(struct.requests, struct.counters, strict=True):
-                    self.sent(request, counter)
+                    self.casts.sent(request, counter)
             case wire.IsisReplied(counter=counter, sender=sender, payload=payload):
-                call = self._calls.get(counter)
-                if call is not None:
-                    named = self.named(sender)
-                    call.put(ProcessFailed(named) if payload is None else Reply(payload, named))
+                named = self.named(sender)
+                self.casts.replied(counter, ProcessFailed(named) if payload is None else Reply(payload, named))
             case wire.IsisOver(counter=counter):
-                call = self._calls.pop(counter, None)
-                if call is not None:
-                    call.end()
+                self.casts.over(counter)
             case wire.IsisViewed():
                 self._viewed(struct)
             case wire.IsisLeft(group=group):
@@ -456,7 +359,7 @@ class IsisLink:
             case wire.IsisWanted() | wire.IsisTaken() | wire.IsisChunk() | wire.IsisStated():
                 place = self._places.get(struct.group)
                 if place is not None:
-                    self._take_state(place, struct)
+                    self.giving.take(place, struct)
 
     def _viewed(self, viewed: wire.IsisViewed) -> None:
         place = self._places.get(viewed.group)
@@ -478,53 +381,8 @@ class IsisLink:
         places, self._places = self._places, {}
         for place in places.values():
             place.end(Unavailable(f"group {place.group!r}: {_KILLED}"))
-        calls, self._calls = self._calls, {}
-        for call in calls.values():
-            call.end(f"cast {call.id}: {_KILLED}: it may or may not have been received")
+        self.casts.kill(_KILLED)
         self.queue.put(Renamed(was, process))
-
-    # -- state
-
-    def _take_state(
-        self, place: Place, struct: wire.IsisWanted | wire.IsisTaken | wire.IsisChunk | wire.IsisStated
-    ) -> None:
-        match struct:
-            case wire.IsisChunk():
-                if place.transfer is not None:
-                    place.transfer.add(events.Process(*struct.member), struct.data)
-            case wire.IsisStated():
-                if place.transfer is not None and not place.transfer.done.done():
-                    place.transfer.done.set_result(None)
-            case wire.IsisWanted():
-                newcomer = events.Process(*struct.newcomer)
-                place.wanted[newcomer] = (struct.view, struct.first)
-                self.give_wanted(place, newcomer)
-            case wire.IsisTaken():
-                newcomer = events.Process(*struct.newcomer)
-                place.kept.pop(newcomer, None)
-                place.wanted.pop(newcomer, None)
-
-    def give_wanted(self, place: Place, newcomer: events.Process) -> None:
-        """Gives what is kept for the newcomer, if it has asked for it."""
-        kept, pieces = place.kept.get(newcomer, (0, []))
-        view, first = place.wanted.get(newcomer, (0, 0))
-        if kept and kept == view:
-            del place.wanted[newcomer]
-            # Where its own transfer ended early it may have fewer than were given before.
-            self._give(place, newcomer, view, pieces + [b""] * (first + 1 - len(pieces)), first)
-
-    def _give(self, place: Place, newcomer: events.Process, view: int, pieces: list[bytes], at: int) -> None:
-        """One piece after the other: the next when the site has taken the last one."""
-        last = at + 1 == len(pieces)
-        asked = self.tell(lambda number: wire.IsisGive(number, place.group, view, newcomer, at, pieces[at], last))
-
-        def given(done: "asyncio.Future[Any]") -> None:
-            # Refused: the newcomer has gone, or has asked another one.
-            if not last and not done.cancelled() and done.exception() is None:
-                self._give(place, newcomer, view, pieces, at + 1)
-
-        if asked is not None:
-            asked.add_done_callback(given)
 
 
 def _seen(future: "asyncio.Future[Any]") -> None:

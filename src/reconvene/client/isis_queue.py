@@ -40,6 +40,10 @@ class IsisQueue:
         self._waiter: asyncio.Future[None] | None = None
         self._bytes = 0
         self._messages = 0
+        self.put_in = 0
+        """Items that have come."""
+        self.taken_out = 0
+        """Of those: items that were read."""
         self._ended = False
         self._error: ReconveneError | None = None
 
@@ -53,6 +57,7 @@ class IsisQueue:
         else:
             size = _SMALL_BYTES + (_MEMBER_BYTES * len(item.members) if isinstance(item, IsisViewed) else 0)
         self._waiting.append((item, place, size, count))
+        self.put_in += 1
         self._bytes += size
         self._messages += count
         waiter = self._waiter
@@ -79,6 +84,7 @@ class IsisQueue:
 
     def drop_first(self) -> None:
         _, _, size, count = self._waiting.popleft()
+        self.taken_out += 1
         self._bytes -= size
         self._messages -= count
 

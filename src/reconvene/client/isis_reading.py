@@ -1,6 +1,7 @@
 """From what a site says of a process's groups to what its program reads, one event after the other."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 
 from reconvene.client.events import Blocked, Process
 from reconvene.client.isis_events import Action, Cast, GroupLeft, GroupView, IsisEvent, Killed
@@ -19,6 +20,18 @@ class Reading:
         self._ready: Iterator[IsisEvent] = iter(())
         self.views: dict[Place, GroupView] = {}
         """By membership: the last view that was read."""
+        self._read = 0
+        """So many items of the queue were read, and the program asked for more."""
+        self._later: deque[tuple[int, Callable[[], None]]] = deque()
+        """What is to be called when so many items were read."""
+
+    def after(self, what: Callable[[], None]) -> None:
+        """Calls it when the program has read all that has come by now, and asks for more: now, or later. Where it
+        reads no more, it is not called."""
+        if self._link.queue.put_in <= self._read:
+            what()
+        else:
+            self._later.append((self._link.queue.put_in, what))
 
     async def next(self) -> IsisEvent | None:
         """None at the end."""
@@ -26,6 +39,9 @@ class Reading:
             event = next(self._ready, None)
             if event is not None:
                 return event
+            self._read = self._link.queue.taken_out
+            while self._later and self._later[0][0] <= self._read:
+                self._later.popleft()[1]()
             if not await self._link.queue.wait():
                 return None
             await self._take()
@@ -93,7 +109,7 @@ class Reading:
             return
         kind, replies, link = CAST_KINDS[casts.kind], casts.replies, self._link
         for data in casts.payloads:
-            yield Cast(data, sender, kind, group, view, counter, replies, link)
+            yield Cast(data, sender, kind, group, view, counter, replies, link, casts.clock)
             counter += 1
 
     def view_of(self, place: Place) -> GroupView | None:
@@ -108,7 +124,7 @@ class Reading:
             newcomer = events.Process(*viewed.newcomer)
             if newcomer != link.me:
                 place.kept[newcomer] = (viewed.view, place.provider.pieces())
-                link.give_wanted(place, newcomer)
+                link.giving.give_wanted(place, newcomer)
         now = set(members)
         for gone in [process for process in place.kept if process not in now]:
             del place.kept[gone]

@@ -30,7 +30,7 @@ class LocalIsis:
         )  # fmt: skip
         self._requests = requests
         self._link = link
-        self._isis = ClientIsis(port, self, lambda role, what: None, link.sent)
+        self._isis = ClientIsis(port, self, lambda role, what: None, link.casts.sent)
 
     def send(self, struct: ToSite, size: int = 64) -> None:
         request = cast(IsisRequest, struct)
@@ -51,5 +51,5 @@ class LocalIsis:
         self._requests.answer(request)
 
     def fail(self, request: int, error: ReconveneError, taken: int = 0) -> None:
-        if not self._link.fail(request, error):
+        if not self._link.casts.fail(request, error):
             self._requests.fail(request, error)

@@ -283,7 +283,7 @@ class RemoteLink:
             self._returning.consider()
 
     def _fail(self, number: int, error: ReconveneError) -> None:
-        if not self.log.appends.fail(number, error) and not self.isis.fail(number, error):
+        if not self.log.appends.fail(number, error) and not self.isis.casts.fail(number, error):
             failed = self.requests.fail(number, error)
             if failed is not None and failed.place is not None:
                 self.groups.answered(failed.place)

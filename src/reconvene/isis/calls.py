@@ -2,6 +2,9 @@
 
 A destination that dies counts as a reply. Its site says so behind the last message of the dead process; where the
 site itself is lost, each site says so to its own processes, once all casts of the lost site are everywhere.
+
+A reply comes after every CBCAST that its sender cast to the same process before: also where that waits here for what
+precedes it.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,6 +41,8 @@ class Calls:
         self._open: dict[CastId, Call] = {}
         self._lost: list[tuple[CastId, Process]] = []
         """What is asked of processes whose sites are lost, and is not reported yet."""
+        self._arrived: list[Answer] = []
+        """Of other sites, in the order in which they came: not reported yet."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -107,6 +112,24 @@ class Calls:
 
     # -- at the process that asked
 
+    def arrive(self, answer: Answer) -> None:
+        """Of another site. It is reported by `report_arrived`."""
+        self._arrived.append(answer)
+
+    def report_arrived(self, awaits: Callable[[Process, Process], bool]) -> None:
+        """`awaits(process, sender)`: a CBCAST of the sender has come that the process has not received."""
+        if not self._arrived:
+            return
+        arrived, self._arrived = self._arrived, []
+        late: set[Process] = set()
+        for answer in arrived:
+            call = self._open.get(answer.id)
+            if answer.sender in late or (call is not None and awaits(call.process, answer.sender)):
+                late.add(answer.sender)
+                self._arrived.append(answer)
+            else:
+                self.answered(answer)
+
     def answered(self, answer: Answer) -> None:
         call = self._open.get(answer.id)
         if call is None or answer.sender not in call.pending:
@@ -149,7 +172,8 @@ class Calls:
         lost, self._lost = self._lost, []
         for cast_id, process in lost:
             call = self._open.get(cast_id)
-            if call is not None and not heard(call.process, process):
+            late = any(answer.sender == process for answer in self._arrived)
+            if call is not None and (late or not heard(call.process, process)):
                 self._lost.append((cast_id, process))
             else:
                 self.answered(Answer(cast_id, process, None, failed=True))
@@ -170,3 +194,4 @@ class Calls:
     def reset(self) -> None:
         self._open.clear()
         self._lost.clear()
+        self._arrived.clear()

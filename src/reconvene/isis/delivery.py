@@ -192,7 +192,7 @@ class Delivery:
             Received(
                 process, "abcast" if ordered else "cbcast", cast.sender, cast.id, cast.attempt, cast.payload, group,
                 cast.view, item.priority if isinstance(item, AbEntry) else None, cast.replies,
-                () if isinstance(cast, Ask) else cast.more,
+                () if isinstance(cast, Ask) else cast.more, cast.clock,
             )
         )  # fmt: skip
         entry = item.entry if isinstance(item, AbEntry) else item

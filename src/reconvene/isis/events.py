@@ -131,6 +131,8 @@ class Received(Struct, frozen=True):
     """What its sender asks for."""
     more: Sequence[bytes] = ()
     """Further messages that came with it as one; their ids follow."""
+    clock: int = 0
+    """Lamport's, of the sender's site when it was cast. Of a GBCAST: 0."""
 
 
 class Rejection(Struct, frozen=True):

@@ -353,6 +353,7 @@ class Isis:
             moved = self.processes.serve() or moved
             self.gbcasts.work()
             self.change.work()
+        self.calls.report_arrived(self.pool.awaits)
         self.pool.collect()
         if not self.change.active:
             self.calls.report_lost(self._has_heard)

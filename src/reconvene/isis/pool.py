@@ -244,6 +244,16 @@ class Pool:
             self._waiters[cast_id] = later
         return complete
 
+    def awaits(self, process: Process, sender: Process) -> bool:
+        """A cast of the sender has come, and this process of this site is a destination that is not done with it."""
+        if not self._incomplete and not self.undone.get(process):
+            return False
+        return any(
+            entry.copy.sender == sender and process in entry.local and process not in entry.handled
+            for entries in (self._incomplete, self.entries)
+            for entry in entries.values()
+        )
+
     def is_old(self, cast_id: CastId) -> bool:
         """Every destination is done with it."""
         here = self._here

@@ -140,7 +140,7 @@ class Reading:
             case Verdict():
                 self._casting.take_verdict(record, peer)
             case Answer():
-                self._calls.answered(record)
+                self._calls.arrive(record)
             case Missing():
                 self._calls.missed(record.process, record.id, record.sender)
             case Got():

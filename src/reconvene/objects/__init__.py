@@ -9,10 +9,11 @@ from reconvene.objects.member import Member
 from reconvene.objects.replicated import ReplicatedData, ReplicatedDict
 from reconvene.objects.replicated_map import ReplicatedMap
 from reconvene.objects.resilient import OperationFailed, Resilient, ResilientObject, Work, change, operation
+from reconvene.objects.resilient_caller import ResilientCaller
 from reconvene.objects.tally import Tally
 
 __all__ = [
     "Bulletin", "Cohort", "CohortCaller", "GroupManager", "Level", "Lock", "ManagedGroup", "Member",
     "OperationFailed", "Outcome", "Post", "ReplicatedData", "ReplicatedDict", "ReplicatedMap", "Resilient",
-    "ResilientObject", "Tally", "Token", "Work", "change", "operation",
+    "ResilientCaller", "ResilientObject", "Tally", "Token", "Work", "change", "operation",
 ]  # fmt: skip

@@ -1,17 +1,21 @@
 """Read and write locks on named items, for the members of a group.
 
-How it is made (Birman and Joseph, 5.3). Every member has the same table: by item the requests, in one order.
+How it is made (after Birman and Joseph, 5.3). Every member has the same table: by item the requests, in one order.
 
-- *Write*: the request is an ABCAST with the item as its label, so all members have the requests of an item in one
-  order, and two writers never wait for each other. A member grants it once it holds no read lock of its own on the
-  item; from then on it gives out none. The writer has the lock when all members have granted it and its request is
-  the first of the item.
-- *Read*: given out here, at once, if this member knows of no write request. It is registered at the other members by
-  a CBCAST that nobody waits for. The registration has the default label: if any later message of this process has
-  reached a member, the registration has, too, even if this process fails meanwhile. If there is a write request, the
-  read becomes a request as well, and waits for the writers before it: so no stream of writers keeps it out.
-- *Release*: a CBCAST with the default label. What the holder cast before it, updates of replicated data for example,
-  reaches every member before it.
+- *Request*: a CBCAST to all members. Their sites reply when it is in their processes' queues. Requests are in the
+  order of their clocks. A member whose site has replied casts no request with a lower clock from then on, and a reply
+  comes after what its sender cast before. So a process that has all replies knows all requests before its own: one
+  round trip after it asked. Two writers never wait for each other.
+- *Write*: the writer has the lock when it has all replies, its request is the first of the item, and no read lock is
+  registered.
+- *Read*: registered at all members by a CBCAST. Nobody replies to it: the reader has the lock when its own copy of
+  the registration comes back from its site, unless a write request came before that. So a writer that has all replies
+  knows all read locks that it has to wait for. If there is a write request, the read becomes a request as well, and
+  waits for the writers before it: no stream of writers keeps it out.
+- *Label*: all of them have the default label. If any later message of this process has reached a member, these have,
+  too, even if this process fails meanwhile.
+- *Release*: a CBCAST as well. What the holder cast before it, updates of replicated data for example, reaches every
+  member before it.
 - *Kept*: a write lock that nobody else wants is not released at once. For a second its process can take it again
   without a message. The first request of another process that it receives ends that: it releases the lock.
 - *Failure*: a view without the holder comes after all that it sent. Its locks and requests are void from there on.
@@ -19,7 +23,8 @@ How it is made (Birman and Joseph, 5.3). Every member has the same table: by ite
 Each lock comes with a *fencing token*. A holder that was cut off may believe for a while that it still has the lock,
 while others have it. So pass the token along with what you change, and let the store refuse a token below the highest
 that it has seen. Tokens of an item grow for ever: they are made of the view's place among all views, which outlives
-even a crash of all sites, of the request's place in that view, and of how often the lock was taken again.
+even a crash of all sites; of a number in that view, one above all that the holder has heard of, and each holder tells
+its own when it releases the lock; and of how often the lock was taken again.
 
     async with Lock(site.isis, "stock") as lock:
         async with lock.write("coffee", timeout=5) as token:
@@ -28,7 +33,7 @@ even a crash of all sites, of the request's place in that view, and of how often
 
 import asyncio
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -73,13 +78,19 @@ class _Claim:
         self.sent: asyncio.Future[bool] = loop.create_future()
         """Of the request or the registration: False where nothing was sent, or the process was killed."""
         self.granted: asyncio.Future[Place] = loop.create_future()
-        self.by_all = not write
-        """All members have granted it."""
-        self.again = 0
-        """How often it was taken again, while nobody else wanted it."""
+        self.replied = False
+        """Of a request: all replies are in, and what came before them is read."""
         self.over = False
         """Released, given up, or lost."""
         self.lost = False
+
+    @property
+    def place(self) -> Place | None:
+        """Its token, if this process had the lock."""
+        granted = self.granted
+        if not granted.done() or granted.cancelled() or granted.exception() is not None:
+            return None
+        return granted.result()
 
 
 class Token(int):
@@ -142,6 +153,8 @@ class Hold:
 
 
 class Lock(Member):
+    _answers = False
+
     def __init__(self, isis: Isis, name: str) -> None:
         super().__init__(isis, name)
         self.table = LockTable()
@@ -150,12 +163,8 @@ class Lock(Member):
         self._claims: dict[int, _Claim] = {}
         self._tasks: dict[tuple[asyncio.Task[Any] | None, str], _Claim] = {}
         """By the task that holds it, and the item."""
-        self._reads: dict[str, set[int]] = {}
-        """By item: read locks held here."""
         self._kept: dict[str, _Claim] = {}
         """By item, the oldest first: write locks that are not used, and not released."""
-        self._owed: dict[str, list[Cast]] = {}
-        """By item: requests that are not granted yet, since read locks are held here."""
         self._running: set[asyncio.Task[Any]] = set()
 
     # -- for programs
@@ -196,6 +205,7 @@ class Lock(Member):
 
     async def acquire(self, item: str, *, write: bool) -> _Claim:
         """`Hold` does this."""
+        overtaken = False
         while True:
             await self._ready()
             if write and (claim := self._take_again(item)) is not None:
@@ -204,14 +214,15 @@ class Lock(Member):
                 raise Unavailable(
                     f"{self.name!r}: this process holds or waits for {_MOST} locks: no more are allowed"
                 )
-            queued = write or self.table.is_written(item)
+            queued = write or overtaken or self.table.is_written(item)
             claim = _Claim(item, next(self._numbers), self._isis.me, write=write, queued=queued)
             self._claims[claim.number] = claim
-            if not queued:
-                self._reads.setdefault(item, set()).add(claim.number)
-            self._spawn(self._ask(claim) if queued else self._register(claim, self.table.place(item)))
+            self._spawn(self._ask(claim) if queued else self._register(claim))
             try:
                 await claim.granted
+            except _Overtaken:
+                overtaken = True
+                self._spawn(self._send_release(claim))
             except _Again:
                 self._forget(claim)
                 await asyncio.sleep(_AGAIN_S)
@@ -255,10 +266,9 @@ class Lock(Member):
             return None
         del self._kept[item]
         claim = _Claim(item, kept.number, kept.owner, write=True, queued=True)
-        claim.by_all = True
-        claim.again = kept.again + 1
         claim.sent.set_result(True)
-        claim.granted.set_result(kept.granted.result()._replace(again=claim.again))
+        place = kept.granted.result()
+        claim.granted.set_result(place._replace(again=place.again + 1))
         self._claims[claim.number] = self._tasks[claim.task, item] = claim
         return claim
 
@@ -267,19 +277,20 @@ class Lock(Member):
     async def _ask(self, claim: _Claim) -> None:
         want = msgspec.msgpack.encode(Want(claim.number, claim.item, claim.write))
         with self._voiding(claim):
-            call = await self._in_group().abcast(want, label=claim.item, replies=ALL if claim.write else 0)
+            call = await self._in_group().cbcast(want, replies=ALL)
             claim.sent.set_result(True)
             async for _ in call:
-                pass  # it has granted the lock, or has failed, and holds none any more
-            claim.by_all = True
-            self._advance(claim.item)
+                pass  # it has the request, or has failed, and holds no lock any more
+            self._isis.after_read(lambda: self._replied(claim))
 
-    async def _register(self, claim: _Claim, place: Place) -> None:
+    def _replied(self, claim: _Claim) -> None:
+        claim.replied = True
+        self._advance(claim.item)
+
+    async def _register(self, claim: _Claim) -> None:
         with self._voiding(claim):
             await self._in_group().cbcast(msgspec.msgpack.encode(Registered(claim.number, claim.item)))
             claim.sent.set_result(True)
-            if not claim.granted.done():
-                claim.granted.set_result(place)
 
     @contextmanager
     def _voiding(self, claim: _Claim) -> Iterator[None]:
@@ -300,7 +311,7 @@ class Lock(Member):
         sent = await claim.sent
         while sent and not claim.lost and self._isis.me == claim.owner:
             try:
-                released = Released(claim.number, claim.item, claim.queued, claim.again)
+                released = Released(claim.number, claim.item, claim.queued, claim.place)
                 await self._in_group().cbcast(msgspec.msgpack.encode(released))
                 break
             except Unavailable:
@@ -312,13 +323,6 @@ class Lock(Member):
     def _forget(self, claim: _Claim) -> None:
         claim.over = True
         self._claims.pop(claim.number, None)
-        reads = self._reads.get(claim.item)
-        if reads is not None and claim.number in reads:
-            reads.discard(claim.number)
-            if not reads:
-                del self._reads[claim.item]
-                for cast in self._owed.pop(claim.item, ()):
-                    self._spawn(_reply(cast))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
@@ -334,26 +338,34 @@ class Lock(Member):
             return  # of a process that has left: all members see it so
         match message:
             case Want(item=item):
-                self.table.want(cast.sender, message)
-                self._let_go(item)
-                if message.write and isinstance(cast, Cast):
-                    if item in self._reads:
-                        self._owed.setdefault(item, []).append(cast)
-                    else:
-                        self._spawn(_reply(cast))
+                if isinstance(cast, Cast):
+                    self.table.want(cast.sender, message, cast.clock)
+                    self._let_go(item)
             case Registered():
                 self.table.register(cast.sender, message)
+                if cast.sender == self._isis.me:
+                    self._registered(message)
             case Released():
                 self.table.release(cast.sender, message)
         self._advance(message.item)
+
+    def _registered(self, registered: Registered) -> None:
+        """This process's own. Its site has replied to the write requests that came before it, and to no others."""
+        claim = self._claims.get(registered.number)
+        if claim is None or claim.granted.done():
+            return
+        if self.table.is_written(registered.item):
+            _fail(claim, _Overtaken())
+        else:
+            claim.granted.set_result(self.table.last)
 
     def _advance(self, item: str) -> None:
         """Which requests of this process have the lock now?"""
         for request in self.table.granted(item):
             if request.owner == self._isis.me:
                 claim = self._claims.get(request.number)
-                if claim is not None and claim.by_all and not claim.granted.done():
-                    claim.granted.set_result(request.place)
+                if claim is not None and claim.replied and not claim.granted.done():
+                    claim.granted.set_result(self.table.next if claim.write else self.table.last)
 
     def viewed(self, view: GroupView) -> None:
         for item in self.table.viewed(view):
@@ -372,11 +384,6 @@ class Lock(Member):
         for claim in claims.values():
             claim.lost = claim.over = True
             _fail(claim, _Again())
-        for casts in self._owed.values():
-            for cast in casts:
-                self._spawn(_reply(cast))  # refused where the process was killed; where it leaves, it holds no locks
-        self._owed.clear()
-        self._reads.clear()
         self.table.clear()
 
 
@@ -384,12 +391,11 @@ class _Again(Exception):
     """The request is void; nothing has happened."""
 
 
+class _Overtaken(Exception):
+    """A write request came before the registration of a read lock."""
+
+
 def _fail(claim: _Claim, error: Exception) -> None:
     if not claim.granted.done():
         claim.granted.set_exception(error)
         claim.granted.exception()  # perhaps nobody waits for it
-
-
-async def _reply(cast: Cast) -> None:
-    with suppress(ReconveneError):  # where this process was killed, it counts as failed
-        await cast.reply()

@@ -28,7 +28,7 @@ from reconvene.client.isis_events import Action, Cast, GroupLeft, GroupView, Isi
 from reconvene.client.time_limits import in_time
 from reconvene.errors import Malformed, OutcomeUnknown, ReconveneError, Rejected, Unavailable
 
-__all__ = ["Member"]
+__all__ = ["Member", "answer_nothing"]
 
 _log = logging.getLogger("reconvene.objects")
 
@@ -40,6 +40,10 @@ _LEAVE_S = 5.0
 
 
 class Member:
+    _answers: ClassVar[bool] = True
+    """It replies to what asks for replies. False: its site does, with nothing, when the cast is in the process's
+    queue."""
+
     def __init__(self, isis: Isis, name: str, *, last_to_fail: bool = False) -> None:
         """`name`: of the group, which is the object's own: nobody else casts to it. `last_to_fail`: where all members
         were killed or have failed, those that were the last go on first, so that what they have is kept; the others
@@ -175,7 +179,9 @@ class Member:
     async def _join(self) -> None:
         self._group = self._view = None
         provider = (self._give, self._take)
-        self._group = await self._isis.join(self.name, state=provider, last_to_fail=self._last_to_fail)
+        self._group = await self._isis.join(
+            self.name, state=provider, answers=self._answers, last_to_fail=self._last_to_fail
+        )
         self._joined_as = self._isis.me
         self._left.clear()
         self._tell_changed()
@@ -230,7 +236,7 @@ class Member:
         if isinstance(event, GroupLeft | Killed):
             self._left.set()
         elif isinstance(event, Cast) and event.wants_reply:
-            task = asyncio.create_task(_answer_nothing(event))
+            task = asyncio.create_task(answer_nothing(event))
             self._declining.add(task)
             task.add_done_callback(self._declining.discard)
 
@@ -268,7 +274,8 @@ class Member:
             self._tell_changed()
 
 
-async def _answer_nothing(cast: Cast) -> None:
+async def answer_nothing(cast: Cast) -> None:
+    """Nobody may wait for what will not come."""
     with suppress(ReconveneError):  # the process was killed
         await cast.reply()
 

@@ -31,13 +31,17 @@ place. Calls that could disturb each other are run one after the other, in the o
     async with ResilientObject(site.isis, "till", Till()) as till:
         print(await till.run(Till.sell, "tea", 3))
         print(till.copy.sold)               # this process's copy: at once, perhaps old
+    till = ResilientCaller(site.isis, "till", Till)    # a process without a copy
+    print(await till.run(Till.sell, "tea", 3))
+
+A call of a process outside of the group asks all members for a reply. Each replies with the result when it has that.
 """
 
 import asyncio
-import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import suppress
+from typing import Any, Concatenate, Generic
 
 import msgspec
 
@@ -46,8 +50,8 @@ from reconvene.client.events import Process
 from reconvene.client.isis import Isis
 from reconvene.client.isis_events import Action, Cast, GroupView
 from reconvene.errors import InvalidArgument, OutcomeUnknown, ReconveneError, Rejected, Unavailable
-from reconvene.objects.member import Member
-from reconvene.world import world
+from reconvene.objects.member import Member, answer_nothing
+from reconvene.objects.operations import Ask, C, OperationFailed, P, R, Resilient, Result, change, make_ask, operation
 
 __all__ = ["OperationFailed", "Resilient", "ResilientObject", "Work", "change", "operation"]
 
@@ -59,61 +63,6 @@ _RESULT_BYTES = 64 << 10
 _CALLS = 64
 """Of one member that are under way; more wait."""
 _AGAIN_S = 0.1
-
-
-class Resilient(Protocol):
-    """What your class needs besides its operations."""
-
-    def snapshot(self) -> Any:
-        """What its copies have in common: what msgpack can hold."""
-
-    def restore(self, state: Any, /) -> None: ...
-
-
-C = TypeVar("C", bound=Resilient)
-F = TypeVar("F", bound=Callable[..., Any])
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class OperationFailed(ReconveneError):
-    """The operation raised something. It has changed nothing."""
-
-
-def change(function: F) -> F:
-    """Marks a method that alters the state. It is run at every member, so it must do the same at each: it goes by
-    the state and its arguments, not by a clock or by chance."""
-    function.__reconvene__ = "change"  # type: ignore[attr-defined]
-    return function
-
-
-def operation(*, by: str | None = None) -> Callable[[F], F]:
-    """Marks a method that can be called. One member runs it. It reads the state, and alters it by `Work.change`
-    only. Another member runs it again if that one fails.
-
-    by: the parameter that says which part of the object it reads and alters: calls with different values may run at
-    the same time. Without it, the operation runs alone.
-    """
-
-    def mark(function: F) -> F:
-        if by is not None and by not in inspect.signature(function).parameters:
-            raise InvalidArgument(f"by: a parameter of {function.__name__} expected, not {by!r}")
-        function.__reconvene__ = "operation"  # type: ignore[attr-defined]
-        function.__by__ = by  # type: ignore[attr-defined]
-        return function
-
-    return mark
-
-
-class Ask(msgspec.Struct, array_like=True, tag="ask", frozen=True):
-    """A call."""
-
-    id: bytes
-    operation: str
-    arguments: list[Any]
-    named: dict[str, Any]
-    item: Any
-    """The value of `by`; None: it runs alone."""
 
 
 class Note(msgspec.Struct, array_like=True, tag="note", frozen=True):
@@ -139,12 +88,6 @@ class Call(msgspec.Struct, array_like=True):
     coordinator: Process
     attempt: int = 1
     notes: list[Any] = []
-
-
-class Result(msgspec.Struct, array_like=True, frozen=True):
-    id: bytes
-    value: Any
-    error: str
 
 
 class Work:
@@ -198,6 +141,9 @@ class ResilientObject(Member, Generic[C]):
         self._waiting: dict[bytes, asyncio.Future[Result | None]] = {}
         """By id: own calls. None: this process was killed meanwhile."""
         self._room = asyncio.Semaphore(_CALLS)
+        self._casts: dict[int, Cast] = {}
+        """By number: calls from outside of the group that this member has to reply to."""
+        self._replying: set[asyncio.Task[None]] = set()
 
     # -- calling
 
@@ -210,23 +156,11 @@ class ResilientObject(Member, Generic[C]):
         Arguments and result are what msgpack can hold. Raises OperationFailed where the operation raises,
         OutcomeUnknown where this process was away for too long to know, Unavailable when the object is over.
         """
-        ask = self._ask(operation, args, kwargs)
+        ask = make_ask(type(self.copy), operation, args, kwargs)
         data = encoded(ask, "arguments")
         async with self._room:
             result = await self._result(ask, data)
-        if result.error:
-            raise OperationFailed(f"{ask.operation}: {result.error}")
-        return result.value  # type: ignore[no-any-return]
-
-    def _ask(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ask:
-        own = getattr(type(self.copy), getattr(function, "__name__", ""), None)
-        if own is None or own != function or getattr(function, "__reconvene__", "") != "operation":
-            raise TypeError(f"an operation of {type(self.copy).__name__} expected, not {function!r}")
-        bound = inspect.signature(function).bind(self.copy, None, *args, **kwargs)
-        bound.apply_defaults()
-        by = function.__by__
-        item = None if by is None else bound.arguments[by]
-        return Ask(world().random_bytes(16), function.__name__, list(bound.args[2:]), bound.kwargs, item)
+        return result.checked(ask.operation)  # type: ignore[no-any-return]
 
     async def _result(self, ask: Ask, data: bytes) -> Result:
         since: int | None = None
@@ -278,6 +212,8 @@ class ResilientObject(Member, Generic[C]):
                 self._number += 1
                 self._results.pop(self._number - _REMEMBERED, None)
                 self._open[self._number] = Call(said, cast.sender, self._nearest(cast.sender), notes=[])
+                if cast.wants_reply:
+                    self._casts[self._number] = cast
             case Note(number, value) if (call := self._coordinated(number, cast.sender)) is not None:
                 call.notes.append(value)
             case Done(number) if (call := self._coordinated(number, cast.sender)) is not None:
@@ -314,6 +250,23 @@ class ResilientObject(Member, Generic[C]):
         waiting = self._waiting.get(result.id)
         if waiting is not None and not waiting.done():
             waiting.set_result(result)
+        cast = self._casts.pop(done.number, None)
+        if cast is not None:
+            self._spawn(self._reply(cast, result))
+
+    async def _reply(self, cast: Cast, result: Result) -> None:
+        """Where this process is killed meanwhile, it counts as failed."""
+        with suppress(ReconveneError):
+            await self._ready()
+            while not await self._is_everywhere():
+                await asyncio.sleep(_AGAIN_S)
+                await self._ready()
+            await cast.reply(encoded(result, "result"))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._replying.add(task)
+        task.add_done_callback(self._replying.discard)
 
     # -- running
 
@@ -380,6 +333,9 @@ class ResilientObject(Member, Generic[C]):
         for task in self._running.values():
             task.cancel()
         self._running.clear()
+        casts, self._casts = self._casts, {}
+        for cast in casts.values():
+            self._spawn(answer_nothing(cast))  # refused where it was killed; where it leaves, it will not have it
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_result(None)

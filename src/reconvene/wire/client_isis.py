@@ -165,6 +165,8 @@ class IsisCasts(Struct, array_like=True, tag=62, gc=False):
     payloads: list[bytes]
     replies: int
     """What their sender asks for."""
+    clock: Count = 0
+    """Where replies are asked for: Lamport's, of the sender's site when it was cast."""
 
 
 class IsisViewed(Struct, array_like=True, tag=63):

@@ -266,7 +266,8 @@ class ClientIsis:
                 payloads.append(event.payload)
                 payloads += event.more
                 at += 1
-        casts = wire.IsisCasts(_KINDS[kind], sender, group, view, counter, payloads, replies)
+        clock = first.clock if replies else 0
+        casts = wire.IsisCasts(_KINDS[kind], sender, group, view, counter, payloads, replies, clock)
         self._out.push(casts, sum(map(len, payloads)) + 5 * len(payloads) + 64)
         return at
 
