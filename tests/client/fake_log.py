@@ -168,9 +168,6 @@ class FakeLog:
     def confirmed(self, session: bytes, first: int) -> list[tuple[int, int, int]]:
         return []
 
-    def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
-        raise Rejected("nobody follows it")
-
     def committed(self, session: bytes) -> tuple[int, int] | None:
         found = [(number, at) for (name, number), at in self.shared.taken.items() if name == session]
         return max(found, default=None)
