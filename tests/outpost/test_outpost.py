@@ -16,7 +16,15 @@ from reconvene.wire.client_log import Appended, Confirm, Confirmed, Forward
 
 MS = 1_000_000
 SMALL = OutpostLimits(
-    messages=60, batch_bytes=12, batch_messages=3, close_bytes=24, cache_bytes=20, window_bytes=20, window_requests=3
+    messages=60,
+    batch_bytes=12,
+    batch_messages=3,
+    close_bytes=24,
+    cache_bytes=20,
+    forward_bytes=12,
+    forward_messages=3,
+    window_bytes=20,
+    window_requests=3,
 )
 
 

@@ -222,8 +222,8 @@ class Forwarding:
             if (
                 following is None
                 or following.incarnation != batch.incarnation
-                or size + following.size > limits.batch_bytes
-                or len(messages) + following.count > limits.batch_messages
+                or size + following.size > limits.forward_bytes
+                or len(messages) + following.count > limits.forward_messages
             ):
                 break
             batch = self._unsent.popleft()

@@ -19,7 +19,10 @@ class OutpostLimits:
     """Of what is written and synced together."""
     cache_bytes: int = 32 << 20
     """Of messages that are kept in memory though stable storage has them."""
-    window_bytes: int = 2 << 20
+    forward_bytes: int = 256 << 10
+    forward_messages: int = 8_192
+    """Of the messages that are forwarded in one request."""
+    window_bytes: int = 3 << 20
     window_requests: int = 256
     """Of messages that were sent to a site and are not answered."""
     confirm_messages: int = 8_192
@@ -28,5 +31,5 @@ class OutpostLimits:
     """A site that makes no progress for this long is left for the next one."""
     retry_ns: int = 100_000_000
     """Before the next site is tried; doubled after each round of all sites that failed …"""
-    retry_most_ns: int = 2_000_000_000
+    retry_most_ns: int = 500_000_000
     """… up to this."""

@@ -25,7 +25,8 @@ __all__ = ["LIMITS", "OutpostNode"]
 
 MS = 1_000_000
 LIMITS = OutpostLimits(
-    messages=5_000, batch_bytes=1_024, batch_messages=16, close_bytes=8_192, cache_bytes=4_096, window_bytes=4_096,
+    messages=5_000, batch_bytes=1_024, batch_messages=16, close_bytes=8_192, cache_bytes=4_096, forward_bytes=1_024,
+    forward_messages=16, window_bytes=4_096,
     window_requests=4, patience_ns=1_000 * MS, retry_ns=50 * MS, retry_most_ns=400 * MS,
 )  # fmt: skip
 """Small, so that faults meet it in the midst of its work."""
