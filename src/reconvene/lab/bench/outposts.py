@@ -129,7 +129,10 @@ async def _fill(address: str, count: int) -> None:
 
 
 def _green(cluster: LocalCluster) -> int:
-    return min(int(status["log"]["green"]) for status in cluster.statuses().values())
+    """The lowest of all sites. On a busy machine some may not answer at once: then they are asked again."""
+    while len(statuses := cluster.statuses()) < len(cluster.names):
+        time.sleep(0.02)
+    return min(int(status["log"]["green"]) for status in statuses.values())
 
 
 def _until_green(cluster: LocalCluster, green: int, begin: float) -> float:
