@@ -153,11 +153,12 @@ def test_a_command_runs_each_profile_in_turn(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reconvene.pipeline.session.open_session", lambda *_, **__: contextlib.nullcontext(spark))
-    assert command("--runs", 7, "--seed", 9, "--nodes", NODES, "--out", tmp_path / "c", "--json") == 0
+    assert command("--runs", 8, "--seed", 9, "--nodes", NODES, "--out", tmp_path / "c", "--json") == 0
     document = msgspec.json.decode(capsys.readouterr().out)
     assert {each["profile"]: each["runs"] for each in document["profiles"]} == {
         "chaos": 2,
         "dynamic": 1,
+        "followers": 1,
         "isis": 1,
         "log": 1,
         "log-long": 1,
@@ -165,7 +166,7 @@ def test_a_command_runs_each_profile_in_turn(
     }
     assert campaign(tmp_path / "c").done("chaos") == {9, 10}
     assert [run.run for run, _ in read_parquet_runs(tmp_path / "c")] == [
-        "chaos-10", "chaos-9", "dynamic-9", "isis-9", "log-9", "log-long-9", "long-9",
+        "chaos-10", "chaos-9", "dynamic-9", "followers-9", "isis-9", "log-9", "log-long-9", "long-9",
     ]  # fmt: skip
 
 

@@ -19,9 +19,9 @@ from reconvene.verify.history import History
 FAMILIES = {"evs": ("evs.", "transis.", "to.", "live."), "corel": ("corel.", "evs.primary."), "filter": ("vs.",)}
 IDLE = {
     "evs": {"evs.primary.uniqueness", "evs.primary.continuity"},
-    "corel": {"corel.dynamic.subquorum", "corel.dynamic.live"},
+    "corel": {"corel.dynamic.subquorum", "corel.dynamic.live", "corel.follow"},
 }
-"""What a made run of this stack has no cases of: it names no quorum, or a majority."""
+"""What a made run of this stack has no cases of: it names no quorum, or a majority, and nobody follows its log."""
 
 Rows = dict[str, dict[str, list[Row]]]
 

@@ -155,7 +155,7 @@ def test_kills_at_random(seed: int) -> None:
         assert report.ok, msgspec.json.format(msgspec.json.encode(report)).decode()
         cases = {check.id: check.cases for check in report.checks}
         idle = {check for check, count in cases.items() if check.startswith("corel.") and not count}
-        assert idle == {"corel.dynamic.subquorum", "corel.dynamic.live"}, "a majority orders here"
+        assert idle == {"corel.dynamic.subquorum", "corel.dynamic.live", "corel.follow"}, "a majority orders here"
         rows = read_trace(directory / "trace").rows
         positions = [row.pos for row in rows["a"] if row.layer == "corel" and row.kind == "green"]
         assert positions == list(range(len(found["a"])))
