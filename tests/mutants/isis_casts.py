@@ -150,7 +150,7 @@ def _(tell_floor: Any) -> Any:
     "is_old",
     "a copy of a cast below its origin's floor is taken for a new one",
     {"isis.once"},
-    4,
+    6,
     growing,
 )
 def _(is_old: Any) -> Any:
@@ -284,7 +284,7 @@ def _(learn: Any) -> Any:
     "receive",
     "a site reads what others say in a site view before it has adopted that",
     {"isis.abcast", "isis.live", "isis.atomic"},
-    5,
+    1,
     takeovers,
 )
 def _(receive: Any) -> Any:
@@ -373,7 +373,7 @@ def _(blocked: Any) -> Any:
     "end",
     "a dead process's callers are told at once, before its last casts are everywhere",
     {"isis.failure", "isis.replies"},
-    2,
+    5,
     losing,
 )
 def _(end: Any) -> Any:
@@ -390,7 +390,7 @@ def _(end: Any) -> Any:
     "depart",
     "callers are told of a lost site's processes before its casts are everywhere",
     {"isis.failure"},
-    0,
+    1,
     losing,
 )
 def _(depart: Any) -> Any:

@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.mutants.harness import Mutant, planting
-from tests.mutants.isis_scenarios import crossing, cut_off, departures, growing, losing, parting, transfers
+from tests.mutants.isis_scenarios import (
+    crossing,
+    cut_off,
+    departures,
+    growing,
+    losing,
+    parting,
+    parting_amid_gbcasts,
+    transfers,
+)
 
 from reconvene.core.effects import Changed, ConfKind, Used
 from reconvene.isis import labels
@@ -40,7 +49,7 @@ LIVE = {"isis.live", "isis.atomic"}
     "open_gates",
     "step 4.1 to the letter: what has a label below that of a cast that comes first comes first too",
     SIDES,
-    2,
+    3,
     growing,
 )
 def _(open_gates: Any) -> Any:
@@ -83,7 +92,7 @@ def _(add_causes: Any) -> Any:
     "_push",
     "a site says that it is ready before what its members have received is everywhere",
     SIDES,
-    0,
+    3,
     crossing,
 )
 def _(push: Any) -> Any:
@@ -160,7 +169,7 @@ def _(deliver_ordered: Any) -> Any:
     "sites",
     "a join is concluded without the newcomer's site",
     {*SIDES, "isis.members", "isis.causal"},
-    1,
+    0,
     growing,
 )
 def _(sites: Any) -> Any:
@@ -242,7 +251,7 @@ def _(of_departed: Any) -> Any:
     "begin",
     "each site shows the failure of lost sites' processes as soon as it adopts the site view",
     {"isis.failure", *SIDES},
-    0,
+    1,
     losing,
 )
 def _(begin: Any) -> Any:
@@ -261,7 +270,7 @@ def _(begin: Any) -> Any:
     "conclude",
     "a change is concluded when all sites but one have said that they are done",
     {"isis.failure", *SIDES, "isis.atomic", "isis.causal", "isis.abcast"},
-    2,
+    8,
     losing,
 )
 def _(conclude: Any) -> Any:
@@ -298,7 +307,7 @@ def _(born_anew: Any) -> Any:
     "knows",
     "a cast of a site's last life counts as one of its present life",
     {"isis.failure", "isis.once", "isis.atomic", "isis.live"},
-    0,
+    9,
     losing,
 )
 def _(knows: Any) -> Any:
@@ -355,8 +364,8 @@ def _(take: Any) -> Any:
     "take",
     "a site acts on what it hears in a transitional configuration before the next one is used",
     {"isis.views", *SIDES, "isis.failure"},
-    31,
-    parting,
+    5,
+    parting_amid_gbcasts,
 )
 def _(take: Any) -> Any:
     def mutated(self: Isis, events: Any, now: int) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "losing",
     "outsiders",
     "parting",
+    "parting_amid_gbcasts",
     "takeovers",
     "transfers",
 ]
@@ -268,12 +269,13 @@ def losing(seed: int) -> Scenario:
     return _scenario("losing", seed, _plans(_MEMBERS, replies=True), loads, steps, duration_ns=_LONG)
 
 
-def parting(seed: int) -> Scenario:
-    """One site after the other is cut off, often in the middle of a GBCAST, and killed when it comes back."""
+def parting(seed: int, casts: float = 8.0, gbcasts: float = 3.0) -> Scenario:
+    """One site after the other is cut off, often in the middle of a GBCAST, and killed when it comes back.
+    `casts`, `gbcasts`: so many a second of each member."""
     random = Random(seed)
     names = tuple(_MEMBERS)
-    loads = _casts(random, names, 8.0, ("g", "h", tuple(random.sample(names, 2))), _LONG)
-    loads.append(_load(names, 3.0, Casting("gbcast", "g", 10), _LONG))
+    loads = _casts(random, names, casts, ("g", "h", tuple(random.sample(names, 2))), _LONG)
+    loads.append(_load(names, gbcasts, Casting("gbcast", "g", 10), _LONG))
     steps: list[Timed] = [(random.randrange(400 * MS, _LONG), Flush(name)) for name in names for _ in range(4)]
     for time in (600 * MS, 1_900 * MS):
         one = random.choice(_NODES)
@@ -285,6 +287,11 @@ def parting(seed: int) -> Scenario:
         steps.append((at, Rank(process, groups[0], _ranks(random, groups[0]))))
         steps.append((at + 50 * MS, random.choice((Leave, Join))(process, random.choice("gh"))))
     return _scenario("parting", seed, _plans(_MEMBERS), loads, steps, duration_ns=_LONG)
+
+
+def parting_amid_gbcasts(seed: int) -> Scenario:
+    """The same with so many casts and GBCASTs that some of each are always under way."""
+    return parting(seed, casts=40.0, gbcasts=12.0)
 
 
 def transfers(seed: int) -> Scenario:

@@ -64,7 +64,7 @@ def test_ignoring_the_older_list_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         "primary",
         lambda self, members: primary(replace(self, lists={self.newest: self.lists[self.newest]}), members),
     )
-    world = ListWorld(1)
+    world = ListWorld(53)
     world.run()
     assert world.two_at_once()
 
