@@ -90,7 +90,8 @@ class Node:
         self.submitted = 0
         """Messages of the application that its site has taken, but for the log's."""
         self.replicas_changed = False
-        """Whether the log's replicas, or their quorum, have not been those that it began with."""
+        """Whether the log's replicas, or their quorum, have not been those that it began with, or a change of them
+        was proposed here."""
         self._names = tuple(names)
         self._options = options
         self._core = core

@@ -61,6 +61,7 @@ class Operator:
             with suppress(Rejected, Unavailable):
                 replica.propose(self._change(replica.replicas))
                 self.changed += 1
+                node.replicas_changed = True  # a component counts by the set that a pending change would make, too
                 node.append(())
         self._next(self._cluster.now)
 

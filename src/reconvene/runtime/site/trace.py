@@ -119,7 +119,8 @@ class SiteTrace:
         failure."""
         if left:
             self._recorder.stop(t)
-        if self._changed:
+        pending = self._replica is not None and len(self._replica.pending_sets()) > 1
+        if self._changed or pending:  # a component counts by the set that a pending change would make, too
             self._tell_changed()  # a site that wrote run.json at the same time may have missed it
         self.journal.close()
 
