@@ -28,7 +28,7 @@ class TraceSource:
 
     def __init__(self, trace: Trace) -> None:
         self.run = trace.run.run
-        self.nodes = sorted(trace.run.nodes)
+        self.nodes = [*sorted(trace.run.nodes), *sorted(trace.run.followers), *sorted(trace.run.outposts)]
         self.stack = trace.run.stack
         self._rows = trace.rows
         self.start = min((row.t for rows in trace.rows.values() for row in rows), default=0)

@@ -28,11 +28,11 @@ class TableSource:
 
     def __init__(self, traces: "Traces", run: str | None = None) -> None:
         named = traces.runs if run is None else traces.runs.where(F.col("run") == run)
-        meta = named.orderBy("run").select("run", "nodes", "stack").first()
+        meta = named.orderBy("run").select("run", "nodes", "followers", "outposts", "stack").first()
         if meta is None:
             raise Malformed(f"--run {run}: the traces have no such run")
         self.run: str = meta["run"]
-        self.nodes: list[str] = sorted(meta["nodes"])
+        self.nodes = [name for part in ("nodes", "followers", "outposts") for name in sorted(meta[part] or [])]
         self.stack: str = meta["stack"]
         self._events = traces.events.where(F.col("run") == self.run)
         ends = self._events.agg(F.min("t").alias("first"), F.max("t").alias("last")).first()
