@@ -107,8 +107,8 @@ TWINS = (
         "Staging",
     ),
 )
-INTERNAL = {"begin", "wait_and_drain"}
-"""Of Group: for its site, and for its twin."""
+INTERNAL = {"after_read", "begin", "wait_and_drain"}
+"""Of Group and Isis: for their site, for their twin, and for programs that share an event loop with them."""
 
 
 @pytest.mark.parametrize("name", TWINS)
