@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from tests.sim.chunks import in_chunks
 
 import reconvene
 from reconvene import ALL, Action, Cast, GroupView, Killed, ReconveneError
@@ -99,7 +100,7 @@ class Member:
                 self.tally["failed"] += 1
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", in_chunks(2, 1))
 def test_members_under_faults(cluster: Make, seed: int) -> None:
     seen: dict[Any, set[Any]] = {}
     tally = dict.fromkeys(("done", "failed", "replies", "killed"), 0)

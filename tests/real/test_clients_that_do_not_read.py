@@ -69,6 +69,7 @@ def _never_takes(it: Arena) -> None:
         assert site.health() == "primary", "the connection is there as before"
 
 
+@pytest.mark.long("real clients for seconds")
 def test_client_processes_that_stand_still() -> None:
     with arena(73, large=HEAVY, processes=2, settings=NARROW) as it:
         stopped = it.load.pids[1]

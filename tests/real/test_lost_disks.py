@@ -37,6 +37,7 @@ def append(cluster: LocalCluster, name: str, data: bytes) -> None:
         site.log.append(data).ordered(timeout=20)
 
 
+@pytest.mark.long("a real cluster for seconds")
 def test_two_wiped_of_three_begin_no_second_log() -> None:
     with short_dir() as directory, LocalCluster.create(Path(directory) / "c", 3, trace=False) as cluster:
         cluster.start()
@@ -106,6 +107,7 @@ def test_a_directory_that_was_put_back_is_refused_and_replaced() -> None:
         assert data(cluster, "c") == data(cluster, "a") == [b"one", b"two", b"three"]
 
 
+@pytest.mark.long("a real cluster for seconds")
 def test_a_lost_disk_takes_one_command_and_one_start() -> None:
     with short_dir() as directory, LocalCluster.create(Path(directory) / "c", 3, trace=False) as cluster:
         cluster.start()

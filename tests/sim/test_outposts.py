@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.sim.chunks import in_chunks
 
 from reconvene.outpost.outpost import Outpost
 from reconvene.outpost.queue import Batch
@@ -106,14 +107,14 @@ def test_a_cut_off_outpost_accepts_and_its_messages_are_ordered_after_the_heal()
     assert outpost.outpost.queue.messages == 0
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", in_chunks(6, 1))
 def test_faults_lose_double_and_reorder_nothing(seed: int) -> None:
     _, result = run(STORM, seed)
     assert violated(result) == set()
     assert len(accepts(result.rows["o"])) > 50
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", in_chunks(2, 1))
 def test_followers_see_the_outposts_ids_too(seed: int) -> None:
     _, result = run(STORM, seed, 'followers = ["f"]')
     assert violated(result) == set()
