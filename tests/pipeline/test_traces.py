@@ -47,7 +47,8 @@ def rows_by_run(traces: Traces) -> dict[str, dict[str, list[Row]]]:
     """What the tables hold, as the local reader gives it."""
     found: dict[str, dict[str, list[Row]]] = {}
     for run in traces.runs.collect():
-        found[run["run"]] = {node: [] for node in run["nodes"]}
+        recorded = [*run["nodes"], *(run["followers"] or []), *(run["outposts"] or [])]
+        found[run["run"]] = {node: [] for node in recorded}
     last: dict[tuple[str, str], int] = {}
     for event in sorted(traces.events.collect(), key=lambda event: (event["run"], event["node"], event["place"])):
         fields = event.asDict()
