@@ -45,6 +45,21 @@ class Operator:
         """Faults stop. Only what is left to be given up is given up still."""
         self._stopped = True
 
+    def waits_for_absent(self) -> bool:
+        """A change is pending in a primary component, and a replica of the set that it would make is down or
+        elsewhere. The log may have to wait for that one, and so does all that comes after the change."""
+        for node, replica in self._replicas():
+            here = {
+                other
+                for component in self._cluster.components()
+                if node.name in component
+                for other in component
+                if self._cluster.node(other).up
+            }
+            if replica.primary and any(not here.issuperset(made.names()) for made in replica.pending_sets()[1:]):
+                return True
+        return False
+
     # -- changes through the log
 
     def _next(self, after_ns: int) -> None:

@@ -298,6 +298,7 @@ class Runner:
         scenario, cluster = self.scenario, self.cluster
         run = f"{scenario.name}-{self.seed}"
         rows = [row for name in cluster.everyone for row in cluster.rows[name]]
+        settled = scenario.settle_ns > 0 and not (self.operator is not None and self.operator.waits_for_absent())
         return Result(
             run=run,
             seed=self.seed,
@@ -310,7 +311,7 @@ class Runner:
             configurations=len({row.conf for row in rows if row.conf_kind == "regular"}),
             faults=cluster.faults,
             skipped=self.skipped,
-            settled=scenario.settle_ns > 0,
+            settled=settled,
             meta=Run(
                 schema=SCHEMA,
                 run=run,
@@ -318,7 +319,7 @@ class Runner:
                 stack=scenario.stack,
                 order=scenario.order,
                 seed=self.seed,
-                settled=scenario.settle_ns > 0,
+                settled=settled,
                 components=cluster.components(),
                 down=[node.name for node in cluster.members if not node.up],
                 quorum=cluster.run_quorum(scenario.quorum),
