@@ -4,6 +4,7 @@ A test without a mark is in both suites: `make test` and `make test-all`. The ma
 the reason stands beside the mark. The mark `slow` takes it out of both: `make soak PART=certificates` runs it.
 """
 
+import gc
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -33,6 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _rank(item: pytest.Item) -> tuple[bool, int]:

@@ -12,6 +12,7 @@ PAGE = (ROOT / "docs/first-server.md").read_text()
 PORTS = ("7001", "7002", "7003", "7080")
 
 
+@pytest.mark.long("starts sites as the page says")
 def test_the_page(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
     page = re.sub("|".join(PORTS), lambda found: ports[found[0]], PAGE)

@@ -53,11 +53,13 @@ LAYERS = (
     Layer("tables", ("storage.tables", "storage.memory"), uses=("words",), pure=True),
     Layer("isis", ("isis.*",), uses=("words", "wire", "interface", "groups", "intersite", "tables"), pure=True),
     Layer("corel", ("corel.*",), uses=("words", "interface", "tables"), pure=True),
+    # Clusters that are joined by representatives.
+    Layer("domains", ("domains.*",), uses=("words", "interface"), pure=True),
     # One object for all of the core: what a shell drives.
     Layer(
         "stack",
         ("stack.*",),
-        uses=("words", "wire", "interface", "site", "groups", "intersite", "isis", "tables", "corel"),
+        uses=("words", "wire", "interface", "site", "groups", "intersite", "isis", "tables", "corel", "domains"),
         pure=True,
     ),
     # Entries and batches of the log: one struct in a site, between a site and its clients, and in Spark.
@@ -83,15 +85,16 @@ LAYERS = (
             "trace.log_recorder",
             "trace.forwarded_rows",
             "trace.isis_recorder",
+            "trace.wide_recorder",
         ),
-        uses=("words", "interface", "groups", "isis", "corel", "trace"),
+        uses=("words", "interface", "groups", "isis", "corel", "domains", "trace"),
     ),
     Layer(
         "sim",
         ("sim.*",),
         uses=(
             *("words", "wire", "interface", "site", "groups", "intersite", "isis", "tables", "corel", "stack"),
-            *("protocol", "outpost", "trace", "recorder"),
+            *("domains", "protocol", "outpost", "trace", "recorder"),
         ),
     ),
     # One site as a process: the shell around the core that has sockets, files and a clock.
@@ -155,7 +158,8 @@ LAYERS = (
         ("runtime.node.*",),
         uses=(
             *("words", "world", "wire", "interface", "site", "tables", "corel", "storage", "trace"),
-            *("config", "diagnostics", "access", "outside", "disk", "net", "log", "engine", "clients", "http"),
+            *("config", "diagnostics", "access", "outside", "disk", "net", "log", "running", "engine", "clients"),
+            "http",
         ),
     ),
     # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.
@@ -186,7 +190,7 @@ LAYERS = (
                 "config",
             ),
             *("diagnostics", "access", "outside", "disk", "net", "log", "processes", "running", "engine", "clients"),
-            *("node", "client"),
+            *("http", "node", "client"),
         ),
     ),
     Layer("objects", ("objects.*",), uses=("words", "world", "entries", "client")),
@@ -237,7 +241,7 @@ LAYERS = (
         ("cli.*", "__main__"),
         uses=(
             *("words", "interface", "entries", "seal", "trace", "verify", "sim", "config", "access", "log", "node"),
-            *("outpost_site", "client", "local", "public", "report", "doctor", "pipeline", "lab"),
+            *("outside", "outpost_site", "client", "local", "public", "report", "doctor", "pipeline", "lab"),
         ),
     ),
 )

@@ -26,7 +26,7 @@ NEEDS = {"reconvene.lab.bench.peers.pysyncobj_server": "pysyncobj"}
 def modules() -> list[str]:
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.name != "__main__.py" and has_code(path):
+        if path.name != "__main__.py" and (path.name != "__init__.py" or has_code(path)):
             parts = path.relative_to(SOURCE).with_suffix("").parts
             found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
     return found

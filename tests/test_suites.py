@@ -21,7 +21,7 @@ KINDS = (
     "test_corel_mutants.py",
     "test_isis_mutants.py",
     "test_scenarios.py",
-    "test_lost_disks.py",  # real processes
+    "test_log_faults.py",  # real processes
     "test_verify_engine.py",  # both engines, on Spark
 )
 

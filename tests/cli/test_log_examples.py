@@ -40,6 +40,7 @@ def typed(example: str, place: Path, ended_after_s: float | None = None) -> tupl
     return process.returncode, said
 
 
+@pytest.mark.long("starts a cluster; the commands are tested one by one in test_log.py")
 def test_each_example_works_in_its_turn(place: Path) -> None:
     assert typed(COMMANDS["up"].example, place)[0] == 0
     for command in family("log").values():

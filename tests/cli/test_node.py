@@ -209,6 +209,7 @@ def test_a_life(make: Make, tmp_path: Path) -> None:
     assert site.ends() == 0
 
 
+@pytest.mark.long("starts three sites; tests/cli/test_operations.py has a cluster from up to down")
 def test_three_sites_meet_and_one_leaves(make: Make) -> None:
     ports = {name: free_port() for name in "abc"}
     sites = [make(name, ports) for name in "abc"]
@@ -327,6 +328,7 @@ def test_a_site_that_runs_imports_nothing_large(make: Make, tmp_path: Path) -> N
         assert (tmp_path / "imported").read_text().split() == []
 
 
+@pytest.mark.long("starts a site whose disk fails")
 def test_a_meta_page_that_can_t_be_written_costs_a_moment(make: Make, tmp_path: Path) -> None:
     """All appends are acknowledged in the end, and the messages are there after a restart."""
     with short_dir() as directory:
@@ -651,3 +653,37 @@ def test_bad_usage(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> 
 def test_json_goes_with_check(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("node", "--config", make().file, "--json") == 2
     assert capsys.readouterr().err == "reconvene: --json: expected --check with it\n"
+
+
+@pytest.mark.parametrize(
+    ("follow", "said"),
+    [
+        ("follow = ['nonsense']", "a.toml: log.follow: address '"),
+        ("follow = ['b:99999']", "a.toml: log.follow: address '"),
+        ("follow = ['DIR/a/site.sock']", "is this site itself"),
+        ("follow = ['unix:DIR/a/../a/site.sock']", "is this site itself"),
+        ("follow = ['localhost:7401']\n[clients]\ntcp = '127.0.0.1:7401'", "is this site itself"),
+        ("follow = ['b:7401']\nfollow_key = 'none'", "log.follow_key: "),
+        ("follow = ['b:7401']\nfollow_key = 'a.toml'", "log.follow_key: "),
+        ("follow = 'b:7401'", "log.follow: expected a list"),
+        ("follow = ['b:7401', 'b:7401']", "named twice"),
+        ("follow_key = 'a.toml'", "expected log.follow with it"),
+    ],
+)
+def test_check_of_a_bad_follower(
+    make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path, follow: str, said: str
+) -> None:
+    site = make(more=f"[log]\n{follow.replace('DIR', str(tmp_path))}\n")
+    for more in (("--check",), ()):
+        assert call("node", "--config", site.file, *more) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        (line,) = printed.err.splitlines()
+        assert said in line, line
+
+
+def test_check_of_a_follower(make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    add_client_key(tmp_path / "reader.key", "reader", "read")
+    site = make(more=f"[log]\nfollow = ['b:7401', '/run/c.sock']\nfollow_key = '{tmp_path / 'reader.key'}'\n")
+    assert call("node", "--config", site.file, "--check") == 0
+    assert "follows b:7401, /run/c.sock\n" in capsys.readouterr().out

@@ -144,6 +144,7 @@ def _talk(shell: Shell) -> None:
     assert "every check that had cases holds" in shell.elsewhere("verify", shell.directory / "trace")
 
 
+@pytest.mark.long("starts a cluster")
 def test_a_cluster_that_keeps_its_state(shell: Shell) -> None:
     """In a directory with a path that is too long for Unix sockets."""
     shell.directory = shell.directory / ("long-" * 20)

@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
+from reconvene.cli._beside import beside_line
 from reconvene.cli._cluster import short
 from reconvene.cli._rates import rates
 from reconvene.cli._shown import readable
@@ -121,6 +122,47 @@ def test_process_groups_are_watched() -> None:
     plain = Watch(lambda: [view("a", status("a", 65536, "a"))])
     plain.look()
     assert "process groups" not in screen(plain)
+
+
+def follower(name: str, green: int, **follow: Any) -> SiteState:
+    told = {"source": "b:7", "behind": 0, "refused": {}, "trouble": {}, **follow}
+    return view(name, status(name, 65536, name, sites=[name], log={"green": green, "follow": told}))
+
+
+def outpost(name: str, waiting: int, **changes: Any) -> SiteState:
+    log = {"outpost": True, "site": None, "step": "idle", "trouble": "", "waiting": {"messages": waiting}, **changes}
+    found = {"cluster": "made-up", "name": name, "incarnation": 3, "health": "outpost", "configuration": ""}
+    return view(name, {**found, "uptime_s": 1.0, "counters": {}, "sites": [], "members": [], "log": log})
+
+
+def test_followers_and_outposts_are_watched() -> None:
+    sites = [view(name, status(name, 131072, "abc", log={"green": 1_500})) for name in "abc"]
+    cut_off = follower("g", 900, source=None, behind=2, trouble={"b:7": "no connection"})
+    beside = [
+        follower("f", 1_400, behind=100),
+        cut_off,
+        SiteState("h", "down", None, None, "follower"),
+        outpost("o", 0),
+        outpost("p", 12, site="b", step="open"),
+        outpost("q", 7, step="resting", trouble="b: refused"),
+    ]
+    watch = Watch(lambda: [*sites, *beside])
+    watch.look()
+    assert [len(part) for part in watch.components()] == [3], "they are in no component"
+    shown = " ".join(screen(watch).split())
+    assert "3 of 3 sites up" in shown
+    assert "f follower up 1 1,400 100 - follows b:7" in shown
+    assert "g follower up 1 900 600 - reaches none of its sources; no connection" in shown, "it has not heard of more"
+    assert "h follower down" in shown
+    assert "o outpost up 3 - - 0 has nothing to forward" in shown
+    assert "p outpost up 3 - - 12 forwards to b" in shown
+    assert "q outpost up 3 - - 7 reaches no site; b: refused" in shown
+
+
+def test_a_follower_in_words() -> None:
+    refused = follower("f", 5, refused={"c:7": "another log"}).status
+    assert refused is not None
+    assert beside_line(refused["log"], 9) == "follows b:7, 4 messages behind; c:7 is refused: another log"
 
 
 def test_what_is_heard() -> None:

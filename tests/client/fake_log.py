@@ -18,7 +18,7 @@ from reconvene.room import UNBOUNDED, Room, Waiter
 from reconvene.runtime.log.durable import DurableWaiters
 from reconvene.runtime.log.finding import Finder
 from reconvene.runtime.log.places import Places
-from reconvene.wire.client_log import Appended, Forward, Part
+from reconvene.wire.client_log import Append, Appended, Forward, Order, Part
 
 __all__ = ["FakeLog", "Shared"]
 
@@ -132,14 +132,8 @@ class FakeLog:
     def green(self) -> int:
         return self.shared.green
 
-    def append(
-        self,
-        messages: Sequence[bytes],
-        session: bytes | None = None,
-        number: int = 0,
-        kind: Kind = Kind.DATA,
-        request: int = 0,
-    ) -> Appended:
+    def append(self, append: Append) -> Appended:
+        messages, session, number, kind = append.messages, append.session, append.number, Kind(append.kind)
         if self.trouble is not None:
             raise Unavailable(self.trouble)
         if max(map(len, messages)) > 1_000_000:
@@ -160,7 +154,7 @@ class FakeLog:
         parts = [Part(taken, "", 0, 0, False)] if taken else []
         if rest:
             parts.append(Part(len(rest), self.author, 1, first + taken, True))
-        return Appended(request, parts, green)
+        return Appended(append.request, parts, green)
 
     def forward(self, forward: Forward) -> Appended:
         raise Rejected("no outpost forwards to it")
@@ -189,11 +183,9 @@ class FakeLog:
     async def _ordered(self, counter: int) -> int:
         return (await self._finder.find(self.name, counter, 1, 0, False))[0][0]
 
-    def find(
-        self, author: str, first: int, count: int, since: int, retried: bool
-    ) -> "asyncio.Future[list[tuple[int, int]] | None]":
+    def find(self, order: Order) -> "asyncio.Future[list[tuple[int, int]] | None]":
         found: asyncio.Future[list[tuple[int, int]] | None] = asyncio.get_running_loop().create_task(
-            self._finder.find(author, first, count, since, retried)
+            self._finder.find(order.author, order.first, order.count, order.since, order.retried)
         )
         return found
 

@@ -234,6 +234,26 @@ def test_a_site_that_was_cut_off_is_killed(cluster: Make) -> None:
     cluster("abc", settings=ON).run(scenario)
 
 
+def test_a_newcomer_that_is_killed_before_it_has_the_state_reads_nothing_of_the_group(cluster: Make) -> None:
+    async def scenario(net: Cluster) -> None:
+        async with net.connect("a") as a, net.connect("b") as b:
+            bank = await a.isis.join("bank", state=(lambda: [b"x"], print))  # it reads nothing, so it gives nothing
+            joining = asyncio.create_task(b.isis.join("bank", state=(list, print)))
+            while len((await a.isis.groups())[0].members) < 2:
+                await asyncio.sleep(0.1)
+            await a.isis.cbcast(b"meanwhile", to="bank")
+            net.partition([["b"], ["a", "c"]])
+            await asyncio.sleep(5)
+            net.heal()
+            with pytest.raises(reconvene.Unavailable, match="killed"):
+                await joining
+            read = await until(b.isis, lambda event: isinstance(event, Killed))
+            assert [type(event) for event in read] == [reconvene.Blocked, Killed]
+            assert bank.view.members == (a.isis.me,)
+
+    cluster("abc", settings=ON).run(scenario)
+
+
 def test_a_client_that_fails_over_is_another_process(cluster: Make) -> None:
     async def scenario(net: Cluster) -> None:
         async with net.connect("a", "b") as a, net.connect("c") as c:
@@ -288,6 +308,45 @@ async def _upto(call: reconvene.Call, count: int) -> Any:
         count -= 1
         if not count:
             return
+
+
+@pytest.mark.parametrize("fault", ["program", "site", "closed"])
+def test_a_watched_process_is_over_behind_its_last_cast(cluster: Make, fault: str) -> None:
+    async def scenario(net: Cluster) -> None:
+        begun: asyncio.Future[reconvene.Process] = asyncio.get_running_loop().create_future()
+        ending = asyncio.Event()
+
+        async def program(to: reconvene.Process) -> None:
+            async with net.connect("c") as c:
+                begun.set_result(await c.isis.open())
+                await ending.wait()
+                await c.isis.cbcast(b"last", to=[to])
+                await c.isis.flush()
+                ending.clear()
+                if fault != "closed":
+                    await asyncio.sleep(1000)
+
+        async with net.connect("a") as a:
+            me = await a.isis.open()
+            running = net.spawn("c", program, me)
+            watched = await begun
+            await a.isis.watch(watched)
+            await a.isis.watch(str(watched))  # changes nothing
+            ending.set()
+            await until(a.isis, lambda event: isinstance(event, Cast))
+            with pytest.raises(reconvene.TimedOut):
+                await a.isis.next(timeout=0.5 if fault != "closed" else 0)
+            if fault == "site":
+                net.crash("c")
+            elif fault == "program":
+                running.kill()
+            assert await a.isis.next() == ProcessFailed(watched)
+            await a.isis.watch(watched)
+            assert await a.isis.next() == ProcessFailed(watched), "it is over by now"
+            with pytest.raises(reconvene.Rejected, match="watches itself"):
+                await a.isis.watch(me)
+
+    cluster("abc", settings=ON).run(scenario)
 
 
 def test_a_cluster_in_which_one_site_takes_no_part(cluster: Make) -> None:

@@ -100,6 +100,7 @@ class Member:
                 self.tally["failed"] += 1
 
 
+@pytest.mark.long("ten seconds each; tests/objects has programs under faults too")
 @pytest.mark.parametrize("seed", in_chunks(2, 1))
 def test_members_under_faults(cluster: Make, seed: int) -> None:
     seen: dict[Any, set[Any]] = {}

@@ -28,6 +28,10 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "too large": (lambda i, g: g.cbcast(bytes((1 << 20) + 1)), Rejected, "expected at most 1048576"),
     "too large, gbcast": (lambda i, g: g.gbcast(bytes((1 << 20) + 1)), Rejected, "expected at most 1048576"),
     "too large, together": (lambda i, g: g.cbcast_many([bytes(1 << 21)]), Rejected, "expected at most 1048576"),
+    "larger than a record": (lambda i, g: g.cbcast(bytes(20 << 20)), Rejected, "20971520 bytes: at most 16777216"),
+    "larger than a record, in time": (lambda i, g: g.abcast(bytes(20 << 20), timeout=9), Rejected, "at most"),
+    "larger than a record, together": (lambda i, g: g.cbcast_many([b"", bytes(20 << 20)]), Rejected, "at most"),
+    "a property larger than a record": (lambda i, g: g.set(mode=bytes(20 << 20)), Rejected, "at most"),
     "a large property": (lambda i, g: g.set(mode=bytes(1 << 20)), Rejected, "property 'mode'"),
     "many properties": (lambda i, g: g.set(**{f"p{n}": b"" for n in range(65)}), InvalidArgument, "IsisSet"),
     "no stable storage is needed": (lambda i, g: i.join("", last_to_fail=True), InvalidArgument, "1 to 255"),
@@ -73,12 +77,14 @@ def test_refusals_inside_and_behind_a_socket() -> None:
     async def use(*sites: reconvene.Site) -> None:
         for site in sites:
             async with await site.isis.join("bank") as group:
+                me = site.isis.me
                 for why, (call, error, words) in REFUSED.items():
                     with pytest.raises(error) as raised:
                         await call(site.isis, group)
                     assert words in str(raised.value), why
-                # It goes on as if nothing had happened.
+                # It goes on as if nothing had happened, as the same process.
                 await group.cbcast(b"fine")
+                assert group.view.members == (me,)
 
     run(use)
 

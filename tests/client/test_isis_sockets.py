@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 from tests.client.places import cluster, short_dir
+from tests.sim.chunks import few
 
 import reconvene
 from reconvene import ALL, Cast, Config, GroupView, Killed, Reply, blocking
@@ -45,7 +46,8 @@ async def until(isis: reconvene.Isis, wanted: Callable[[Any], bool]) -> Any:
     raise AssertionError("the end")
 
 
-def test_three_sites_inside_and_a_client() -> None:
+@pytest.mark.parametrize("casts", few([1_200, 3_000], 1))
+def test_three_sites_inside_and_a_client(casts: int) -> None:
     async def scenario(directory: Path) -> None:
         async with AsyncExitStack() as stack:
             files = configs(directory, "abc")
@@ -61,18 +63,18 @@ def test_three_sites_inside_and_a_client() -> None:
                 assert sorted(reply.data for reply in await call.replies() if isinstance(reply, Reply)) == [
                     b"a", b"b", b"c",
                 ]  # fmt: skip
-                await asyncio.gather(*(groups[0].cbcast(b"%d" % number) for number in range(3_000)))
+                await asyncio.gather(*(groups[0].cbcast(b"%d" % number) for number in range(casts)))
                 seen: list[int] = []
-                while len(seen) < 3_000:
+                while len(seen) < casts:
                     event = await c.isis.next(timeout=30)
                     if isinstance(event, Cast):
                         seen.append(int(event.data))
-                assert seen == list(range(3_000))
+                assert seen == list(range(casts))
                 await a.isis.flush(timeout=30)
                 status = await b.status()
                 assert status.isis is not None
                 assert status.counters["isis_casts"] == 0
-                assert (await a.status()).counters["isis_casts"] == 3_001
+                assert (await a.status()).counters["isis_casts"] == casts + 1
         judge(directory)
 
     with short_dir() as directory:

@@ -24,6 +24,7 @@ from reconvene.runtime.clients.log_appends import WINDOW_REQUESTS
 from reconvene.runtime.config.settings import Clients, Limits
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.wire import client_log as wire
+from reconvene.wire.client_log import Append
 from reconvene.wire.clients import Failed, Refused, Told
 
 
@@ -158,7 +159,7 @@ def test_positions_that_do_not_follow_each_other() -> None:
             for cut in ((0, 2), (2, 3), (3, 5)):
                 fake.waiting = [(first + cut[0], messages[cut[0] : cut[1]], session, number + cut[0], kind)]
                 fake.order_all()
-                other.append([b"other"])
+                other.append(Append(0, [b"other"]))
                 other.order_all()
             positions = await receipts.ordered()
             assert positions.runs == ((0, 2), (3, 1), (5, 2))

@@ -14,6 +14,7 @@ from reconvene.client.state_machine import unwrap, wrap
 from reconvene.errors import Malformed
 from reconvene.ids import UNNAMED
 from reconvene.runtime.clients import connection
+from reconvene.wire.client_log import Append
 from reconvene.wire.clients import NAMES_MINOR
 
 
@@ -119,7 +120,7 @@ def test_one_that_falls_behind_a_truncation_goes_on_from_a_snapshot() -> None:
             await runner.applied(0)
             machine = Words()
             machine.words = ["one", "two", "three"]
-            here.fake.append([b"two", b"three"])
+            here.fake.append(Append(0, [b"two", b"three"]))
             here.fake.shared.snapshots["Words"] = (3, wrap(machine))
             here.fake.truncate(3)
             await runner.applied(2)

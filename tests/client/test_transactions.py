@@ -14,6 +14,7 @@ import reconvene
 from reconvene import Entry, Log, OutcomeUnknown, Rejected, Truncated, blocking
 from reconvene.corel.batch import Kind
 from reconvene.corel.clients.commits import MOST_RANGES, Commit, encode_commit
+from reconvene.wire.client_log import Append
 
 
 async def staged(log: Log, *texts: str) -> list[tuple[int, int]]:
@@ -143,11 +144,11 @@ def test_a_commit_that_makes_no_sense_shows_nothing() -> None:
             await log.append_many([b"a", b"b"])
             await staged(log, "x", "y")
             for ranges in ([(0, 2)], [(2, 1), (9, 1)], [(1, 1), (4, 1)]):
-                here.fake.append([encode_commit(Commit("", 0, ranges))], kind=Kind.COMMIT)
+                here.fake.append(Append(0, [encode_commit(Commit("", 0, ranges))], kind=Kind.COMMIT))
             for nonsense in (b"nonsense", encode_commit(Commit("", 0, [(2, 2), (3, 1)]))):
                 with pytest.raises(Rejected, match="a commit"):
                     await _append_raw(log, nonsense)
-                here.fake.append([nonsense], kind=Kind.COMMIT)
+                here.fake.append(Append(0, [nonsense], kind=Kind.COMMIT))
             await log.append(b"end")
             assert [entry.data for entry in await log.read()] == [b"a", b"b", b"end"]
             assert [entry.data async for entry in log.follow(stop=10)] == [b"a", b"b", b"end"]

@@ -10,7 +10,20 @@ from reconvene.core.effects import Delivered
 from reconvene.corel.batch import Heading, Kind, encode_batch
 from reconvene.corel.keeping import green_batches
 from reconvene.corel.keeping.layout import decode_base
-from reconvene.corel.messages import CLAIMS, ECHO, FEED, FORCE, PRIORITY, RED, SNAPSHOT, STATE, Priority, Ready
+from reconvene.corel.messages import (
+    CLAIMS,
+    ECHO,
+    FEED,
+    FORCE,
+    PRIORITY,
+    RED,
+    SNAPSHOT,
+    STATE,
+    Ack,
+    Commit,
+    Priority,
+    Ready,
+)
 from reconvene.corel.paper import feeding, plan
 from reconvene.corel.paper.phases import Phase
 from reconvene.errors import Malformed
@@ -40,6 +53,23 @@ def test_a_follower_is_fed_in_order_while_its_feeder_goes_on(monkeypatch: pytest
     replicas.run()
     assert replicas.log("c").step == "log: follow"
     assert replicas.green("c") == [f"m{number}" for number in range(300)] == replicas.green("a")
+
+
+def test_acknowledgements_that_overtake_the_last_commit_count() -> None:
+    """They are fifo, and a and b send no others: without them the message would stay yellow at c."""
+    replicas = Replicas("abc")
+    conf = replicas.view(*"abc")
+    for _ in range(20):
+        replicas.run("a", "b")
+        replicas.deliver_until("c", lambda said: isinstance(said.content, Commit))
+    replicas.append("a", "m")
+    replicas.run("a", "b")
+    assert replicas.log("c").phase is Phase.COMMIT
+    place = conf.places["c"]
+    conf.stream[place:] = sorted(conf.stream[place:], key=lambda said: not isinstance(said.content, Ack))
+    assert isinstance(conf.stream[place].content, Ack)
+    replicas.deliver("c")
+    assert replicas.queue("c") == "m |  | "
 
 
 def test_half_of_what_is_green_says_nothing_about_a_yellow_zone_from_before() -> None:

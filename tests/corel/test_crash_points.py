@@ -9,6 +9,7 @@ from enum import Enum
 from itertools import combinations, product
 
 import pytest
+from _pytest.mark import ParameterSet
 from tests.corel.sites import MS, SECOND, Sites
 
 from reconvene.core.record import KEY
@@ -25,7 +26,7 @@ DOWN_NS = 150 * MS
 EACH = 11
 """Of all pairs of crashes, one in so many: 11 has no factor in common with their ways and writes."""
 PARTS = 4
-MORE = pytest.mark.long("more pairs of crashes")
+MORE = pytest.mark.long("more crashes of the same kind")
 
 
 class When(Enum):
@@ -154,8 +155,16 @@ def test_the_story() -> None:
     assert passed[passed.index(STEPS[0]) :] == [*STEPS, "log: primary"]
 
 
-@pytest.mark.parametrize("when", When, ids=lambda when: when.name.lower())
-@pytest.mark.parametrize("name", NAMES)
+def each_way() -> list[ParameterSet]:
+    """Every site and every way to crash. Each of them is in `make test` once."""
+    return [
+        pytest.param(name, when, marks=[] if place == way else [MORE], id=f"{name}-{when.name.lower()}")
+        for place, name in enumerate(NAMES)
+        for way, when in enumerate(When)
+    ]
+
+
+@pytest.mark.parametrize(("name", "when"), each_way())
 def test_one_crash(name: str, when: When) -> None:
     """At each write in turn, until there are no more."""
     found: list[str] = []

@@ -143,7 +143,26 @@ def test_circles_are_refused_by_name_and_by_place() -> None:
         shell.opened()
         assert HangUp() in shell.answer(_pulled(9, chain=chain))
         assert "in a circle" in shell.pulling.refused["a"]
+        assert shell.pulling.chain() == ["x/f"], "nothing comes from there: who follows this one need not refuse it"
     shell = Shell("a", "b")
     assert shell.pulling.chain() == ["x/f", "a", "b"], "of what was not reached, the places"
     shell.begin()
     assert shell.pulling.chain() == ["x/f", "x/a", "b"]
+
+
+def test_sources_in_another_cluster_come_last() -> None:
+    """Of those that were never reached nothing is known: they keep their place."""
+    for reached, order in (("y/c", [0, 1, 2]), ("x/c", [0, 2, 1])):
+        shell = Shell("a", "b", "c")
+        shell.turn()
+        shell.pulling.broken("not there yet", shell.now)
+        for at, chain in ((1, "y/b"), (2, reached)):
+            assert Connect(at) in shell.turn()
+            shell.opened()
+            shell.pulling.answered(_pulled(0, chain=chain), shell.now)
+            shell.pulling._refuse("for the sake of this test")
+        tried = []
+        for _ in range(3):
+            tried += [action for action in shell.later(600 * MS) if isinstance(action, Connect)]
+            shell.pulling.broken("not there", shell.now)
+        assert tried == list(map(Connect, order))

@@ -28,11 +28,11 @@ def run(name: str) -> str:
 @pytest.mark.parametrize(
     "name",
     [
-        "cash_machine",
+        pytest.param("cash_machine", marks=pytest.mark.long("seconds; one machine alone is tested below")),
         "chat",
-        "job_queue",
-        "radar",
-        "shared_calendar",
+        pytest.param("job_queue", marks=pytest.mark.long("seconds; test_simulated.py has it without real sites")),
+        pytest.param("radar", marks=pytest.mark.long("seconds; chat uses groups in the same way")),
+        pytest.param("shared_calendar", marks=pytest.mark.long("seconds; tests/real has processes in ISIS")),
         pytest.param("spark_tally", marks=pytest.mark.long("starts a JVM")),
     ],
 )
@@ -40,6 +40,7 @@ def test_what_it_prints(name: str) -> None:
     assert run(name) == (PRINTED / f"{name}.txt").read_text()
 
 
+@pytest.mark.long("starts a cluster; test_simulated.py runs it in virtual time")
 def test_the_airline() -> None:
     """Two offices sell the last seat: which of them was first, only the order knows. All offices know the same."""
     sold, _, end = run("airline").rpartition("it mends\n")

@@ -3,7 +3,7 @@
 from tests.golden.broken import broken
 from tests.golden.dsl import Story
 from tests.golden.log_dsl import LogStory
-from tests.golden.log_good import followed
+from tests.golden.log_good import followed, followed_after_a_blackout, followed_by_the_cut_off
 
 
 def _edit(name: str, kind: str, place: int, **fields: object) -> LogStory:
@@ -62,6 +62,23 @@ def _() -> Story:
 def _() -> Story:
     s = followed()
     s.rows["f"].pop()
+    return s
+
+
+@broken("corel.follow", "not-complete-beside-a-minority")
+def _() -> Story:
+    """r has not restarted: it knows what is green, also without a quorum."""
+    s = followed_by_the_cut_off()
+    s.rows["f"].clear()
+    return s
+
+
+@broken("corel.follow", "not-complete-after-a-restart")
+def _() -> Story:
+    """q recorded b as green before the crash, and p after it: so p knows it now."""
+    s = followed_after_a_blackout()
+    s.drop("p", "green", "b")
+    s.tell("p", "green", msg=s.ids["b"], pos=1)
     return s
 
 

@@ -1,7 +1,8 @@
 """Writes the golden traces: python -m tests.golden.build [DIRECTORY]
 
 good/NAME must pass, bad/CHECK--WHAT must violate CHECK (expected.json names all that it violates), refused/NAME
-cannot be judged (expected.json has the words that the error line must contain). A test writes them again and compares
+cannot be judged (expected.json has the words that the error line must contain); good-domains/ and bad-domains/ are
+the same of domains. A test writes them again and compares
 them byte for byte.
 """
 
@@ -26,12 +27,14 @@ from tests.golden import (
     refused_isis,
     refused_log,
 )
+from tests.golden.bad_wide import BROKEN_WIDE
 from tests.golden.broken import BROKEN
 from tests.golden.good import GOOD
 from tests.golden.isis_good import GROUPED
 from tests.golden.log_good import LOGGED
 from tests.golden.processes import FILTERED
 from tests.golden.refused import REFUSED, TORN, write_pair
+from tests.golden.wide_good import WIDE
 
 EXPECTED = "expected.json"
 _REGISTERED = (
@@ -54,7 +57,7 @@ _REGISTERED = (
 
 
 def build(directory: Path) -> None:
-    for kind in ("good", "bad", "refused"):
+    for kind in ("good", "bad", "refused", "good-domains", "bad-domains"):
         shutil.rmtree(directory / kind, ignore_errors=True)
     for tell in (*GOOD, *FILTERED, *LOGGED, *GROUPED):
         story = tell()
@@ -68,6 +71,13 @@ def build(directory: Path) -> None:
         story.name = bad.name
         story.write(target)
         _expect(target, {"violated": sorted([bad.check, *bad.also])})
+    for tell_wide in WIDE:
+        wide = tell_wide()
+        wide.write(directory / "good-domains" / wide.name)
+    for worse in BROKEN_WIDE:
+        target = directory / "bad-domains" / worse.name
+        worse.tell().write(target)
+        _expect(target, {"violated": sorted([worse.check, *worse.also])})
     for case in REFUSED:
         target = directory / "refused" / case.name
         write_pair(target)

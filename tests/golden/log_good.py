@@ -469,6 +469,30 @@ def followed_by_the_cut_off() -> LogStory:
     return s
 
 
+def followed_after_a_blackout() -> LogStory:
+    """All nodes crash before the green line of b is on their disks, and two of four on each side do not learn it
+    again. f lacks b, as they do; g got it in time."""
+    s = LogStory("log-followed-after-a-blackout", "pqrs")
+    s.begin("pqrs", "10")
+    s.beside("fg")
+    s.primary(1, "pqrs")
+    s.append("p", "pqrs", "a")
+    s.green("fg", "a")
+    s.append("p", "pqrs", "b")
+    s.green("g", "b")
+    for node in "pqrs":
+        s.fail(node)
+        s.start(node, f"2{node}")
+    s.join("30", "pq")
+    s.join("31", "rs")
+    s.accept("p", "c")
+    s.log("pq", "c")
+    s.accept("s", "d")
+    s.log("rs", "d")
+    s.components = [["p", "q", "f"], ["r", "s", "g"]]
+    return s
+
+
 LOGGED: tuple[Callable[[], Story], ...] = (
     stable,
     restarts,
@@ -492,4 +516,5 @@ LOGGED: tuple[Callable[[], Story], ...] = (
     replica_removed,
     followed,
     followed_by_the_cut_off,
+    followed_after_a_blackout,
 )

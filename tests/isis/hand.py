@@ -13,6 +13,7 @@ from typing import TypeVar
 from reconvene.core.effects import Changed, ConfKind, Delivered, Used
 from reconvene.core.groups.events import Process
 from reconvene.core.intersite.limits import ChannelLimits
+from reconvene.core.options import Limits
 from reconvene.ids import Service
 from reconvene.isis.events import IsisEvent, Received, ViewShown
 from reconvene.isis.isis import Isis
@@ -32,6 +33,7 @@ from reconvene.wire.messages import Packet
 __all__ = ["MS", "Hand"]
 
 MS = 1_000_000
+_MESSAGE_BYTES = Limits().message_bytes
 T = TypeVar("T")
 
 
@@ -316,6 +318,7 @@ class Hand:
         self._submit(self._confs[name], name, Service.SAFE, data)
 
     def _submit(self, conf: _Configuration, name: str, service: Service, data: bytes) -> None:
+        assert len(data) <= _MESSAGE_BYTES, f"a site takes no message of {len(data)} bytes"
         conf.spoken.append((name, service, data))
         self._after(1, lambda: self._deliver(conf))
 

@@ -68,7 +68,7 @@ def test_where_nobody_has_a_table_all_are_born() -> None:
     (step,) = line.take(regular(0, 1), used(4, brought, (), 0, 1))
     assert isinstance(step, Adoption)
     assert {site: born.number for site, born in step.view.members.items()} == {0: 4, 1: 4}
-    assert (step.departed, step.table, step.changing) == (frozenset(), None, False)
+    assert (step.departed, step.table, step.changing) == (frozenset(), (), False)
     assert line.views.open
 
 
@@ -120,7 +120,7 @@ def test_a_newcomer_waits_for_the_table_and_early_messages_wait_too() -> None:
         adoption, early = line.take(message(table(2)))
         assert isinstance(adoption, Adoption)
         assert adoption.view.members[2].number == 2
-        assert (adoption.table is None) == (line is old)
+        assert (adoption.table == ()) == (line is old)
         assert isinstance(early, Control)
         assert line.take(message(table(2))) == [], "told twice"
 
@@ -144,6 +144,37 @@ def test_what_a_transitional_configuration_brings_is_applied_at_the_next_adoptio
     assert isinstance(adoption, Adoption)
     assert adoption.departed == {2}
     assert adoption.changing
+
+
+def test_what_is_told_late_in_the_next_configuration_does_not_count() -> None:
+    """A newcomer lacks the table when the next configuration comes, and says so. What the others say of the last one
+    after that must not make it adopt that one: for the others it is born in the next."""
+    line = Line(2)
+    assert (
+        line.take(regular(0, 1, 2), used(2, {0: _other(1), 1: _other(1), 2: line.views.brings()}, (0, 1), 0, 1, 2))
+        == []
+    )
+    assert line.take(*decided(2, 0, 1)) == []
+    assert line.take(transitional(0, 1, 2), regular(0, 1, 2)) == []
+    brought = {0: _other(1), 1: _other(1), 2: line.views.brings()}
+    assert line.take(message(table(2))) == []
+    assert line.take(used(3, brought, (0, 1, 2), 0, 1, 2)) == []
+    (adoption,) = line.take(message(table(3)), *decided(3, 0, 1))
+    assert isinstance(adoption, Adoption)
+    assert adoption.view.members[2].number == 3
+
+
+def test_what_was_to_be_told_is_not_told_in_the_next_configuration() -> None:
+    hand = Hand("abc")
+    hand.install("ab")
+    hand.run()
+    hand.hold = lambda message, site: True
+    hand.install("abc")
+    hand.run()
+    teller = hand.sites["a"]
+    assert teller.next_control() is not None
+    teller.take([transitional(0, 1, 2), regular(0, 1, 2)], hand.now)
+    assert teller.next_control() is None
 
 
 def test_a_killed_site_drops_it_and_is_born_again() -> None:

@@ -7,7 +7,7 @@ from tests.isis.world import World
 
 from reconvene.isis.isis import Isis
 from reconvene.sim import isis_profile
-from reconvene.sim.isis_scenario import Join, Kill, Leave, ProcessPlan
+from reconvene.sim.isis_scenario import Join, Kill, Leave, ProcessPlan, Watch
 
 __all__ = ["walk"]
 
@@ -23,11 +23,15 @@ def walk(seed: int, made: type[Isis] = Isis) -> list[str]:
     faults = random.choice((0.02, 0.06, 0.12))
     world.lag_ms = random.choice((0.1, 1, 5))
     quiet = random.choice((0.2, 0.5, 1))
+    watching = Random(f"watches {seed}")
     for _ in range(random.choice((40, 80, 160))):
         if random.random() < faults:
             _break(random, world)
         else:
             _act(random, world, plans)
+        if watching.random() < 0.2 and len(plans) > 1:
+            one, other = watching.sample(plans, 2)
+            world.ask(Watch(one.written, other.written), one.node)
         world.run(random.choice((0.1, 0.5, 1, 3, 8)) * quiet)
     return _end(random, world)
 

@@ -329,6 +329,7 @@ class World:
         found = [
             _written(check) for check in verify([History.of(*self.recorded(members))]).checks if check.violations
         ]
+        self.application.judge_watches()
         found = [line for line in found if line.startswith("isis.")] + self.application.ledger.problems
         for name, site in sorted(self.sites.items()):
             if site.isis.step != "isis: idle" or site.isis.own.open:

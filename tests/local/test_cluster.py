@@ -37,6 +37,7 @@ def cases(report: Report, check: str) -> int:
     return next(found.cases for found in report.checks if found.id == check)
 
 
+@pytest.mark.long("starts a cluster; tests/cli/test_operations.py has one from up to down")
 def test_a_life(cluster: LocalCluster) -> None:
     cluster.start()
     assert cluster.states() == {"a": "up", "b": "up", "c": "up"}
@@ -85,6 +86,7 @@ def test_a_life(cluster: LocalCluster) -> None:
     assert read_run(cluster.trace_dir).settled, "an end that is known is not forgotten"
 
 
+@pytest.mark.long("starts a cluster")
 def test_killed_by_someone_else(tmp_path: Path) -> None:
     with LocalCluster.create(tmp_path / "c", nodes=2) as cluster:
         _killed_by_someone_else(cluster)
@@ -109,6 +111,7 @@ def _killed_by_someone_else(cluster: LocalCluster) -> None:
     judge(cluster.trace_dir)
 
 
+@pytest.mark.long("starts a cluster")
 def test_rest_is_claimed_where_it_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reconvene.local.traces.QUIET_S", 0.5)
     with LocalCluster.create(tmp_path / "c", nodes=1) as alone:
@@ -129,6 +132,7 @@ def test_a_site_that_dies_at_once(tmp_path: Path) -> None:
         assert not cluster.running()
 
 
+@pytest.mark.long("starts a cluster")
 def test_ports_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = ports.choose(2)
     with (

@@ -138,19 +138,3 @@ def test_a_program_gets_its_place_and_sees_what_waits(cluster: LocalCluster, sho
     asyncio.run(sell())
     asyncio.run(until_ordered(shop))
     assert [data for _, data in asyncio.run(read(cluster, "c"))] == [b"coffee", b"tea", b"cake", b"milk", b"later"]
-
-
-@pytest.mark.long("starts a cluster of processes")
-def test_an_outpost_of_another_cluster_is_refused(cluster: LocalCluster, tmp_path: Path) -> None:
-    shop = Shop(cluster, tmp_path / "wrong")
-    shop.config.write_text(shop.config.read_text().replace(cluster.choices.cluster, "another"))
-    shop.start()
-    assert shop.process is not None
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not shop.log.read_text().strip() and time.monotonic() < give_up_at:
-        time.sleep(0.05)
-    time.sleep(0.1)
-    shop.kill()
-    lines = shop.log.read_text().strip().splitlines()
-    assert len(lines) == 1, lines
-    assert f"of cluster {cluster.choices.cluster}; expected cluster another" in lines[0]

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 from tests.mutants.harness import Mutant, planting
-from tests.mutants.isis_scenarios import chains, crossing, detours, growing, losing, outsiders, takeovers
+from tests.mutants.isis_scenarios import chains, crossing, detours, growing, losing, outsiders, takeovers, watching
 
 from reconvene.core.groups.events import Process
 from reconvene.core.intersite.channels import Channels
@@ -19,6 +19,7 @@ from reconvene.isis.here import Here
 from reconvene.isis.labels import Label
 from reconvene.isis.local import AbEntry, Local
 from reconvene.isis.messages import Ask, Copy, Decided, Entered
+from reconvene.isis.monitor import Monitor
 from reconvene.isis.own import OwnCast, OwnCasts
 from reconvene.isis.pool import Entry, Pool
 from reconvene.isis.processes import Processes
@@ -412,3 +413,70 @@ def _(depart: Any) -> Any:
 )
 def _(missed: Any) -> Any:
     return lambda self, process, cast_id, asker: None
+
+
+# -- watches
+
+
+@plant(
+    "watch-answered-at-once",
+    Processes,
+    "end",
+    "those that watch a dead process are told at once, before its last casts are everywhere",
+    {"isis.failure"},
+    5,
+    watching,
+)
+def _(end: Any) -> Any:
+    def mutated(self: Processes, local: Local) -> None:
+        end(self, local)
+        self._monitor.died(local.process)
+
+    return mutated
+
+
+@plant(
+    "watched-site-lost-at-once",
+    Monitor,
+    "depart",
+    "those that watch a lost site's processes are told before its casts are everywhere",
+    {"isis.failure"},
+    1,
+    watching,
+)
+def _(depart: Any) -> Any:
+    def mutated(self: Monitor, sites: Any, old: Any) -> None:
+        depart(self, sites, old)
+        self.report(lambda watcher, process: True)
+
+    return mutated
+
+
+@plant(
+    "not-come-yet-counts-as-over",
+    Monitor,
+    "_is_over",
+    "a process whose site has not come to the line yet counts as over",
+    {"isis.failure", "ledger"},
+    0,
+    watching,
+)
+def _(is_over: Any) -> Any:
+    return lambda self, process: True
+
+
+@plant(
+    "watch-of-the-buried-ignored",
+    Monitor,
+    "take_watch",
+    "a site does not answer a watch of a process that is over by then",
+    {"ledger"},
+    3,
+    watching,
+)
+def _(take_watch: Any) -> Any:
+    def mutated(self: Monitor, process: Process, site: int) -> None:
+        if self._find(process) is not None:
+            take_watch(self, process, site)
+
+    return mutated

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from itertools import combinations
 from random import Random
 
+from msgspec.structs import replace
+
 from reconvene.isis.events import ALL
 from reconvene.sim.conditions import Changes, Conditions
-from reconvene.sim.isis_scenario import Cast, Casting, Flush, Join, Kill, Leave, ProcessPlan, Rank, home
+from reconvene.sim.isis_scenario import Cast, Casting, Flush, Join, Kill, Leave, ProcessPlan, Rank, Watch, home
 from reconvene.sim.scenario import Crash, Heal, Load, Partition, Restart, Scenario, Step, Verb
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "parting_amid_gbcasts",
     "takeovers",
     "transfers",
+    "watching",
 ]
 
 MS = 1_000_000
@@ -267,6 +270,25 @@ def losing(seed: int) -> Scenario:
     steps += [(time, Crash((one,))), (time + 900 * MS, Restart((one,)))]
     steps.append((time + random.randint(1_000, 1_600) * MS, Crash((other,))))
     return _scenario("losing", seed, _plans(_MEMBERS, replies=True), loads, steps, duration_ns=_LONG)
+
+
+def watching(seed: int) -> Scenario:
+    """The same with GBCASTs, more processes that die, and processes that watch others, also those of a site that is
+    just coming back."""
+    random = Random(f"watching {seed}")
+    scenario = losing(seed)
+    pairs = [(one, other) for one in _MEMBERS for other in _MEMBERS if home(one)[0] != home(other)[0]]
+    watches = tuple(
+        Step(random.randrange(300 * MS, _LONG), Watch(one, other), f"watch {place}")
+        for place, (one, other) in enumerate(random.choices(pairs, k=60))
+    )
+    kills = tuple(
+        Step(random.randrange(600 * MS, _LONG), Kill((name,)), f"kill {place}")
+        for place, name in enumerate(random.sample(tuple(_MEMBERS), 3))
+    )
+    loads = (*scenario.loads, _load(tuple(_MEMBERS), 8.0, Casting("gbcast", "g", 10), _LONG))
+    steps = tuple(sorted((*scenario.steps, *watches, *kills), key=lambda step: step.time_ns))
+    return replace(scenario, name="watching", loads=loads, steps=steps)
 
 
 def parting(seed: int, casts: float = 8.0, gbcasts: float = 3.0) -> Scenario:

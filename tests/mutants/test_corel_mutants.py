@@ -10,13 +10,10 @@ from tests.mutants.all import MUTANTS as BELOW
 from tests.mutants.corel_harness import record
 from tests.mutants.corel_table import BY_HAND, MUTANTS, table
 from tests.mutants.harness import SEEDS, Family, Mutant, catch, catch_within
-from tests.mutants.known import known_run
+from tests.mutants.known import known_run, without_the_bug
 from tests.mutants.table import found_row
 from tests.once import Once
 from tests.paper import test_corel_recovery, test_corel_view_changes
-
-RUNS = {f"{mutant.family.__name__}-{mutant.seed}": (mutant.family, mutant.seed) for mutant in MUTANTS}
-"""The runs that are known to catch a mutant."""
 
 _BY_HAND_IN = (test_corel_recovery, test_corel_view_changes, test_beginning, test_put_back, test_past, test_dynamic)
 
@@ -40,7 +37,7 @@ def test_is_caught_by_hand(mutant: Mutant) -> None:
     sentence()
 
 
-@pytest.mark.parametrize(("family", "seed"), RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("family", "seed"), without_the_bug(MUTANTS))
 def test_nothing_is_caught_where_nothing_is_planted(family: Family, seed: int) -> None:
     assert catch(family(seed), record) == set()
 

@@ -25,6 +25,7 @@ def test_the_frame_follows_the_path(tmp_path: Path, mtu: int, least: int, most: 
         assert f"{found.frame_bytes} bytes of messages; MTU {mtu} to b" in "\n".join(lines(found))
 
 
+@pytest.mark.long("sites in namespaces")
 def test_frames_larger_than_a_packet(tmp_path: Path) -> None:
     settings = {"transport": {"frame_bytes": 8_900}}
     with Namespaces(2, mtu=1500) as network, RealSites(tmp_path, "ab", settings, network=network) as sites:

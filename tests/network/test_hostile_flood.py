@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import pytest
 from tests.network.load import Load
 from tests.network.sites import RealSites, until
 
@@ -84,6 +85,7 @@ def kernel_drops(port: int) -> int:
     return 0
 
 
+@pytest.mark.long("sites in namespaces, flooded")
 def test_flood(tmp_path: Path) -> None:
     with RealSites(tmp_path, "abc") as sites, Relay(parse_address(sites.addresses["a"])) as relay:
         # The list of sites has to be the same everywhere; the address at which c reaches a may be c's own.

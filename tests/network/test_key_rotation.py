@@ -3,6 +3,7 @@
 import signal
 from pathlib import Path
 
+import pytest
 from tests.network.load import Load
 from tests.network.sites import RealSites, until
 
@@ -17,6 +18,7 @@ def list_keys(sites: RealSites, name: str, keys: list[Path]) -> None:
     until(lambda: len(sites.lines(name, " keys ")) > told, lambda: sites.log(name))
 
 
+@pytest.mark.long("sites in namespaces; tests/runtime/net has the keys")
 def test_rotation(tmp_path: Path) -> None:
     new = tmp_path / "new"
     new_id = write_cluster_key(new).id.hex()

@@ -66,6 +66,7 @@ def says_safe(sites: RealSites, name: str, data: bytes) -> bool:
             return False
 
 
+@pytest.mark.long("a real cluster for ten seconds; tests/sim/test_list_changes.py has such changes")
 def test_five_become_three_through_a_partition(tmp_path: Path) -> None:
     """a and b have the new list and are a majority of it. c, d and e have the old list and are a majority of that."""
     with RealSites(tmp_path, FIVE, {"faults": {"allowed": True}}) as sites:
@@ -95,6 +96,7 @@ def test_five_become_three_through_a_partition(tmp_path: Path) -> None:
         assert says_safe(sites, "a", b"two of three")
 
 
+@pytest.mark.long("sites in namespaces")
 def test_one_version_with_two_lists_is_refused_at_both(tmp_path: Path) -> None:
     with RealSites(tmp_path, "abcd") as sites:
         for name in "abc":

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.network import variant
 from tests.network.load import Load
 from tests.network.sites import NODE, RealSites, until
@@ -56,6 +57,7 @@ def restart(sites: RealSites, load: Load, name: str, program: tuple[str, ...]) -
     load.go_on()
 
 
+@pytest.mark.long("a real cluster for ten seconds; test_failover.py has a rolling restart, without other versions")
 def test_a_rolling_restart_up_and_down(tmp_path: Path) -> None:
     with RealSites(tmp_path, "abc") as sites:
         sites.start()

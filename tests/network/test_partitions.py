@@ -51,6 +51,7 @@ class Cut:
                 assert count - self._before[name] <= MOST_CONFIGURATIONS, f"{name} does not come to rest"
 
 
+@pytest.mark.long("sites in namespaces for a quarter of a minute; tests/real has a partition")
 def test_partition_one_way_cut_and_chain(tmp_path: Path) -> None:
     with Namespaces(5) as network, RealSites(tmp_path, "abcde", network=network) as sites:
         sites.start()
@@ -82,6 +83,7 @@ def test_partition_one_way_cut_and_chain(tmp_path: Path) -> None:
         assert report.events > 1_000
 
 
+@pytest.mark.long("three sites in namespaces, as in the test of partitions")
 def test_multicast(tmp_path: Path) -> None:
     with Namespaces(4) as network, RealSites(tmp_path, "abcd", MULTICAST, network=network) as sites:
         sites.start()

@@ -75,6 +75,7 @@ class Drops:
         assert sum(self.of(name).values()) == count, "nothing but what was thrown"
 
 
+@pytest.mark.long("sites in namespaces; tests/runtime/net has the seals")
 def test_recordings_are_refused(tmp_path: Path) -> None:
     with (
         Namespaces(4) as network,

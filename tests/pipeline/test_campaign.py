@@ -17,7 +17,7 @@ from reconvene.lab.campaign.directory import CampaignDirectory, Settings
 from reconvene.lab.campaign.seeds import Outcome, run_seed
 from reconvene.lab.campaign.spark import run_campaign
 from reconvene.lab.campaign.summary import add_up, failing
-from reconvene.sim.profiles import random_scenario
+from reconvene.sim.profiles import PROFILES, random_scenario
 from reconvene.sim.runner import Result, run_scenario
 from reconvene.trace.parquet import read_parquet_runs
 from reconvene.trace.reader import read_trace
@@ -127,6 +127,7 @@ def test_what_is_done_is_told_without_spark(
     assert "2 runs: every check holds" in capsys.readouterr().out
 
 
+@pytest.mark.long("runs a campaign on Spark")
 def test_a_planted_bug_fails_with_the_command_that_repeats_it(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,27 +150,22 @@ def test_a_planted_bug_fails_with_the_command_that_repeats_it(
     assert command(*found.command.split()[2:]) == 0
 
 
+@pytest.mark.long("runs a campaign on Spark")
 def test_a_command_runs_each_profile_in_turn(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reconvene.pipeline.session.open_session", lambda *_, **__: contextlib.nullcontext(spark))
-    assert command("--runs", 8, "--seed", 9, "--nodes", NODES, "--out", tmp_path / "c", "--json") == 0
+    runs = len(PROFILES) + 1
+    assert command("--runs", runs, "--seed", 9, "--nodes", NODES, "--out", tmp_path / "c", "--json") == 0
     document = msgspec.json.decode(capsys.readouterr().out)
-    assert {each["profile"]: each["runs"] for each in document["profiles"]} == {
-        "chaos": 2,
-        "dynamic": 1,
-        "followers": 1,
-        "isis": 1,
-        "log": 1,
-        "log-long": 1,
-        "long": 1,
-    }
+    found = {each["profile"]: each["runs"] for each in document["profiles"]}
+    assert found == {profile: 2 if profile == "chaos" else 1 for profile in PROFILES}
     assert campaign(tmp_path / "c").done("chaos") == {9, 10}
-    assert [run.run for run, _ in read_parquet_runs(tmp_path / "c")] == [
-        "chaos-10", "chaos-9", "dynamic-9", "followers-9", "isis-9", "log-9", "log-long-9", "long-9",
-    ]  # fmt: skip
+    names = ["chaos-10", *(f"{profile}-9" for profile in PROFILES if profile != "wide")]  # of domains: a directory
+    assert [run.run for run, _ in read_parquet_runs(tmp_path / "c")] == sorted(names)
 
 
+@pytest.mark.long("runs a campaign on Spark")
 def test_a_directory_that_executors_can_not_write_to_is_named(spark: SparkSession, tmp_path: Path) -> None:
     directory = campaign(tmp_path / "c")
     (tmp_path / "c" / "events").write_text("")

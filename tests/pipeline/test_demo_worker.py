@@ -32,6 +32,7 @@ def test_without_java_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     asyncio.run(start())
 
 
+@pytest.mark.long("runs the demo's job on Spark")
 def test_votes_are_counted_by_what_they_say(spark: SparkSession, tmp_path: Path) -> None:
     votes = [msgspec.msgpack.encode(Addition("mayor", choice, 1)) for choice in ("Ada", "Bo", "Ada", "Ada")]
     place = tmp_path / "log" / "batch=0"

@@ -18,10 +18,11 @@ from reconvene.verify.history import History
 
 FAMILIES = {"evs": ("evs.", "transis.", "to.", "live."), "corel": ("corel.", "evs.primary."), "filter": ("vs.",)}
 IDLE = {
-    "evs": {"evs.primary.uniqueness", "evs.primary.continuity"},
+    "evs": {"evs.primary.uniqueness", "evs.primary.continuity", "live.wide"},
     "corel": {"corel.dynamic.subquorum", "corel.dynamic.live", "corel.follow"},
 }
-"""What a made run of this stack has no cases of: it names no quorum, or a majority, and nobody follows its log."""
+"""What a made run of this stack has no cases of: it names no quorum, or a majority, nobody follows its log, and there
+are no domains."""
 
 Rows = dict[str, dict[str, list[Row]]]
 

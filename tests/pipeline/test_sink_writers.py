@@ -70,6 +70,7 @@ def end(cluster: LocalCluster) -> int:
         return site.log.barrier(BUSY_S)
 
 
+@pytest.mark.long("starts three sites")
 def test_a_batch_is_seen_when_it_is_committed_and_once_by_its_version(cluster: LocalCluster) -> None:
     start = end(cluster)
     writer = batch_writer(cluster, txnAppId="once", txnVersion="5")
@@ -196,6 +197,7 @@ def test_a_minority_is_passed_by_and_where_nobody_orders_it_is_one_line(cluster:
     assert sorted(texts(cluster, start)) == ["a", "b", "c"]
 
 
+@pytest.mark.long("starts three sites")
 def test_a_replica_dies_while_a_task_writes(cluster: LocalCluster) -> None:
     start = end(cluster)
     going = threading.Event()

@@ -105,6 +105,7 @@ def test_what_the_log_does_not_have_is_one_line(cluster: LocalCluster, tmp_path:
     assert "Connection refused; start one, or correct `addresses`" in str(told.value)
 
 
+@pytest.mark.long("starts three sites")
 def test_a_read_goes_on_where_a_replica_dies_or_lags(cluster: LocalCluster) -> None:
     expected = client_rows(cluster)
     # Larger than what is read ahead, so that the death of the first site is noticed.
@@ -205,6 +206,7 @@ def test_a_stream_in_steps_is_the_log(cluster: LocalCluster) -> None:
     assert repeated == found[: len(repeated)]
 
 
+@pytest.mark.long("starts three sites and a stream on Spark")
 def test_a_stream_waits_for_replicas(tmp_path: Path) -> None:
     with running(tmp_path / "c", nodes=1) as cluster:
         where = addresses(cluster)

@@ -127,3 +127,28 @@ def test_a_stream_waits_for_its_sites(spark: SparkSession, tmp_path: Path) -> No
             until(lambda: shown() == [b"2", b"3"])
         finally:
             query.stop()
+
+
+def test_a_batch_and_a_stream_at_a_follower(spark: SparkSession, tmp_path: Path) -> None:
+    """The same rows as at a replica, also further down the tree; a stream that began at a replica goes on there."""
+    with LocalCluster.create(tmp_path / "c", nodes=2, trace=False, followers=2) as cluster:
+        cluster.start(BUSY_S)
+        append(cluster, "a", [b"one %d" % at for at in range(300)])
+
+        def stream(name: str) -> None:
+            reader = spark.readStream.format("reconvene").option("addresses", cluster.addresses[name])
+            writer = reader.load().writeStream.format("parquet").trigger(availableNow=True)
+            place = {"path": str(tmp_path / "table"), "checkpointLocation": str(tmp_path / "checkpoint")}
+            assert writer.options(**place).start().awaitTermination(180)
+
+        stream("a")
+        append(cluster, "b", [b"two %d" % at for at in range(300)])
+        with blocking.connect(cluster.addresses["f2"], wait=BUSY_S) as client:
+            entries = client.log.read(at_least=599, timeout=BUSY_S)
+        stream("f2")
+        expected = [(entry.position, entry.id, entry.data) for entry in entries]
+        batch = spark.read.format("reconvene").option("addresses", cluster.addresses["f2"]).option("partitions", 3)
+        for table in (batch.load(), spark.read.parquet(str(tmp_path / "table"))):
+            rows = table.orderBy("position").collect()
+            assert [(row.position, row.id, bytes(row.payload)) for row in rows] == expected
+        assert len(expected) == 600

@@ -94,6 +94,7 @@ def test_the_local_reader_takes_parquet_too(packed: Path) -> None:
     ]
 
 
+@pytest.mark.long("a second of Spark")
 def test_a_torn_line_is_dropped_and_a_whole_one_kept(spark: SparkSession) -> None:
     for name in TORN:
         with read_traces(spark, [GOLDEN / "good" / name]) as read:
@@ -195,6 +196,7 @@ def test_numbers_that_no_table_holds_are_refused_by_all(tmp_path: Path) -> None:
         read_trace(tmp_path)
 
 
+@pytest.mark.long("a second of Spark")
 def test_two_traces_of_one_name_are_refused_and_one_named_twice_is_read_once(
     spark: SparkSession, packed: Path
 ) -> None:
@@ -320,6 +322,7 @@ def both_refuse_as(spark: SparkSession, root: Path, pattern: str) -> None:
 EVENTS_FILE = "events/run=pair/a.parquet"
 
 
+@pytest.mark.long("seconds of Spark")
 @pytest.mark.parametrize(
     ("place", "fields", "problem"),
     [
@@ -342,6 +345,7 @@ def test_a_row_that_is_no_event_is_named(
     both_refuse(spark, tmp_path, f"DIR/{EVENTS_FILE}: {problem}")
 
 
+@pytest.mark.long("a second of Spark")
 def test_two_rows_of_one_number_in_overlapping_files_have_no_order(spark: SparkSession, tmp_path: Path) -> None:
     trace, rows = pair()
     rows[3] = msgspec.structs.replace(rows[3], n=2)
@@ -389,6 +393,7 @@ def test_files_that_are_not_of_the_form_are_named(spark: SparkSession, tmp_path:
     both_refuse(spark, root, "DIR/events/notes.txt: expected a directory run=NAME with the events of a run")
 
 
+@pytest.mark.long("a second of Spark")
 def test_what_spark_itself_finds_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     trace, rows = pair()
     root = write_form(tmp_path / "pages", trace, {"a.parquet": rows})
@@ -423,6 +428,7 @@ reconvene.errors.Unavailable: no replica answers at a:1
         raise KeyError("of someone else")
 
 
+@pytest.mark.long("a second of Spark")
 def test_missing_columns_that_no_event_needs_read_as_null(spark: SparkSession, tmp_path: Path) -> None:
     trace, rows = pair()
     write_form(tmp_path, trace, {"a.parquet": rows})
@@ -431,6 +437,7 @@ def test_missing_columns_that_no_event_needs_read_as_null(spark: SparkSession, t
     assert rows_by_run(read_traces(spark, [tmp_path])) == {"pair": trace.rows}
 
 
+@pytest.mark.long("a second of Spark")
 def test_a_run_is_what_run_json_says(packed: Path) -> None:
     runs: dict[str, Run] = {run.run: run for run, _ in read_parquet_runs(packed)}
     for directory in JUDGED:

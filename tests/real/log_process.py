@@ -17,6 +17,7 @@ from reconvene.errors import Unavailable
 from reconvene.runtime.config.settings import Config, LogSettings, Seal, Timing, Trace
 from reconvene.runtime.node.main import new_event_loop, running
 from reconvene.runtime.site.engine import SiteEngine
+from reconvene.wire.client_log import Append
 
 __all__ = ["config_of"]
 
@@ -56,7 +57,9 @@ async def append(engine: SiteEngine, quiet: asyncio.Event) -> None:
     number = 0
     while not quiet.is_set():
         try:
-            taken = log.append([b"%s %d" % (engine.config.name.encode(), number + i) for i in range(MESSAGES)])
+            taken = log.append(
+                Append(0, [b"%s %d" % (engine.config.name.encode(), number + i) for i in range(MESSAGES)])
+            )
         except Unavailable:
             await log.room.wait(MESSAGES)
             await asyncio.sleep(GAP_S)

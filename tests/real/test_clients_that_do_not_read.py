@@ -29,6 +29,7 @@ HEAVY = 0.03
 """Messages are large, so that limits are reached within seconds."""
 
 
+@pytest.mark.long("real clients for seconds; tests/runtime/clients has such a client without a cluster")
 def test_a_client_that_never_reads() -> None:
     with arena(71, large=HEAVY, settings=NARROW) as it:
         it.pass_by(1)

@@ -50,6 +50,7 @@ def test_stopped_for_longer_than_suspicion() -> None:
         assert {"client 0", "client 1"} <= blocked, "who slept learns that it was not in the primary component"
 
 
+@pytest.mark.long("a run of the soak, which is in make test, parts real sites too")
 def test_partitions_and_heals() -> None:
     with arena(31, nodes=5) as it:
         cluster = it.cluster

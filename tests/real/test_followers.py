@@ -10,6 +10,7 @@ from tests.client.places import free_ports, short_dir
 
 import reconvene
 from reconvene.local import LocalCluster
+from reconvene.objects import ReplicatedMap
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
 
@@ -137,3 +138,141 @@ def test_a_circle_and_another_log_are_refused() -> None:
                 if process.poll() is None:
                     process.kill()
                 process.communicate(timeout=PATIENCE_S)
+
+
+@pytest.mark.long("processes that start and end")
+def test_a_circle_that_arises_while_they_run_is_refused() -> None:
+    """f knows h under a name that leads nowhere while the others start: nobody can see the circle before."""
+    running = []
+    with short_dir() as place:
+        try:
+            ports = free_ports(4)
+            sockets = {name: place / name / "site.sock" for name in ("one", "f", "g", "h")}
+            running.append(_node(_site_file(place, "one", ports[0], [])))
+            _wait(sockets["one"])
+            running.append(_node(_site_file(place, "f", ports[1], [place / "alias.sock", sockets["one"]])))
+            _wait(sockets["f"])
+            running.append(_node(_site_file(place, "g", ports[2], [sockets["f"]])))
+            _wait(sockets["g"])
+            running.append(_node(_site_file(place, "h", ports[3], [sockets["g"]])))
+            _wait(sockets["h"])
+            last = asyncio.run(_append(str(sockets["one"]), _messages(20, "round")))
+            assert asyncio.run(_read(str(sockets["h"]), last)) == _messages(20, "round")
+            (place / "alias.sock").symlink_to(sockets["h"])
+            asyncio.run(_until_refused(str(sockets["f"])))
+            last = asyncio.run(_append(str(sockets["one"]), [b"more"]))
+            assert asyncio.run(_read(str(sockets["h"]), last))[-1] == b"more", "all go on"
+        finally:
+            for process in running:
+                if process.poll() is None:
+                    process.kill()
+                process.communicate(timeout=PATIENCE_S)
+
+
+async def _until_refused(address: str) -> None:
+    async with asyncio.timeout(PATIENCE_S), reconvene.connect(address) as site:
+        while True:
+            follow = (await site.log.status()).follow
+            assert follow is not None
+            if any("in a circle" in why for why in follow.refused.values()):
+                return
+            await asyncio.sleep(0.1)
+
+
+class Count(reconvene.StateMachine):
+    """How many entries there were, and the bytes in them."""
+
+    def __init__(self) -> None:
+        self.entries = self.bytes = 0
+
+    def apply(self, entry: reconvene.Entry) -> None:
+        self.entries += 1
+        self.bytes += len(entry.data)
+
+    def snapshot(self) -> bytes:
+        return b"%d %d" % (self.entries, self.bytes)
+
+    def restore(self, data: bytes) -> None:
+        self.entries, self.bytes = map(int, data.split())
+
+
+async def _counted(address: str, position: int, every: int = 0) -> tuple[int, int]:
+    count = Count()
+    async with (
+        reconvene.connect(address, wait=PATIENCE_S, timeout=PATIENCE_S) as site,
+        site.log.run(count, snapshot_every=every) as runner,
+    ):
+        async with asyncio.timeout(PATIENCE_S):
+            await runner.applied(position)
+    return count.entries, count.bytes
+
+
+async def _base(address: str) -> int:
+    async with reconvene.connect(address, wait=PATIENCE_S) as site:
+        return (await site.log.status()).base
+
+
+async def _tail(address: str, at_least: int, start: int) -> list[tuple[int, str, bytes]]:
+    async with reconvene.connect(address, wait=PATIENCE_S, timeout=PATIENCE_S) as site:
+        found = await site.log.read(start, at_least=at_least, timeout=PATIENCE_S)
+        return [(entry.position, entry.id, entry.data) for entry in found]
+
+
+@pytest.mark.long("a real cluster whose log is truncated")
+def test_a_follower_far_behind_takes_over_what_was_truncated() -> None:
+    """It serves the same positions, a map and a machine that start there begin with their snapshots, and so does the
+    follower that follows it."""
+    settings = {"log": {"retain_bytes": 20_000}}
+    with short_dir() as place, LocalCluster.create(place / "c", 3, followers=2, settings=settings) as cluster:
+        cluster.start()
+        addresses = cluster.addresses
+        cluster.crash("f1", "f2")
+        for turn in range(10):
+            last = asyncio.run(_append(addresses["a"], [f"{turn}-{at}".encode() * 50 for at in range(50)]))
+            counted = asyncio.run(_counted(addresses["a"], last, every=20))
+        asyncio.run(_until_truncated(addresses["a"]))
+        cluster.restart("f1", "f2")
+        last = asyncio.run(_append(addresses["b"], [b"after"]))
+        counted = counted[0] + 1, counted[1] + 5
+        begin = max(asyncio.run(_base(address)) for name, address in addresses.items() if name != "b")
+        assert begin > 100
+        wanted = asyncio.run(_tail(addresses["a"], last, begin))
+        for name in ("f1", "f2"):
+            assert asyncio.run(_tail(addresses[name], last, begin)) == wanted
+            with pytest.raises(reconvene.Truncated):
+                asyncio.run(_tail(addresses[name], last, 0))
+            assert asyncio.run(_counted(addresses[name], last)) == counted
+        report = verify([History.load(cluster.finish_trace())])
+    assert report.ok, report.violated()
+
+
+async def _until_truncated(address: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await _base(address) < 100:
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.long("a real cluster")
+def test_a_map_at_a_follower_reads_what_was_set_at_a_site() -> None:
+    with short_dir() as place, LocalCluster.create(place / "c", 3, followers=2) as cluster:
+        cluster.start()
+
+        async def go() -> None:
+            async with (
+                reconvene.connect(cluster.addresses["a"], timeout=PATIENCE_S) as site,
+                reconvene.connect(cluster.addresses["f2"], timeout=PATIENCE_S) as away,
+                ReplicatedMap(site.log, "prices") as prices,
+                ReplicatedMap(away.log, "prices") as read,
+            ):
+                await prices.set("coffee", 300)
+                await prices.set("tea", 200)
+                async with asyncio.timeout(PATIENCE_S):
+                    while await read.get("tea") != 200:
+                        await asyncio.sleep(0.05)
+                assert await read.get("coffee") == 300
+                with pytest.raises(reconvene.Rejected, match="takes no appends"):
+                    await read.set("coffee", 1)
+                followed = [entry.position async for entry in away.log.follow(0, stop=2)]
+                assert followed == [0, 1]
+
+        asyncio.run(go())

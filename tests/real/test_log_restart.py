@@ -113,6 +113,7 @@ def logs(directory: Path) -> dict[str, list[tuple[int, int, bytes]]]:
     return found
 
 
+@pytest.mark.long("starts three sites; the soak's test kills sites too")
 @pytest.mark.parametrize("seed", [1])
 def test_kills_at_random(seed: int) -> None:
     draw = random.Random(seed)

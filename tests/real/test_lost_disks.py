@@ -72,6 +72,7 @@ def data(cluster: LocalCluster, name: str) -> list[bytes]:
         return [entry.data for entry in site.log.read(0)]
 
 
+@pytest.mark.long("starts three sites; tests/corel/replicas/test_put_back.py has the rule")
 def test_a_directory_that_was_put_back_is_refused_and_replaced() -> None:
     with short_dir() as directory, LocalCluster.create(Path(directory) / "c", 3, trace=False) as cluster:
         cluster.start()

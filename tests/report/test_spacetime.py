@@ -62,6 +62,7 @@ def storm(once: Once) -> TraceSource:
     return TraceSource(Trace(result.meta, result.rows))
 
 
+@pytest.mark.long("makes a long run")
 def test_a_window_of_a_long_run_is_thinned_out(storm: TraceSource) -> None:
     moment = within(storm, 2 * 10**9, 9 * 10**9)
     check(moment)

@@ -6,7 +6,9 @@ import pytest
 
 from reconvene.corel.following.follower import Follower
 from reconvene.corel.limits import LogLimits
+from reconvene.corel.replicas.sets import MAJORITY
 from reconvene.errors import Malformed
+from reconvene.lab.ledger.replicas import ReplicaLedger
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.log_site import RealLogCore
 from reconvene.sim.parse import parse_scenario
@@ -176,3 +178,53 @@ def test_a_follower_that_serves_what_is_not_synced_is_caught() -> None:
             assert "corel.follow" in violated
             return
     pytest.fail("50 seeds did not show it")
+
+
+def test_sources_that_answer_late_are_waited_for() -> None:
+    """f–a and f–b take three seconds for an answer, o takes two everywhere: longer than the patience that they begin
+    with. A source that was connected, and silent, counted as reached: f began with it again each time."""
+    links = [("f", "a", "1500ms"), ("f", "b", "1500ms"), ("f", "c", "1500ms")]
+    links += [("o", site, "1s") for site in "abc"]
+    text = "".join(f'[[link]]\nbetween = ["{one}", "{other}"]\nlatency = "{late}"\n' for one, other, late in links)
+    head = _TREE.replace('followers = ["f", "g", "h"]', 'followers = ["f"]\noutposts = ["o"]')
+    head = head.replace('"c", "f"]', '"c", "o"]').replace('settle = "4s"', 'settle = "30s"')
+    result = run_scenario(parse_scenario(head + text, Path("late.toml")))
+    report = verify([History.of(result.meta, result.rows)])
+    assert report.ok, report.violated()
+    assert len([row for row in result.rows["f"] if row.kind == "green"]) > 300
+
+
+_BLACKOUT = """
+nodes = ["a", "b", "c", "d"]
+followers = ["f"]
+stack = "corel"
+duration = "3100ms"
+settle = "4s"
+[[at]]
+time = "1s"
+append = { node = "a" }
+[[at]]
+time = "2s"
+partition = [["a", "b", "c", "d"], ["f"]]
+[[at]]
+time = "3s"
+append = { node = "a" }
+[[at]]
+time = "3050ms"
+crash = ["a", "b", "c", "d"]
+"""
+
+
+@pytest.mark.parametrize("final", ['[["a", "b", "f"], ["c", "d"]]', '[["a", "b", "c", "f"], ["d"]]'])
+def test_a_green_line_that_no_replica_has_kept(final: str) -> None:
+    """All replicas crash after they reported a message as green, and before their green lines are on disk. Nobody can
+    hand it to f until a quorum has met: without one the check must not ask for it."""
+    runner = Runner(parse_scenario(f"final = {final}{_BLACKOUT}", Path("blackout.toml")))
+    ledger = ReplicaLedger(runner.cluster)
+    result = runner.run()
+    assert all([row.pos for row in result.rows[name] if row.kind == "green"] == [0, 1] for name in "abcd")
+    assert verify([History.of(result.meta, result.rows)]).violated() == []
+    assert ledger.problems(MAJORITY) == []
+    quorum = "c" in final.partition("]")[0]
+    greens = [(row.pos, row.msg) for row in result.rows["f"] if row.kind == "green"]
+    assert greens == [(0, "a:1:1"), (1, "a:1:2")][: 1 + quorum]

@@ -84,6 +84,9 @@ class Notes:
     def flush(self, process: Process) -> None:
         self._note("flush", process)
 
+    def watch(self, process: Process, watched: Process) -> None:
+        self._note("watch", process, watched)
+
     def reply(self, process: Process, request: CastId, payload: bytes) -> None:
         self._note("reply", process, request)
 

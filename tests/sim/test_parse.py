@@ -115,15 +115,15 @@ BAD = {
     "a quorum without the log": ('quorum = { kind = "majority" }', "quorum: expected stack"),
     "a quorum of an unknown kind": (
         'stack = "corel"\nquorum = { kind = "dice" }',
-        "quorum: expected one of these nodes: expected a kind",
+        "quorum: expected a kind",
     ),
     "a quorum of an unknown node": (
         'stack = "corel"\nquorum = { kind = "weighted", weights = { p = 1, z = 1 } }',
-        "quorum: expected one of these nodes: weights",
+        "quorum: weights",
     ),
     "a minimum above the number of nodes": (
         'stack = "corel"\nquorum = { kind = "dynamic", minimum = 9 }',
-        "quorum: expected one of these nodes: minimum: expected a number of replicas from 1 to",
+        "quorum: minimum: expected a number of replicas from 1 to",
     ),
     "a quorum that is no table": ('stack = "corel"\nquorum = "majority"', "quorum: expected a table"),
     "unknown order": ('order = "any"', "order"),

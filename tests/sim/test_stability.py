@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from random import Random
 
 import pytest
+from tests.sim.chunks import few
 
 from reconvene.core.membership.cliques import partition, two_way
 from reconvene.ids import Service
@@ -67,7 +68,7 @@ def run(size: int, cuts: list[Pair], conditions: Conditions) -> tuple[Cluster, l
     return cluster, installed(1 * SECOND, 6 * SECOND), installed(6 * SECOND, 66 * SECOND)
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", few(TOPOLOGIES, len(TOPOLOGIES) - 6))
 def test_it_settles_into_cliques_and_stays(name: str) -> None:
     size, cuts = TOPOLOGIES[name]
     cluster, first, after = run(size, cuts, Conditions())

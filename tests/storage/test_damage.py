@@ -17,7 +17,13 @@ from reconvene.storage.tables import Clear, Put
 TRIAL = Path(__file__).with_name("damage_trial.py")
 
 
-@pytest.mark.parametrize("check_s", [60.0, 0.0], ids=["all pages first", "each page before it is read"])
+@pytest.mark.parametrize(
+    "check_s",
+    [
+        pytest.param(60.0, id="all pages first"),
+        pytest.param(0.0, id="each page before it is read", marks=pytest.mark.long("the same damage once more")),
+    ],
+)
 def test_no_damage_ends_the_process_or_goes_unnoticed(tmp_path: Path, check_s: float) -> None:
     """Every page zeroed, a bit of every byte of the meta pages flipped, a bit of every other page's beginning."""
     done = subprocess.run(

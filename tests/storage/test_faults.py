@@ -266,6 +266,7 @@ def test_a_sound_file_may_be_shorter_than_its_meta_page_says(tmp_path: Path) -> 
     assert opened(tmp_path) == "sound: 2"
 
 
+@pytest.mark.long("many damaged files")
 def test_damage_to_pages_is_found_before_they_are_mapped(tmp_path: Path) -> None:
     """LMDB trusts its pages: some of these files would end the process, and some would lack keys without an error."""
     store = LmdbStore(tmp_path / "store")

@@ -23,7 +23,13 @@ REAL_ONLY = {
     "runtime": {
         *("access/key_files", "access/listener", "diagnostics/loop_lag", "diagnostics/structured_logging"),
         *("disk/keeper", "log/files", "net/partition", "net/path", "net/refusals", "net/seal_sessions", "net/udp"),
-        *("http/server", "http/dashboard/delays", "http/dashboard/peers", "http/dashboard/sampler"),
+        *(
+            "http/server",
+            "http/dashboard/delays",
+            "http/dashboard/beside",
+            "http/dashboard/peers",
+            "http/dashboard/sampler",
+        ),
         "http/dashboard/watchers",
     },
     "client": {"blocking_readers", "loop_thread"},

@@ -38,6 +38,8 @@ def broken_run(seed: int, mutations: int) -> tuple[Run, Rows]:
 
 def _mutate(random: Random, rows: Rows) -> None:
     mine = rows[random.choice(sorted(rows))]
+    if not mine:
+        return
     every = [row for name in sorted(rows) for row in rows[name]]
     place = random.randrange(len(mine))
     row = mine[place] = structs.replace(mine[place])

@@ -18,6 +18,7 @@ from reconvene.report.moment import EventSource, Moment, around, within
 from reconvene.report.page import write_page
 from reconvene.report.spacetime import diagram_file
 from reconvene.report.trace_source import TraceSource
+from reconvene.trace.domains import refuse_wide
 from reconvene.trace.reader import read_trace
 from reconvene.trace.writer import RUN_FILE
 from reconvene.units import LONGEST_NS, parse_duration, show_duration
@@ -63,6 +64,8 @@ def analyze_command(
     for trace in traces:
         if "://" not in trace and not Path(trace).exists():
             raise Malformed(f"{trace}: no such file or directory; expected a trace")
+        if "://" not in trace:
+            refuse_wide(Path(trace), "analyze")
     told = None if verdict is None else _read_verdict(verdict)
     with ExitStack() as open_:
         places = [open_.enter_context(still(trace)) for trace in traces]

@@ -16,7 +16,6 @@ from reconvene.lab.campaign.seeds import Outcome, run_seed
 from reconvene.lab.campaign.summary import Failing, Totals, add_up, failing
 from reconvene.sim.profiles import PROFILES
 from reconvene.sim.runner import Result
-from reconvene.trace.writer import write_trace
 from reconvene.verify.report import Report
 
 __all__ = ["campaign_command"]
@@ -183,6 +182,6 @@ def _check_target(directory: Path) -> None:
 
 def _write(directory: Path, result: Result) -> None:
     try:
-        write_trace(directory, result.meta, result.rows)
+        result.write(directory)
     except OSError as error:
         raise Malformed(f"--trace {directory}: can't be written to ({error.strerror or error})") from None

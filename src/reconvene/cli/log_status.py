@@ -6,6 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from reconvene.cli._beside import beside_line, furthest_green
 from reconvene.cli._cluster import AsJson, console
 from reconvene.cli._output import print_json
 from reconvene.cli._target import Key, MaybeDir, Node, Target, Tls
@@ -40,10 +41,8 @@ def status_command(
         if why:
             words = "not running" if log is None else log.get("why", "its program is too old to say")
             out.print(f"{name}: {words}", markup=False)
-        elif log is not None and log.get("outpost"):
-            out.print(f"{name}: {_forwarding(log)}", markup=False)
-        elif log is not None and log.get("follow"):
-            out.print(f"{name}: {_following(log['follow'])}", markup=False)
+        elif log is not None and (log.get("outpost") or log.get("follow")):
+            out.print(f"{name}: {beside_line(log, furthest_green(views))}", markup=False)
         elif log is not None and (log.get("waits") or log.get("left_out")):
             out.print(f"{name}: {log.get('waits') or log.get('left_out')}", markup=False)
     known = next((log for log in logs.values() if log is not None and log.get("replica")), None)
@@ -51,27 +50,6 @@ def status_command(
         out.print(f"replicas {' '.join(known.get('replicas', ()))}, quorum {quorum_words(known.get('quorum', {}))}")
     for line in _snapshots(logs):
         out.print(line)
-
-
-def _forwarding(log: dict[str, Any]) -> str:
-    """Of an outpost: what is still to be confirmed, and where it forwards."""
-    waiting, limit = log.get("waiting", {}), log.get("limit", {})
-    waits = (
-        f"{int(waiting.get('messages', 0)):,} of at most {int(limit.get('messages', 0)):,} messages to be confirmed"
-    )
-    where = f"forwards to {log['site']}" if log.get("site") else "reaches no site"
-    trouble = f"; {log['trouble']}" if log.get("trouble") else ""
-    return f"outpost, {waits}, {where}{trouble}"
-
-
-def _following(follow: dict[str, Any]) -> str:
-    """Of a follower: from where it pulls, and how far behind it is."""
-    behind = f"{int(follow.get('behind', 0)):,} messages behind"
-    refused = "".join(f"; {source} is refused: {why}" for source, why in follow.get("refused", {}).items())
-    if follow.get("source"):
-        return f"follows {follow['source']}, {behind}{refused}"
-    trouble = "".join(f"; {why}" for why in follow.get("trouble", {}).values())
-    return f"reaches none of its sources, {behind}{refused}{trouble}"
 
 
 def _snapshots(logs: dict[str, dict[str, Any] | None]) -> list[str]:
@@ -98,7 +76,7 @@ def _table(views: list[SiteState], logs: dict[str, dict[str, Any] | None]) -> Ta
     for column in _COLUMNS:
         table.add_column(column, no_wrap=True, justify="right")
     table.add_column("storage", overflow="fold")
-    furthest = max((int(log.get("green", 0)) for log in logs.values() if log is not None), default=0)
+    furthest = furthest_green(views)
     for view in views:
         log = logs[view.name]
         if log is None:
@@ -117,15 +95,22 @@ def _table(views: list[SiteState], logs: dict[str, dict[str, Any] | None]) -> Ta
             Text(view.name, style="bold"),
             view.state,
             phase,
-            Text(str(log.get("primary") or "none"), style="green" if log.get("primary") else "yellow"),
-            f"{green:,}",
-            f"{int(log.get('base', 0)):,}",
+            _primary(log),
+            "-" if log.get("outpost") else f"{green:,}",
+            "-" if log.get("outpost") else f"{int(log.get('base', 0)):,}",
             f"{int(log.get('yellow', 0)):,}",
             f"{red:,}",
             "-" if log.get("outpost") else f"{furthest - green:,}",
             str(log.get("storage", "-")),
         )
     return table
+
+
+def _primary(log: dict[str, Any]) -> Text:
+    """Followers and outposts order nothing."""
+    if log.get("outpost") or log.get("follow"):
+        return Text("-")
+    return Text(str(log.get("primary") or "none"), style="green" if log.get("primary") else "yellow")
 
 
 def quorum_words(quorum: dict[str, Any]) -> str:

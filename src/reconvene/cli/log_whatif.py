@@ -30,11 +30,21 @@ def whatif_command(
         return
     out = console()
     rest = ", ".join(found.get("rest", ())) or "nobody"
-    goes_on = "go on ordering" if found.get("orders") else f"stop ordering: {found.get('orders_why')}"
-    out.print(f"Without {' '.join(lost)}, those connected here ({rest}) {goes_on}.", markup=False)
+    ordering = found.get("ordering", True)
+    if found.get("orders"):
+        goes_on = "go on ordering" if ordering else "can order"
+    else:
+        goes_on = f"{'stop ordering' if ordering else 'can not order'}: {found.get('orders_why')}"
+    out.print(f"Without {', '.join(lost)}, those connected here ({rest}) {goes_on}.", markup=False)
     if not found.get("orders"):
         whole = "can order" if found.get("orders_with_all") else f"can not order: {found.get('orders_with_all_why')}"
         out.print(f"All other replicas together {whole}.", markup=False)
+    if not ordering:
+        out.print(
+            "That is by what this site knows, and it does not order now: others may have gone on without it. Ask a"
+            " site that orders, if there is one.",
+            markup=False,
+        )
 
 
 async def _ask(target: Target, lost: list[str]) -> dict[str, Any]:

@@ -4,16 +4,12 @@ from functools import partial
 from pathlib import Path
 
 import typer
-from msgspec import to_builtins
 
-from reconvene.cli._output import print_json
-from reconvene.client.source_link import source_dial
 from reconvene.errors import Malformed
-from reconvene.outpost_site.node import outpost_addresses, run_outpost
 from reconvene.runtime.config.file import load
-from reconvene.runtime.node.explain import explain, lines
+from reconvene.runtime.config.settings import Config
 from reconvene.runtime.node.main import run_site
-from reconvene.runtime.node.preflight import preflight
+from reconvene.runtime.outside import Dial
 
 __all__ = ["node_command"]
 
@@ -31,9 +27,25 @@ def node_command(
         if as_json:
             raise Malformed("--json: expected --check with it")
         if told.log.outpost:
+            from reconvene.outpost_site.node import run_outpost  # a site needs nothing of it
+
             return run_outpost(told)
-        return run_site(told, partial(load, config), source_dial(told) if told.log.follow else None)
+        return run_site(told, partial(load, config), _dial(config, told))
+    _check(told, config, as_json)
+    return 0
+
+
+def _check(told: Config, config: Path, as_json: bool) -> None:
+    """Prints what follows from the file."""
+    from msgspec import to_builtins
+
+    from reconvene.cli._output import print_json
+    from reconvene.outpost_site.node import outpost_addresses
+    from reconvene.runtime.node.explain import explain, lines
+    from reconvene.runtime.node.preflight import preflight
+
     preflight(told)
+    _dial(config, told)
     if told.log.outpost:
         addresses = list(map(str, outpost_addresses(told)))
         if as_json:
@@ -42,7 +54,7 @@ def node_command(
             print(
                 f"{config}: good\n  outpost {told.name} of cluster {told.cluster} forwards to {', '.join(addresses)}"
             )
-        return 0
+        return
     found = explain(told)
     if as_json:
         print_json({"file": str(config), "ok": True, **to_builtins(found)})
@@ -50,4 +62,15 @@ def node_command(
         print(f"{config}: good")
         for line in lines(found):
             print(f"  {line}")
-    return 0
+
+
+def _dial(file: Path, config: Config) -> Dial | None:
+    """How a follower connects. Raises Malformed for bad addresses or a bad key; nothing is connected."""
+    if not config.log.follow or config.log.outpost:
+        return None
+    from reconvene.client.source_link import source_dial  # others need nothing of the client
+
+    try:
+        return source_dial(config)
+    except Malformed as error:
+        raise Malformed(f"{file}: {error}") from None

@@ -17,8 +17,9 @@ from reconvene.sim.durations import show_duration
 from reconvene.sim.parse import load_scenario
 from reconvene.sim.runner import Result, run_scenario
 from reconvene.sim.scenario import Scenario
+from reconvene.trace.domains import DOMAINS_FILE, WIDE_DIR, is_wide, read_domains
 from reconvene.trace.reader import read_run
-from reconvene.trace.writer import RUN_FILE, node_file, write_trace
+from reconvene.trace.writer import RUN_FILE, node_file
 
 __all__ = ["sim_command"]
 
@@ -56,7 +57,10 @@ def _check_target(directory: Path) -> None:
         if not directory.is_dir():
             raise Malformed(f"{directory}: is a file")
         if any(directory.iterdir()):
-            read_run(directory)
+            if is_wide(directory):
+                read_domains(directory)
+            else:
+                read_run(directory)
     except Malformed as error:
         raise Malformed(f"--trace: expected an empty directory or a trace: {error}") from None
     except OSError as error:
@@ -66,16 +70,26 @@ def _check_target(directory: Path) -> None:
 def _write(directory: Path, result: Result) -> None:
     try:
         if directory.is_dir() and any(directory.iterdir()):
-            old = read_run(directory)
-            # Removes run.json first, so that the rest is not mistaken for a trace after an interruption.
-            (directory / RUN_FILE).unlink()
-            for node in old.nodes:
-                node_file(directory, node).unlink()
-        write_trace(directory, result.meta, result.rows)
+            if is_wide(directory):
+                old = read_domains(directory)
+                (directory / DOMAINS_FILE).unlink()
+                for name in (*(domain.name for domain in old.domains), WIDE_DIR):
+                    _remove(directory / name, wide=name == WIDE_DIR)
+            else:
+                _remove(directory)
+        result.write(directory)
     except OSError as error:
         raise Malformed(
             f"{directory}: --trace: expected a directory to write to: {error.strerror or error}"
         ) from None
+
+
+def _remove(directory: Path, *, wide: bool = False) -> None:
+    """Removes run.json first, so that the rest is not mistaken for a trace after an interruption."""
+    old = read_run(directory, wide=wide)
+    (directory / RUN_FILE).unlink()
+    for node in old.recorded:
+        node_file(directory, node).unlink()
 
 
 class _Advance(Protocol):

@@ -2,6 +2,7 @@
 
 import time
 
+from reconvene.cli._beside import beside_table, furthest_green, split
 from reconvene.cli._cluster import AsJson, console, list_lines, site_document, sites_table
 from reconvene.cli._output import print_json
 from reconvene.cli._rates import rates
@@ -16,7 +17,7 @@ _BETWEEN_S = 0.3
 def status_command(
     directory: MaybeDir = None, node: Node = None, key: Key = None, tls: Tls = None, as_json: AsJson = False
 ) -> None:
-    """Show the state, configuration, health, groups and rates of each site."""
+    """Show the state, configuration, health, groups and rates of each site, and how far followers are behind."""
     look = Target(directory, node, key, tls).look()
     before = look()
     views = before
@@ -28,6 +29,10 @@ def status_command(
         sites = [{**site_document(view), "rates": grown.get(view.name)} for view in views]
         print_json({"dir": None if directory is None else str(directory), "sites": sites})
         return
-    console().print(sites_table(views, grown))
+    members, beside = split(views)
+    if members:
+        console().print(sites_table(members, grown))
+    if beside:
+        console().print(beside_table(beside, furthest_green(views)))
     for line in list_lines(views):
         console().print(line)

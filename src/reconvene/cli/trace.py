@@ -13,6 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from reconvene.cli._output import print_json
 from reconvene.errors import Malformed, Unavailable
 from reconvene.local import steady
+from reconvene.trace.domains import refuse_wide
 from reconvene.trace.finding import find_traces
 from reconvene.trace.parquet import read_parquet_runs
 from reconvene.trace.parquet_form import is_parquet
@@ -34,6 +35,7 @@ def pack_command(
     with ExitStack() as copies:
         directories = [copies.enter_context(steady(directory)) for path in traces for directory in find_traces(path)]
         for directory in directories:
+            refuse_wide(directory, "pack")
             if is_parquet(directory):
                 raise Malformed(f"{directory}: is Parquet already; expected trace directories")
         _check_target(to)

@@ -115,8 +115,8 @@ def _document(cluster: LocalCluster, views: list[SiteState]) -> dict[str, object
 
 
 def _port(cluster: LocalCluster, name: str, which: str) -> str | None:
-    """An outpost has none."""
-    if name in cluster.outposts:
+    """An outpost exchanges no datagrams."""
+    if name in cluster.outposts and which == "datagrams":
         return None
     return f"127.0.0.1:{getattr(cluster.choices.ports(name), which)}"
 
@@ -128,7 +128,7 @@ def _show(cluster: LocalCluster, views: list[SiteState], directory: Path) -> Non
         table.add_column(column, no_wrap=column != "address", overflow="fold")
     for view in views:
         status = view.status or {}
-        health = str(status.get("health", "-"))
+        health = str(status.get("health", "-")) if view.kind == "site" else view.kind
         table.add_row(
             Text(view.name, style="bold"),
             str(view.pid),

@@ -1,5 +1,6 @@
 """reconvene verify: checks traces against every property."""
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +14,11 @@ from reconvene.cli._traces import progress, still
 from reconvene.errors import Malformed, Unavailable
 from reconvene.report.verify_page import write_verify_report
 from reconvene.report.witness_diagrams import diagrams_of_traces
+from reconvene.trace.domains import is_wide
+from reconvene.trace.finding import find_traces
 from reconvene.verify.engine import verify
-from reconvene.verify.load import load_histories
-from reconvene.verify.report import CheckResult, Report
+from reconvene.verify.load import load_domains, load_histories
+from reconvene.verify.report import CheckResult, Report, add_reports
 
 __all__ = ["verify_command"]
 
@@ -68,6 +71,14 @@ def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Repor
 
     with ExitStack() as stack, progress() as tell:
         paths = [stack.enter_context(still(trace)) for trace in traces]
+        paths, domains = _apart(paths)
+        for path in domains:
+            print(f"{path}: a trace of domains; the local engine judges it", file=sys.stderr)
+        wide = verify(history for path in domains for history in load_domains(path)) if domains else None
+        if wide is not None and not paths:
+            if html is not None:
+                write_verify_report(html, wide, diagrams_of_traces(wide, domains))
+            return wide
         tell("starting Spark")
         spark = stack.enter_context(open_session(master))
         from reconvene.pipeline.analyze.moments import diagrams_of_tables
@@ -77,10 +88,25 @@ def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Repor
         tell("reading")
         with read_traces(spark, paths, apart=True) as found:
             report = verify_traces(spark, found, tell=tell)
+            if wide is not None:
+                report = add_reports(report, wide)
             if html is not None:
                 tell("drawing")
-                write_verify_report(html, report, diagrams_of_tables(report, found))
+                drawn = [*diagrams_of_tables(report, found), *diagrams_of_traces(report, domains)]
+                write_verify_report(html, report, drawn)
     return report
+
+
+def _apart(paths: list[str]) -> tuple[list[str], list[Path]]:
+    """What Spark reads, and the traces of domains among it."""
+    domains: list[Path] = []
+    others: list[str] = []
+    for path in paths:
+        found = [] if "://" in path else find_traces(Path(path))
+        wide = [each for each in found if is_wide(each)]
+        domains += wide
+        others += [str(each) for each in found if each not in wide] if wide else [path]
+    return others, domains
 
 
 def _show(report: Report) -> None:

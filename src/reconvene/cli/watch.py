@@ -17,6 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from reconvene.cli._beside import beside_line, beside_table, furthest_green, kind_of, split
 from reconvene.cli._cluster import console, health_style, short
 from reconvene.cli._rates import rates
 from reconvene.cli._shown import readable
@@ -41,7 +42,7 @@ def watch_command(
     every: Annotated[str, typer.Option(metavar="TIME", help="How often to look.")] = "1s",
     once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
 ) -> None:
-    """Watch sites live: configurations, health, groups, rates, round trips, changes. q or Ctrl-C ends it."""
+    """Watch sites live: configurations, health, groups, followers, rates, changes. q or Ctrl-C ends it."""
     every_s = parse_seconds(every, "--every")
     if not 0.05 <= every_s <= 3600:
         raise Malformed(f"--every {every}: expected 50ms to 60min")
@@ -84,7 +85,7 @@ class Watch:
     def components(self) -> list[list[SiteState]]:
         """Sites grouped by configuration. A site that reports none comes last, alone."""
         together: dict[str, list[SiteState]] = {}
-        for view in self.views:
+        for view in split(self.views)[0]:
             key = view.name if view.status is None else f" {view.status['configuration']}"
             together.setdefault(key, []).append(view)
         return sorted(together.values(), key=lambda part: (part[0].status is None, part[0].name))
@@ -99,6 +100,8 @@ def _change(before: SiteState | None, now: SiteState) -> Text | None:
     old = None if before is None else before.status
     if old is not None and old["configuration"] == now.status["configuration"]:
         return None
+    if kind_of(now) != "site":
+        return Text("is up")
     text = _configuration(now.status)
     if old is not None and old["incarnation"] == now.status["incarnation"]:
         more = now.status["configurations"] - old["configurations"] - 1
@@ -122,6 +125,10 @@ def _lines(watch: Watch, every_s: float, once: bool) -> None:
         for view in watch.views:
             if view.status is None:
                 print(f"{at} {view.name} {view.state}", flush=True)
+                continue
+            if kind_of(view) != "site":
+                words = beside_line(view.status["log"], furthest_green(watch.views))
+                print(f"{at} {view.name} {view.state} {words}", flush=True)
                 continue
             rate = watch.rates.get(view.name, {})
             print(
@@ -181,19 +188,22 @@ def _screen(watch: Watch) -> Group:
     return Group(
         _heading(watch),
         *(_component(component, watch.rates) for component in watch.components()),
-        _groups(watch.views),
+        *_beside(watch),
+        _groups(split(watch.views)[0]),
         *_isis(watch),
         Panel(changes, title="last changes", title_align="left", border_style="dim"),
     )
 
 
 def _heading(watch: Watch) -> Text:
-    statuses = [view.status for view in watch.views if view.status is not None]
+    sites, beside = split(watch.views)
+    statuses = [view.status for view in (*sites, *beside) if view.status is not None]
     cluster = statuses[0]["cluster"] if statuses else "no site is up"
+    up = f"{sum(view.status is not None for view in sites)} of {len(sites)} sites up"
     sent = sum(rate["sent"] for rate in watch.rates.values())
     return Text.assemble(
         (f" {cluster} ", "reverse bold"),
-        f"  {len(statuses)} of {len(watch.views)} sites up   {sent:,.0f} messages/s sent   ",
+        f"  {up}   {sent:,.0f} messages/s sent   ",
         (time.strftime("%H:%M:%S"), "dim"),
         ("   q ends", "dim"),
     )
@@ -227,6 +237,14 @@ def _component(component: Sequence[SiteState], grown: dict[str, dict[str, float]
         return Panel(table, title=Text(component[0].state), title_align="left", border_style="red")
     title = Text.assemble(_configuration(first), " ", (first["health"], health_style(first["health"])))
     return Panel(table, title=title, title_align="left", border_style=health_style(first["health"]))
+
+
+def _beside(watch: Watch) -> list[Panel]:
+    beside = split(watch.views)[1]
+    if not beside:
+        return []
+    table = beside_table(beside, furthest_green(watch.views))
+    return [Panel(table, title="followers and outposts of the log", title_align="left", border_style="dim")]
 
 
 def _traffic(rate: float) -> str:

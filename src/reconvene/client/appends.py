@@ -17,7 +17,15 @@ from reconvene.corel.batch import Kind
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, TimedOut, Unavailable
 from reconvene.room import Room
 from reconvene.wire.client_log import Append, Appended, log_message_bytes
-from reconvene.wire.clients import INIT_MINOR, ISIS_MINOR, LOG_MINOR, NAMES_MINOR, STAGING_MINOR, Welcome
+from reconvene.wire.clients import (
+    INIT_MINOR,
+    ISIS_MINOR,
+    LOG_MINOR,
+    NAMES_MINOR,
+    STAGING_MINOR,
+    WATCH_MINOR,
+    Welcome,
+)
 from reconvene.world import world
 
 __all__ = ["Appends", "Connected", "check_minor"]
@@ -267,6 +275,7 @@ _NEEDS = {
     INIT_MINOR: "beginning a log needs",
     NAMES_MINOR: "names of snapshots need",
     ISIS_MINOR: "process groups in the manner of ISIS need",
+    WATCH_MINOR: "watching a process needs",
 }
 
 

@@ -817,6 +817,16 @@ class Isis(IsisReader):
         """
         self._thread.run(self._inner.flush(timeout))
 
+    def watch(self, process: Process | str) -> None:
+        """Has this process read a ProcessFailed when the other one is over: when it or its site has failed, or when
+        it was closed. At once, where it is over by now. Nothing of it is read after that. Returns when the site has
+        taken it. A watch ends with this process, also where it is killed. Watching it twice changes nothing.
+
+        Raises Rejected where the site can't watch processes, Unavailable where this process is blocked, or watches
+        1,024 others.
+        """
+        self._thread.run(self._inner.watch(process))
+
 
 class Site(Twin[async_site.Site]):
     """One process of a site. From `reconvene.open` or `reconvene.connect`."""

@@ -209,6 +209,15 @@ class Isis:
         meanwhile."""
         await in_time(timeout, self._link.ask(wire.IsisFlush), f"not flushed within {timeout} s")
 
+    async def watch(self, process: Process | str) -> None:
+        """Has this process read a ProcessFailed when the other one is over: when it or its site has failed, or when
+        it was closed. At once, where it is over by now. Nothing of it is read after that. Returns when the site has
+        taken it. A watch ends with this process, also where it is killed. Watching it twice changes nothing.
+
+        Raises Rejected where the site can't watch processes, Unavailable where this process is blocked, or watches
+        1,024 others."""
+        await self._link.watch(*self._link.numbered([process]))
+
     # -- reading
 
     def __aiter__(self) -> AsyncIterator[IsisEvent]:

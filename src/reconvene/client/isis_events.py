@@ -110,7 +110,8 @@ class GroupLeft(Struct, frozen=True):
 
 
 class ProcessFailed(Struct, frozen=True):
-    """A process has failed. Of a call: it counts as a reply, and comes after all replies of that process."""
+    """A process is over. Of a call: it counts as a reply, and comes after all replies of that process. As an event:
+    this process watched it, and has received all that it sent."""
 
     process: Process
 

@@ -25,12 +25,14 @@ from reconvene.client.roll import Roll
 from reconvene.core.groups import events
 from reconvene.errors import OutcomeTimedOut, ReconveneError, Rejected, TimedOut, Unavailable
 from reconvene.wire import client_isis as wire
-from reconvene.wire.clients import ISIS_MINOR
+from reconvene.wire.clients import ISIS_MINOR, WATCH_MINOR
 
 __all__ = ["IsisConnection", "IsisLink"]
 
 _log = logging.getLogger("reconvene.client")
 
+_SMALL_BYTES = 64 << 10
+"""Every site takes so much."""
 _KILLED = "this process was killed meanwhile: the others went on without it"
 
 
@@ -196,7 +198,7 @@ class IsisLink:
         size = len(payload) + sum(map(len, more)) if more else len(payload)
         if timeout is None:
             channel = self._open
-            if channel is None or not self.casts.has_room(size):
+            if channel is None or size > _SMALL_BYTES or not self.casts.has_room(size):
                 channel = await self._clear(size)
             else:
                 self.here.check()
@@ -224,9 +226,13 @@ class IsisLink:
         return self.me
 
     async def _clear(self, size: int) -> RequestChannel:
-        """The process, with room for one more request."""
+        """The process, with room for one more request. Raises Rejected where it is too large for its site, which
+        would end the connection."""
         while True:
             channel = await self.open()
+            most = channel.welcome.message_bytes
+            if size > most:
+                raise Rejected(f"{size} bytes: at most {most} are taken")
             if self.casts.has_room(size):
                 return channel
             await self.casts.room.wait()
@@ -269,6 +275,10 @@ class IsisLink:
         asked = requests.add(channel, make(requests.number()))
         asked.add_done_callback(_seen)
         return asked
+
+    async def watch(self, process: events.Process) -> None:
+        check_minor(await self.open(), WATCH_MINOR)
+        await self.ask(lambda number: wire.IsisWatch(number, process), late=OutcomeTimedOut)
 
     async def reply(self, cast: Cast, data: bytes | bytearray | memoryview) -> None:
         self.here.check()
@@ -335,7 +345,9 @@ class IsisLink:
 
     def receive(self, struct: wire.IsisAnswer) -> None:
         match struct:
-            case wire.IsisCasts() | wire.IsisBlocked():
+            case wire.IsisCasts(group=group):
+                self.queue.put(struct, None if group is None else self._places.get(group))
+            case wire.IsisFailed() | wire.IsisBlocked():
                 self.queue.put(struct)
             case wire.IsisSent():
                 for request, counter in zip(struct.requests, struct.counters, strict=True):

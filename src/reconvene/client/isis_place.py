@@ -46,6 +46,8 @@ class Place:
     def end(self, error: ReconveneError | None) -> None:
         """`error`: why, where the program did not ask for it."""
         self._error = error
+        if self.transfer is not None and not self.released.done():
+            self.abandoned = True  # its join fails: the program has no state for what it would read
         why = error or Unavailable(f"group {self.group!r}: this process is not in it any more")
         for future in (self.begun, *(() if self.transfer is None else (self.transfer.done,))):
             if not future.done():

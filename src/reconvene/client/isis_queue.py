@@ -13,7 +13,7 @@ from typing import NamedTuple
 from reconvene.client.isis_place import Place
 from reconvene.core.groups import events
 from reconvene.errors import ReconveneError, Unavailable
-from reconvene.wire.client_isis import IsisBlocked, IsisCasts, IsisLeft, IsisViewed
+from reconvene.wire.client_isis import IsisBlocked, IsisCasts, IsisFailed, IsisLeft, IsisViewed
 
 __all__ = ["IsisQueue", "Item", "Renamed"]
 
@@ -28,7 +28,7 @@ class Renamed(NamedTuple):
     me: events.Process
 
 
-Item = IsisCasts | IsisViewed | IsisLeft | IsisBlocked | Renamed
+Item = IsisCasts | IsisViewed | IsisLeft | IsisFailed | IsisBlocked | Renamed
 
 
 class IsisQueue:

@@ -4,12 +4,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from reconvene.client.events import Blocked, Process
-from reconvene.client.isis_events import Action, Cast, GroupLeft, GroupView, IsisEvent, Killed
+from reconvene.client.isis_events import Action, Cast, GroupLeft, GroupView, IsisEvent, Killed, ProcessFailed
 from reconvene.client.isis_link import IsisLink
 from reconvene.client.isis_place import Place
 from reconvene.client.isis_queue import Item, Renamed
 from reconvene.core.groups import events
-from reconvene.wire.client_isis import CAST_KINDS, GBCAST, IsisBlocked, IsisCasts, IsisLeft, IsisViewed
+from reconvene.wire.client_isis import CAST_KINDS, GBCAST, IsisBlocked, IsisCasts, IsisFailed, IsisLeft, IsisViewed
 
 __all__ = ["Reading"]
 
@@ -87,7 +87,10 @@ class Reading:
         named = self._link.named
         match item:
             case IsisCasts():
-                yield from self._casts(item, named(item.sender))
+                if place is None or not (place.abandoned and place.over):
+                    yield from self._casts(item, named(item.sender))
+            case IsisFailed():
+                yield ProcessFailed(named(item.process))
             case IsisBlocked():
                 yield Blocked()
             case IsisLeft():

@@ -101,17 +101,20 @@ class LogLink:
             if part.position is not None:
                 runs.append((part.position, part.count))
             elif part.author:
-                runs += await self._find_part(part, appended.green, pending.retried)
+                runs += await self._find_part(part, appended, pending.retried)
             else:
                 runs.append((None, part.count))
         self.appends.found(pending, runs)
         return runs
 
-    async def _find_part(self, part: wire.Part, green: int, retried: bool) -> Runs:
+    async def _find_part(self, part: wire.Part, appended: wire.Appended, retried: bool) -> Runs:
         """The site answers for a part as a whole: where it no longer knows all places, the halves are asked for."""
         try:
             said: wire.Ordered = await self._ask(
-                lambda number: wire.Order(number, part.author, part.first, part.count, green, retried), patient=True
+                lambda number: wire.Order(
+                    number, part.author, part.first, part.count, appended.green, retried, appended.outpost
+                ),
+                patient=True,
             )
             return [*said.places]
         except PlaceForgotten:
@@ -122,8 +125,8 @@ class LogLink:
         half = part.count // 2
         rest = replace(part, first=part.first + half, count=part.count - half)
         return [
-            *await self._find_part(replace(part, count=half), green, retried),
-            *await self._find_part(rest, green, retried),
+            *await self._find_part(replace(part, count=half), appended, retried),
+            *await self._find_part(rest, appended, retried),
         ]
 
     # -- reading

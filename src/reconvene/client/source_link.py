@@ -1,12 +1,14 @@
 """How a follower reaches its source: a connection of the client protocol, with one request at a time."""
 
+import os
 from collections.abc import Callable
 
-from reconvene.client.addresses import parse_addresses
+from reconvene.client.addresses import Address, parse_addresses
 from reconvene.client.channel import Channel, open_channel
 from reconvene.client.connecting import find_key
 from reconvene.corel.following.messages import Answer, Ask
-from reconvene.errors import Rejected
+from reconvene.errors import InvalidArgument, Malformed, ReconveneError, Rejected
+from reconvene.runtime.config.check import is_loopback
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.outside import Dial
 from reconvene.wire.client_log import Follow, Followed
@@ -54,9 +56,29 @@ class RemoteSource:
             self._broken(why)
 
 
+def _is_own(address: Address, config: Config) -> bool:
+    """The same socket, however it is written. Names of this machine other than localhost are found at the start."""
+    if address.path:
+        return os.path.realpath(address.path) == os.path.realpath(config.unix_socket)
+    tcp = config.clients.tcp
+    if tcp is None or address.port != tcp[1]:
+        return False
+    return address.host == tcp[0] or (is_loopback((address.host, address.port)) and is_loopback(tcp))
+
+
 def source_dial(config: Config) -> Dial:
-    """How a follower of this configuration connects. Raises Rejected where its key can't be read."""
-    key = find_key(config.log.follow_key, None)
+    """How a follower of this configuration connects. Raises Malformed for a bad `log.follow` or `log.follow_key`."""
+    try:
+        addresses = parse_addresses(config.log.follow)
+    except InvalidArgument as error:
+        raise Malformed(f"log.follow: {error}") from None
+    for address in addresses:
+        if _is_own(address, config):
+            raise Malformed(f"log.follow: {address} is this site itself; expected another one: nobody follows itself")
+    try:
+        key = find_key(config.log.follow_key, None)
+    except ReconveneError as error:
+        raise Malformed(f"log.follow_key: {error}") from None
 
     async def dial(address: str, answered: Callable[[Answer], None], broken: Callable[[str], None]) -> RemoteSource:
         source = RemoteSource(answered, broken)

@@ -157,7 +157,7 @@ class Replica(Running):
         for name in sorted(lost):
             if self.replicas.number_of(name) is None:
                 raise Rejected(f"log: {name} is none of its replicas: {', '.join(self.replicas.names())}")
-        return whatif(self._voting, self.participants, lost, self.record.names)
+        return whatif(self._voting, self.participants, lost, self.record.names, self.primary)
 
     def name_of(self, number: int) -> str:
         """Of an author: its site's name, also where it is no replica any more. A replica whose site was another one
@@ -269,12 +269,12 @@ class Replica(Running):
 
     def check_accepts(self) -> None:
         """Raises Rejected where the site is no replica of the log, Unavailable where it is none yet."""
+        if self.is_replica:
+            return
         left_out = self.left_out
         if left_out is not None:
             raise Rejected(left_out)
-        waits = self.waits
-        if waits is not None:
-            raise Unavailable(f"site {self.name}: {waits}")
+        raise Unavailable(f"site {self.name}: {self.waits}")
 
     def truncate(self, position: int) -> None:
         """What is green below it may be deleted, even where another replica lacks it: whole batches, as far as the

@@ -166,14 +166,17 @@ class Calls:
         for cast_id, call in self._open.items():
             self._lost += [(cast_id, process) for process in sorted(call.pending) if process.site in left]
 
+    def has_late(self, sender: Process) -> bool:
+        """A reply of the sender has come, and is not reported yet."""
+        return any(answer.sender == sender for answer in self._arrived)
+
     def report_lost(self, heard: Callable[[Process, Process], bool]) -> None:
         """All that lost sites sent is here. `heard(process, sender)`: the process has received all that the sender
         sent to it."""
         lost, self._lost = self._lost, []
         for cast_id, process in lost:
             call = self._open.get(cast_id)
-            late = any(answer.sender == process for answer in self._arrived)
-            if call is not None and (late or not heard(call.process, process)):
+            if call is not None and not heard(call.process, process):
                 self._lost.append((cast_id, process))
             else:
                 self.answered(Answer(cast_id, process, None, failed=True))

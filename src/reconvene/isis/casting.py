@@ -202,6 +202,8 @@ class Casting:
         for out in self._watched.values():
             if out.cast.id == until:
                 break
+            if not (out.wish.causal or out.cast.judged):
+                continue
             if out.local is not local or not out.wish.follows or not labels.at_most(out.label, label):
                 continue
             if out.wish.causal and self._abcasts.undecided(out.cast.id):

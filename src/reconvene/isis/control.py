@@ -45,7 +45,7 @@ class ControlQueue:
         self._waiting.extendleft(reversed([message for message in unsent if message[1][0] == ANNOUNCE]))
 
     def begin(self) -> None:
-        """A site view begins."""
+        """A configuration or a site view begins: what was to be said in the last one is said anew, or not at all."""
         self._waiting = deque([message for message in self._waiting if message[1][0] == ANNOUNCE])
 
     def first(self, *, everything: bool) -> tuple[Service, bytes] | None:

@@ -30,13 +30,15 @@ class Excess:
         """When they were last counted."""
 
     def sites(self) -> list[int]:
-        found = set(self._here.broken)
+        found = self._here.broken
         size = len(self._pool) + len(self._abcasts.items)
         if size < self._size:
             self._size = size
         elif size - self._size >= max(_LEAST, self._size // 8):
             self._size = size
-            found |= self._beyond()
+            found = found | self._beyond()
+        if not found:
+            return []
         alive = sorted(site for site in found if site != self._here.site and self._here.alive(site))
         self.counted += len(alive)
         return alive

@@ -27,7 +27,7 @@ from reconvene.isis.lasting import Lasting
 from reconvene.isis.limits import IsisLimits
 from reconvene.isis.local import AbEntry, Gate, Local, Outcome
 from reconvene.isis.messages import Announce, Decided, Entered, FlushedSite, Ready
-from reconvene.isis.messages import Table as TableMessage
+from reconvene.isis.monitor import Monitor
 from reconvene.isis.own import OwnCasts
 from reconvene.isis.plausible import is_plausible_action
 from reconvene.isis.pool import Entry, Pool
@@ -65,6 +65,7 @@ class Isis:
         self.pool = pool = Pool(here, self._receipts)
         self.own = own = OwnCasts(here, limits)
         self.calls = calls = Calls(here, self._find, limits)
+        self.monitor = monitor = Monitor(here, self._find, self._has_begun, limits)
         self.delivery = delivery = Delivery(
             here, pool, calls, self._judged, self._passed, self._shown, self._left, self._store, self._settle
         )
@@ -75,14 +76,17 @@ class Isis:
         self.change = Change(here, table, pool, abcasts, gbcasts, delivery, control)
         self.excess = Excess(here, pool, abcasts, limits)
         self.state = state = StateTransfers(here, delivery.living)
-        self.processes = Processes(here, table, own, delivery, casting, calls, state, control, limits)
+        self.processes = Processes(here, table, own, delivery, casting, calls, monitor, state, control, limits)
         self.requests = Requests(
-            here, table, pool, own, delivery, casting, calls, gbcasts, state, control, self.stored, limits
+            here, table, pool, own, delivery, casting, calls, monitor, gbcasts, state, control, self.stored, limits
         )
-        self.reading = Reading(here, self._receipts, pool, abcasts, casting, calls, gbcasts, state, limits)
+        self.reading = Reading(here, self._receipts, pool, abcasts, casting, calls, monitor, gbcasts, state, limits)
 
     def _find(self, process: Process) -> Local | None:
         return self.delivery.locals.get(process)
+
+    def _has_begun(self, process: Process) -> bool:
+        return process.number < self.processes.next
 
     def _judged(self, item: Entry | AbEntry) -> None:
         self.casting.judged(item)
@@ -173,6 +177,11 @@ class Isis:
         """`Flushed` follows when all that the process has cast, and all that it has received, is everywhere."""
         self.requests.flush(process)
 
+    def watch(self, process: Process, watched: Process) -> None:
+        """`Failed` follows, without a cast's id, when the watched process is over: dead, closed, or lost with its
+        site. Nothing of it is received after that."""
+        self.requests.watch(process, watched)
+
     def reply(self, process: Process, cast_id: CastId, payload: bytes) -> None:
         self.requests.reply(process, cast_id, payload)
 
@@ -201,6 +210,8 @@ class Isis:
     def take(self, events: Iterable[Changed | Delivered | Used], now: int) -> None:
         """Configurations and control messages, in their order."""
         for event in events:
+            if isinstance(event, Changed):
+                self.control.begin()  # what is said of a configuration is not said in the next one
             for step in self.site_views.take(event):
                 match step:
                     case Control():
@@ -211,12 +222,11 @@ class Isis:
                         self.control.begin()
                         self.control.tell(self.abcasts.decided(step.number))
                     case TellTable():
-                        groups, opened = self.table.dump()
-                        told = TableMessage(
-                            step.number, groups, opened, self.table.announced, self.here.clock,
-                            step.changing or self.change.active,
-                        )  # fmt: skip
-                        self.control.tell([told])
+                        changing = step.changing or self.change.active
+                        most = self.limits.payload_bytes // 2
+                        self.control.tell(
+                            self.table.pieces(step.number, self.here.clock, changing=changing, most=most)
+                        )
                     case Lost():
                         self._lose(step.first_process)
                     case Block():
@@ -228,6 +238,8 @@ class Isis:
         if isinstance(message, Announce):
             actions = [action for action in message.actions if is_plausible_action(action, control.site)]
             self.here.malformed += len(message.actions) - len(actions)
+            for action in actions:
+                self.monitor.hear(action.process)
             self.gbcasts.take_announce(actions)
             self.gbcasts.conclude_ready()  # of a group without members nobody will say so
         elif isinstance(message, Ready):
@@ -255,11 +267,13 @@ class Isis:
         here.open = True
         here.blocked = False
         self.control.begin()
-        if adoption.table is not None:
-            told = adoption.table
-            self.table.load(told.groups, told.open, told.announced)
-            here.barrier = max([group.barrier for group in told.groups], default=(0, 0))
-            here.seen(told.clock)
+        if adoption.table:
+            self.table.load(adoption.table)
+            here.barrier = max([group.barrier for group in self.table.groups.values()], default=(0, 0))
+            here.seen(adoption.table[-1].clock)
+            for group in self.table.groups.values():
+                for member in group.members():
+                    self.monitor.hear(member)
         self.table.number = view.number
         self.table.forget_waiting(view)
         self.table.note_stored(adoption.stored)
@@ -273,12 +287,14 @@ class Isis:
             self.channels.connect(site, born, view.members[site].number, now)
         if old is not None:
             self._depart(departed, lives)
+            self.monitor.depart(departed, old)
             for site in others:
                 if site in adoption.heirs:
                     here.send(site, Entered(view.number))
         self.gbcasts.adopt(adoption.departed)
         if adoption.changing or self.change.active:
             self.change.begin(view.number, adoption.heirs)
+        self.monitor.ask()
         self.reading.adopt(now)
 
     def _disconnect(self, left: Sequence[int], old: SiteView) -> dict[CastId, int]:
@@ -313,6 +329,7 @@ class Isis:
         self.abcasts.reset()
         self.casting.reset()
         self.calls.reset()
+        self.monitor.reset()
         self.gbcasts.reset()
         self.change.reset()
         self.state.reset()
@@ -357,6 +374,7 @@ class Isis:
         self.pool.collect()
         if not self.change.active:
             self.calls.report_lost(self._has_heard)
+            self.monitor.report(self._has_heard)
         self._receipts.mark()
         self.own.tell_floor()
 
@@ -377,7 +395,8 @@ class Isis:
     def _has_heard(self, process: Process, sender: Process) -> bool:
         local = self.delivery.living(process)
         return local is None or not (
-            any(gate.barrier is not None for gate in local.gates)
+            self.calls.has_late(sender)
+            or any(gate.barrier is not None for gate in local.gates)
             or any(entry.copy.sender == sender for entry in local.waiting)
             or any(
                 item.ask.sender == sender and process in item.local and process not in item.handled
@@ -401,7 +420,8 @@ class Isis:
         """Sites whose channel stands still, or that have more under way than they may."""
         if not self.here.open:
             return []
-        return list(dict.fromkeys((*self.channels.stalled(now), *self.excess.sites())))
+        stalled, excess = self.channels.stalled(now), self.excess.sites()
+        return list(dict.fromkeys((*stalled, *excess))) if stalled or excess else []
 
     @property
     def step(self) -> str:
@@ -424,3 +444,4 @@ class Isis:
         self.own.invariants()
         self.table.invariants()
         self.delivery.invariants()
+        self.monitor.invariants()

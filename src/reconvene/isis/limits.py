@@ -19,6 +19,8 @@ class IsisLimits:
     """Of one cast."""
     open_calls: int = 1_024
     """Of one process: casts that ask for replies, and have not got them."""
+    watches: int = 1_024
+    """Of one process: others that it watches."""
     owed_replies: int = 16_384
     """Of one process: requests that it received and has not answered. Beyond that its site answers the oldest, with
     nothing."""

@@ -170,6 +170,8 @@ class Local:
         """Requests of the process that wait, in order."""
         self.last_cast: CastId | None = None
         self.calls: set[CastId] = set()
+        self.watching: set[Process] = set()
+        """Processes of which it wants to know when they are over."""
         self.joining: set[str] = set()
         """Groups that it has asked to join, and is not a member of yet."""
         self.vectors: set[str] = set()

@@ -41,6 +41,7 @@ __all__ = [
     "Missing",
     "Offer",
     "OpenEntry",
+    "Over",
     "Priority",
     "Propose",
     "Raise",
@@ -53,10 +54,13 @@ __all__ = [
     "Verdict",
     "Want",
     "WantState",
+    "Watch",
     "decode_control",
     "decode_record",
     "encode_control",
-    "encode_record", "runs",
+    "encode_record",
+    "encoded_size",
+    "runs",
 ]  # fmt: skip
 
 TABLE, ANNOUNCE, READY, FLUSHED, DECIDED = range(34, 39)
@@ -215,6 +219,18 @@ class Got(Struct, array_like=True, frozen=True, tag=9):
     id: CastId
 
 
+class Watch(Struct, array_like=True, frozen=True, tag=18):
+    """Its sender's site is to be told when this process of the receiver's is over. An `Over` follows."""
+
+    process: Process
+
+
+class Over(Struct, array_like=True, frozen=True, tag=19):
+    """This process of its sender's is over, and all that it sent is everywhere."""
+
+    process: Process
+
+
 class WantState(Struct, array_like=True, frozen=True, tag=10):
     """A newcomer asks a member for the group's state as it was in `view`, from this chunk on."""
 
@@ -251,7 +267,7 @@ class Entered(Struct, array_like=True, frozen=True, tag=12):
 
 Record = (
     Copy | Stub | Offer | Want | Ask | Propose | Raise | Commit | Takeover | Verdict | Answer | Missing | Got
-    | WantState | GiveState | HasState | Entered
+    | Watch | Over | WantState | GiveState | HasState | Entered
 )  # fmt: skip
 
 
@@ -352,7 +368,9 @@ class GroupEntry(Struct, array_like=True, frozen=True):
 
 
 class OpenEntry(Struct, array_like=True, frozen=True):
-    """A GBCAST that is announced and not concluded, which sites are ready, and with which it is concluded."""
+    """A GBCAST that is announced and not concluded, which sites are ready, and with which it is concluded.
+
+    Without its payload, and without the casts that come before it: no process of a newcomer receives it."""
 
     number: Count
     action: Action
@@ -362,7 +380,7 @@ class OpenEntry(Struct, array_like=True, frozen=True):
 
 
 class Table(Struct, array_like=True, frozen=True):
-    """What the oldest site tells newcomers when a site view begins."""
+    """What the oldest site tells newcomers when a site view begins, in pieces: first groups, then what is open."""
 
     view: Count
     """The configuration's number."""
@@ -372,6 +390,8 @@ class Table(Struct, array_like=True, frozen=True):
     clock: Count
     changing: bool
     """A site was lost, and its casts are not everywhere yet."""
+    last: bool = True
+    """It is the last piece."""
 
 
 Control = Announce | Ready | FlushedSite | Table | Decided
@@ -415,6 +435,10 @@ def runs(casts: Iterable[CastId]) -> list[Run]:
     if following > 0:
         found.append((of, life, first, following - first))
     return found
+
+
+def encoded_size(entry: GroupEntry | OpenEntry) -> int:
+    return len(_encode(entry))
 
 
 def encode_control(message: Control) -> bytes:

@@ -98,8 +98,10 @@ class OwnCasts:
             self.closed.append(cast)
 
     def hear_released(self) -> None:
-        for site in sorted(self._until):
-            waiting, released = self._until[site], self._here.channels.released(site)
+        for site, waiting in sorted(self._until.items()):
+            if not waiting:
+                continue
+            released = self._here.channels.released(site)
             while waiting and waiting[0][0] <= released:
                 _, cast, attempt = waiting.popleft()
                 if cast.attempt == attempt:

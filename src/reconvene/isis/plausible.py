@@ -13,11 +13,13 @@ from reconvene.isis.messages import (
     GiveState,
     HasState,
     Missing,
+    Over,
     Propose,
     Record,
     Takeover,
     Verdict,
     WantState,
+    Watch,
 )
 
 __all__ = ["is_plausible", "is_plausible_action"]
@@ -40,6 +42,10 @@ def is_plausible(record: Record, peer: int, here: int) -> bool:
             return record.id.site == here and record.sender.site == peer
         case Missing():
             return record.id.site == record.sender.site == peer and record.process.site == here
+        case Watch():
+            return record.process.site == here
+        case Over():
+            return record.process.site == peer
         case WantState() | HasState():
             return record.newcomer.site == peer and record.member.site == here
         case GiveState():

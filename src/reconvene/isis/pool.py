@@ -165,18 +165,21 @@ class Pool:
 
     def _due(self, causes: Iterable[Run], peer: int) -> tuple[tuple[CastId, ...], dict[CastId, int]]:
         """Of these casts, in their order, those that are here or will come; and those that have to come."""
+        entries = cast("dict[tuple[int, int, int], Entry]", self.entries)  # an id equals its three numbers
+        keys = [
+            (site, life, counter) for site, life, first, count in causes for counter in range(first, first + count)
+        ]
+        if not (self._coming or self._incomplete):
+            return tuple([entry.id for key in keys if (entry := entries.get(key)) is not None]), {}
         due: list[CastId] = []
         waits: dict[CastId, int] = {}
-        entries = cast("dict[tuple[int, int, int], Entry]", self.entries)  # an id equals its three numbers
-        for site, incarnation, first, count in causes:
-            for counter in range(first, first + count):
-                key = (site, incarnation, counter)
-                attempt = self._attempt_due(CastId(*key), peer) if self._coming or self._incomplete else None
-                if attempt is not None:
-                    due.append(CastId(*key))
-                    waits[due[-1]] = attempt
-                elif (entry := entries.get(key)) is not None:
-                    due.append(entry.id)
+        for key in keys:
+            attempt = self._attempt_due(CastId(*key), peer)
+            if attempt is not None:
+                due.append(CastId(*key))
+                waits[due[-1]] = attempt
+            elif (entry := entries.get(key)) is not None:
+                due.append(entry.id)
         return tuple(due), waits
 
     def _attempt_due(self, cast_id: CastId, peer: int) -> int | None:

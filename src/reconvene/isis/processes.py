@@ -11,6 +11,7 @@ from reconvene.isis.here import Here
 from reconvene.isis.limits import IsisLimits
 from reconvene.isis.local import Local
 from reconvene.isis.messages import Action, Announce
+from reconvene.isis.monitor import Monitor
 from reconvene.isis.own import OwnCasts
 from reconvene.isis.state import StateTransfers
 from reconvene.isis.table import Table
@@ -27,6 +28,7 @@ class Processes:
         delivery: Delivery,
         casting: Casting,
         calls: Calls,
+        monitor: Monitor,
         state: StateTransfers,
         control: ControlQueue,
         limits: IsisLimits,
@@ -37,6 +39,7 @@ class Processes:
         self._delivery = delivery
         self._casting = casting
         self._calls = calls
+        self._monitor = monitor
         self._state = state
         self._control = control
         self._limits = limits
@@ -60,6 +63,7 @@ class Processes:
     def end(self, local: Local) -> None:
         self._delivery.end(local)
         self._calls.end(local)
+        self._monitor.end(local)
         self._state.end(local.process)
         self._here.events.append(Ended(local.process))
 
@@ -109,6 +113,7 @@ class Processes:
             return False
         self._calls.died(local)
         del self._delivery.locals[local.process]
+        self._monitor.died(local.process)
         if local.joining or any(group.knows(local.process) for group in self._table.groups.values()):
             self._control.announce(Announce([Action("failed", "", local.process)]))
         return True

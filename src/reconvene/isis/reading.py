@@ -25,6 +25,7 @@ from reconvene.isis.messages import (
     HasState,
     Missing,
     Offer,
+    Over,
     Propose,
     Raise,
     Record,
@@ -33,8 +34,10 @@ from reconvene.isis.messages import (
     Verdict,
     Want,
     WantState,
+    Watch,
     decode_record,
 )
+from reconvene.isis.monitor import Monitor
 from reconvene.isis.plausible import is_plausible
 from reconvene.isis.pool import Pool
 from reconvene.isis.receipts import Receipts
@@ -42,6 +45,9 @@ from reconvene.isis.state import StateTransfers
 from reconvene.wire.messages import Packet
 
 __all__ = ["Reading"]
+
+_ANSWERS = (Answer, Propose)
+"""Nothing waits for their acks, and the site that they come to has often something to send soon after."""
 
 
 class Reading:
@@ -53,6 +59,7 @@ class Reading:
         abcasts: Abcasts,
         casting: Casting,
         calls: Calls,
+        monitor: Monitor,
         gbcasts: Gbcasts,
         state: StateTransfers,
         limits: IsisLimits,
@@ -63,6 +70,7 @@ class Reading:
         self._abcasts = abcasts
         self._casting = casting
         self._calls = calls
+        self._monitor = monitor
         self._gbcasts = gbcasts
         self._state = state
         self._limits = limits
@@ -83,7 +91,9 @@ class Reading:
 
     def _receive(self, packet: Packet, now: int) -> None:
         peer = packet.site
-        for number, data in self._here.channels.receive(packet, now):
+        records = self._here.channels.receive(packet, now)
+        awaited = not records
+        for number, data in records:
             try:
                 record = decode_record(data)
                 if not is_plausible(record, peer, self._here.site):
@@ -92,10 +102,14 @@ class Reading:
                 self._here.malformed += 1
                 self._receipts.add(peer, number, None)
                 continue
+            if type(record) not in _ANSWERS:
+                awaited = True
             if peer in self._paused:
                 self._paused[peer].append((number, record))
             else:
                 self._read(record, peer, number)
+        if not awaited:
+            self._here.channels.hold(peer, now)
 
     def adopt(self, now: int) -> None:
         """A site view is adopted: what waited for that is read."""
@@ -117,6 +131,7 @@ class Reading:
     def _read(self, record: Record, peer: int, number: int) -> None:
         match record:
             case Copy():
+                self._monitor.hear(record.sender)
                 self._pool.receive(record, peer, number)
                 return
             case Commit():
@@ -130,6 +145,7 @@ class Reading:
             case Stub():
                 self._pool.receive_stub(record)
             case Ask():
+                self._monitor.hear(record.sender)
                 self._abcasts.receive_ask(record, peer)
             case Propose():
                 self._abcasts.receive_proposal(record, peer)
@@ -140,9 +156,14 @@ class Reading:
             case Verdict():
                 self._casting.take_verdict(record, peer)
             case Answer():
+                self._monitor.hear(record.sender)
                 self._calls.arrive(record)
             case Missing():
                 self._calls.missed(record.process, record.id, record.sender)
+            case Watch():
+                self._monitor.take_watch(record.process, peer)
+            case Over():
+                self._monitor.take_over(record.process)
             case Got():
                 self._gbcasts.take_got(record.id, peer)
             case WantState():

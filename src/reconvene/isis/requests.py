@@ -24,6 +24,7 @@ from reconvene.isis.last_to_fail import StoredViews
 from reconvene.isis.limits import IsisLimits
 from reconvene.isis.local import Flush, Local
 from reconvene.isis.messages import Action, Announce
+from reconvene.isis.monitor import Monitor
 from reconvene.isis.own import OwnCasts
 from reconvene.isis.pool import Pool
 from reconvene.isis.state import StateTransfers
@@ -42,6 +43,7 @@ class Requests:
         delivery: Delivery,
         casting: Casting,
         calls: Calls,
+        monitor: Monitor,
         gbcasts: Gbcasts,
         state: StateTransfers,
         control: ControlQueue,
@@ -55,6 +57,7 @@ class Requests:
         self._delivery = delivery
         self._casting = casting
         self._calls = calls
+        self._monitor = monitor
         self._gbcasts = gbcasts
         self._state = state
         self._control = control
@@ -165,7 +168,7 @@ class Requests:
         for name, value in properties.items():
             self._check_size(f"property {name!r}", name.encode() + value)
         known = self._table.groups.get(group)
-        if known is not None and not self._table.has_room(known, properties):
+        if not self._table.has_room(known, properties):
             raise Rejected(
                 f"group {group!r}: no room for these properties: expected at most {GROUP_PROPERTIES_BYTES} bytes of a"
                 f" group, and {PROPERTIES_BYTES} of all groups"
@@ -194,6 +197,10 @@ class Requests:
         pushes.push({cast_id: entry for cast_id, entry in seen.items() if cast_id not in own}, None)
         local.flushes.append(Flush(own, local.last_cast, pushes.arrived, done))
         return True
+
+    def watch(self, process: Process, watched: Process) -> None:
+        """`Failed` follows when the watched process is over, behind all that it sent: at once where it is by now."""
+        self._monitor.watch(self._unblocked(process), watched)
 
     def reply(self, process: Process, cast_id: CastId, payload: bytes) -> None:
         self._check_size("a reply", payload)

@@ -6,7 +6,8 @@ members adopt at the same place of the order. A site that does not go on with th
 that configuration; what it was before is over.
 
 What a transitional configuration brings is held until the next configuration is used: a site that goes on applies it
-then, before anything else; a site that does not drops it.
+then, before anything else; a site that does not drops it. What comes in the next configuration before it is used does
+not count: the sites have told by then what they bring.
 """
 
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ from reconvene.isis.here import Born, SiteView
 from reconvene.isis.messages import Announce, Decided, FlushedSite, Ready, StoredView, Table, decode_control
 
 __all__ = ["Adoption", "Block", "Control", "Lost", "SiteViews", "Step", "TellDecided", "TellTable"]
+
+
+_MOST_PIECES = 16_384
+"""Of a table: far more than any correct site tells."""
 
 
 class _Brought(Struct, array_like=True, frozen=True):
@@ -73,8 +78,8 @@ class Adoption(NamedTuple):
     """Members that go on."""
     departed: frozenset[int]
     """Members of the last site view that do not, also where the site has come back."""
-    table: Table | None
-    """For a site that had none; None also where there is nothing to tell."""
+    table: tuple[Table, ...]
+    """Its pieces, for a site that had none; empty also where there is nothing to tell."""
     changing: bool
     stored: dict[int, dict[str, StoredView]]
     """By site and group: views that sites have stored."""
@@ -105,8 +110,8 @@ class _Line:
         """A configuration is used and not adopted yet. It lacks …"""
         self.undecided: frozenset[int] = frozenset()
         """… what these sites know to be decided, and …"""
-        self.table: Table | None = None
-        """… this, unless every member has it."""
+        self.table: tuple[Table, ...] = ()
+        """… all pieces of this, unless every member has it."""
         self.number = 0
         """Of the last used configuration; with it …"""
         self.conf = ""
@@ -183,8 +188,11 @@ class SiteViews:
                 for one in held:
                     yield from self._apply(self._line, one)
             yield from self._apply(self._line, event)
-        elif self._holding:
+        elif self._transitional:
             self._held.append(event)
+        elif self._holding:
+            pass  # Before a configuration is used nobody speaks in it: this is of the last one, and late. What a site
+            # brings is what it knew before.
         else:
             yield from self._apply(self._line, event)
 
@@ -212,13 +220,14 @@ class SiteViews:
         if sender not in line.heirs:
             return  # no correct site that has no table tells one
         if isinstance(message, Table):
-            line.table = line.table or message
+            if sender == SiteView(0, "", line.borns).oldest(line.heirs) and not _is_whole(line.table):
+                line.table = (*line.table, message)
         else:
             if line is self._line and line.tabled:
                 yield Control(sender, message)
             if message.last:
                 line.undecided -= {sender}
-        if not line.undecided and (line.table is not None or line.heirs == line.borns.keys()):
+        if not line.undecided and (_is_whole(line.table) or line.heirs == line.borns.keys()):
             yield from self._adopt(line, line.table)
 
     def _use(self, line: _Line, event: Used) -> Iterator[Step]:
@@ -248,11 +257,11 @@ class SiteViews:
             line.tabled = False
             line.view = None
         line.number, line.conf, line.borns, line.heirs = event.number, event.conf, borns, heirs
-        line.waiting, line.undecided, line.table = bool(heirs), heirs, None
+        line.waiting, line.undecided, line.table = bool(heirs), heirs, ()
         if line is self._line:
             self._early = []
         if not heirs:
-            yield from self._adopt(line, None)
+            yield from self._adopt(line, ())
         if self._site in heirs:
             yield TellDecided(event.number)
             if len(heirs) < len(borns) and self._site == SiteView(0, "", borns).oldest(heirs):
@@ -268,7 +277,7 @@ class SiteViews:
         line.past = {**line.past, **{site: born.number for site, born in line.borns.items()}}
         line.view, line.tabled = None, False
         line.number, line.conf, line.heirs = event.number, event.conf, frozenset()
-        line.waiting, line.undecided, line.table = True, frozenset(), None  # for a table that nobody tells
+        line.waiting, line.undecided, line.table = True, frozenset(), ()  # for a table that nobody tells
         line.borns = {
             site: self._born_anew(event.number, self._decode(event.brought[site]))
             for site in event.members
@@ -329,21 +338,25 @@ class SiteViews:
             self.malformed += 1
             return _Brought(0, 0, 1, 1, 1, 1)
 
-    def _adopt(self, line: _Line, table: Table | None) -> Iterator[Step]:
+    def _adopt(self, line: _Line, table: tuple[Table, ...]) -> Iterator[Step]:
         departed = _departed(line)
         had = line.tabled
         line.waiting = False
         line.tabled = True
         line.view = SiteView(line.number, line.conf, line.borns)
-        line.table = None  # it may be large, and the layer has it
+        line.table = ()  # it may be large, and the layer has it
         if line is not self._line:
             return
         self.without = ()
-        changing = bool(departed) if had else table is not None and table.changing
-        yield Adoption(line.view, line.heirs, departed, None if had else table, changing, line.stored)
+        changing = bool(departed) if had else bool(table) and table[-1].changing
+        yield Adoption(line.view, line.heirs, departed, () if had else table, changing, line.stored)
         line.stored = {}
         early, self._early = self._early, []
         yield from early
+
+
+def _is_whole(table: tuple[Table, ...]) -> bool:
+    return bool(table) and (table[-1].last or len(table) >= _MOST_PIECES)
 
 
 def _departed(line: _Line) -> frozenset[int]:

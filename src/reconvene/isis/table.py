@@ -4,7 +4,8 @@ It is what the paper calls the cache: a site addresses casts to a group by it. V
 gaps, also where the group was empty meanwhile.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
 from msgspec import structs
 
@@ -12,15 +13,27 @@ from reconvene.core.groups.events import Process
 from reconvene.isis.here import SiteView
 from reconvene.isis.last_to_fail import last_to_fail
 from reconvene.isis.local import Outcome
-from reconvene.isis.messages import Action, GroupEntry, MemberEntry, OpenEntry, Priority, Ready, StoredView
+from reconvene.isis.messages import (
+    Action,
+    GroupEntry,
+    MemberEntry,
+    OpenEntry,
+    Priority,
+    Ready,
+    StoredView,
+    encoded_size,
+)
+from reconvene.isis.messages import Table as Piece
 
 __all__ = ["GROUP_PROPERTIES_BYTES", "PROPERTIES_BYTES", "Group", "OpenGbcast", "Table"]
 
 GROUP_PROPERTIES_BYTES = 64 << 10
 """Of all properties of a group, names and values."""
 PROPERTIES_BYTES = 4 << 20
-"""Of the properties of all groups: a newcomer gets the table in one message. All sites decide alike what is too much:
-so neither is a setting."""
+"""Of the properties of all groups. All sites decide alike what is too much: so neither is a setting."""
+_PIECE_BYTES = 256 << 10
+"""A newcomer gets the table in pieces of about this size. One entry is never divided: a group with all its properties
+takes 64 KiB and some bytes for each member."""
 
 
 class OpenGbcast:
@@ -233,9 +246,9 @@ class Table:
                 pass
         return outcome
 
-    def has_room(self, group: Group, properties: Mapping[str, bytes]) -> bool:
-        """The group may have these properties too."""
-        size = _size({**group.properties, **properties})
+    def has_room(self, group: Group | None, properties: Mapping[str, bytes]) -> bool:
+        """The group may have these properties too. None: one that this site does not know."""
+        size = _size({**group.properties, **properties} if group is not None else properties)
         others = sum(_size(other.properties) for other in self.groups.values() if other is not group)
         return size <= GROUP_PROPERTIES_BYTES and size + others <= PROPERTIES_BYTES
 
@@ -283,9 +296,28 @@ class Table:
 
     # -- for newcomers
 
-    def dump(self) -> tuple[list[GroupEntry], list[OpenEntry]]:
-        groups = [
-            GroupEntry(
+    def pieces(self, view: int, clock: int, *, changing: bool, most: int = _PIECE_BYTES) -> list[Piece]:
+        """The table in messages of about so many bytes, at least one."""
+        pieces = [Piece(view, [], [], self.announced, clock, changing)]
+        size = 0
+        entries: Iterator[GroupEntry | OpenEntry] = chain(self._group_entries(), self._open_entries())
+        for entry in entries:
+            weight = encoded_size(entry)
+            if size and size + weight > min(most, _PIECE_BYTES):
+                pieces[-1] = structs.replace(pieces[-1], last=False)
+                pieces.append(Piece(view, [], [], self.announced, clock, changing))
+                size = 0
+            size += weight
+            if isinstance(entry, GroupEntry):
+                pieces[-1].groups.append(entry)
+            else:
+                pieces[-1].open.append(entry)
+        return pieces
+
+    def _group_entries(self) -> Iterator[GroupEntry]:
+        for name in sorted(self.groups):
+            group = self.groups[name]
+            yield GroupEntry(
                 group.name,
                 group.view,
                 group.gained,
@@ -297,14 +329,18 @@ class Table:
                 group.barrier,
                 group.deleted,
             )
-            for name in sorted(self.groups)
-            for group in (self.groups[name],)
-        ]
-        return groups, [
-            OpenEntry(g.number, g.action, sorted(g.ready.items()), sorted(g.concerned), g.round) for g in self.open
-        ]
 
-    def load(self, groups: Iterable[GroupEntry], open_: Iterable[OpenEntry], announced: int) -> None:
+    def _open_entries(self) -> Iterator[OpenEntry]:
+        for gbcast in self.open:
+            action = structs.replace(gbcast.action, payload=b"")
+            ready = [(site, structs.replace(said, casts=[])) for site, said in sorted(gbcast.ready.items())]
+            yield OpenEntry(gbcast.number, action, ready, sorted(gbcast.concerned), gbcast.round)
+
+    def load(self, pieces: Iterable[Piece]) -> None:
+        for piece in pieces:
+            self._load(piece.groups, piece.open, piece.announced)
+
+    def _load(self, groups: Iterable[GroupEntry], open_: Iterable[OpenEntry], announced: int) -> None:
         self.announced = announced
         for entry in groups:
             group = self.groups[entry.name] = Group(entry.name)

@@ -43,6 +43,8 @@ class SiteState(Struct, frozen=True):
     pid: int | None
     status: dict[str, Any] | None
     """The status that the site reports; None if it does not answer."""
+    kind: str = "site"
+    """site | follower | outpost"""
 
 
 class LocalCluster:
@@ -99,7 +101,7 @@ class LocalCluster:
             isis=isis,
             sites=dict.fromkeys(names, Ports(0, 0)),
             followers=dict.fromkeys(beside, Ports(0, 0)),
-            outposts=away,
+            outposts=dict.fromkeys(away, Ports(0, 0)),
             settings=dict(settings or {}),
         )
         layout.save(choices)
@@ -135,11 +137,9 @@ class LocalCluster:
 
     @property
     def dashboards(self) -> dict[str, str]:
-        """The URL of each site's dashboard."""
-        return {name: f"http://{LOOPBACK}:{ports.http}/" for name, ports in self._ports()}
-
-    def _ports(self) -> list[tuple[str, Ports]]:
-        return [(name, self.choices.ports(name)) for name in self.choices.with_ports]
+        """The URL of each site's dashboard; of each follower's too."""
+        served = {**self.choices.sites, **self.choices.followers}
+        return {name: f"http://{LOOPBACK}:{ports.http}/" for name, ports in sorted(served.items())}
 
     @property
     def followers(self) -> tuple[str, ...]:
@@ -182,8 +182,13 @@ class LocalCluster:
         for name, state in states.items():
             if state == "up" and name not in statuses:
                 state = "silent" if self.state(name) == "up" else "down"
-            views.append(SiteState(name, state, pids.get(name), statuses.get(name)))
+            views.append(SiteState(name, state, pids.get(name), statuses.get(name), self._kind(name)))
         return views
+
+    def _kind(self, name: str) -> str:
+        if name in self.names:
+            return "site"
+        return "follower" if name in self.followers else "outpost"
 
     def statuses(self) -> dict[str, dict[str, Any]]:
         """The statuses of the sites that answer, by name."""
@@ -271,7 +276,8 @@ class LocalCluster:
                 # It could not apply a partition while it was paused. Running sites drop its datagrams. So that two
                 # paused sites can't exchange any either, each one applies the partition before the next one is
                 # resumed.
-                self._block([name])
+                if name in self.names:
+                    self._block([name])
 
     def partition(self, components: Sequence[Sequence[str]]) -> None:
         """Replaces all connectivity: only sites in the same list are connected. A site in no list is alone."""

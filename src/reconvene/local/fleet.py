@@ -164,12 +164,15 @@ class Fleet:
 
     def _choose_ports(self) -> None:
         """Its ports so far, if they are free; otherwise others."""
-        if not all(port and ports.is_free(port) for name in self.choices.with_ports for port in self._ports_of(name)):
-            free = iter(ports.choose(2 * len(self.choices.with_ports)))
-            chosen = {name: Ports(next(free), next(free)) for name in self.choices.with_ports}
-            sites = {name: chosen[name] for name in self.names}
-            followers = {name: chosen[name] for name in self.choices.followers}
-            self.choices = msgspec.structs.replace(self.choices, sites=sites, followers=followers)
+        if not all(port and ports.is_free(port) for name in self.everyone for port in self._ports_of(name)):
+            free = iter(ports.choose(2 * len(self.everyone)))
+            chosen = {name: Ports(next(free), next(free)) for name in self.everyone}
+            self.choices = msgspec.structs.replace(
+                self.choices,
+                sites={name: chosen[name] for name in self.names},
+                followers={name: chosen[name] for name in self.choices.followers},
+                outposts={name: chosen[name] for name in self.choices.outposts},
+            )
         self.choices = self.layout.place_sockets(self.choices)
         self.layout.save(self.choices)
 

@@ -60,8 +60,8 @@ class Choices(Struct, frozen=True, kw_only=True):
     sites: dict[str, Ports]
     followers: dict[str, Ports] = field(default_factory=dict)
     """Sites beside the cluster that follow its log …"""
-    outposts: tuple[str, ...] = ()
-    """… and processes that accept messages for it."""
+    outposts: dict[str, Ports] = field(default_factory=dict)
+    """… and processes that accept messages for it. Their port of datagrams is not used."""
     settings: dict[str, object] = field(default_factory=dict)
     """Settings for every site.toml; they override the usual ones."""
 
@@ -72,15 +72,10 @@ class Choices(Struct, frozen=True, kw_only=True):
     @property
     def everyone(self) -> tuple[str, ...]:
         """The sites, then the followers and the outposts."""
-        return (*self.with_ports, *sorted(self.outposts))
-
-    @property
-    def with_ports(self) -> tuple[str, ...]:
-        """All but the outposts, which have a socket for programs and nothing else."""
-        return (*self.names, *sorted(self.followers))
+        return (*self.names, *sorted(self.followers), *sorted(self.outposts))
 
     def ports(self, name: str) -> Ports:
-        return self.sites[name] if name in self.sites else self.followers[name]
+        return {**self.sites, **self.followers, **self.outposts}[name]
 
 
 def site_names(count: int) -> tuple[str, ...]:

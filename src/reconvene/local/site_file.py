@@ -28,6 +28,10 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
             "peers": {
                 other: f"{LOOPBACK}:{ports.http}" for other, ports in sorted(choices.sites.items()) if other != name
             },
+            "beside": {
+                other: f"{LOOPBACK}:{ports.http}"
+                for other, ports in sorted({**choices.followers, **choices.outposts}.items())
+            },
         },
         "log": {"begin": True},
         "faults": {"allowed": True, "blocked": list(blocked), "record": str(layout.faults)},
@@ -56,6 +60,7 @@ def _outpost(layout: Layout, choices: Choices, name: str) -> dict[str, object]:
         "name": name,
         "dir": str(layout.data(name)),
         "clients": {"unix": str(layout.socket(choices, name))},
+        "http": {"address": f"{LOOPBACK}:{choices.outposts[name].http}"},
         "log": {"outpost": True, "follow": [f"unix:{layout.socket(choices, site)}" for site in sites]},
     }
     if choices.trace:

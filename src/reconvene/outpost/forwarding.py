@@ -78,6 +78,8 @@ class Forwarding:
         """Sites that were left since something became green."""
         self._rest_until = 0
         self._progress_at = 0
+        self._patience_ns = limits.patience_ns
+        """A site that makes no progress for so long is left."""
 
     def durable(self, batches: Sequence[Batch]) -> None:
         """These are on stable storage here, and may be sent."""
@@ -137,6 +139,7 @@ class Forwarding:
         if places is None:
             self._leave("the site's answer about places makes no sense", now)
             return []
+        self._patience_ns = max(self._limits.patience_ns, min(self._patience_ns, 4 * (now - self._progress_at)))
         self._progress_at = now
         self._failed = 0
         self.trouble = ""
@@ -166,7 +169,7 @@ class Forwarding:
             case Step.RESTING if self._waits:
                 return self._rest_until
             case Step.OPEN if self._waits:
-                return self._progress_at + self._limits.patience_ns
+                return self._progress_at + self._patience_ns
             case _:
                 return NEVER
 
@@ -174,8 +177,9 @@ class Forwarding:
         """Adds to the turn what is to be asked of the link and of the site."""
         if self.step is Step.OPEN and not self._waits:
             self._progress_at = now
-        elif self.step is Step.OPEN and now >= self._progress_at + self._limits.patience_ns:
-            self._leave(f"nothing became green for {self._limits.patience_ns / 1e9:g} s", now)
+        elif self.step is Step.OPEN and now >= self._progress_at + self._patience_ns:
+            self._leave(f"nothing became green for {self._patience_ns / 1e9:g} s", now)
+            self._patience_ns = min(2 * self._patience_ns, self._limits.patience_most_ns)
         if self.step is Step.LEAVING:
             wanted.disconnect = True
             self.step = Step.RESTING

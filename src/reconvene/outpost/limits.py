@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from reconvene.wire.client_log import FORWARD_WINDOW_BYTES
+
 __all__ = ["OutpostLimits"]
 
 
@@ -22,14 +24,17 @@ class OutpostLimits:
     forward_bytes: int = 256 << 10
     forward_messages: int = 8_192
     """Of the messages that are forwarded in one request."""
-    window_bytes: int = 3 << 20
+    window_bytes: int = FORWARD_WINDOW_BYTES - (1 << 20)
     window_requests: int = 256
     """Of messages that were sent to a site and are not answered."""
     confirm_messages: int = 8_192
     """Places that are asked for at once."""
     patience_ns: int = 5_000_000_000
-    """A site that makes no progress for this long is left for the next one."""
+    """A site that makes no progress for so long is left for the next one. Where answers take long this is not enough
+    at any site: it doubles each time that a site was left for that, …"""
+    patience_most_ns: int = 80_000_000_000
+    """… up to this, and shrinks again to four times what a confirmation takes."""
     retry_ns: int = 100_000_000
     """Before the next site is tried; doubled after each round of all sites that failed …"""
-    retry_most_ns: int = 500_000_000
+    retry_most_ns: int = 250_000_000
     """… up to this."""

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, msgpack
 
-from reconvene.corel.clients.ranges import Ranges, include, length_with
-from reconvene.corel.clients.session_table import MOST_RANGES, check_session
-from reconvene.errors import Rejected, Unavailable
+from reconvene.corel.clients.ranges import Ranges, include
+from reconvene.corel.clients.refusals import check_gaps, check_room, other_data
+from reconvene.corel.clients.session_table import check_session
+from reconvene.errors import Rejected
 from reconvene.outpost.layout import (
     ENTRIES,
     RECORD,
@@ -127,7 +128,7 @@ class Queue:
         fresh = [messages[start : start + count] for start, count, first in parts if first is None]
         self._check([message for some in fresh for message in some])
         if fresh:
-            self._check_gaps(session, number, len(messages))
+            check_gaps(self._ranges(session), session, number, len(messages))
         for start, count, first in parts:
             if first is not None:
                 self._expect_same(session, number + start, first, messages[start : start + count])
@@ -142,25 +143,14 @@ class Queue:
 
     def _check(self, messages: Sequence[bytes]) -> None:
         limits = self._limits
-        size = sum(map(len, messages))
-        if size > limits.message_bytes and (longest := max(map(len, messages))) > limits.message_bytes:
-            raise Rejected(f"a message of {longest} bytes is larger than {limits.message_bytes}")
-        if self.messages + len(messages) > limits.messages or self.bytes + size > limits.bytes:
-            raise Unavailable(
-                f"outpost {self._name}: {self.messages} messages of {self.bytes} bytes wait to be ordered: at most"
-                f" {limits.messages} of {limits.bytes} may (log.red_messages, log.red_bytes)"
-            )
+        waiting, most = (self.messages, self.bytes), (limits.messages, limits.bytes)
+        check_room(messages, limits.message_bytes, waiting, most, f"outpost {self._name}: ")
 
-    def _check_gaps(self, session: bytes, number: int, count: int) -> None:
+    def _ranges(self, session: bytes) -> Ranges:
         ranges: Ranges = []
         for known, many, _ in self._sessions.get(session, ()):
             include(ranges, known, known + many - 1)
-        length = length_with(ranges, number, number + count - 1)
-        if length > max(MOST_RANGES, len(ranges)):
-            raise Rejected(
-                f"session {session!r}, number {number}: the session's numbers would have {length - 1} gaps, and at "
-                f"most {MOST_RANGES - 1} are remembered; append the missing numbers first, or use another session"
-            )
+        return ranges
 
     def _take(self, messages: Sequence[bytes], session: bytes | None, number: int) -> Taken:
         first = self.next
@@ -199,10 +189,7 @@ class Queue:
     def _expect_same(self, session: bytes, number: int, first: int, messages: Sequence[bytes]) -> None:
         for index, (mine, one) in enumerate(zip(self._from(first), messages, strict=False)):
             if mine is not None and mine != one:
-                raise Rejected(
-                    f"session {session!r}, number {number + index} was taken before with other data: nothing of this"
-                    " was appended; a retry has the same data, and a new message a new number"
-                )
+                raise other_data(session, number + index)
 
     def _from(self, counter: int) -> Iterator[bytes | None]:
         """Messages from a counter on, in batches or not; None: it is green."""

@@ -76,7 +76,9 @@ class OutpostEngine:
         self, config: Config, sites: int, link: LinkMaker, log: logging.Logger, disk: Disk | None = None
     ) -> None:
         self.config = config
-        self.names: tuple[str, ...] = (config.name,)
+        self.names: tuple[str, ...] = ()
+        """It is no site: so a program that goes on at a site of its cluster, or comes from one, finds no other sites
+        than before."""
         self.incarnation = 0
         self.processes = 0
         self._sites = sites
@@ -272,7 +274,6 @@ class OutpostEngine:
         raise Rejected(f"{self.config.name} is an outpost: it exchanges no datagrams that could be dropped")
 
     def status(self) -> dict[str, object]:
-        pending = self._outpost.pending(1)
         return {
             "cluster": self.config.cluster,
             "name": self.config.name,
@@ -286,7 +287,6 @@ class OutpostEngine:
             "uptime_s": (self._now() - self._started_at) / 1e9,
             "processes": self.processes,
             "storage": self.storage(),
-            "oldest": None if not pending else {"color": pending[0].color.value, "time": pending[0].time},
             "trace": None if self._trace is None else self._trace.status(),
             "log": self._service.status(),
             "counters": self.counters(),

@@ -2,10 +2,11 @@
 
 import asyncio
 import os
-import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from reconvene.client.addresses import Address, parse_addresses
 from reconvene.client.connecting import client_tls, find_key
@@ -16,17 +17,19 @@ from reconvene.runtime.clients.server import ClientServer
 from reconvene.runtime.config.check import check
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics import structured_logging as logs
-from reconvene.runtime.diagnostics.structured_logging import INFO, event, logger
+from reconvene.runtime.diagnostics.structured_logging import logger
 from reconvene.runtime.disk.directory import held
-from reconvene.runtime.node.main import new_event_loop, notify
+from reconvene.runtime.node.main import foreground, load_modules, new_event_loop, reload_access, start_http
 from reconvene.runtime.node.preflight import preflight
 from reconvene.units import show_address
 
-__all__ = ["outpost_addresses", "run_outpost", "running_outpost"]
+if TYPE_CHECKING:
+    from reconvene.runtime.http.server import HttpServer
+
+__all__ = ["RunningOutpost", "outpost_addresses", "run_outpost", "running_outpost"]
 
 _CHECK_S = 2.0
 """How long the sites may take to say who they are at the start."""
-_KILLED = 128
 
 
 def outpost_addresses(config: Config) -> tuple[Address, ...]:
@@ -44,15 +47,32 @@ def outpost_addresses(config: Config) -> tuple[Address, ...]:
     return tuple(found)
 
 
+@dataclass(slots=True)
+class RunningOutpost:
+    config: Config
+    engine: OutpostEngine
+    clients: ClientServer
+    http: "HttpServer | None"
+
+
 def run_outpost(config: Config) -> int:
     """Runs until a signal or an admin ends it; returns the exit code."""
     logs.configure(config.logging)
+    load_modules(config)
+    log = logger("outpost")
+
+    def start(stop: Callable[[], None]) -> AbstractAsyncContextManager[RunningOutpost]:
+        return running_outpost(config, stop)
+
+    def again(parts: RunningOutpost) -> None:
+        reload_access(parts.clients, parts.http, log)
+
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_run(config))
+        return runner.run(foreground(log, OutpostEngine.__module__, start, _addresses, again))
 
 
 @asynccontextmanager
-async def running_outpost(config: Config, stop: Callable[[], None] = lambda: None) -> AsyncIterator[OutpostEngine]:
+async def running_outpost(config: Config, stop: Callable[[], None] = lambda: None) -> AsyncIterator[RunningOutpost]:
     """Raises Malformed for a bad configuration, Rejected where a site that answers is of another cluster or is this
     outpost, Unavailable where an address or the directory is in use."""
     check(config)
@@ -71,28 +91,18 @@ async def running_outpost(config: Config, stop: Callable[[], None] = lambda: Non
         clients = ClientServer(engine, config, stop, logger("clients"))
         await clients.start()
         ends.push_async_callback(clients.close)
-        tcp = None if clients.tcp is None else show_address(clients.tcp)
-        event(
-            logger("outpost"), INFO, "ready", cluster=config.cluster, outpost=config.name,
-            incarnation=engine.incarnation, pid=os.getpid(), unix=config.unix_socket, tcp=tcp,
-        )  # fmt: skip
-        yield engine
+        http = await start_http(config, engine, clients, ends)
+        yield RunningOutpost(config, engine, clients, http)
 
 
-async def _run(config: Config) -> int:
-    loop = asyncio.get_running_loop()
-    ending = asyncio.Event()
-
-    def end(number: int) -> None:
-        if ending.is_set():
-            os._exit(_KILLED + number)
-        event(logger("outpost"), INFO, "stops", signal=signal.Signals(number).name)
-        ending.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end, number)
-    async with running_outpost(config, ending.set):
-        notify("READY=1")
-        await ending.wait()
-        notify("STOPPING=1")
-    return 0
+def _addresses(parts: RunningOutpost) -> dict[str, object]:
+    clients, http = parts.clients.tcp, None if parts.http is None else parts.http.address
+    return {
+        "cluster": parts.config.cluster,
+        "outpost": parts.config.name,
+        "incarnation": parts.engine.incarnation,
+        "pid": os.getpid(),
+        "unix": parts.config.unix_socket,
+        "tcp": None if clients is None else show_address(clients),
+        "http": None if http is None else show_address(http),
+    }

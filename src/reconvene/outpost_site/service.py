@@ -17,7 +17,8 @@ from reconvene.outpost.outpost import Outpost, OutpostTurn
 from reconvene.outpost_site.places import OutpostPlaces
 from reconvene.room import UNBOUNDED, Room, Waiter
 from reconvene.runtime.log.durable import DurableWaiters
-from reconvene.wire.client_log import Appended, Forward, Part
+from reconvene.wire.client_log import Append, Appended, Forward, Order, Part
+from reconvene.world import world
 
 __all__ = ["OutpostLog"]
 
@@ -67,23 +68,16 @@ class OutpostLog:
 
     # -- appending
 
-    def append(
-        self,
-        messages: Sequence[bytes],
-        session: bytes | None = None,
-        number: int = 0,
-        kind: Kind = Kind.DATA,
-        request: int = 0,
-    ) -> Appended:
+    def append(self, append: Append) -> Appended:
         why = self._trouble()
         if why is not None:
             raise Unavailable(why)
-        if kind is not Kind.DATA:
+        if append.kind != Kind.DATA:
             raise Rejected(f"{self.name} is an outpost, which takes no transactions: use a site of the cluster")
-        taken = self._outpost.append(messages, session, number)
+        taken = self._outpost.append(append.messages, append.session, append.number)
         self._wake()
         parts = [Part(part.count, self.name, part.incarnation, part.first, part.new) for part in taken]
-        return Appended(request, parts, 0)
+        return Appended(append.request, parts, 0, self._outpost.queue.record.session)
 
     def when_room(self, count: int, enter: Callable[[], None]) -> Waiter:
         return self.room.when(count, enter)
@@ -91,12 +85,13 @@ class OutpostLog:
     def ordered(self, counter: int) -> "Future[int]":
         self._elsewhere("wait for one counter")
 
-    def find(
-        self, author: str, first: int, count: int, since: int, retried: bool
-    ) -> "Future[list[tuple[int, int]] | None]":
-        if author != self.name:
-            self._elsewhere(f"find messages of {author}")
-        return self._places.find(first, count)
+    def find(self, order: Order) -> "Future[list[tuple[int, int]] | None]":
+        if order.outpost != self._outpost.queue.record.session:
+            raise Unavailable(
+                f"{self.name} is an outpost, which knows the places of its own messages only: ask for those of"
+                f" {order.author} at a site of the cluster"
+            )
+        return self._places.find(order.first, order.count)
 
     # -- what is still to be confirmed
 
@@ -112,8 +107,10 @@ class OutpostLog:
     def status(self) -> dict[str, object]:
         queue, forwarding = self._outpost.queue, self._outpost.forwarding
         limits = self._outpost.limits
+        oldest = queue.batches[0].time if queue.batches else None
         return {
             "outpost": True,
+            "why": f"{self.name} is an outpost: it accepts messages and forwards them, and orders nothing",
             "site": self._site(),
             "step": forwarding.step.value,
             "trouble": forwarding.trouble,
@@ -121,6 +118,7 @@ class OutpostLog:
             "durable": queue.durable,
             "forwarded": max(forwarding.forwarded, queue.green),
             "confirmed": queue.green,
+            "oldest_s": 0.0 if oldest is None else max(world().time_ns() - oldest, 0) / 1e9,
             "waiting": {"messages": queue.messages, "bytes": queue.bytes},
             "limit": {"messages": limits.messages, "bytes": limits.bytes},
             "yellow": max(forwarding.forwarded - queue.green, 0),

@@ -52,8 +52,8 @@ class OutpostTrace:
 
     def _numbers(self) -> Iterable[int]:
         while True:
-            yield self._n
-            self._n += 1
+            self._n += 1  # before it is handed out: nobody asks for another one after the last
+            yield self._n - 1
 
     def _record(self, t: int, accepted: Iterable[tuple[int, int, int]]) -> None:
         for row in accept_rows(self._name, self._incarnation, self._numbers(), t, accepted):

@@ -24,6 +24,7 @@ from reconvene.pipeline.jsonl import plan_ranges, read_jsonl
 from reconvene.pipeline.parquet import Told, is_url, read_events, read_runs
 from reconvene.pipeline.refusals import plain_errors
 from reconvene.pipeline.schema import EVENTS
+from reconvene.trace.domains import refuse_wide
 from reconvene.trace.events import Run
 from reconvene.trace.finding import find_traces
 from reconvene.trace.parquet_form import is_parquet
@@ -99,6 +100,7 @@ def _find(paths: Iterable[str | Path]) -> tuple[list[Path], list[str]]:
             urls[str(path)] = None
             continue
         for directory in find_traces(Path(path)):
+            refuse_wide(directory, "Spark")
             found.setdefault(directory.resolve(), directory)
     forms = [str(directory) for directory in found.values() if is_parquet(directory)]
     return [directory for directory in found.values() if not is_parquet(directory)], [*forms, *urls]

@@ -7,10 +7,11 @@ from pathlib import Path
 from reconvene.errors import Malformed
 from reconvene.report.moment import EventSource, Moment, around
 from reconvene.report.trace_source import TraceSource, layer_of_check
+from reconvene.trace.domains import is_wide, level_name, read_domains
+from reconvene.trace.finding import find_traces
 from reconvene.trace.parquet import list_runs, read_parquet_runs
 from reconvene.trace.parquet_form import is_parquet
 from reconvene.trace.reader import Trace, read_run, read_trace
-from reconvene.trace.writer import RUN_FILE
 from reconvene.verify.report import Report, Witness
 
 __all__ = [
@@ -73,17 +74,23 @@ def _chosen(report: Report) -> list[tuple[str, Witness]]:
 
 
 def _sources(paths: Sequence[Path], needed: set[str]) -> Iterator[TraceSource]:
-    for place in (place for path in paths for place in _places(path)):
+    for place in (place for path in paths for place in find_traces(path)):
         if is_parquet(place):
             for name in sorted(needed & {each.run.run for each in list_runs(place)}):
                 for run, rows in read_parquet_runs(place, name):
                     yield TraceSource(Trace(run, rows))
+        elif is_wide(place):
+            yield from _levels(place, needed)
         elif read_run(place).run in needed:
             yield TraceSource(read_trace(place))
 
 
-def _places(path: Path) -> list[Path]:
-    """A trace, or the traces in a directory of them."""
-    if not path.is_dir() or (path / RUN_FILE).exists() or is_parquet(path):
-        return [path]
-    return sorted(inside for inside in path.iterdir() if (inside / RUN_FILE).exists() or is_parquet(inside))
+def _levels(place: Path, needed: set[str]) -> Iterator[TraceSource]:
+    """Of a trace of domains, its levels. There are no diagrams of what passes between them."""
+    domains = read_domains(place)
+    for domain in domains.domains:
+        name = level_name(domains.run, domain.name)
+        if name in needed:
+            trace = read_trace(place / domain.name)
+            trace.run.run = name
+            yield TraceSource(trace)

@@ -16,6 +16,8 @@ from reconvene.sim.conditions import Changes
 from reconvene.sim.node import Node
 from reconvene.sim.remote import Remote
 from reconvene.sim.scenario import ChaosPlan
+from reconvene.sim.wide_process import WideProcess
+from reconvene.sim.wide_world import WideWorld
 
 __all__ = ["Chaos"]
 
@@ -40,7 +42,7 @@ _RARE_STEP = "recovering: exchange"
 
 
 class Chaos:
-    def __init__(self, cluster: Cluster, plan: ChaosPlan, random: Random) -> None:
+    def __init__(self, cluster: Cluster | WideWorld, plan: ChaosPlan, random: Random) -> None:
         self._cluster = cluster
         self._plan = plan
         self._random = random
@@ -66,6 +68,8 @@ class Chaos:
             "full": self._full,
             "sync": self._sync,
             "kill": self._kill,
+            "gateway": self._gateway,
+            "split": self._split,
         }
         self._newest: tuple[int, int] = (0, 0)
         """The age of the newest set of the log's replicas that is green anywhere."""
@@ -100,7 +104,7 @@ class Chaos:
         else:
             self._ambush = kind
 
-    def _sprung(self, node: Node, before: str, now: str) -> None:
+    def _sprung(self, node: Node | WideProcess, before: str, now: str) -> None:
         kind = next((kind for kind, step in self._traps if step == now), None)
         if self._stopped or kind is None or self._random.random() < 0.5:
             return  # not always the first that comes
@@ -121,7 +125,7 @@ class Chaos:
         self._faults[kind]()
         self._victim = None
 
-    def _stepped(self, node: Node, before: str, now: str) -> None:
+    def _stepped(self, node: Node | WideProcess, before: str, now: str) -> None:
         # Steps that last for a millisecond are hardly ever met by a fault that comes at a random time.
         if self._stopped or self._ambush is None or now in _LONG_STEPS:
             return
@@ -227,7 +231,7 @@ class Chaos:
             self._cluster.crash(name)
         self._later(lambda: self._restart(node))
 
-    def _restart(self, node: Node | Remote) -> None:
+    def _restart(self, node: Node | Remote | WideProcess) -> None:
         if node.doomed:
             self._later(lambda: self._restart(node))  # it has not come to sending yet
         elif not node.up:
@@ -240,7 +244,7 @@ class Chaos:
             self._cluster.pause(node.name)
             self._later(lambda: self._resume(node))
 
-    def _resume(self, node: Node | Remote) -> None:
+    def _resume(self, node: Node | Remote | WideProcess) -> None:
         if node.up and node.paused:
             self._cluster.resume(node.name)
 
@@ -270,6 +274,33 @@ class Chaos:
         if living:
             self._cluster.kill(self._random.choice(living[self._choose(list(living))]))
 
+    # -- several clusters --------------------------------------------------------------------------------
+
+    def _gateway(self) -> None:
+        """The representative of a cluster crashes, or it gives way to a standby; now and then both its gateways."""
+        world = self._cluster
+        assert isinstance(world, WideWorld), "there are several clusters"
+        plan = self._random.choice(world.plans)
+        if self._random.random() < 0.3:
+            world.hand_over(plan.name)
+            return
+        name = world.representative(plan.name) or f"{plan.name}/{self._random.choice(plan.gateways)}"
+        names = [name] if self._random.random() < 0.8 else [f"{plan.name}/{gateway}" for gateway in plan.gateways]
+        for each in names:
+            if world.member(each).up:
+                self._crash_one(each)
+
+    def _split(self) -> None:
+        world = self._cluster
+        assert isinstance(world, WideWorld), "there are several clusters"
+        names = [plan.name for plan in world.plans]
+        if len(names) < 2:
+            return
+        self._random.shuffle(names)
+        cut = self._random.randint(1, len(names) - 1)
+        world.split([names[:cut], names[cut:]])
+        self._heal_later()
+
     # -- conditions --------------------------------------------------------------------------------------
 
     def _loss(self) -> None:
@@ -287,8 +318,7 @@ class Chaos:
 
     def _worsen(self, kind: str, changes: Changes) -> None:
         pairs = None if self._random.random() < 0.5 else self._some_pairs()
-        overlay = self._cluster.overlay(kind, changes, pairs)
-        self._later(lambda: self._cluster.lift(overlay))
+        self._later(self._cluster.worsen(kind, changes, pairs))
 
     def _some_pairs(self) -> list[tuple[str, str]]:
         """One directed pair, or all that one node says, or all that it hears."""

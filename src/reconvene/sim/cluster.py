@@ -36,8 +36,8 @@ OnStep = Callable[[Node, str, str], None]
 OnEvents = Callable[[Node, list[Event]], None]
 OnLog = Callable[[Node, list[LogEvent]], None]
 OnIsis = Callable[[Node, list[IsisEvent]], None]
-OnAppend = Callable[[Node, int, list[bytes]], None]
-"""A node, and messages that its log has taken, with the counter of the first."""
+OnAppend = Callable[[Node | OutpostNode, int, list[bytes]], None]
+"""A node or an outpost, and messages that it has taken, with the counter of the first."""
 
 
 class Cluster:
@@ -60,14 +60,18 @@ class Cluster:
         follower: type[Follower] = Follower,
         outposts: Sequence[str] = (),
         outpost: type[Outpost] = Outpost,
+        loop: Loop | None = None,
+        label: str = "",
     ) -> None:
         """`followers`: processes beside the nodes that follow their log; `follower`: what they keep it in.
-        `outposts`, `outpost`: the same of those that accept messages for it."""
+        `outposts`, `outpost`: the same of those that accept messages for it. `loop`, `label`: of a cluster among
+        others, in the same virtual time; its random numbers are its own."""
         self.names: tuple[str, ...] = tuple(sorted(names))
         assert 1 <= len(set(self.names)) == len(self.names) <= MAX_SITES, "up to 64 distinct names"
         self.options = options or Options()
         self.seed = seed
-        self.loop = Loop()
+        self.loop = loop or Loop()
+        self._label = label
         self.everyone: tuple[str, ...] = (*self.names, *sorted(followers), *sorted(outposts))
         """All that crash, part and pause: the nodes, then others."""
         self.rows: dict[str, list[Row]] = {name: [] for name in self.everyone}
@@ -98,13 +102,15 @@ class Cluster:
         self._on_log: list[OnLog] = []
         self._on_append: list[OnAppend] = []
         self._on_isis: list[OnIsis] = []
+        self._on_turn: list[Callable[[Node], None]] = []
         self._steps = ["down"] * sites
         self._check_every = check_every
         self._turns = 0
+        self._recorders = {name: Recorder(name, self.names, self.rows[name]) for name in self.names}
         for node in self.nodes:
             node.join(
                 self.network,
-                Recorder(node.name, self.names, self.rows[node.name]),
+                self._recorders[node.name],
                 self._observed,
                 self._turned,
                 self._observed_log,
@@ -139,14 +145,21 @@ class Cluster:
             return [*self.nodes[turned:], *self.nodes[:turned]]
 
         random = self.stream(f"disk of {name}")
-        return OutpostNode(name, self._ordinals[name], self.loop, random, self.rows[name], sites, make)
+        observe = self._observed_append
+        return OutpostNode(name, self._ordinals[name], self.loop, random, self.rows[name], sites, make, observe)
 
     def stream(self, name: str) -> Random:
         """A source of random numbers of its own, so that one user's draws do not move another's."""
-        return Random(f"{self.seed}/{name}")
+        return Random(f"{self.seed}/{self._label}{name}")
 
     def node(self, name: str) -> Node:
         return self.nodes[self._ordinals[name]]
+
+    def recorder(self, name: str) -> Recorder:
+        return self._recorders[name]
+
+    def ordinals(self, names: Iterable[str]) -> list[int]:
+        return [self._ordinals[name] for name in names if name in self._ordinals]
 
     def member(self, name: str) -> Node | Remote:
         """A node, or a process beside them."""
@@ -205,16 +218,22 @@ class Cluster:
             callback(node, events)
 
     def on_append(self, callback: OnAppend) -> Callable[[], None]:
-        """Called with what a node's log takes from the application, not yet durable."""
+        """Called with what a node's log or an outpost takes from the application, not yet durable."""
         self._on_append.append(callback)
         return lambda: self._on_append.remove(callback)
 
-    def _observed_append(self, node: Node, first: int, messages: list[bytes]) -> None:
+    def _observed_append(self, node: Node | OutpostNode, first: int, messages: list[bytes]) -> None:
         for callback in self._on_append:
             callback(node, first, messages)
 
+    def on_turn(self, callback: Callable[[Node], None]) -> None:
+        """Called at the end of each node's turn."""
+        self._on_turn.append(callback)
+
     def _turned(self, node: Node) -> None:
         self._turns += 1
+        for turned in self._on_turn:
+            turned(node)
         if self._check_every and self._turns % self._check_every == 0 and node.site is not None:
             node.site.invariants()
         if self._on_step:
@@ -314,6 +333,11 @@ class Cluster:
         ordinals = self._ordinals
         ends = None if pairs is None else [(ordinals[one], ordinals[two]) for one, two in pairs]
         return self.network.overlay(changes, ends)
+
+    def worsen(self, kind: str, changes: Changes, pairs: Sequence[tuple[str, str]] | None) -> Callable[[], None]:
+        """The same; what is returned ends it."""
+        overlay = self.overlay(kind, changes, pairs)
+        return lambda: self.lift(overlay)
 
     def lift(self, overlay: int) -> None:
         self.network.lift(overlay)

@@ -23,7 +23,7 @@ __all__ = ["LIMITS", "FollowerNode"]
 
 MS = 1_000_000
 LIMITS = LogLimits(turn_bytes=64 << 10, turn_messages=24)
-_TIMING = Timing(retry_ns=100 * MS, patience_ns=1_000 * MS, prefer_ns=2_000 * MS)
+_TIMING = Timing(retry_ns=100 * MS, patience_ns=1_000 * MS, patience_most_ns=16_000 * MS, prefer_ns=2_000 * MS)
 
 
 class FollowerNode(Remote):
@@ -46,7 +46,6 @@ class FollowerNode(Remote):
         self._sources = sources
         self._make = follower
         self._limits = LIMITS
-        self._connection: Connection | None = None
         self._source: Source | None = None
         self._log_recorder: LogRecorder
         self._actions: list[LinkAction] = []
@@ -76,7 +75,7 @@ class FollowerNode(Remote):
         self._log_recorder.catch_up_green(self.now, log_past(self._rows), follower)
 
     def end(self) -> None:
-        self.pulling = self._source = self._connection = None
+        self.pulling = self._source = None
         self._actions = []
         self.server.crashed()
 
@@ -102,34 +101,18 @@ class FollowerNode(Remote):
         for action in actions:
             match action:
                 case Connect(source=source):
-                    self._open(source)
+                    self.connect(self._sources()[source])
                 case HangUp():
-                    if self._connection is not None:
-                        self._connection.close(self)
-                        self._connection = None
+                    self.disconnect()
                 case ask:
-                    if self._connection is not None:
-                        self._connection.send(self, ask)
+                    self.send(ask)
         self.server.look()
 
-    def _open(self, source: int) -> None:
-        connection = self.calls.open(self, self._sources()[source])
-        self._connection = connection
-        # It takes a round trip, or a moment to be refused.
-        self.loop.at(self.loop.now + MS, self._opened, (self.incarnation, connection))
+    def opened(self) -> None:
+        self._core.opened(self.now)
 
-    def _opened(self, opening: tuple[int, Connection | None]) -> None:
-        incarnation, connection = opening
-        if incarnation != self.incarnation or self.pulling is None or connection is not self._connection:
-            return
-        if self.paused:
-            self.loop.at(self.loop.now + MS, self._opened, opening)
-            return
-        if connection is None:
-            self.pulling.broken("no connection", self.now)
-        else:
-            self.pulling.opened(self.now)
-        self.turn()
+    def broken(self, reason: str) -> None:
+        self._core.broken(reason, self.now)
 
     def heard(self, connection: Connection, message: object) -> None:
         if LogServer.is_asked(message):
@@ -141,7 +124,4 @@ class FollowerNode(Remote):
 
     def lost(self, connection: Connection) -> None:
         self.server.lost(connection)
-        if connection is self._connection:
-            self._connection = None
-            self._core.broken("the connection broke", self.now)
-            self.turn()
+        super().lost(connection)

@@ -16,6 +16,7 @@ from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected, Unavailable
 from reconvene.isis.events import (
     CastId,
+    Failed,
     IsisEvent,
     Killed,
     LeftGroup,
@@ -28,8 +29,9 @@ from reconvene.isis.events import (
     ViewShown,
 )  # fmt: skip
 from reconvene.sim.isis_face import IsisFace
-from reconvene.sim.isis_scenario import Cast, Flush, IsisVerb, Join, Kill, Leave, ProcessPlan, Rank, home
+from reconvene.sim.isis_scenario import Cast, Flush, IsisVerb, Join, Kill, Leave, ProcessPlan, Rank, Watch, home
 from reconvene.sim.isis_state import GroupState, StateLedger
+from reconvene.sim.isis_watches import WatchLedger
 
 __all__ = ["IsisApplication", "NodeProcesses"]
 
@@ -80,15 +82,23 @@ class IsisApplication:
         self.skipped = 0
         """Steps of which the layer refused something."""
         self.ledger = StateLedger()
+        self.watches = WatchLedger(self.ledger.problems)
         self.payload = payload
         self._plans = list(plans)
         self._present: dict[str, Process] = {}
         """By name: its last identity, whether it lives or not."""
         self._state: set[Process] = set()
         """Identities of processes that give and take state."""
+        self._nodes: list[NodeProcesses] = []
 
     def of_node(self, node: str) -> "NodeProcesses":
-        return NodeProcesses(self, [plan for plan in self._plans if plan.node == node])
+        self._nodes.append(NodeProcesses(self, [plan for plan in self._plans if plan.node == node]))
+        return self._nodes[-1]
+
+    def judge_watches(self) -> None:
+        """After a settled run."""
+        living = [process for node in self._nodes for process in node.in_primary]
+        self.watches.judge(living, {process.site for process in living})
 
     def begun(self, plan: ProcessPlan, process: Process) -> None:
         self._present[plan.written] = process
@@ -126,6 +136,13 @@ class NodeProcesses:
         return [running.plan.written for running in self._running.values()]
 
     @property
+    def in_primary(self) -> list[Process]:
+        """Those that live, where their site is in the primary component."""
+        if self._isis is None or self._isis.blocked:
+            return []
+        return [running.id for running in self._running.values()]
+
+    @property
     def waiting(self) -> int:
         return len(self._steps)
 
@@ -137,7 +154,7 @@ class NodeProcesses:
     @property
     def wants_turn_at(self) -> int | None:
         """The same, at this time."""
-        return min((give.at for give in self._gives), default=None)
+        return min(give.at for give in self._gives) if self._gives else None
 
     def begin(self, isis: IsisFace) -> None:
         """The node has started."""
@@ -185,10 +202,11 @@ class NodeProcesses:
             reply = self._replies.popleft()
             with suppress(*_REFUSED):  # one of the two may be over by now
                 isis.reply(reply.process, reply.id, b"reply")
-        due = [give for give in self._gives if give.at <= now]
-        self._gives = [give for give in self._gives if give.at > now]
-        for give in due:
-            self._give(isis, give)
+        if self._gives:
+            due = [give for give in self._gives if give.at <= now]
+            self._gives = [give for give in self._gives if give.at > now]
+            for give in due:
+                self._give(isis, give)
 
     def _join(self, isis: IsisFace, running: _Running) -> None:
         for group in list(running.unjoined):
@@ -225,7 +243,7 @@ class NodeProcesses:
         del self._running[name]
         return True
 
-    def _request(self, isis: IsisFace, running: _Running, verb: Join | Leave | Cast | Flush | Rank) -> None:
+    def _request(self, isis: IsisFace, running: _Running, verb: Join | Leave | Cast | Flush | Rank | Watch) -> None:
         match verb:
             case Join(_, group):
                 isis.join(running.id, group)
@@ -242,6 +260,10 @@ class NodeProcesses:
                 isis.flush(running.id)
             case Rank(_, group, order):
                 isis.rank(running.id, group, self._all.identities(order))
+            case Watch(_, watched):
+                for process in self._all.identities((watched,)):
+                    isis.watch(running.id, process)
+                    self._all.watches.asked(running.id, process)
 
     def _cast(self, isis: IsisFace, running: _Running, verb: Cast) -> None:
         casting = verb.casting
@@ -279,6 +301,8 @@ class NodeProcesses:
                 self._see(by_id[event.process], event)
 
     def _see(self, running: _Running, event: IsisEvent) -> None:
+        if isinstance(event, Failed) and event.id is None:
+            self._all.watches.told(running.id, event.sender)
         if isinstance(event, Received) and event.replies and running.plan.replies:
             self._replies.append(_Reply(running.id, event.id))
         if running.plan.state:

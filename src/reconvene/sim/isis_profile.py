@@ -6,10 +6,22 @@ Groups overlap, some processes are in none and cast from outside, and labels are
 from random import Random
 
 from reconvene.isis.events import ALL
-from reconvene.sim.isis_scenario import Cast, Casting, Flush, IsisVerb, Join, Kill, Label, Leave, ProcessPlan, Rank
+from reconvene.sim.isis_scenario import (
+    Cast,
+    Casting,
+    Flush,
+    IsisVerb,
+    Join,
+    Kill,
+    Label,
+    Leave,
+    ProcessPlan,
+    Rank,
+    Watch,
+)
 from reconvene.sim.scenario import Load, Step
 
-__all__ = ["isis_loads", "isis_processes", "isis_steps"]
+__all__ = ["isis_loads", "isis_processes", "isis_steps", "isis_watches"]
 
 MS = 1_000_000
 _GROUPS = ("bank", "till", "fleet", "tap")
@@ -65,6 +77,16 @@ def isis_steps(random: Random, processes: Processes, duration_ns: int) -> tuple[
     times = sorted(random.randrange(200 * MS, duration_ns) for _ in verbs)
     return tuple(
         Step(time, verb, f"step {place}") for place, (time, verb) in enumerate(zip(times, verbs, strict=True))
+    )
+
+
+def isis_watches(random: Random, processes: Processes, duration_ns: int) -> tuple[Step, ...]:
+    """Processes that watch others, of all sites, and some that were over before."""
+    count = random.randint(0, 3 * len(processes))
+    pairs = [random.sample(processes, 2) for _ in range(count)] if len(processes) > 1 else []
+    return tuple(
+        Step(random.randrange(duration_ns), Watch(one.written, other.written), f"watch {place}")
+        for place, (one, other) in enumerate(pairs)
     )
 
 

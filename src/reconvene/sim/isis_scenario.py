@@ -2,7 +2,20 @@
 
 from msgspec import Struct
 
-__all__ = ["Cast", "Casting", "Flush", "IsisVerb", "Join", "Kill", "Label", "Leave", "ProcessPlan", "Rank", "home"]
+__all__ = [
+    "Cast",
+    "Casting",
+    "Flush",
+    "IsisVerb",
+    "Join",
+    "Kill",
+    "Label",
+    "Leave",
+    "ProcessPlan",
+    "Rank",
+    "Watch",
+    "home",
+]
 
 Names = tuple[str, ...]
 Label = None | str | dict[str, int]
@@ -80,4 +93,11 @@ class Rank(Struct, frozen=True):
     order: Names
 
 
-IsisVerb = Join | Leave | Kill | Cast | Flush | Rank
+class Watch(Struct, frozen=True):
+    """A process watches another one. Files have no such verb: the profile draws it."""
+
+    process: str
+    watched: str
+
+
+IsisVerb = Join | Leave | Kill | Cast | Flush | Rank | Watch

@@ -6,6 +6,8 @@ from random import Random
 from reconvene.ids import Service
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.scenario import Load
+from reconvene.sim.wide_scenario import DEFAULT_GROUP
+from reconvene.sim.wide_world import WideWorld
 
 __all__ = ["Application", "LoadRun"]
 
@@ -13,16 +15,29 @@ __all__ = ["Application", "LoadRun"]
 class Application:
     """Makes payloads that differ, of the size asked for, and hands them to nodes."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster | WideWorld) -> None:
         self._cluster = cluster
         self._made = 0
 
-    def send(self, name: str, service: Service, size: int, count: int = 1) -> None:
+    def send(
+        self,
+        name: str,
+        service: Service,
+        size: int,
+        count: int = 1,
+        group: str = DEFAULT_GROUP,
+        scope: str = "wide",
+    ) -> None:
+        """`group`, `scope`: where there are several clusters."""
         payloads = [self.payload(name.encode(), size) for _ in range(count)]
-        self._cluster.node(name).hand_over(service, payloads)
+        if isinstance(self._cluster, WideWorld):
+            self._cluster.node(name).say(service, payloads, group, scope)
+        else:
+            self._cluster.node(name).hand_over(service, payloads)
 
     def append(self, name: str, size: int, count: int = 1) -> bool:
         """False: that process takes no messages, as a follower does not."""
+        assert isinstance(self._cluster, Cluster), "there is no log between clusters"
         messages = [self.payload(name.encode(), size) for _ in range(count)]
         return self._cluster.member(name).append(messages)
 
@@ -36,7 +51,9 @@ class LoadRun:
     """One load at one node: evenly spaced messages that begin anywhere in the first gap, so that nodes do not
     send in step."""
 
-    def __init__(self, cluster: Cluster, load: Load, node: str, random: Random, send: Callable[[], None]) -> None:
+    def __init__(
+        self, cluster: Cluster | WideWorld, load: Load, node: str, random: Random, send: Callable[[], None]
+    ) -> None:
         """`send`: one message; it is not called while the node is down or paused."""
         self._cluster = cluster
         self._load = load

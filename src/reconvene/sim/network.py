@@ -183,6 +183,12 @@ class Network:
         self.conditions = changes.over(self.conditions)
         self._apply()
 
+    def reset(self, conditions: Conditions, links: dict[tuple[int, int], Changes]) -> None:
+        """The conditions of the whole network, and what is set for single links."""
+        self.conditions = conditions
+        self._own = {_pair(*ends): changes for ends, changes in links.items()}
+        self._apply()
+
     def overlay(self, changes: Changes, pairs: Iterable[tuple[int, int]] | None = None) -> int:
         """Changes on top of everything until `lift`, of these directed pairs or of all."""
         self._next_overlay += 1

@@ -36,6 +36,7 @@ from reconvene.trace.isis_recorder import IsisRecorder
 from reconvene.trace.log_past import log_past
 from reconvene.trace.log_recorder import LogRecorder
 from reconvene.trace.recorder import Recorder
+from reconvene.trace.wide_recorder import WideRecorder
 
 __all__ = ["Node"]
 
@@ -89,6 +90,12 @@ class Node:
         """Datagrams that its receive buffer had no room for."""
         self.submitted = 0
         """Messages of the application that its site has taken, but for the log's."""
+        self.on_crash: Callable[[], None] | None = None
+        """Where the process holds another site besides: that one is over too …"""
+        self.process: object = None
+        """… and this is the process."""
+        self.wide_recorder: WideRecorder | None = None
+        """Where the site's cluster is one of several."""
         self.replicas_changed = False
         """Whether the log's replicas, or their quorum, have not been those that it began with, or a change of them
         was proposed here."""
@@ -235,6 +242,8 @@ class Node:
             self._server.crashed()
         if self._forwards is not None:
             self._forwards.crashed()
+        if self.on_crash is not None:
+            self.on_crash()
 
     def doom(self, copies: int | None) -> None:
         """Crash in the midst of the next turn that sends: this many copies of its datagrams still leave.
@@ -389,6 +398,10 @@ class Node:
 
     # -- turns -------------------------------------------------------------------------------------------
 
+    def wake(self) -> None:
+        """Something of the same process has an input for it: a turn, at this instant."""
+        self._turn_soon(0)
+
     def _turn_soon(self, after_ns: int) -> None:
         if not self._turn_due:
             self._turn_due = True
@@ -422,6 +435,8 @@ class Node:
                 self._observe(self, turn.events)
                 if self.site is not site:
                     return  # an observer crashed it: after its deliveries, before its datagrams
+        if turn.wide and self.wide_recorder is not None:
+            self.wide_recorder.events(now, turn.wide)
         if turn.isis:
             self._isis_recorder.events(now, turn.isis)
             if self._observe_isis is not None:

@@ -27,7 +27,7 @@ MS = 1_000_000
 LIMITS = OutpostLimits(
     messages=5_000, batch_bytes=1_024, batch_messages=16, close_bytes=8_192, cache_bytes=4_096, forward_bytes=1_024,
     forward_messages=16, window_bytes=4_096,
-    window_requests=4, patience_ns=1_000 * MS, retry_ns=50 * MS, retry_most_ns=400 * MS,
+    window_requests=4, patience_ns=1_000 * MS, patience_most_ns=16_000 * MS, retry_ns=50 * MS, retry_most_ns=400 * MS,
 )  # fmt: skip
 """Small, so that faults meet it in the midst of its work."""
 
@@ -46,13 +46,15 @@ class OutpostNode(Remote):
         rows: list[Row],
         sites: Callable[[], Sequence[End]],
         outpost: type[Outpost] = Outpost,
+        observe_append: "Callable[[OutpostNode, int, list[bytes]], None] | None" = None,
     ) -> None:
+        """`observe_append` is called with what it takes from the application, not yet durable."""
         super().__init__(name, ordinal, loop, random, rows)
         self.outpost: Outpost | None = None
         self._sites = sites
         self._make = outpost
         self._appends: deque[bytes] = deque()
-        self._connection: Connection | None = None
+        self._observe_append = observe_append
         self._turn = OutpostTurn()
 
     @property
@@ -84,7 +86,7 @@ class OutpostNode(Remote):
                     self._accepted(self.now, counter, batch.incarnation)
 
     def end(self) -> None:
-        self.outpost = self._connection = None
+        self.outpost = None
         self._appends.clear()
         self._turn = OutpostTurn()
 
@@ -112,10 +114,12 @@ class OutpostNode(Remote):
         outpost = self._core
         while self._appends:
             try:
-                outpost.append([self._appends[0]])
+                (taken,) = outpost.append([self._appends[0]])
             except Unavailable:
                 break  # it waits, and is lost at a crash
-            self._appends.popleft()
+            message = self._appends.popleft()
+            if self._observe_append is not None:
+                self._observe_append(self, taken.first, [message])
         turn = self._turn = outpost.flush(now, EPOCH_NS + now)
         outpost.invariants()
         return [Write(turn.token, turn.ops)] if turn.token else [], []
@@ -137,42 +141,21 @@ class OutpostNode(Remote):
 
     def perform(self) -> None:
         turn, self._turn = self._turn, OutpostTurn()
-        if turn.disconnect and self._connection is not None:
-            self._connection.close(self)
-            self._connection = None
+        if turn.disconnect:
+            self.disconnect()
         if turn.connect is not None:
-            self._open(turn.connect)
+            self.connect(self._sites()[turn.connect])
         for request in turn.requests:
-            if self._connection is not None:
-                self._connection.send(self, request)
+            self.send(request)
 
-    def _open(self, site: int) -> None:
-        connection = self.calls.open(self, self._sites()[site])
-        self._connection = connection
-        # It takes a round trip, or a moment to be refused.
-        self.loop.at(self.loop.now + MS, self._opened, (self.incarnation, connection))
+    def opened(self) -> None:
+        self._core.connected(self.now)
 
-    def _opened(self, opening: tuple[int, Connection | None]) -> None:
-        incarnation, connection = opening
-        if incarnation != self.incarnation or self.outpost is None or connection is not self._connection:
-            return
-        if self.paused:
-            self.loop.at(self.loop.now + MS, self._opened, opening)
-            return
-        if connection is None:
-            self.outpost.lost("no connection", self.now)
-        else:
-            self.outpost.connected(self.now)
-        self.turn()
+    def broken(self, reason: str) -> None:
+        self._core.lost(reason, self.now)
 
     def heard(self, connection: Connection, message: object) -> None:
         if connection is self._connection:
             assert isinstance(message, Appended | Confirmed | Refusal)
             self._core.answered(message, self.now)
-            self.turn()
-
-    def lost(self, connection: Connection) -> None:
-        if connection is self._connection:
-            self._connection = None
-            self._core.lost("the connection broke", self.now)
             self.turn()

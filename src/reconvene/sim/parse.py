@@ -31,6 +31,7 @@ from reconvene.sim.isis_parse import (
 from reconvene.sim.scenario import (
     FAULTS,
     ISIS_FAULTS,
+    WIDE_FAULTS,
     Append,
     ChaosPlan,
     Crash,
@@ -49,6 +50,16 @@ from reconvene.sim.scenario import (
     Verb,
 )
 from reconvene.sim.timeline import check_timeline
+from reconvene.sim.wide_parse import (
+    WIDE_TOP,
+    WIDE_VERBS,
+    needs_wide,
+    parse_domains,
+    parse_group,
+    parse_scope,
+    parse_wide_verb,
+)
+from reconvene.sim.wide_scenario import DomainPlan
 
 __all__ = ["load_scenario", "parse_scenario"]
 
@@ -77,6 +88,7 @@ _TOP = (
         "final_down",
     ),
     *("network", "link", "process", "at", "load", "chaos"),
+    *WIDE_TOP,
 )
 _NETWORK = ("latency", "jitter", "loss", "duplicate", "reorder", "bandwidth", "mtu")
 
@@ -107,9 +119,10 @@ def parse_scenario(text: str, path: Path) -> Scenario:
 
 def _scenario(top: Table, path: Path) -> Scenario:
     top.only(_TOP)
-    names = _nodes(top)
+    stack = top.choice("stack", ("evs", "corel", "isis", "wide")) if top.has("stack") else "evs"
+    domains = _domains(top, stack)
+    names = [node for plan in domains for node in plan.nodes] if stack == "wide" else _nodes(top)
     duration_ns = top.duration("duration")
-    stack = top.choice("stack", ("evs", "corel", "isis")) if top.has("stack") else "evs"
     followers = _remotes(top, "followers", names, stack)
     outposts = _remotes(top, "outposts", [*names, *followers], stack)
     everyone = [*sorted(names), *followers, *outposts]
@@ -125,22 +138,48 @@ def _scenario(top: Table, path: Path) -> Scenario:
         order=top.choice("order", ("atop", "all-ack")) if top.has("order") else "atop",
         duration_ns=duration_ns,
         settle_ns=top.duration("settle") if top.has("settle") else parse_duration(_SETTLE),
-        final=nodes.components(top, "final") if top.has("final") else (tuple(everyone),),
+        final=_final(top, nodes, domains) if top.has("final") else (tuple(everyone),),
         final_down=nodes.distinct(top, "final_down") if top.has("final_down") else (),
         conditions=_changes(top.table("network")).over(Conditions()) if top.has("network") else Conditions(),
         links=_links(top, nodes),
-        steps=_steps(top, nodes, Nodes(names), processes, stack, duration_ns),
+        steps=_steps(top, nodes, Nodes(names), processes, _domain_names(domains), stack, duration_ns),
         loads=tuple(_load(table, nodes, Nodes(names), processes, stack, duration_ns) for table in top.tables("load")),
         chaos=chaos,
         quorum=_quorum(top, names, stack),
         processes=plans,
         followers=followers,
         outposts=outposts,
+        domains=domains,
+        between=_changes(top.table("between")) if top.has("between") else Changes(),
         path=path,
     )
     if chaos is None:
         check_timeline(scenario, top.file)
     return scenario
+
+
+def _domains(top: Table, stack: str) -> tuple[DomainPlan, ...]:
+    if stack == "wide":
+        return parse_domains(top)
+    for key in WIDE_TOP:
+        if top.has(key):
+            needs_wide(top, key, stack)
+    return ()
+
+
+def _domain_names(domains: tuple[DomainPlan, ...]) -> Nodes:
+    return Nodes([plan.name for plan in domains], "domain", "domains", "the [[domain]] entries")
+
+
+def _final(top: Table, nodes: Nodes, domains: tuple[DomainPlan, ...]) -> tuple[tuple[str, ...], ...]:
+    """Of stack wide it lists domains; one that is in no list is alone, with all its nodes."""
+    if not domains:
+        return nodes.components(top, "final")
+    components = _domain_names(domains).components(top, "final")
+    named = {name for component in components for name in component}
+    components += tuple((plan.name,) for plan in domains if plan.name not in named)
+    plans = {plan.name: plan for plan in domains}
+    return tuple(tuple(node for name in component for node in plans[name].nodes) for component in components)
 
 
 def _name(top: Table, path: Path) -> str:
@@ -189,11 +228,13 @@ def _quorum(top: Table, names: list[str], stack: str) -> Spec:
     if not top.has("quorum"):
         return MAJORITY
     _needs_log(top, "quorum", stack)
+    spec = top.table("quorum").content
     try:
-        quorum = make_quorum(top.table("quorum").content, names)
+        quorum = make_quorum(spec, names)
         check_intersects(quorum, names)
     except (Malformed, Rejected) as error:
-        top.fail("quorum", f"expected one of these nodes: {str(error).removeprefix('quorum: ')}")
+        why = str(error).removeprefix("quorum: ")
+        top.fail("quorum", why if "expected" in why else f"{why}; expected a quorum of the nodes {', '.join(names)}")
     return quorum.spec()
 
 
@@ -237,7 +278,7 @@ def _links(top: Table, nodes: Nodes) -> dict[tuple[str, str], Changes]:
 
 
 def _steps(
-    top: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str, duration_ns: int
+    top: Table, nodes: Nodes, sites: Nodes, processes: Nodes, domains: Nodes, stack: str, duration_ns: int
 ) -> tuple[Step, ...]:
     """`nodes`: all that crash and part; `sites`: those of them that are sites."""
     steps: list[Step] = []
@@ -245,7 +286,7 @@ def _steps(
         time_ns = table.duration("time")
         if time_ns > duration_ns:
             table.fail("time", f"expected a time within duration, not {show(table.content['time'])}")
-        steps.append(Step(time_ns, _verb(table, nodes, sites, processes, stack), table.place))
+        steps.append(Step(time_ns, _verb(table, nodes, sites, processes, domains, stack), table.place))
     return tuple(sorted(steps, key=lambda step: step.time_ns))
 
 
@@ -253,10 +294,11 @@ _VERBS = (
     *("partition", "heal", "cut", "mend", "crash", "restart", "pause", "resume", "network", "send"),
     "append",
     *ISIS_VERBS,
+    *WIDE_VERBS,
 )
 
 
-def _verb(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str) -> Verb:
+def _verb(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, domains: Nodes, stack: str) -> Verb:
     table.only(("time", *_VERBS))
     verbs = [verb for verb in _VERBS if table.has(verb)]
     if len(verbs) != 1:
@@ -285,23 +327,38 @@ def _verb(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str
             return NetworkChange(_changes(table.table("network")))
         case "send":
             _needs_plain(table, "send", stack)
-            return _send(table.table("send"), sites)
+            return _send(table.table("send"), sites, stack)
         case "append":
             _needs_log(table, "append", stack)
             return _append(table.table("append"), nodes)
+        case ("split" | "handover") as verb:
+            needs_wide(table, verb, stack)
+            return parse_wide_verb(table, verb, domains)
         case verb:
             needs_isis(table, verb, stack)
             return parse_verb(table, verb, processes)
 
 
-def _send(table: Table, nodes: Nodes) -> Send:
-    table.only(("node", "service", "count", "size"))
+def _send(table: Table, nodes: Nodes, stack: str) -> Send:
+    table.only(("node", "service", "count", "size", *_WIDE_SEND))
+    _check_wide_send(table, stack)
     return Send(
         node=nodes.one(table, "node", table.text("node", "a node")),
         service=_service(table),
         count=table.whole("count", 0, _MOST_COUNT) if table.has("count") else 1,
         size=_size(table),
+        group=parse_group(table),
+        scope=parse_scope(table),
     )
+
+
+_WIDE_SEND = ("group", "scope")
+
+
+def _check_wide_send(table: Table, stack: str) -> None:
+    for key in _WIDE_SEND:
+        if table.has(key):
+            needs_wide(table, key, stack)
 
 
 def _append(table: Table, nodes: Nodes) -> Append:
@@ -326,7 +383,8 @@ def _size(table: Table) -> int:
 
 
 def _load(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str, duration_ns: int) -> Load:
-    table.only(("nodes", "service", "append", "rate", "size", "from", "until", *ISIS_LOAD))
+    table.only(("nodes", "service", "append", "rate", "size", "from", "until", *ISIS_LOAD, *_WIDE_SEND))
+    _check_wide_send(table, stack)
     if stack == "isis":
         return _isis_load(table, processes, duration_ns)
     for key in ISIS_LOAD:
@@ -347,6 +405,8 @@ def _load(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str
         size=_append_size(table) if appends else _size(table),
         from_ns=from_ns,
         until_ns=until_ns,
+        group=parse_group(table),
+        scope=parse_scope(table),
     )
 
 
@@ -375,7 +435,7 @@ def _chaos(top: Table, stack: str, duration_ns: int) -> ChaosPlan | None:
         return None
     table = top.table("chaos")
     table.only(("from", "until", "faults", "mean_gap"))
-    known = ISIS_FAULTS if stack == "isis" else FAULTS
+    known = {"isis": ISIS_FAULTS, "wide": WIDE_FAULTS}.get(stack, FAULTS)
     expected = f"a list of faults of {', '.join(known)}"
     faults = table.list_of("faults", expected) if table.has("faults") else list(FAULTS[:5])
     if not faults:

@@ -14,8 +14,9 @@ from reconvene.errors import Rejected
 from reconvene.ids import MAX_SITES, Service
 from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
-from reconvene.sim.isis_profile import isis_loads, isis_processes, isis_steps
+from reconvene.sim.isis_profile import isis_loads, isis_processes, isis_steps, isis_watches
 from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, Append, ChaosPlan, Load, OperatorPlan, Scenario, Step
+from reconvene.sim.wide_profile import wide_scenario
 
 __all__ = ["PROFILES", "random_scenario"]
 
@@ -245,24 +246,49 @@ def _followers(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
     in another component than most nodes, or down."""
     scenario = _log_scenario("followers", seed, random, names, duration_ns=6 * SECOND, settle_ns=5 * SECOND)
     followers = tuple(f"x{number}" for number in range(random.randint(1, 4)))
+    return replace(_beside(scenario, random, followers), followers=followers)
+
+
+def _outposts(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    """The durable log with outposts that accept messages beside the nodes, sometimes with followers too. In the end
+    some of them may be in another component than most nodes, or down: a long settle time brings the others' messages
+    to the log, a few at a time."""
+    duration_ns = 6 * SECOND
+    scenario = _log_scenario("outposts", seed, random, names, duration_ns=duration_ns, settle_ns=8 * SECOND)
+    outposts = tuple(f"o{number}" for number in range(random.randint(1, 3)))
+    followers = tuple(f"x{number}" for number in range(random.choice((0, 0, 1, 2))))
+    rate = random.choice((4.0, 12.0, 30.0)) / len(outposts)
+    load = Load(outposts, None, rate, random.choice((10, 64, 700)), 0, duration_ns)
+    bursts = tuple(
+        Step(random.randrange(duration_ns), Append(random.choice(outposts), 40, 20), f"burst at an outpost {place}")
+        for place in range(random.randrange(4))
+    )
+    return replace(
+        _beside(scenario, random, (*followers, *outposts)),
+        followers=followers,
+        outposts=outposts,
+        loads=(*scenario.loads, load),
+        steps=tuple(sorted((*scenario.steps, *bursts), key=lambda step: step.time_ns)),
+    )
+
+
+def _beside(scenario: Scenario, random: Random, remotes: tuple[str, ...]) -> Scenario:
+    """Where these processes beside the nodes are in the end; and crashes, which meet their writes too."""
     final = [list(component) for component in scenario.final]
-    for name in followers:
+    for name in remotes:
         random.choice(final).append(name)
     chaos = scenario.chaos
     assert chaos is not None, "a scenario of the log has chaos"
-    down = (*scenario.final_down, *(name for name in followers if random.random() < 0.1))
     return replace(
         scenario,
-        followers=followers,
         final=tuple(tuple(component) for component in final),
-        final_down=down,
+        final_down=(*scenario.final_down, *(name for name in remotes if random.random() < 0.1)),
         chaos=replace(chaos, faults=tuple(sorted({*chaos.faults, "crash", "sync"}))),
     )
 
 
 def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
-    """Process groups: six seconds of everything at once, five to settle; more where a link is long. A site that has
-    just joined gets from each other site what precedes that one's casts: much data, at one packet a round trip."""
+    """Process groups: six seconds of everything at once, five to settle."""
     duration_ns = 6 * SECOND
     conditions = _conditions(random)
     kinds = random.sample(ISIS_FAULTS, random.randint(2, len(ISIS_FAULTS)))
@@ -270,7 +296,6 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
     final = _final(random, names)
     down = (random.choice(names),) if random.random() < 0.15 else ()
     links = _links(random, names)
-    longest_ns = max((changes.latency_ns or 0 for changes in links.values()), default=0)
     return Scenario(
         name="isis",
         nodes=names,
@@ -278,12 +303,13 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
         stack="isis",
         order=("atop", "all-ack")[seed % 2],
         duration_ns=duration_ns,
-        settle_ns=5 * SECOND + 60 * longest_ns,
+        settle_ns=5 * SECOND,
         final=final,
         final_down=down,
         conditions=conditions,
         links=links,
-        steps=isis_steps(random, processes, duration_ns),
+        steps=isis_steps(random, processes, duration_ns)
+        + isis_watches(Random(f"watches {seed}"), processes, duration_ns),
         loads=isis_loads(random, processes, duration_ns),
         processes=processes,
         chaos=ChaosPlan(
@@ -295,6 +321,10 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
             ambush_steps=_ISIS_STEPS,
         ),
     )
+
+
+def _wide(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    return wide_scenario(seed, random, names, _conditions(random))
 
 
 def _quorum(random: Random, names: tuple[str, ...]) -> Spec:
@@ -344,5 +374,7 @@ PROFILES: dict[str, Callable[[int, Random, tuple[str, ...]], Scenario]] = {
     "log-long": _log_long,
     "dynamic": _dynamic,
     "followers": _followers,
+    "outposts": _outposts,
     "isis": _isis,
+    "wide": _wide,
 }

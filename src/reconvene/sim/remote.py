@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from reconvene.corel.events import LogEvent
-from reconvene.sim.calls import Calls, Connection
+from reconvene.sim.calls import Calls, Connection, End
 from reconvene.sim.disk import Disk
 from reconvene.sim.isis_application import NodeProcesses
 from reconvene.sim.loop import NEVER, Loop
@@ -22,6 +22,8 @@ __all__ = ["EPOCH_NS", "Remote"]
 
 EPOCH_NS = 1_700_000_000_000_000_000
 """The simulated clocks' midnight, as ns since 1970."""
+_OPENING_NS = 1_000_000
+"""Until a connection is there, or was refused."""
 _MOST_TURNS = 1_000
 """At one instant: else a process that always wants another turn would stop time."""
 
@@ -48,6 +50,8 @@ class Remote(ABC):
         self._rows = rows
         self._recorder = Recorder(name, (name,), rows)
         self._random = random
+        self._connection: Connection | None = None
+        """The one that it opened; None: none, or it was closed or lost."""
         self._held_tokens: list[int] = []
         self._timer_at = NEVER
         self._doomed = False
@@ -112,11 +116,23 @@ class Remote(ABC):
         return 0
 
     @abstractmethod
+    def opened(self) -> None:
+        """The connection that it asked for is there. A turn follows."""
+
+    @abstractmethod
+    def broken(self, reason: str) -> None:
+        """The connection that it asked for was refused, or is lost. A turn follows."""
+
+    @abstractmethod
     def heard(self, connection: Connection, message: object) -> None:
         """Over a connection, also to one that others have opened. Ends with a turn."""
 
-    @abstractmethod
-    def lost(self, connection: Connection) -> None: ...
+    def lost(self, connection: Connection) -> None:
+        """A connection is gone, also one that others have opened."""
+        if connection is self._connection:
+            self._connection = None
+            self.broken("the connection broke")
+            self.turn()
 
     # -- the process
 
@@ -139,6 +155,7 @@ class Remote(ABC):
         assert self.up, f"{self.name} is down"
         self._recorder.fail(self.now)
         self.end()
+        self._connection = None
         self.calls.crashed(self)
         self.paused = False
         self.disk.crash()
@@ -189,6 +206,36 @@ class Remote(ABC):
         self.offset += by_ns
         if self.up and not self.paused:
             self._arm()
+
+    # -- its connection
+
+    def connect(self, to: End) -> None:
+        """Opens a connection in place of the one that there is. `opened` or `broken` follows."""
+        self._connection = self.calls.open(self, to)
+        self.loop.at(self.loop.now + _OPENING_NS, self._opened, (self.incarnation, self._connection))
+
+    def _opened(self, opening: tuple[int, Connection | None]) -> None:
+        incarnation, connection = opening
+        if incarnation != self.incarnation or not self.up or connection is not self._connection:
+            return
+        if self.paused:
+            self.loop.at(self.loop.now + _OPENING_NS, self._opened, opening)
+            return
+        if connection is None:
+            self.broken("no connection")
+        else:
+            self.opened()
+        self.turn()
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close(self)
+            self._connection = None
+
+    def send(self, message: object) -> None:
+        """Over its connection; without one it is dropped."""
+        if self._connection is not None:
+            self._connection.send(self, message)
 
     # -- turns
 

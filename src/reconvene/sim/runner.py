@@ -4,16 +4,19 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import assert_never
 
 from reconvene.core.options import Options
 from reconvene.corel.following.follower import Follower
+from reconvene.domains.gateway import Gateway
+from reconvene.domains.port import Site as DomainSite
 from reconvene.outpost.outpost import Outpost
 from reconvene.sim.chaos import Chaos
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.core import Core, LogCore, real_core
 from reconvene.sim.isis_application import IsisApplication
-from reconvene.sim.isis_scenario import Cast, Flush, Join, Kill, Leave, Rank, home
+from reconvene.sim.isis_scenario import Cast, Flush, Join, Kill, Leave, Rank, Watch, home
 from reconvene.sim.isis_site import RealIsisCore
 from reconvene.sim.load import Application, LoadRun
 from reconvene.sim.log_site import RealLogCore
@@ -37,7 +40,13 @@ from reconvene.sim.scenario import (
     Send,
     Step,
 )
+from reconvene.sim.wide_process import WideProcess
+from reconvene.sim.wide_result import Levels, levels_of
+from reconvene.sim.wide_scenario import Handover, Split
+from reconvene.sim.wide_world import WideWorld
+from reconvene.trace.domains import write_wide_trace
 from reconvene.trace.events import SCHEMA, Row, Run
+from reconvene.trace.writer import write_trace
 
 __all__ = ["Result", "Runner", "run_scenario"]
 
@@ -70,6 +79,15 @@ class Result:
     unsent: int = 0
     """Messages that the application still held when settle began."""
     traffic: Traffic = field(default_factory=Traffic)
+    levels: Levels | None = None
+    """Stack wide: the traces of all clusters. `meta` and `rows` are then those of layer `wide`."""
+
+    def write(self, directory: Path) -> None:
+        """Writes its trace, of one cluster or of domains. May raise OSError."""
+        if self.levels is None:
+            write_trace(directory, self.meta, self.rows)
+        else:
+            write_wide_trace(directory, self.levels.domains, self.levels.traces, (self.meta, self.rows))
 
     def summary(self, trace: str | None) -> dict[str, object]:
         """The document that `sim --json` prints."""
@@ -109,27 +127,44 @@ class Runner:
         options: Options | None = None,
         follower: type[Follower] = Follower,
         outpost: type[Outpost] = Outpost,
+        wide: type[DomainSite] = DomainSite,
+        gateway: type[Gateway] = Gateway,
     ) -> None:
         """`core`: instead of what the scenario's stack is made of; `follower`, `outpost`: the same of its followers
-        and outposts."""
+        and outposts; `wide`, `gateway`: of the parts of sites and gateways in a tree of clusters."""
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
         self._skipped = 0
         self.unsent = 0
-        self.cluster = Cluster(
-            scenario.nodes,
-            seed=self.seed,
-            options=options or Options(order=scenario.order),
-            conditions=scenario.conditions,
-            links=scenario.links,
-            check_every=check_every,
-            core=core or _core(scenario),
-            followers=scenario.followers,
-            follower=follower,
-            outposts=scenario.outposts,
-            outpost=outpost,
-        )
-        self._application = Application(self.cluster)
+        self.world: Cluster | WideWorld
+        """`cluster`, or where there are several, all of them."""
+        if scenario.stack == "wide":
+            self.world = WideWorld(
+                scenario.domains,
+                seed=self.seed,
+                options=options or Options(order=scenario.order),
+                conditions=scenario.conditions,
+                between=scenario.between,
+                links=scenario.links,
+                check_every=check_every,
+                make=wide,
+                gateway=gateway,
+            )
+        else:
+            self.world = Cluster(
+                scenario.nodes,
+                seed=self.seed,
+                options=options or Options(order=scenario.order),
+                conditions=scenario.conditions,
+                links=scenario.links,
+                check_every=check_every,
+                core=core or _core(scenario),
+                followers=scenario.followers,
+                follower=follower,
+                outposts=scenario.outposts,
+                outpost=outpost,
+            )
+        self._application = Application(self.world)
         self.processes = IsisApplication(scenario.processes, self._application.payload)
         """Of stack isis."""
         if scenario.stack == "isis":
@@ -137,21 +172,27 @@ class Runner:
                 node.processes = self.processes.of_node(node.name)
         self._unstarted = set(scenario.unstarted)
         for step in scenario.steps:
-            self.cluster.loop.at(step.time_ns, self._apply, step)
-        loads = self.cluster.stream("loads")
+            self.world.loop.at(step.time_ns, self._apply, step)
+        loads = self.world.stream("loads")
         for load in scenario.loads:
             for name in load.nodes:
-                LoadRun(self.cluster, load, name, loads, partial(self._send, load, name))
+                LoadRun(self.world, load, name, loads, partial(self._send, load, name))
             for process in load.processes:
-                LoadRun(self.cluster, load, home(process)[0], loads, partial(self._cast, load, process))
+                LoadRun(self.world, load, home(process)[0], loads, partial(self._cast, load, process))
         self._chaos = (
-            None if scenario.chaos is None else Chaos(self.cluster, scenario.chaos, self.cluster.stream("chaos"))
+            None if scenario.chaos is None else Chaos(self.world, scenario.chaos, self.world.stream("chaos"))
         )
         self.operator = (
             None
             if scenario.operator is None
-            else Operator(self.cluster, scenario.operator, self.cluster.stream("operator"))
+            else Operator(self.cluster, scenario.operator, self.world.stream("operator"))
         )
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where there is one only."""
+        assert isinstance(self.world, Cluster), "there are several"
+        return self.world
 
     @property
     def skipped(self) -> int:
@@ -161,15 +202,16 @@ class Runner:
     def run(self, progress: Callable[[int], None] | None = None) -> Result:
         """`progress` is called with the virtual time now and then."""
         scenario = self.scenario
-        self.cluster.start(name for name in scenario.everyone if name not in self._unstarted)
+        self.world.start(name for name in scenario.everyone if name not in self._unstarted)
         self._advance(scenario.duration_ns, progress)
         if scenario.settle_ns:
             self._settle()
             self._advance(scenario.duration_ns + scenario.settle_ns, progress)
+            self.processes.judge_watches()
         return self._result()
 
     def _advance(self, until: int, progress: Callable[[int], None] | None) -> None:
-        loop = self.cluster.loop
+        loop = self.world.loop
         total = self.scenario.duration_ns + self.scenario.settle_ns
         while progress is not None and loop.now + total // _SLICES < until:
             loop.run(loop.now + max(1, total // _SLICES))
@@ -179,7 +221,7 @@ class Runner:
             progress(loop.now)
 
     def _settle(self) -> None:
-        cluster, scenario = self.cluster, self.scenario
+        cluster, scenario = self.world, self.scenario
         if self._chaos is not None:
             self._chaos.stop()
         if self.operator is not None:
@@ -200,7 +242,7 @@ class Runner:
     # -- steps -------------------------------------------------------------------------------------------
 
     def _apply(self, step: Step) -> None:
-        cluster = self.cluster
+        cluster = self.world
         match step.verb:
             case Partition(components):
                 cluster.partition(components)
@@ -228,16 +270,27 @@ class Runner:
             case Kill(processes):
                 for process in processes:
                     self._kill(process)
-            case Join() | Leave() | Cast() | Flush() | Rank():
+            case Split(components):
+                self._wide.split(components)
+            case Handover(domains):
+                for domain in domains:
+                    if not self._wide.hand_over(domain):
+                        self._skipped += 1
+            case Join() | Leave() | Cast() | Flush() | Rank() | Watch():
                 self._ask(step.verb)
             case _:
                 assert_never(step.verb)
 
+    @property
+    def _wide(self) -> WideWorld:
+        assert isinstance(self.world, WideWorld), "there are several clusters"
+        return self.world
+
     def _each(
-        self, names: tuple[str, ...], can: Callable[[Node | Remote], bool], apply: Callable[[str], None]
+        self, names: tuple[str, ...], can: Callable[[Node | Remote | WideProcess], bool], apply: Callable[[str], None]
     ) -> None:
         for name in names:
-            if can(self.cluster.member(name)):
+            if can(self.world.member(name)):
                 apply(name)
             else:
                 self._skipped += 1
@@ -246,16 +299,16 @@ class Runner:
         if time_ns == 0 and name in self._unstarted:
             self._unstarted.discard(name)  # this is what kept it from starting
         else:
-            self._each((name,), lambda node: node.up, self.cluster.crash)
+            self._each((name,), lambda node: node.up, self.world.crash)
 
     def _say(self, verb: Send | Append) -> None:
-        if not self.cluster.member(verb.node).up:
+        if not self.world.member(verb.node).up:
             self._skipped += 1
         elif isinstance(verb, Append):
             if not self._application.append(verb.node, verb.size, verb.count):
                 self._skipped += 1
         else:
-            self._application.send(verb.node, verb.service, verb.size, verb.count)
+            self._application.send(verb.node, verb.service, verb.size, verb.count, verb.group, verb.scope)
 
     def _kill(self, process: str) -> None:
         node = self.cluster.node(home(process)[0])
@@ -264,7 +317,7 @@ class Runner:
         else:
             self._skipped += 1
 
-    def _ask(self, verb: Join | Leave | Cast | Flush | Rank) -> None:
+    def _ask(self, verb: Join | Leave | Cast | Flush | Rank | Watch) -> None:
         node = self.cluster.node(home(verb.process)[0])
         if node.up:
             node.ask(verb)
@@ -277,7 +330,7 @@ class Runner:
         if load.service is None:
             self._application.append(name, load.size)
         else:
-            self._application.send(name, load.service, load.size)
+            self._application.send(name, load.service, load.size, 1, load.group, load.scope)
 
     def _cast(self, load: Load, process: str) -> None:
         assert load.casting is not None, "a load of processes says what they cast"
@@ -287,17 +340,18 @@ class Runner:
     # -- result ------------------------------------------------------------------------------------------
 
     def _messages(self, rows: list[Row]) -> int:
-        if self.scenario.stack == "evs":
+        if self.scenario.stack in ("evs", "wide"):
             return sum(row.kind == "send" for row in rows)
         if self.scenario.stack == "isis":
             return sum(row.layer == "isis" and row.kind in _CASTS and row.attempt == 0 for row in rows)
         # Most of what a site sends there is the log's own.
-        return sum(row.kind == "accept" for row in rows) + sum(node.submitted for node in self.cluster.members)
+        return sum(row.kind == "accept" for row in rows) + sum(node.submitted for node in self.world.members)
 
     def _result(self) -> Result:
-        scenario, cluster = self.scenario, self.cluster
+        scenario, cluster = self.scenario, self.world
         run = f"{scenario.name}-{self.seed}"
         rows = [row for name in cluster.everyone for row in cluster.rows[name]]
+        levels = levels_of(cluster, scenario, run) if isinstance(cluster, WideWorld) else None
         settled = scenario.settle_ns > 0 and not (self.operator is not None and self.operator.waits_for_absent())
         return Result(
             run=run,
@@ -306,7 +360,7 @@ class Runner:
             stack=scenario.stack,
             order=scenario.order,
             virtual_ns=cluster.now,
-            events=len(rows),
+            events=len(rows) + (0 if levels is None else levels.events),
             messages=self._messages(rows),
             configurations=len({row.conf for row in rows if row.conf_kind == "regular"}),
             faults=cluster.faults,
@@ -320,7 +374,7 @@ class Runner:
                 order=scenario.order,
                 seed=self.seed,
                 settled=settled,
-                components=cluster.components(),
+                components=cluster.components() if levels is None else [list(part) for part in scenario.final],
                 down=[node.name for node in cluster.members if not node.up],
                 quorum=cluster.run_quorum(scenario.quorum),
                 followers=list(scenario.followers),
@@ -330,6 +384,7 @@ class Runner:
             coverage=cluster.coverage,
             unsent=self.unsent,
             traffic=cluster.network.traffic,
+            levels=levels,
         )
 
 

@@ -9,10 +9,12 @@ from reconvene.ids import Service
 from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.isis_scenario import Casting, IsisVerb, ProcessPlan
+from reconvene.sim.wide_scenario import DEFAULT_GROUP, DomainPlan, Handover, Split
 
 __all__ = [
     "FAULTS",
     "ISIS_FAULTS",
+    "WIDE_FAULTS",
     "Append",
     "ChaosPlan",
     "Crash",
@@ -48,7 +50,9 @@ FAULTS = (
 )
 """What [chaos] can do …"""
 ISIS_FAULTS = (*FAULTS, "kill")
-"""… and, of stack isis."""
+"""… and, of stack isis …"""
+WIDE_FAULTS = (*FAULTS, "gateway", "split")
+"""… and of stack wide."""
 
 Names = tuple[str, ...]
 Pairs = tuple[tuple[str, str], ...]
@@ -95,6 +99,10 @@ class Send(Struct, frozen=True):
     service: Service
     count: int
     size: int
+    group: str = DEFAULT_GROUP
+    """Stack wide: to whom …"""
+    scope: str = "wide"
+    """… and whether it leaves the cluster: `wide` or `cluster`."""
 
 
 class Append(Struct, frozen=True):
@@ -105,7 +113,10 @@ class Append(Struct, frozen=True):
     size: int
 
 
-Verb = Partition | Heal | Cut | Mend | Crash | Restart | Pause | Resume | NetworkChange | Send | Append | IsisVerb
+Verb = (
+    Partition | Heal | Cut | Mend | Crash | Restart | Pause | Resume | NetworkChange | Send | Append | IsisVerb
+    | Split | Handover
+)  # fmt: skip
 
 
 class Step(Struct, frozen=True):
@@ -128,6 +139,10 @@ class Load(Struct, frozen=True):
     """Stack isis: these cast, instead of nodes …"""
     casting: Casting | None = None
     """… what this says."""
+    group: str = DEFAULT_GROUP
+    """Stack wide, as of `Send` …"""
+    scope: str = "wide"
+    """… and this."""
 
 
 class ChaosPlan(Struct, frozen=True):
@@ -171,7 +186,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """Sorted."""
     seed: int
     stack: str
-    """evs; corel: with the log; isis: with process groups."""
+    """evs; corel: with the log; isis: with process groups; wide: clusters that are joined by their gateways."""
     order: str
     duration_ns: int
     settle_ns: int
@@ -192,6 +207,10 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """Of the log: processes beside the nodes, sorted …"""
     outposts: Names = ()
     """… and these."""
+    domains: tuple[DomainPlan, ...] = ()
+    """Stack wide: the clusters; `nodes` are then DOMAIN/SITE of all of them …"""
+    between: Changes = field(default_factory=Changes)
+    """… and this is what the network between them is like, over `conditions`."""
     path: Path | None = None
 
     @property

@@ -4,8 +4,9 @@ The first byte of a message says whose it is:
 
      1 … 15   groups (`core.groups.payloads`)
     16 … 33   the log (`corel.messages`), but for 31: plain messages, which only the simulator sends
-    34 … 37   ISIS (`isis.messages`)
-    38 …      free
+    34 … 38   ISIS (`isis.messages`)
+    40 … 46   domains (`domains.messages`)
+    47 …      free
 
 Such a layer is handed its own messages and every change of configuration, in their order. One that follows the line
 of used primary configurations (`Bringing`) is handed `Used` too. Nothing else.

@@ -12,6 +12,7 @@ from reconvene.core.effects import Event
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.core.groups.notes import Note
 from reconvene.corel.events import LogEvent
+from reconvene.domains.events import WideEvent
 from reconvene.isis.events import IsisEvent
 from reconvene.storage.tables import Op
 
@@ -36,6 +37,8 @@ class Turn(Struct):
     isis: list[IsisEvent] = field(default_factory=list)
     """Record after `events` and `notes`. Then hand each that is `isis.events.Seen` to the process that it names. They
     depend on syncs that were reported in earlier turns, and on none of this one."""
+    wide: list[WideEvent] = field(default_factory=list)
+    """Record after `events` and `notes`. Then show applications what was delivered."""
     writes: list[Write] = field(default_factory=list)
     """Write all of them in one transaction, after the rows above are recorded: so storage never has more than the
     trace. When it is synced, report each token by `Stack.synced`. Nothing else in this bundle waits for that."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-__all__ = ["CHANGED", "SCHEMA", "Int", "Row", "Run", "is_changed"]
+__all__ = ["CHANGED", "SCHEMA", "WIDE_STACK", "Int", "Row", "Run", "is_changed"]
 
 SCHEMA = 2
 """2: the layer of groups with the filter is `vs`, and its rows name their `process`. In 1 these were `isis` and
@@ -12,6 +12,9 @@ SCHEMA = 2
 
 CHANGED = "changed"
 """A key of `quorum` in run.json."""
+
+WIDE_STACK = "wide"
+"""The `stack` of the part of a trace of domains that has the rows of layer `wide`."""
 
 Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 """As every form of a trace can hold it: 64 bits, with a sign."""

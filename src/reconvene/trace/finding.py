@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from reconvene.trace.domains import is_wide
 from reconvene.trace.parquet_form import is_parquet
 from reconvene.trace.writer import RUN_FILE
 
@@ -9,14 +10,16 @@ __all__ = ["find_traces"]
 
 
 def find_traces(path: Path) -> list[Path]:
-    """Trace directories and Parquet forms, at this path or directly below it, by their names.
+    """Trace directories, of domains too, and Parquet forms, at this path or directly below it, by their names.
 
     Where there are none, the path itself: reading it then raises Malformed, which says what is wrong.
     """
     if not path.is_dir() or _is_trace(path):
-        return [path]
+        # A campaign has the Parquet form of its runs, and beside it the traces of domains, which have none.
+        beside = [each for each in path.iterdir() if is_wide(each)] if is_parquet(path) else []
+        return [path, *sorted(beside)]
     return sorted(each for each in path.iterdir() if _is_trace(each)) or [path]
 
 
 def _is_trace(path: Path) -> bool:
-    return (path / RUN_FILE).exists() or is_parquet(path)
+    return (path / RUN_FILE).exists() or is_wide(path) or is_parquet(path)

@@ -4,9 +4,9 @@ Such a message has one id everywhere, the outpost's own (OUTPOST:INCARNATION:COU
 where the outpost could not know of the first. Then there are two *copies*: the first one in the order counts, and has
 the outpost's id. The other is void, and has the id that its replica gave it, for which that replica has an `offer`.
 
-While neither is green, a node gives the outpost's id to the copy that it would order first: the yellow one, or the
-one with the lower timestamp. When a copy is logged, or changes its colour, that may change: then the node also has
-the message under the other id.
+Which one is first is certain once a copy is green, or both are yellow in a primary component that is established
+here. Until then a node records the message once, under the outpost's id: a copy that was recorded under the id of its
+replica, and counts in the end, would be a message that never becomes green.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reconvene.corel.batch import BatchId, Heading, Source, Timestamp
+from reconvene.corel.events import Color
+from reconvene.corel.paper.entries import Entry
 from reconvene.corel.replica import Replica
 from reconvene.ids import message_id
 
@@ -38,8 +40,11 @@ class _Copy:
     own: str
     """The id that the replica gave it."""
     timestamp: Timestamp
-    yellow: bool
+    session: bytes
+    number: int
+    """The outpost's."""
     name: str = ""
+    """Empty: it is not recorded, for another copy is, and which one counts is not certain."""
 
 
 class ForwardedRows:
@@ -74,31 +79,33 @@ class ForwardedRows:
 
     # -- what happens to a batch; each returns what the node has to be recorded as having, under which id
 
-    def logged_batch(
-        self, batch: Heading, own_ids: list[str], timestamp: Timestamp, yellow: bool = False
-    ) -> list[Named]:
+    def logged_batch(self, batch: Heading, own_ids: list[str], timestamp: Timestamp) -> list[Named]:
         found: list[Named] = []
         copies = self._batches[batch.id] = []
         for at, msg, source, number in self._messages(batch):
-            copy = _Copy(batch.id, at, own_ids[at], timestamp, yellow)
+            copy = _Copy(batch.id, at, own_ids[at], timestamp, source.session, number)
             copies.append((msg, copy))
             self._copies.setdefault(msg, []).append(copy)
-            found += self._assign(msg, source, number)
+            found += self._assign(msg, source.session, number)
         return found
 
     def turns_yellow(self, batch: Heading) -> list[Named]:
         found: list[Named] = []
-        for _, copy in self._batches.get(batch.id, ()):
-            copy.yellow = True
         for _, msg, source, number in self._messages(batch):
-            found += self._assign(msg, source, number)
+            found += self._assign(msg, source.session, number)
         self._yellow[batch.id] = self.names(batch)
+        return found
+
+    def established(self) -> list[Named]:
+        """A primary component is established here."""
+        found: list[Named] = []
+        for msg, copies in self._copies.items():
+            if len(copies) > 1:
+                found += self._assign(msg, copies[0].session, copies[0].number)
         return found
 
     def turns_red(self, batch: Heading) -> list[str]:
         """Returns the ids under which it was yellow, unless they are green."""
-        for _, copy in self._batches.get(batch.id, ()):
-            copy.yellow = False
         return [msg for msg in self._yellow.pop(batch.id, []) if not self._is_green(msg)]
 
     def turns_green(self, batch: Heading, position: int, own_ids: list[str], timestamp: Timestamp) -> list[Named]:
@@ -125,43 +132,60 @@ class ForwardedRows:
         found: list[Named] = []
         for _, msg, source, number in self._messages(batch):
             if msg in self._copies:
-                found += self._assign(msg, source, number)
+                found += self._assign(msg, source.session, number)
         return found
 
     def names(self, batch: Heading) -> list[str]:
-        """Its messages' ids now."""
-        return [copy.name for _, copy in self._batches.get(batch.id, ())]
+        """Its messages' ids now, of those that are recorded."""
+        return [copy.name for _, copy in self._batches.get(batch.id, ()) if copy.name]
 
     def timestamp(self, batch: Heading) -> Timestamp:
         return self._batches[batch.id][0][1].timestamp
 
     # -- which copy has the outpost's id
 
-    def _assign(self, msg: str, source: Source, number: int) -> list[Named]:
+    def _assign(self, msg: str, session: bytes, number: int) -> list[Named]:
         copies = self._copies[msg]
-        winner = self._winner(msg, copies, source.session, number)
+        winner, certain = self._winner(msg, copies, session, number)
         found: list[Named] = []
         for copy in copies:
-            copy.name = msg if copy is winner else copy.own
-            if copy.name not in self.logged:
+            if copy is winner:
+                copy.name = msg
+            else:
+                copy.name = copy.own if certain or copy.own in self.logged else ""
+            if copy.name and copy.name not in self.logged:
                 self.logged.add(copy.name)
                 found.append(Named(copy.name, copy.at, copy.timestamp))
         return found
 
-    def _winner(self, msg: str, copies: list[_Copy], session: bytes, number: int) -> _Copy | None:
+    def _winner(self, msg: str, copies: list[_Copy], session: bytes, number: int) -> tuple[_Copy | None, bool]:
+        """The copy that comes first, and whether that is certain. None: an earlier one is green."""
+        replica = self._replica
         if self._is_green(msg):
-            return None
-        place = self._replica.place_of(session, number)
+            return None, True
+        place = replica.place_of(session, number)
         if place is not None:
             # The replica may know of a green that its events have still to report.
-            if place < self._replica.base:
-                return None
-            batch = next(self._replica.read(place))[1].id
-            return next((copy for copy in copies if copy.batch == batch), None)
-        if self._replica.sessions.green.has(session, number):
-            return None
-        return min(copies, key=lambda copy: (not copy.yellow, copy.timestamp, copy.at))
+            if place < replica.base:
+                return None, True
+            batch = next(replica.read(place))[1].id
+            return next((copy for copy in copies if copy.batch == batch), None), True
+        if replica.sessions.green.has(session, number):
+            return None, True
+        if len(copies) == 1:
+            return copies[0], True
+        entries = replica.queue.entries
+        if not all(copy.batch in entries for copy in copies):
+            return copies[0], False  # one is green, which the session's table does not know yet
+        yellow = all(entries[copy.batch].color is Color.YELLOW for copy in copies)
+        return min(copies, key=lambda copy: _order(entries[copy.batch], copy.at)), yellow and replica.primary > 0
 
     def _is_green(self, msg: str) -> bool:
         outpost, _, counter = msg.split(":")
         return int(counter) <= self._through.get(outpost, 0)
+
+
+def _order(entry: Entry, at: int) -> tuple[bool, int, Timestamp, int]:
+    """What is yellow comes first, in its order; then what is red, by timestamp."""
+    yellow = entry.color is Color.YELLOW
+    return not yellow, entry.number if yellow else 0, entry.timestamp, at

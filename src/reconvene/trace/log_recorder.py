@@ -71,7 +71,6 @@ class LogRecorder:
             self._event(t, Restored(queue.base.position))
         had = [*_green_batches(replica, self.green), *((entry.heading, entry.timestamp) for entry in queue.pending())]
         batches = {heading.id for heading, _ in had if forwarded.has(heading)}
-        yellow_batches = {entry.heading.id for entry in queue.yellow}
         own = [heading for heading, _ in had if heading.author == queue.own]
         own += [waiting.heading for waiting in queue.accepted]
         done = self._recorded_green(replica)
@@ -82,14 +81,13 @@ class LogRecorder:
                     self._message(t, "offer" if forwarded.has(heading) else "accept", msg)
         for heading, timestamp in sorted(had, key=lambda batch: batch[1]):
             if heading.id in batches:
-                yellow = heading.id in yellow_batches
-                self._have(t, forwarded.logged_batch(heading, self._ids(heading), timestamp, yellow))
+                self._have(t, forwarded.logged_batch(heading, self._ids(heading), timestamp))
                 continue
             for index, msg in enumerate(self._ids(heading)):
                 if msg not in past.logged and msg not in done:
                     self._message(t, "log", msg, index, timestamp)
         for entry in queue.red:
-            for msg in forwarded.names(entry.heading) or self._ids(entry.heading):
+            for msg in forwarded.names(entry.heading) if entry.heading.id in batches else self._ids(entry.heading):
                 if past.logged.get(msg):
                     self._message(t, "red", msg)
         attempt = Attempted(record.last_attempted_primary, record.attempt_conf, record.attempt_members)
@@ -102,7 +100,7 @@ class LogRecorder:
         for entry in queue.yellow:
             if entry.heading.id in batches:
                 self._have(t, forwarded.turns_yellow(entry.heading))
-            for msg in forwarded.names(entry.heading) or self._ids(entry.heading):
+            for msg in forwarded.names(entry.heading) if entry.heading.id in batches else self._ids(entry.heading):
                 if not past.logged.get(msg) and msg not in done:
                     self._message(t, "yellow", msg)
         if attempt.primary > max(past.attempted, record.committed_here):
@@ -161,6 +159,8 @@ class LogRecorder:
                 row = self._row(t, _PHASES[type(event)])
                 row.primary, row.conf, row.members = event.primary, event.conf, sorted(event.members)
                 self._recorder.add(row)
+                if forwarded is not None and type(event) is Established:
+                    self._have(t, forwarded.established())
             case Adopted(primary=primary):
                 row = self._row(t, "adopt")
                 row.primary = primary

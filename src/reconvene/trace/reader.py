@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from reconvene.errors import Malformed
-from reconvene.trace.events import SCHEMA, Row, Run, is_changed
-from reconvene.trace.shapes import check_row
+from reconvene.trace.events import SCHEMA, WIDE_STACK, Row, Run, is_changed
+from reconvene.trace.shapes import check_row, check_wide_row
 from reconvene.trace.writer import RUN_FILE, node_file, stopped_file
 
 __all__ = [
@@ -20,9 +20,11 @@ __all__ = [
     "Trace",
     "check_row",
     "check_run",
+    "check_schema",
     "decode_rows",
     "find_start",
     "other_schema",
+    "read_file",
     "read_rows",
     "read_run",
     "read_trace",
@@ -54,24 +56,31 @@ class Trace:
     rows: dict[str, list[Row]]
 
 
-def read_trace(directory: Path) -> Trace:
-    run = read_run(directory)
+def read_trace(directory: Path, *, wide: bool = False) -> Trace:
+    run = read_run(directory, wide=wide)
     return Trace(run, {node: read_rows(directory, node) for node in run.recorded})
 
 
-def read_run(directory: Path) -> Run:
-    """run.json, and whether the directory's node files are those that it names."""
+def read_run(directory: Path, *, wide: bool = False) -> Run:
+    """run.json, and whether the directory's node files are those that it names.
+
+    `wide`: of the part of a trace of domains that has the layer `wide`, which is no trace by itself.
+    """
     if not directory.is_dir():
         raise Malformed(f"{directory}: expected a trace directory with {RUN_FILE} and a file for each node")
     path = directory / RUN_FILE
     if not _is_file(path):
         raise Malformed(f"{path}: is missing or no file; expected a trace directory")
-    data = _read(path)
-    _check_schema(path, data)
+    data = read_file(path)
+    check_schema(path, data)
     try:
         run = _RUN.decode(data)
     except _NOT_JSON as error:
         raise Malformed(f"{path}: {error}") from None
+    if (run.stack == WIDE_STACK) is not wide:
+        if wide:
+            raise Malformed(f"{path}: `stack` is {run.stack!r}; expected {WIDE_STACK!r}")
+        raise Malformed(f"{path}: is a part of a trace of domains; expected the directory above {directory}")
     try:
         check_run(run)
     except Malformed as error:
@@ -86,8 +95,8 @@ def read_run(directory: Path) -> Run:
             raise Malformed(
                 f"{node_file(directory, node)}: the trace of {node} is not whole; it was stopped: {_why(mark)}"
             )
-    for file in sorted(directory.glob("*.jsonl")):
-        if file.name.removesuffix(".jsonl") not in known:
+    for file in sorted((directory.rglob if wide else directory.glob)("*.jsonl")):
+        if str(file.relative_to(directory)).removesuffix(".jsonl") not in known:
             raise Malformed(f"{file}: belongs to no node; {RUN_FILE} names {', '.join(run.recorded)}")
     return run
 
@@ -112,8 +121,9 @@ def read_rows(directory: Path, node: str) -> list[Row]:
     """One node's rows, in the order of its file."""
     path = node_file(directory, node)
     try:
-        rows = decode_rows(whole_lines(_read(path)), node)
-        find_start(rows)
+        rows = decode_rows(whole_lines(read_file(path)), node)
+        if "/" not in node:  # a file of layer wide has no rows of evs, which show the start
+            find_start(rows)
     except BadLine as bad:
         raise Malformed(f"{path}:{bad.line + 1}: {bad.problem}") from None
     return rows
@@ -134,8 +144,9 @@ def whole_lines(data: bytes) -> bytes:
 def decode_rows(data: bytes, node: str) -> list[Row]:
     """The rows of whole lines of a node's file. Raises `BadLine` where one is no event of that node."""
     rows = _decode_lines(data)
+    check = check_wide_row if "/" in node else check_row
     for line, row in enumerate(rows):
-        problem = check_row(row)
+        problem = check(row)
         if problem is None and row.node != node:
             problem = f"`node` is {row.node}; expected {node}"
         if problem is not None:
@@ -151,7 +162,7 @@ def _is_file(path: Path) -> bool:
         raise Malformed(f"{str(path)[:200]}: can't be read ({error.strerror})") from None
 
 
-def _read(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
@@ -163,12 +174,16 @@ def check_run(run: Run) -> None:
     known = set(run.recorded)
     if not run.nodes or len(set(run.nodes)) != len(run.nodes):
         raise Malformed("`nodes` expected to name each node once, and at least one")
+    parts = 2 if run.stack == WIDE_STACK else 1
     for field, names in (("nodes", run.nodes), ("followers", run.followers), ("outposts", run.outposts)):
         for node in names:
-            if not node or "/" in node or node.startswith("."):
-                raise Malformed(f"`{field}` has {node!r}; expected a name that can name a file")
+            if not _names_a_file(node, parts):
+                what = "DOMAIN/SITE" if parts == 2 else "a name that can name a file"
+                raise Malformed(f"`{field}` has {node!r}; expected {what}")
     if len(known) != len(run.recorded):
         raise Malformed("`followers` and `outposts` expected to name each of them once, and no node")
+    if run.stack == WIDE_STACK:
+        return  # domains.json says who was connected
     connected = [node for component in run.components for node in component]
     for field, names in (("components", connected), ("down", run.down)):
         strange = sorted(set(names) - known)
@@ -178,6 +193,11 @@ def check_run(run: Run) -> None:
         raise Malformed("`components` expected to name a node once at most")
 
 
+def _names_a_file(node: str, parts: int) -> bool:
+    found = node.split("/")
+    return len(found) == parts and all(part and not part.startswith(".") for part in found)
+
+
 def other_schema(schema: object) -> str:
     """What is wrong with a trace of another schema."""
     older = schema == 1 and type(schema) is int
@@ -185,7 +205,7 @@ def other_schema(schema: object) -> str:
     return f"`schema` is {schema!r}; expected {SCHEMA}{hint}"
 
 
-def _check_schema(path: Path, data: bytes) -> None:
+def check_schema(path: Path, data: bytes) -> None:
     """The schema number comes first: a later schema's run.json may differ in everything else."""
     try:
         document = msgspec.json.decode(data)

@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from reconvene.trace.events import Row
 
-__all__ = ["CASTS", "CONF_KINDS", "LABEL", "REQUIRED", "SERVICES", "check_row"]
+__all__ = ["CASTS", "CONF_KINDS", "LABEL", "REQUIRED", "SCOPES", "SERVICES", "check_row", "check_wide_row"]
 
 CONF_KINDS = frozenset({"regular", "transitional", "hidden"})
 SERVICES = frozenset({"fifo", "causal", "agreed", "safe"})
@@ -55,6 +55,22 @@ _ISIS = {
     "flush": ("process",),
     "state": ("process", "group", "view"),
 }
+_WIDE: dict[str, tuple[str, ...]] = {
+    "conf": ("conf", "conf_kind", "members", "ts"),
+    "send": ("conf", "msg", "service", "group", "scope"),
+    "deliver": ("conf", "msg", "sender", "service", "group"),
+    "rep": ("conf", "view"),
+    "cross": ("conf", "view", "msg", "pos", "members"),
+    "in": ("conf", "view", "msg", "ts", "sender", "reg", "pos", "members"),
+    "view": ("conf", "group", "ts", "members"),
+    "lost": ("conf", "sender", "reg"),
+    "unreachable": ("conf", "sender"),
+    "fail": (),
+    "stop": (),
+}
+"""A part of a cluster may have no representative, so a `rep` may lack its `sender`; a site may fail before its first
+wide configuration, so `fail` and `stop` may lack their `conf`."""
+SCOPES = frozenset({"wide", "cluster"})
 CASTS = ("cbcast", "abcast", "gbcast", "receive")
 """Kinds of the layer `isis` that have both a group and a view, or neither."""
 _COMPONENT = (
@@ -66,7 +82,7 @@ that Python and Java read alike. Its repetitions are bounded, since Java's would
 _IS_LABEL = re.compile(LABEL)
 
 REQUIRED = {"evs": _EVS, "corel": _LOG, "vs": {**_FILTER, "establish": _ESTABLISH}, "isis": _ISIS}
-"""By layer and kind: the fields that such an event has."""
+"""By layer and kind: the fields that such an event of a node has."""
 
 
 def check_row(row: Row) -> str | None:
@@ -131,6 +147,32 @@ def _check_isis(row: Row) -> str | None:
     if kind == "cbcast" and (row.label is UNSET or not _IS_LABEL.fullmatch(row.label)):
         return f"`label` is {row.label!r}; expected a JSON object of up to 16 whole numbers"
     return _check_service(row) or (None if kind == "site" else _check_process(row))
+
+
+def check_wide_row(row: Row) -> str | None:
+    """The same of a row of the layer `wide`, what passes between domains; such rows are in files of their own."""
+    if row.layer == "evs" and row.kind in ("fail", "stop"):
+        return _check_evs(row)  # they are in both files of a site, "as in layer evs"
+    if row.layer != "wide":
+        return f"`layer` is {row.layer!r}; expected wide"
+    required = _WIDE.get(row.kind)
+    if required is None:
+        return f"`kind` is {row.kind!r}; expected {', '.join(_WIDE)}"
+    problem = _missing(row, required)
+    if problem is not None:
+        return problem
+    if row.inc < 1:
+        return "`inc` expected to be 1 or more"
+    if row.pos is not UNSET and row.pos < 0:
+        return f"`pos` is {row.pos}; expected 0 or more"
+    if row.kind == "send" and row.scope not in SCOPES:
+        return f"`scope` is {row.scope!r}; expected {', '.join(sorted(SCOPES))}"
+    if row.kind == "conf":
+        if row.conf_kind not in ("regular", "transitional"):
+            return f"`conf_kind` is {row.conf_kind!r}; expected regular or transitional"
+        if row.conf_kind == "transitional":
+            return _missing(row, ("reg",))
+    return _check_service(row)
 
 
 def _check_service(row: Row) -> str | None:

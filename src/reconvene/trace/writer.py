@@ -10,7 +10,7 @@ import msgspec
 
 from reconvene.trace.events import Row, Run
 
-__all__ = ["RUN_FILE", "encode_row", "encode_run", "node_file", "stopped_file", "write_trace"]
+__all__ = ["RUN_FILE", "encode_document", "encode_row", "encode_run", "node_file", "stopped_file", "write_trace"]
 
 RUN_FILE = "run.json"
 
@@ -24,7 +24,12 @@ def encode_row(row: Row) -> bytes:
 
 
 def encode_run(run: Run) -> bytes:
-    return msgspec.json.format(_ENCODER.encode(run), indent=2) + b"\n"
+    return encode_document(run)
+
+
+def encode_document(document: msgspec.Struct) -> bytes:
+    """run.json or domains.json: one JSON object, indented, for people too."""
+    return msgspec.json.format(_ENCODER.encode(document), indent=2) + b"\n"
 
 
 def node_file(directory: Path, node: str) -> Path:
@@ -46,7 +51,9 @@ def write_trace(directory: Path, run: Run, rows_by_node: Mapping[str, Iterable[R
     directory.mkdir(parents=True, exist_ok=True)
     (directory / RUN_FILE).unlink(missing_ok=True)
     for node in run.recorded:
-        with node_file(directory, node).open("wb") as file:
+        path = node_file(directory, node)
+        path.parent.mkdir(exist_ok=True)  # of DOMAIN/SITE, the domain's
+        with path.open("wb") as file:
             buffer = bytearray()
             for row in rows_by_node.get(node, ()):
                 buffer += _ENCODER.encode(row)

@@ -16,7 +16,7 @@ from reconvene.verify.report import Tally
 
 __all__ = ["Check", "Layer", "Proof", "prove_all"]
 
-Layer = Literal["evs", "corel", "vs", "isis"]
+Layer = Literal["evs", "corel", "vs", "isis", "wide"]
 PatternRow = Mapping[str, Any]
 Stamp = list[int]
 
@@ -88,6 +88,8 @@ class Check(Generic[C, P]):
     engine's tables use. Of a run that is too large to be judged whole, `check` sees what has one of these facts."""
     kinds: frozenset[str] = frozenset()
     """The kinds of event that can violate it; empty: all kinds of its layer."""
+    every_row: bool = False
+    """Does it judge the rows of any layer, those of layer `wide` too, which are in files of their own?"""
     whole: bool = False
     """Does `check` count all rows before an event, so that it can't judge some rows of a run?"""
 

@@ -12,6 +12,10 @@ from reconvene.verify.isis import causes as isis_causes
 from reconvene.verify.isis import delivery as isis_delivery
 from reconvene.verify.isis import live as isis_live
 from reconvene.verify.vs import causes, complete, legal, views
+from reconvene.verify.wide import causes as wide_causes
+from reconvene.verify.wide import crossings, members, order
+from reconvene.verify.wide import delivery as wide_delivery
+from reconvene.verify.wide import live as wide_live
 
 __all__ = ["CHECKS", "IDS", "ids_of"]
 
@@ -19,6 +23,8 @@ _EVS = (basic, changes, delivery, causal, total, safe, primary, transis, to)
 _LOG = (integrity, log_causal, green, liveness, yellow, phases, stamps, voting, following)
 _VIEWS = (causes, complete, legal, views)
 _ISIS = (isis_delivery, isis_causes, orders, failures, groups, calls, sites, isis_live)
+
+_WIDE = (wide_delivery, wide_causes, order, crossings, members, wide_live)
 
 
 def _guarantees_first(check: Check[Any, Any]) -> str:
@@ -32,6 +38,7 @@ CHECKS: tuple[Check[Any, Any], ...] = (
     *live.CHECKS,
     *sorted((check for module in _VIEWS for check in module.CHECKS), key=lambda check: check.id),
     *(check for module in _ISIS for check in module.CHECKS),
+    *(check for module in _WIDE for check in module.CHECKS),
 )
 
 IDS = tuple(check.id for check in CHECKS)

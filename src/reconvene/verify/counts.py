@@ -78,7 +78,7 @@ class ViewCounts:
 
 
 Counts = EvsCounts | LogCounts | ViewCounts | None
-"""None: of the layer `isis`, whose checks count their cases themselves."""
+"""None: of the layers `isis` and `wide`, whose checks count their cases themselves."""
 
 
 def counts_of(history: History, layer: str) -> Counts:
@@ -180,4 +180,5 @@ _COUNT: dict[str, Callable[[History], Counts]] = {
     "corel": _count_log,
     "vs": _count_views,
     "isis": _count_nothing,
+    "wide": _count_nothing,
 }

@@ -18,7 +18,7 @@ def verify(histories: Iterable[History], checks: Sequence[Check[Any, Any]] = CHE
     tallies = Tallies(check.id for check in checks)
     runs = events = 0
     for history in histories:
-        runs += 1
+        runs += not history.is_level
         events += history.rows
         judge(history, checks, tallies)
     results = tallies.results()
@@ -35,7 +35,7 @@ def verify(histories: Iterable[History], checks: Sequence[Check[Any, Any]] = CHE
 def judge(history: History, checks: Iterable[Check[Any, Any]], tallies: Tallies) -> None:
     """One run. A check of a layer without rows looks at nothing."""
     for check in checks:
-        if history.has(check.layer):
+        if history.has(check.layer) or (check.every_row and history.wide is not None):
             tally = tallies[check.id]
             tally.cases += check.cases(counts_of(history, check.layer))
             check.check(history, tally)

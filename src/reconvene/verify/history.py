@@ -12,7 +12,7 @@ event itself says of its configuration is kept apart (`conf`): whether the two a
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import UNSET
 
@@ -38,6 +38,9 @@ from reconvene.verify.isis_history import IsisHistory
 from reconvene.verify.log_history import LogHistory
 from reconvene.verify.processes import Processes
 from reconvene.verify.quorums import quorum_of, standing_sites
+
+if TYPE_CHECKING:
+    from reconvene.verify.wide_history import WideHistory
 
 __all__ = [
     "AGREED",
@@ -166,6 +169,11 @@ class History:
         """The events of the durable log."""
         self.isis = IsisHistory(self.names[: self.nodes])
         """The events of process groups in the manner of ISIS."""
+        self.wide: WideHistory | None = None
+        """Of what passed between domains, if that is what this run is: it then has no rows of other layers, and is
+        judged by the checks of the layer `wide` and of every row."""
+        self.is_level = False
+        """Is it the trace of one domain, judged together with the others of a run?"""
         self.remotes: dict[str, list[Row]] = {}
         """By name: the rows of the log's followers and outposts, who are no nodes."""
         self.stays: list[list[Stay]] = []
@@ -251,7 +259,8 @@ class History:
                     highest = inc
                     if row.kind in ("fail", "stop"):
                         ended = inc
-                self._add(node, row)
+                if "/" not in row.node:  # the end of an incarnation is in both files of a site of domains
+                    self._add(node, row)
                 continue
             if inc < highest or inc == ended:
                 self._stray(row, highest)
@@ -265,6 +274,8 @@ class History:
                 self.isis.add(node, row)
             if row.layer == "corel":
                 self.log.add(node, row)
+            elif row.layer == "wide" and row.kind in ("fail", "stop"):
+                ended = inc
         self.rows += len(numbers)
         self.first[node + 1] = len(self.node)
 
@@ -425,6 +436,8 @@ class History:
 
     def has(self, layer: str) -> bool:
         """Is there anything to check in this layer? In `evs` there always is."""
+        if self.wide is not None or layer == "wide":
+            return self.wide is not None and layer == "wide"
         match layer:
             case "corel":
                 return self.log.rows > 0 or any(self.remotes.values())

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-__all__ = ["WITNESSES", "CheckResult", "Report", "Tally", "Witness"]
+__all__ = ["WITNESSES", "CheckResult", "Report", "Tally", "Witness", "add_reports"]
 
 WITNESSES = 10
 _PRUNE_AT = 4096
@@ -42,6 +42,22 @@ class Report(Struct, frozen=True, kw_only=True):
 
     def check(self, check_id: str) -> CheckResult:
         return next(check for check in self.checks if check.id == check_id)
+
+
+def add_reports(one: Report, other: Report) -> Report:
+    """Both together, under the first one's engine; of the same checks."""
+    checks = [
+        CheckResult(
+            id=a.id,
+            cases=a.cases + b.cases,
+            violations=a.violations + b.violations,
+            witnesses=sorted([*a.witnesses, *b.witnesses])[:WITNESSES],
+        )
+        for a, b in zip(one.checks, other.checks, strict=True)
+    ]
+    return structs.replace(
+        one, ok=one.ok and other.ok, runs=one.runs + other.runs, events=one.events + other.events, checks=checks
+    )
 
 
 class Tally:

@@ -15,9 +15,10 @@ __all__ = [
     "CAST_KINDS", "CAUSAL_ABCAST", "GBCAST", "HELD_BYTES", "HELD_REQUESTS",
     "MOST_TOGETHER",
     "IsisAnswer", "IsisBlocked", "IsisCast", "IsisCasts", "IsisChunk",
-    "IsisClose", "IsisDelete", "IsisEvent", "IsisFlush", "IsisGive", "IsisGroups", "IsisJoin", "IsisKilled",
-    "IsisLeave", "IsisLeft", "IsisOpen", "IsisOpened", "IsisOver", "IsisRank", "IsisReplied", "IsisReply",
-    "IsisRequest", "IsisSent", "IsisSet", "IsisStated", "IsisTaken", "IsisViewed", "IsisWanted",
+    "IsisClose", "IsisDelete", "IsisEvent", "IsisFailed", "IsisFlush", "IsisGive", "IsisGroups", "IsisJoin",
+    "IsisKilled", "IsisLeave", "IsisLeft", "IsisOpen", "IsisOpened", "IsisOver", "IsisRank", "IsisReplied",
+    "IsisReply", "IsisRequest", "IsisSent", "IsisSet", "IsisStated", "IsisTaken", "IsisViewed", "IsisWanted",
+    "IsisWatch",
 ]  # fmt: skip
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
@@ -134,9 +135,16 @@ class IsisGroups(Struct, array_like=True, tag=71):
     request: Count
 
 
+class IsisWatch(Struct, array_like=True, tag=72):
+    """IsisFailed follows when this process is over. Answered by Done at once. From version 1.8 on."""
+
+    request: Count
+    process: Where
+
+
 IsisRequest = (
     IsisOpen | IsisClose | IsisJoin | IsisLeave | IsisCast | IsisReply | IsisRank | IsisSet | IsisDelete | IsisFlush
-    | IsisGive | IsisGroups
+    | IsisGive | IsisGroups | IsisWatch
 )  # fmt: skip
 
 
@@ -243,8 +251,14 @@ class IsisKilled(Struct, array_like=True, tag=72):
     process: Where
 
 
+class IsisFailed(Struct, array_like=True, tag=73, gc=False):
+    """A process that this one watched is over. Nothing of it comes after this."""
+
+    process: Where
+
+
 IsisEvent = (
     IsisCasts | IsisViewed | IsisLeft | IsisReplied | IsisOver | IsisWanted | IsisTaken | IsisChunk | IsisStated
-    | IsisBlocked | IsisKilled
+    | IsisBlocked | IsisKilled | IsisFailed
 )  # fmt: skip
 IsisAnswer = IsisOpened | IsisSent | IsisEvent

@@ -14,15 +14,19 @@ from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 
 __all__ = [
-    "FETCH_BYTES", "FETCH_MESSAGES", "MOST_APPENDED", "MOST_COLLECTED", "SNAPSHOT_PIECE_BYTES", "Append", "Appended",
-    "Barrier", "ChangeReplicas", "Collect", "Colored", "Confirm", "Confirmed", "Count", "DropSnapshot", "Fetch",
-    "Fetched", "Follow", "Followed", "ForceLost", "Forget", "Forward", "Init", "LastCommit", "LogAnswer",
-    "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered", "Part", "Pending", "ReadSnapshot",
-    "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors", "WhatIf", "log_message_bytes",
+    "FETCH_BYTES", "FETCH_MESSAGES", "FORWARD_WINDOW_BYTES", "MOST_APPENDED", "MOST_COLLECTED",
+    "SNAPSHOT_PIECE_BYTES", "Append", "Appended", "Barrier", "ChangeReplicas", "Collect", "Colored", "Confirm",
+    "Confirmed", "Count", "DropSnapshot", "Fetch", "Fetched", "Follow", "Followed", "ForceLost", "Forget", "Forward",
+    "Init", "LastCommit", "LogAnswer", "LogRequest", "LogStatus", "Losses", "Name", "Order", "Ordered", "Part",
+    "Pending", "ReadSnapshot", "SaveSnapshot", "Snapshot", "UseSnapshot", "WatchColors", "WhatIf",
+    "log_message_bytes",
 ]  # fmt: skip
 
 MOST_APPENDED = 1 << 16
 """The most messages in one Append."""
+FORWARD_WINDOW_BYTES = 16 << 20
+"""An outpost may send a further Forward while fewer bytes than these are unanswered: what it has after a long cut
+should not wait for one sync after the other."""
 FETCH_BYTES = 512 << 10
 FETCH_MESSAGES = 8_192
 """The most messages that one Fetch or Pending returns."""
@@ -54,7 +58,8 @@ class Append(Struct, array_like=True, tag=11, gc=False):
 
 
 class Order(Struct, array_like=True, tag=12):
-    """Asks for the positions of a replica's messages. Answered by Ordered once all of them have a position."""
+    """Asks for the positions of a replica's or an outpost's messages. Answered by Ordered once all of them have
+    one."""
 
     request: Count
     author: Name
@@ -64,6 +69,8 @@ class Order(Struct, array_like=True, tag=12):
     """None of them has a position below this one."""
     retried: bool
     """They may be retries of messages that the log already has: then the answer has the positions of those."""
+    outpost: SessionId | None = None
+    """Of an outpost's messages: its session, as Appended had it."""
 
 
 class Fetch(Struct, array_like=True, tag=13):
@@ -276,6 +283,8 @@ class Appended(Struct, array_like=True, tag=14, gc=False):
     """They cover all messages of the Append, in order."""
     green: Count
     """The green line when they were accepted: new messages get no position below it."""
+    outpost: SessionId | None = None
+    """By an outpost: the session of its own under which sites know its messages."""
 
     def last_of(self, site: str) -> int:
         """The counter of the site's last message among them that has no known position; 0: there is none."""

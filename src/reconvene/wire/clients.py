@@ -30,6 +30,7 @@ __all__ = [
     "RECORD_BYTES",
     "SLACK_BYTES",
     "STAGING_MINOR",
+    "WATCH_MINOR",
     "WHATIF_MINOR",
     "Arrived",
     "Block",
@@ -64,9 +65,9 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 7
+MINOR = 8
 """1 adds the log, 2 headings without messages and transactions, 3 Init, 4 names of snapshots, 5 process groups in the
-manner of ISIS, 6 WhatIf, 7 followers and outposts."""
+manner of ISIS, 6 WhatIf, 7 followers and outposts, 8 watches of processes."""
 LOG_MINOR = 1
 """A site with a lower minor does not know requests about the log."""
 STAGING_MINOR = 2
@@ -83,6 +84,9 @@ FOLLOW_MINOR = 7
 """A site with a lower minor has no followers."""
 ISIS_MINOR = 5
 """A site with a lower minor does not know process groups in the manner of ISIS."""
+
+WATCH_MINOR = 8
+"""A site with a lower minor can't watch processes."""
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: an unknown client gets no more memory than this."""

@@ -27,6 +27,8 @@ class Network:
         self.doubled = 0.0
         self.delay_ns: Callable[[], int] = lambda: MS
         self.marks = marks
+        self.holds: set[int] = set()
+        """Sites that hold the acks of all that brings records."""
         self.sites = [Channels(site, self.limits) for site in range(sites)]
         self.paused: set[int] = set()
         self.sent: defaultdict[tuple[int, int], list[bytes]] = defaultdict(list)
@@ -77,13 +79,16 @@ class Network:
         assert isinstance(packet, Packet)
         source = packet.site
         taken, sent = self.taken[source, to], self.sent[source, to]
-        for number, record in self.sites[to].receive(packet, self.now):
+        records = self.sites[to].receive(packet, self.now)
+        for number, record in records:
             assert number == len(taken) + 1, "in order, nothing twice, nothing left out"
             assert record == sent[number - 1]
             taken.append(record)
             self.taken_at[source, to, number] = self.now
         if self.marks and taken:
             self.sites[to].mark(source, len(taken), len(taken))
+        if records and to in self.holds:
+            self.sites[to].hold(source, self.now)
 
     def pause(self, site: int) -> None:
         self.paused.add(site)

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 from tests.core.intersite.network import MS
+from tests.sim.chunks import few
 
 from reconvene.core.intersite.channels import Channels
 from reconvene.core.intersite.limits import ChannelLimits
@@ -95,7 +96,7 @@ class World:
             self.turn(site)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", few(range(60), 20))
 def test_only_living_incarnations_talk(seed: int) -> None:
     world = World(seed)
     random = world.random

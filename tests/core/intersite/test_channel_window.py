@@ -1,6 +1,7 @@
 """What is under way fits the receive buffer, whoever sends; what waits is bounded."""
 
 from collections import defaultdict
+from random import Random
 
 import pytest
 from tests.core.intersite.network import MS, Network
@@ -136,3 +137,57 @@ def test_long_records_go_in_fragments(size: int) -> None:
     network.settle()
     assert network.sites[0].counters.records == 3
     assert network.sites[0].counters.resent == 0
+
+
+def _to_a_far_site(delay_ms: int) -> Network:
+    """Six sites have 200 KB each for one that is far away."""
+    network = Network(7)
+    network.delay_ns = lambda: delay_ms * MS
+    for sender in range(1, 7):
+        network.send(sender, 0, b"first")
+        network.turn(sender)
+    network.settle()
+    network.run_for(1_000)
+    network.datagrams.clear()
+    for sender in range(1, 7):
+        for _ in range(17):
+            network.send(sender, 0, bytes(12_000))
+        network.turn(sender)
+    return network
+
+
+def test_a_long_link_is_filled_though_shares_are_small() -> None:
+    """A packet of 8,900 bytes takes 16,640 of the receive buffer, and the share of each is 15,974."""
+    network = _to_a_far_site(60)
+    began = network.now
+    network.settle()
+    assert most_under_way(network, 0) <= ChannelLimits().buffer_bytes
+    took = max(at for (_, to, _), at in network.taken_at.items() if to == 0) - began
+    assert took < 2_500 * MS, "one packet of up to 8,900 bytes a round trip took 34 round trips"
+
+
+def test_packets_are_large_where_the_link_is_short() -> None:
+    network = Network(3)
+    network.delay_ns = lambda: MS // 5
+    for _ in range(100):
+        network.send(0, 1, bytes(3_000))
+    network.turn(0)
+    network.settle()
+    sizes = [sum(map(len, packet.records)) for _, _, receiver, packet in network.datagrams if receiver == 1]
+    assert max(sizes) > 5_000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_records_come_whole_where_packets_become_larger_and_smaller(seed: int) -> None:
+    """Round trips change all the time, and with them the size of packets."""
+    random = Random(seed)
+    network = Network(4)
+    network.delay_ns = lambda: MS // 5
+    sent = [random.randbytes(random.choice((10, 3_000, 9_000, 12_000, 60_000))) for _ in range(60)]
+    for record in sent:
+        network.delay_ns = lambda: random.choice((1, 1, 30, 80)) * MS // 5
+        network.send(1, 0, record)
+        network.turn(1)
+        network.run_for(random.choice((0, 1, 30)))
+    network.settle()
+    assert network.taken[1, 0] == sent

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.corel.world import MS, SECOND, World
+from tests.sim.chunks import few
 
 from reconvene.corel.batch import Heading, Kind, Source, encode_batch
 from reconvene.corel.clients.ranges import Ranges, has, include, length_with
@@ -272,7 +273,7 @@ def test_gaps_that_replicas_took_apart_are_all_remembered() -> None:
     world.verified()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", few(range(4), 2))
 def test_random_numbers_anywhere_count_once_or_are_refused(seed: int) -> None:
     """Against an oracle that remembers everything: what was taken is in the log once, what was refused is not."""
     world = World("abc", seed)
@@ -355,7 +356,7 @@ def test_what_is_told_of_a_retry() -> None:
     assert (part.new, part.author) == (False, None)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", few(range(8), 3))
 def test_clients_that_retry_anywhere_amid_faults(seed: int) -> None:
     world = World("abc", seed)
     world.run(SECOND)

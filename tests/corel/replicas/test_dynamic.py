@@ -395,11 +395,13 @@ def test_why_a_component_may_or_may_not_order() -> None:
 def test_what_losing_replicas_would_stop() -> None:
     world = started()
     assert world.log("a").whatif(["d", "e"])["orders"]
+    assert world.log("a").whatif(["d", "e"])["ordering"]
     found = world.log("a").whatif(["a", "b", "c"])
     assert not found["orders"]
     part(world, "abc", "de")
     found = world.log("a").whatif(["a", "b"])
     assert (found["rest"], found["orders"], found["orders_with_all"]) == (["c"], False, False)
+    assert not world.log("d").whatif(["a"])["ordering"], "d does not know what a, b and c do"
     assert found["orders_with_all_why"] == (
         "session 2 (a, b, c) was established last, and they hold no sub-quorum of it; missing: a, b"
     )

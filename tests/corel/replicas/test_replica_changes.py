@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pytest
 from tests.corel.world import MS, SECOND, World
+from tests.sim.chunks import few
 
 from reconvene.corel.batch import Kind
 from reconvene.corel.limits import LogLimits
@@ -260,7 +261,7 @@ def random_change(world: World, name: str) -> Change | None:
     return None
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", few(range(10), 3))
 def test_changes_amid_faults(seed: int) -> None:
     world = World("abcde", seed, replicas="abc", limits=LogLimits(batch_bytes=24))
     world.run(2 * SECOND)

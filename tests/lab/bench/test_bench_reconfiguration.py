@@ -45,6 +45,7 @@ def test_without_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
         reconfiguration.run(Settings())
 
 
+@pytest.mark.long("starts real sites")
 @needs_namespaces
 def test_real_sites() -> None:
     got = sites.reconfiguration(Setup(mtu=1500, suspect_ms=300), heals=1, per_second=50)

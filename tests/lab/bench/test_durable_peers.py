@@ -27,6 +27,7 @@ def peer(name: str, why: str | None) -> object:
     return pytest.param(durable.SYSTEMS[name], id=name, marks=pytest.mark.skipif(why is not None, reason=why or ""))
 
 
+@pytest.mark.long("starts other systems")
 @pytest.mark.parametrize(
     "make",
     [

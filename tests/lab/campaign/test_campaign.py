@@ -76,7 +76,7 @@ def test_the_profile_of_process_groups_has_everything() -> None:
     }
     assert any(len(plan.groups) > 1 for plan in plans)
     steps = [step.verb for scenario in scenarios for step in scenario.steps]
-    assert {type(verb).__name__ for verb in steps} == {"Cast", "Flush", "Join", "Kill", "Leave", "Rank"}
+    assert {type(verb).__name__ for verb in steps} == {"Cast", "Flush", "Join", "Kill", "Leave", "Rank", "Watch"}
     castings = [verb.casting for verb in steps if isinstance(verb, Cast)]
     castings += [load.casting for scenario in scenarios for load in scenario.loads if load.casting is not None]
     assert {(casting.kind, casting.causal) for casting in castings} == {

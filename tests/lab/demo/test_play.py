@@ -85,6 +85,7 @@ def test_the_whole_demo_with_the_cluster_kept(place: Path) -> None:
     cluster.stop()
 
 
+@pytest.mark.long("starts a cluster")
 def test_a_configuration_change_that_it_did_not_cause_fails_it(place: Path) -> None:
     """A site is cut off while the first votes come in."""
 

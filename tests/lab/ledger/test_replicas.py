@@ -15,7 +15,7 @@ SECOND = 10**9
 
 
 def settled() -> tuple[Cluster, ReplicaLedger]:
-    cluster = Cluster("abc", core=RealLogCore())
+    cluster = Cluster("abc", core=RealLogCore(), followers=("f",))
     ledger = ReplicaLedger(cluster)
     cluster.start()
     cluster.run_for(2 * SECOND)
@@ -70,19 +70,27 @@ def stop_ordering(cluster: Cluster) -> None:
     ordering.primary = 0
 
 
+def leave_the_follower_behind(cluster: Cluster) -> None:
+    """f goes no further than its disk, which takes nothing more."""
+    cluster.refuse("f", 10 * SECOND)
+    cluster.append("a", [b"late"])
+    cluster.run_for(SECOND // 10)
+
+
 PLANTED: dict[str, tuple[Callable[[Cluster], None], str]] = {
     "another message": (change_a_message, "b: a:1:1 is not what was appended"),
     "one that is not green": (leave_one_yellow, "is not green"),
     "one that is lost": (forget_the_last, "c lacks"),
     "one that does not order": (stop_ordering, "c does not order"),
     "one that is not sent": (accept_in_vain, "c has accepted 1 batches and not sent them"),
+    "one that f lacks": (leave_the_follower_behind, "f has 9 messages, and c, connected to it, 10"),
 }
 
 
 def test_a_good_run_has_no_problems() -> None:
     _, ledger = settled()
     assert ledger.problems(MAJORITY) == []
-    assert (ledger.cases, ledger.accepted, ledger.ordered) == (27, 9, 9)
+    assert (ledger.cases, ledger.accepted, ledger.ordered) == (36, 9, 9)
 
 
 @pytest.mark.parametrize("planted", PLANTED)

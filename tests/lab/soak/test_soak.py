@@ -8,6 +8,7 @@ import pytest
 from reconvene.lab.campaign.directory import CampaignDirectory
 from reconvene.lab.load.group_fleet import GroupTotals
 from reconvene.lab.load.isis_fleet import IsisTotals
+from reconvene.lab.load.log_fleet import LogTotals
 from reconvene.lab.soak import command as soak
 from reconvene.lab.soak.faults import BREAKS, PROCESS_BREAKS
 from reconvene.lab.soak.group_soak import GroupSoak
@@ -70,6 +71,20 @@ def test_a_real_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert done.cases["live.membership"] == 3
     assert {life.site for life in done.lives} == {"a", "b", "c"}
     assert not (tmp_path / "s" / "cluster" / "trace").exists(), "nothing was found in it"
+
+
+@pytest.mark.long("a real cluster for half a minute")
+def test_a_real_run_with_followers_and_outposts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--log", "--followers", "2", "--outposts", "2", "--sites", "3", "--minutes", "0.3"]
+    assert soak.main([*arguments, "--rate", "300", "--least", "1", "--out", str(tmp_path / "s")]) == 0, (
+        capsys.readouterr().out
+    )
+    assert "nothing was found" in capsys.readouterr().out
+    done = CampaignDirectory(tmp_path / "s", SoakRun[LogTotals]).outcome(("log", 1))
+    assert done.cases["corel.follow"] > 2 * done.clients.entries, (
+        "all of it at both followers, and what outposts took"
+    )
+    assert done.clients.judgement.receipts > 100
 
 
 @pytest.mark.long("a real cluster for half a minute")
@@ -163,7 +178,16 @@ def test_another_number_of_sites(
 
 
 @pytest.mark.parametrize(
-    "bad", [["--minutes", "0"], ["--run", "x"], ["--sites", "2"], ["--rate", "-1"], ["--log", "--isis"]]
+    "bad",
+    [
+        ["--minutes", "0"],
+        ["--run", "x"],
+        ["--sites", "2"],
+        ["--rate", "-1"],
+        ["--log", "--isis"],
+        ["--followers", "2"],
+        ["--log", "--outposts", "99"],
+    ],
 )
 def test_bad_usage(bad: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:

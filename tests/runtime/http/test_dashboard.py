@@ -31,6 +31,7 @@ from reconvene.runtime.net.partition import Partition
 from reconvene.runtime.net.udp import Udp
 from reconvene.runtime.site.engine import SiteEngine
 from reconvene.runtime.site.history import KEPT, History, Stay
+from reconvene.wire.client_log import Append
 
 LOG = logging.getLogger("reconvene.test")
 ORDER = {"X-Reconvene-Order": "1"}
@@ -141,7 +142,7 @@ def test_a_look_at_one_site(tmp_path: Path) -> None:
             assert first["look"]["sites"] == ["a"]
             assert [band[1] for band in first["news"]["bands"]["a"]][-1] == "in"
             assert place.engine.log is not None
-            place.engine.log.append([b"one black coffee", b"\xff\x00"])
+            place.engine.log.append(Append(0, [b"one black coffee", b"\xff\x00"]))
             while not (look := (await told())["look"])["tail"]:
                 pass
             entries = [(entry["color"], entry["position"], entry["text"]) for entry in look["tail"]]
@@ -159,7 +160,7 @@ def test_messages_are_shown_only_where_the_configuration_says_so(tmp_path: Path)
     async def case() -> None:
         async with site(tmp_path) as place:
             assert place.engine.log is not None
-            place.engine.log.append([b"a secret"])
+            place.engine.log.append(Append(0, [b"a secret"]))
             await place.engine.log.ordered(1)
             async with place.watching() as told:
                 first = await told()
@@ -250,6 +251,50 @@ def test_sites_that_are_not_heard(tmp_path: Path) -> None:
     run(case)
 
 
+_STATUSES: dict[str, Any] = {
+    "f": {
+        "green": 7,
+        "follow": {"source": "b:7700", "head": 9, "refused": {"c:7700": "another log"}, "trouble": {"a:1": "old"}},
+    },
+    "g": {"green": 3, "follow": {"source": None, "head": 3, "refused": {}, "trouble": {"a:7700": "no route"}}},
+    "o": {"outpost": True, "site": None, "trouble": "b: refused", "waiting": {"messages": 4}, "oldest_s": 5.5},
+    "s": {"green": 9},
+}
+
+
+def test_followers_and_outposts_beside_the_cluster(tmp_path: Path) -> None:
+    async def case() -> None:
+        ports = dict(zip([*_STATUSES, "away"], free_ports(5), strict=True))
+        names = {port: name for name, port in ports.items()}
+
+        async def status(request: web.Request) -> web.Response:
+            name = names[request.url.port or 0]
+            return web.json_response({"incarnation": 2, "storage": "ok", "log": _STATUSES[name]})
+
+        app = web.Application()
+        app.router.add_get("/status", status)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        for name in _STATUSES:
+            await web.TCPSite(runner, "127.0.0.1", ports[name]).start()
+        beside = {name: ("127.0.0.1", port) for name, port in ports.items()}
+        async with site(tmp_path, dashboard=Dashboard(beside=beside)) as place, place.watching() as told:
+            seen = (await told())["look"]["beside"]
+            while any(each["why"] == "not asked yet" for each in seen.values()):
+                seen = (await told())["look"]["beside"]
+        await runner.cleanup()
+        assert [name for name, each in seen.items() if not each["why"]] == ["f", "g", "o"]
+        assert seen["away"]["why"].startswith("does not answer: ")
+        assert seen["s"]["why"] == "is neither a follower nor an outpost"
+        f, g, o = (seen[name]["log"] for name in "fgo")
+        assert (f["kind"], f["green"], f["head"], f["connection"]) == ("follower", 7, 9, "b:7700")
+        assert f["trouble"] == ["c:7700 is refused: another log"]
+        assert (g["connection"], g["trouble"]) == (None, ["no route"])
+        assert (o["kind"], o["waiting"], o["oldest_s"], o["trouble"]) == ("outpost", 4, 5.5, ["b: refused"])
+
+    run(case)
+
+
 # -- bounds
 
 
@@ -277,7 +322,7 @@ def test_who_does_not_read_is_dropped(tmp_path: Path, monkeypatch: pytest.Monkey
     async def case() -> None:
         async with site(tmp_path, dashboard=Dashboard(payloads=True)) as place:
             assert place.engine.log is not None
-            place.engine.log.append([b"x" * 200] * 100)
+            place.engine.log.append(Append(0, [b"x" * 200] * 100))
             reader, writer = await asyncio.open_connection(*place.address)
             writer.write(b"GET /dashboard/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             assert place.http._dashboard is not None

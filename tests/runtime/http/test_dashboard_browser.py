@@ -29,6 +29,8 @@ POINT_AT_THE_END = """(() => {
     const end = {clientX: box.right - 2, clientY: box.top + 8};
     canvas.dispatchEvent(new PointerEvent("pointermove", end));
 })()"""
+BESIDE = """[...document.querySelectorAll("#beside-rows tr")].map((row) => [...row.cells].slice(0, 5).map((cell) =>
+    cell.textContent).join(" ")).join(", ")"""
 FOCUSED = "document.activeElement.id || document.activeElement.className"
 
 
@@ -97,6 +99,7 @@ async def go_through(cluster: LocalCluster, directory: Path) -> None:
         await tab.wait(f'{QUEUE.replace("NAME", "c")} === "green a1"')
         assert await tab.ask("document.querySelector('#tail').textContent.includes('one black coffee')")
 
+        await tab.wait(f'{BESIDE} === "f1 follower up 1 0"')
         await see_groups(tab, cluster)
         await reach(tab, "partition")
         await tab.press("Enter")
@@ -133,11 +136,12 @@ async def go_through(cluster: LocalCluster, directory: Path) -> None:
         await tab.wait(f"document.body.dataset.link === 'live' && {COMPONENTS} === \"primary abc\"")
 
 
+@pytest.mark.long("starts a browser and three sites")
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")
 def test_through_a_partition_and_a_heal(tmp_path: Path) -> None:
     with (
         short_dir() as directory,
-        LocalCluster.create(directory / "cluster", nodes=3, trace=False, isis=True) as cluster,
+        LocalCluster.create(directory / "cluster", nodes=3, trace=False, isis=True, followers=1) as cluster,
     ):
         cluster.start()
         asyncio.run(go_through(cluster, tmp_path))

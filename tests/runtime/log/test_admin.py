@@ -17,6 +17,7 @@ from reconvene.runtime.node.main import running
 from reconvene.trace.reader import read_run
 from reconvene.verify.engine import verify
 from reconvene.verify.load import load_histories
+from reconvene.wire.client_log import Append
 
 
 def test_a_replica_is_added_and_another_removed() -> None:
@@ -32,7 +33,7 @@ def test_a_replica_is_added_and_another_removed() -> None:
             await until(lambda: len(a._site.members) == 4)
             await of(a).ordered(first(of(a), [b"before"]))
             with pytest.raises(Rejected, match="site d keeps no replica of the log"):
-                of(d).append([b"x"])
+                of(d).append(Append(0, [b"x"]))
             with pytest.raises(Rejected, match="x is not a site of this cluster; expected one of a, b, c, d"):
                 of(a).change_replicas(add="x")
             with pytest.raises(Rejected, match="expected one to add or to remove, or a quorum"):
@@ -48,7 +49,7 @@ def test_a_replica_is_added_and_another_removed() -> None:
             assert await of(a).change_replicas(remove="a") == 3, "a site that removes itself gets the answer"
             await until(lambda: in_primary(b, 3)() and of(a).status()["replica"] is False)
             with pytest.raises(Rejected, match="site a keeps no replica of the log"):
-                of(a).append([b"x"])
+                of(a).append(Append(0, [b"x"]))
             replicas = of(b).status()["replicas"]
             assert isinstance(replicas, dict)
             assert sorted(replicas) == ["b", "c", "d"]

@@ -11,6 +11,7 @@ from tests.client.fake_log import FakeLog
 from reconvene.errors import OutcomeUnknown, Unavailable
 from reconvene.runtime.log import places as module
 from reconvene.runtime.log.places import Places
+from reconvene.wire.client_log import Append, Order
 
 
 @settings(deadline=None)
@@ -80,15 +81,15 @@ def test_what_is_not_indexed_is_looked_for_in_the_log(monkeypatch: pytest.Monkey
         monkeypatch.setattr(module, "_KEPT", 2)
         log = FakeLog()
         for at in range(1_000):
-            log.append([b"%d" % at, b"again"])
+            log.append(Append(0, [b"%d" % at, b"again"]))
             log.order_all()
         assert log.places.find("a", 1, 4) is None
-        assert await log.find("a", 2, 5, 0, False) == [(1, 5)]
+        assert await log.find(Order(0, "a", 2, 5, 0, False)) == [(1, 5)]
         with pytest.raises(Unavailable, match="a's message 2 is before position 10"):
-            await log.find("a", 2, 1, 10, False)
+            await log.find(Order(0, "a", 2, 1, 10, False))
         log.truncate(4)
         with pytest.raises(Unavailable, match="truncated up to 4"):
-            await log.find("a", 2, 1, 0, False)
-        assert await log.find("a", 1_999, 2, 0, False) == [(1_998, 2)]
+            await log.find(Order(0, "a", 2, 1, 0, False))
+        assert await log.find(Order(0, "a", 1_999, 2, 0, False)) == [(1_998, 2)]
 
     asyncio.run(scenario())

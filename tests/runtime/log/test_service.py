@@ -23,6 +23,7 @@ from reconvene.runtime.site.engine import SiteEngine
 from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.storage.tables import Op
 from reconvene.trace.reader import read_trace
+from reconvene.wire.client_log import Append, Order
 
 QUICK = Timing(beacon_every_ns=20_000_000, suspect_base_ns=200_000_000, round_patience_ns=100_000_000)
 
@@ -69,7 +70,7 @@ def log_lines() -> Iterator[LogLines]:
 
 def first(log: LogService, messages: Sequence[bytes]) -> int:
     """Appends; returns the counter of the first message."""
-    return log.append(messages).parts[0].first
+    return log.append(Append(0, list(messages))).parts[0].first
 
 
 def test_from_append_to_green() -> None:
@@ -102,7 +103,7 @@ def test_from_append_to_green() -> None:
             with pytest.raises(Rejected, match="position 4 is beyond the green line, which is at 3"):
                 of(b).read(4, 1, 1)
             with pytest.raises(Rejected, match="nothing to append"):
-                of(b).append([])
+                of(b).append(Append(0, []))
             status = of(b).status()
             assert (status["green"], status["yellow"], status["red"], status["storage"]) == (3, 0, 0, "ok")
 
@@ -152,8 +153,8 @@ def test_a_minority_accepts_until_its_limit_and_goes_on_when_it_has_room() -> No
             await until(lambda: log.status()["red"] == 8)
             assert log.room.free() == 2
             with pytest.raises(Unavailable, match=r"8 messages of .* bytes wait to be ordered: at most 10 of"):
-                log.append([b"x"] * 3)
-            log.append([b"8", b"9"])
+                log.append(Append(0, [b"x"] * 3))
+            log.append(Append(0, [b"8", b"9"]))
             waiting = asyncio.create_task(log.room.wait())
             await asyncio.sleep(0.05)
             assert not waiting.done()
@@ -218,9 +219,9 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
             a._block(frozenset({2}), frozenset({2}))
             engines[1]._block(frozenset({2}), frozenset({2}))
             await until(lambda: of(c).status()["primary"] == 0)
-            await durable(of(a), of(a).append([b"other", b"once"], b"session", 6).parts[0].first)
-            again = of(c).append([b"once"], b"session", 7).parts[0].first
-            changed = of(c).append([b"not the same"], b"session", 6).parts[0].first
+            await durable(of(a), of(a).append(Append(0, [b"other", b"once"], b"session", 6)).parts[0].first)
+            again = of(c).append(Append(0, [b"once"], b"session", 7)).parts[0].first
+            changed = of(c).append(Append(0, [b"not the same"], b"session", 6)).parts[0].first
             await durable(of(c), changed)
             await until(lambda: of(a).green == 2)
             for engine in engines[:2]:
@@ -232,9 +233,9 @@ def test_where_a_retry_counts_is_found_though_it_was_long_ago() -> None:
             of(c)._replica.sessions.forget_positions()
             assert of(c)._reader.counted(void, 1) == [None]
             assert await of(c)._reader.origin(void) == 1
-            assert await of(c).find("c", again, 1, 0, retried=True) == [(1, 1)]
+            assert await of(c).find(Order(0, "c", again, 1, 0, retried=True)) == [(1, 1)]
             with pytest.raises(Rejected, match="does not count: another one with other data, at 0"):
-                await of(c).find("c", changed, 1, 0, retried=True)
+                await of(c).find(Order(0, "c", changed, 1, 0, retried=True))
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))
@@ -275,7 +276,7 @@ def test_a_disk_that_refuses(monkeypatch: pytest.MonkeyPatch, log_lines: LogLine
             stored, ordered = durable(of(a), counter), of(a).ordered(counter)
             await until(lambda: a.storage() != "ok")
             with pytest.raises(Unavailable, match=r"site a: storage refuses: .*No space left on device"):
-                of(a).append([b"y"])
+                of(a).append(Append(0, [b"y"]))
             entered: list[int] = []
             of(a).when_room(1, lambda: entered.append(1))
             assert entered == [1]  # an append that is refused does not wait
@@ -332,7 +333,7 @@ def test_a_value_that_is_damaged_on_disk(damaged: set[str], log_lines: LogLines)
             assert "is corrupt" in b.storage()
             assert "is corrupt" in str(of(b).status()["storage"])
             with pytest.raises(Unavailable, match="is corrupt"):
-                of(b).append([b"x"])
+                of(b).append(Append(0, [b"x"]))
             with pytest.raises(Unavailable, match="is corrupt"):
                 of(b).read(0, 100, 1 << 20)
             # It continues with what it has: messages that others append are ordered, and can be read here.
@@ -362,7 +363,7 @@ def test_a_replica_that_can_not_read_what_others_need_leaves_them_alone(
                 await of(b).ordered(first(of(b), [b"x"]))
                 await until(lambda: "is corrupt" in a.storage())
                 with pytest.raises(Unavailable, match="is corrupt"):
-                    of(a).append([b"y"])
+                    of(a).append(Append(0, [b"y"]))
         damaged.clear()
         async with sites(*told) as engines:
             await until(lambda: all(of(engine).green == 2 for engine in engines))
@@ -399,7 +400,7 @@ def test_who_waits_when_the_site_stops() -> None:
         with pytest.raises(Unavailable, match="site a has stopped"):
             await barrier
         with pytest.raises(Unavailable, match="site a is stopping"):
-            log.append([b"y"])
+            log.append(Append(0, [b"y"]))
         async with running(one) as a:
             assert [batch.messages for _, batch in of(a).pending(10)] == [[b"x"]]
 

@@ -3,6 +3,9 @@
 Marks and the floor travel in every packet, and only grow. A packet that acknowledges something new, or that is
 numbered and sent for the first time, brings them reliably: if it gets lost, it or what it answers is sent again. So
 where nothing else brings a change, a numbered packet without records does.
+
+An ack leaves in the turn in which its packet came, unless the layer above says that nobody waits for it (`hold`).
+Then it goes with the next packet, with the ack of the next one, or by itself a little later.
 """
 
 from collections.abc import Iterator
@@ -17,6 +20,8 @@ __all__ = ["Channel"]
 
 _ACTIVE_NS = 100_000_000
 """A peer that sent within this time and two round trips counts as sending, and has a share of the receive buffer."""
+_APART_NS = 1_000_000_000
+"""Packets that are further apart than this say nothing about the link."""
 _NO_RECORDS: list[bytes] = []
 
 
@@ -49,11 +54,20 @@ class Channel:
         """What the peer said that may be under way to it."""
         self._heard_at = -(1 << 62)
         self._records_at = -(1 << 62)
-        """When the last numbered packet of the peer came."""
+        """When the last packet of the peer with records came, and …"""
+        self._apart_ns = 0
+        """… how far such packets were apart, at most, of late. It stands for the round trip, which this end can't
+        measure as long as it sends nothing that is acknowledged."""
         self._mark = (0, 0)
         """What of the peer's records has arrived, and is released."""
         self._unsaid = False
         """No packet has brought the peer that mark reliably."""
+        self._owed = 0
+        """Numbered packets that came since the last packet to the peer."""
+        self._hold_until: int | None = None
+        """The ack of one of those waits until then, at most."""
+        self._held_from: int | None = None
+        """It has waited since this turn."""
         self._said_floor = 0
         self._floor_at: int | None = None
         """When the floor is told without anything else."""
@@ -83,6 +97,14 @@ class Channel:
         if mark != self._mark:
             self._mark = mark
             self._unsaid = self.changed = True
+            if self._held_from is not None:
+                self._hold_until = None  # it marks something else than the packet whose ack waits
+
+    def hold(self, now: int) -> None:
+        """Nobody waits for the ack of the last packet: it may go with something else. That of every second packet
+        leaves at once, since the peer has at most two under way that are not full."""
+        if self._owed == 1:
+            self._hold_until = now + self._limits.hold_ack_ns
 
     # -- packets of the peer
 
@@ -109,14 +131,18 @@ class Channel:
             sender.restart()
         if packet.seq == 0:
             return []
+        self._owed += 1
+        self._hold_until = None
         if packet.records:
+            self._apart_ns = max(min(now - self._records_at, _APART_NS), self._apart_ns * 15 // 16)
             self._records_at = now
             self._used = True
         return self.receiver.receive(packet)
 
     def sends(self, now: int) -> bool:
         """Whether the peer has sent records of late."""
-        return now - self._records_at <= _ACTIVE_NS + 2 * self.sender.pace.round_trip_ns
+        trip = self.sender.pace.round_trip_ns or self._apart_ns
+        return now - self._records_at <= _ACTIVE_NS + 2 * trip
 
     # -- packets to the peer
 
@@ -136,7 +162,9 @@ class Channel:
         while (flight := sender.take(granted, now)) is not None:
             yield self._packet(flight, floor, room, now)
             spoke = reliable = True
-        if not spoke:
+        if not spoke and self._holds(floor, now):
+            reliable = False
+        elif not spoke:
             unsaid = (self._unsaid or self._floor_due(floor, now)) and not receiver.fresh
             empty = sender.take_empty(now) if unsaid else None
             reliable = reliable or empty is not None
@@ -153,6 +181,9 @@ class Channel:
     def _packet(self, flight: Flight | None, floor: int, room: int, now: int) -> Packet:
         receiver = self.receiver
         echo, receiver.echo = receiver.echo, 0
+        if echo and self._held_from is not None:
+            echo += now - self._held_from  # the time that it waited here is no part of the round trip
+        self._owed, self._hold_until, self._held_from = 0, None, None
         again, self.again = self.again, False
         receiver.owes = receiver.fresh = False
         seq, part, records = (0, WHOLE, _NO_RECORDS) if flight is None else (flight.seq, flight.part, flight.records)
@@ -160,6 +191,14 @@ class Channel:
             self._site, self.here, self.there, seq, receiver.got, receiver.gaps, *self._mark, floor, now, echo, room,
             part, records, False, again,
         )  # fmt: skip
+
+    def _holds(self, floor: int, now: int) -> bool:
+        """Whether what is to be said can wait for something else that goes."""
+        if self._hold_until is None or now >= self._hold_until or self.again or self._floor_due(floor, now):
+            return False
+        if self._held_from is None:
+            self._held_from = now
+        return True
 
     def _floor_due(self, floor: int, now: int) -> bool:
         return floor != self._said_floor and self._floor_at is not None and now >= self._floor_at
@@ -177,6 +216,8 @@ class Channel:
         at_floor = self._floor_at
         if at_floor is not None and at_floor > now:
             due = at_floor if due is None else min(due, at_floor)
+        if self._hold_until is not None:
+            due = self._hold_until if due is None else min(due, self._hold_until)
         self.due_at = due
 
     def behind(self, floor: int) -> bool:

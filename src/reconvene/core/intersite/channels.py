@@ -3,9 +3,9 @@
 Given: packets in any order, some lost, some twice; which incarnation of which site to talk to. A site's incarnation
 is its born, the number of the configuration in which it entered the line.
 Promised: what is sent to a peer arrives once and in order, as long as both incarnations go on. What is under way fits
-the part of the receive buffer that is for channels. Acks leave in the turn in which a packet came, and a lone record
-in the turn in which it was sent. Nothing from another incarnation is accepted. A peer that acknowledges nothing for
-long is reported. No packet, however malformed, raises an error.
+the part of the receive buffer that is for channels. Acks leave in the turn in which a packet came, but for those that
+may be held (`hold`), and a lone record in the turn in which it was sent. Nothing of another incarnation is accepted.
+A peer that acknowledges nothing for long is reported. No packet, however malformed, raises an error.
 """
 
 from reconvene.core.intersite.channel import Channel
@@ -91,6 +91,10 @@ class Channels:
         """The layer above has the peer's records up to `arrived` complete, and has released those up to `released`.
         The peer is told with the next packet, at once if nothing else goes."""
         self._channels[peer].mark(arrived, released)
+
+    def hold(self, peer: int, now: int) -> None:
+        """Nobody waits for the ack of the packet that came last from this peer."""
+        self._channels[peer].hold(now)
 
     def arrived(self, peer: int) -> int:
         """Up to which of the records sent to it the peer has them complete, as it marked."""
@@ -185,7 +189,12 @@ class Channels:
 
     def deadline(self) -> int | None:
         """When `flush` is to be called though nothing happens."""
-        return min((at for channel in self._channels.values() if (at := channel.due_at) is not None), default=None)
+        at: int | None = None
+        for channel in self._channels.values():
+            due_at = channel.due_at
+            if due_at is not None and (at is None or due_at < at):
+                at = due_at
+        return at
 
     def _wake(self, now: int) -> None:
         """Where this site was paused, no peer is to blame for that time."""

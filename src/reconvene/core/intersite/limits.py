@@ -4,11 +4,16 @@ from dataclasses import dataclass
 
 from reconvene.core.options import MS, Limits
 
-__all__ = ["AHEAD", "ChannelCounters", "ChannelLimits"]
+__all__ = ["AHEAD", "SMALL_BYTES", "ChannelCounters", "ChannelLimits"]
 
 AHEAD = 64
 """How many packets beyond the last one that arrived in order are kept, and so how many may be under way: the bits of
 `Packet.gaps` must tell all of them."""
+
+
+SMALL_BYTES = 3_696
+"""A packet with so many bytes takes little more of a receive buffer than it holds: 4,352 bytes. One of 8,900 bytes
+takes 16,640 (`core.multicast.window.weight`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,9 @@ class ChannelLimits:
     """Added to a measured round trip, at least. The time doubles with each try …"""
     resend_most_ns: int = 400 * MS
     """… up to this and two round trips."""
+    hold_ack_ns: int = 4 * MS
+    """How long an ack that nobody waits for may wait for a packet to go with: less than the peer waits before it
+    sends again."""
     stall_after_ns: int = 2_500 * MS
     """A peer that acknowledges nothing for so long and six round trips, though something is under way to it, is
     reported."""

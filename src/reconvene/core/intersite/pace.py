@@ -4,7 +4,7 @@ The window is what the receiver grants. Where round trips grow long, a queue is 
 the window shrinks until it drains.
 """
 
-from reconvene.core.intersite.limits import ChannelLimits
+from reconvene.core.intersite.limits import SMALL_BYTES, ChannelLimits
 from reconvene.core.multicast.window import weight
 
 __all__ = ["Pace"]
@@ -13,6 +13,9 @@ _SLACK_NS = 50_000_000
 _JUMP_NS = 100_000_000
 """A sample counts as at most four round trips and this: the longer ones include a pause of the peer."""
 _DOUBLINGS = 16
+_LONG_NS = 20_000_000
+"""A link is long if its shortest round trip takes this time. There the receive buffer bounds what a channel carries,
+and small packets fill it better. On other links, what a packet costs to handle counts for more."""
 
 
 class Pace:
@@ -24,7 +27,9 @@ class Pace:
         self.valid_from = 0
         """Stamps before this one are ignored: this site slept since."""
         self._limits = limits
+        self._small_bytes = min(limits.packet_bytes, SMALL_BYTES)
         self._packet = weight(limits.packet_bytes)
+        self._small = weight(self._small_bytes)
         self._least_ns = 1 << 62
         self._backed_off_at = -(1 << 62)
         self._limit = limits.buffer_bytes
@@ -56,8 +61,15 @@ class Pace:
     def share(self, granted: int) -> int:
         """How much may be under way, where the receiver grants so much. One packet always may. After a small grant
         it grows step by step: other peers may have begun at the same moment, and the receiver must hear of them."""
-        self._limit = max(min(self._limit, granted), self._packet)
+        self._limit = max(min(self._limit, granted), self._small)
         return self._limit
+
+    def packet_bytes(self, granted: int) -> int:
+        """How large packets are, where the receiver grants so much. Large ones cost less to handle. But they fill a
+        receive buffer badly, and of a small grant they leave much unused."""
+        # Neither the present round trip nor the share: both suffer from load, and small packets would add to it.
+        long = self.round_trip_ns and self._least_ns >= _LONG_NS
+        return self._small_bytes if long or granted < 2 * self._packet else self._limits.packet_bytes
 
     def resend_after_ns(self, tries: int) -> int:
         """How long to wait for an ack before the oldest packet is sent again for the `tries`-th time, from 0."""

@@ -156,7 +156,9 @@ class Sender:
         outbox = self._outbox
         if not outbox or self.last - self.acked >= AHEAD:
             return None
-        if self._flights and self._under_way + weight(outbox.peek_size()) > self.pace.share(granted):
+        share = self.pace.share(granted)
+        outbox.frame_bytes = self.pace.packet_bytes(granted)
+        if self._flights and self._under_way + weight(outbox.peek_size()) > share:
             return None
         if self._partials >= 2 and not outbox.full:
             return None

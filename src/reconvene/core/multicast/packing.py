@@ -32,6 +32,8 @@ class Parcel(NamedTuple):
 class Outbox:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self.frame_bytes = limits.frame_bytes
+        """What a parcel holds at most. It may change at any time."""
         self._queue: deque[tuple[Service, bytes]] = deque()
         self._cut = 0
         self.bytes = 0
@@ -72,7 +74,7 @@ class Outbox:
     @property
     def full(self) -> bool:
         """There is enough for a whole frame."""
-        return self.bytes >= self._limits.frame_bytes
+        return self.bytes >= self.frame_bytes
 
     @property
     def head(self) -> Service | None:
@@ -80,14 +82,14 @@ class Outbox:
 
     def peek_size(self) -> int:
         """What the next parcel weighs, at most."""
-        return min(self.bytes, self._limits.frame_bytes)
+        return min(self.bytes, self.frame_bytes)
 
     def take(self) -> Parcel:
         """The next frame's worth; call only where something is queued."""
         queue = self._queue
-        limit = self._limits.frame_bytes
+        limit = self.frame_bytes
         service, payload = queue[0]
-        if len(payload) + _OVERHEAD > limit:
+        if self._cut or len(payload) + _OVERHEAD > limit:
             return self._take_fragment(service, payload)
         payloads: list[bytes] = []
         size = 0
@@ -101,7 +103,7 @@ class Outbox:
         return Parcel(service, WHOLE, payloads, size, bool(queue) or size * 2 > limit)
 
     def _take_fragment(self, service: Service, payload: bytes) -> Parcel:
-        step = self._limits.frame_bytes - _OVERHEAD
+        step = self.frame_bytes - _OVERHEAD
         piece = payload[self._cut : self._cut + step]
         self._cut += len(piece)
         self.bytes -= len(piece)

@@ -4,16 +4,19 @@ Promised: messages get their counters at once, in their order; batches are close
 sync, so that what arrives during a sync shares the next one; what is not green yet is bounded.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
 
 from msgspec.structs import replace
 
 from reconvene.corel.batch import BatchId, Heading, Kind, Origin, Source, encode_batch
+from reconvene.corel.clients.refusals import check_room
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.paper.entries import Waiting
 from reconvene.corel.paper.queue import Queue
-from reconvene.errors import Rejected, Unavailable
+from reconvene.errors import Rejected
 
 __all__ = ["Accepting", "shifted"]
 
@@ -32,6 +35,12 @@ def shifted(sources: Sequence[Source], start: int, count: int, to: int) -> list[
             number = source.number + first - source.start
             found.append(Source(source.session, number, first - start + to, end - first))
     return found
+
+
+def _fitting(messages: Sequence[bytes], room: int, most: int) -> int:
+    """How many of them, from the first on, fit into so many bytes of a batch; at most so many."""
+    ends = list(accumulate(map(len, messages[:most])))
+    return bisect_right(range(len(ends)), room, key=lambda at: ends[at] + _ITEM_BYTES * (at + 1))
 
 
 class _Run:
@@ -138,15 +147,8 @@ class Accepting:
     def check(self, messages: Sequence[bytes]) -> int:
         """Returns how many bytes they have. Raises where `append` would not take them."""
         limits = self._limits
-        size = sum(map(len, messages))
-        if size > limits.message_bytes and (longest := max(map(len, messages))) > limits.message_bytes:
-            raise Rejected(f"a message of {longest} bytes is larger than {limits.message_bytes}")
-        if self.open_messages + len(messages) > limits.red_messages or self.open_bytes + size > limits.red_bytes:
-            raise Unavailable(
-                f"{self.open_messages} messages of {self.open_bytes} bytes wait to be ordered: at most"
-                f" {limits.red_messages} of {limits.red_bytes} may"
-            )
-        return size
+        most = (limits.red_messages, limits.red_bytes)
+        return check_room(messages, limits.message_bytes, (self.open_messages, self.open_bytes), most)
 
     def close(self, time: int) -> list[Heading]:
         """Makes batches of what was appended, unless earlier ones are being synced. Returns them."""
@@ -188,16 +190,13 @@ class Accepting:
                 messages += run.messages
                 size, used = size + run.size, used + whole
             else:
-                at, before = 0, size
-                used += around
-                for message in run.messages:
-                    used += len(message) + _ITEM_BYTES
-                    if messages and (used > most or len(messages) == most_messages):
-                        break
-                    messages.append(message)
-                    size += len(message)
-                    at += 1
-                run.size -= size - before
+                at = _fitting(run.messages, most - used - around, most_messages - len(messages))
+                if not messages:
+                    at = max(at, 1)  # one that is larger than a batch is alone
+                messages += run.messages[:at]
+                taken = sum(map(len, run.messages[:at]))
+                size, run.size = size + taken, run.size - taken
+                used += around + taken + _ITEM_BYTES * at
             if at and run.session is not None:
                 sources.append(Source(run.session, run.number, len(messages) - at, at, run.origin))
                 sources += shifted(run.inner, 0, at, len(messages) - at)

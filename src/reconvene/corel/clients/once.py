@@ -18,11 +18,12 @@ from reconvene.corel.batch import BatchId, Heading, Kind, Origin, Source, messag
 from reconvene.corel.clients.accepting import Accepting, shifted
 from reconvene.corel.clients.commits import TRANSACTION
 from reconvene.corel.clients.ranges import length_with
+from reconvene.corel.clients.refusals import check_gaps, other_data
 from reconvene.corel.clients.session_index import SessionRun
 from reconvene.corel.clients.session_table import MOST_RANGES, MOST_SESSION_BYTES, check_session
 from reconvene.corel.clients.sessions import Sessions
 from reconvene.corel.paper.queue import Queue
-from reconvene.errors import Rejected, Unavailable
+from reconvene.errors import Unavailable
 
 __all__ = ["Once"]
 
@@ -45,24 +46,39 @@ class Once:
         """Takes what is new of these messages. Returns what became of all of them, in order. Raises Rejected,
         Unavailable; then it took none. `inner`: of an outpost's messages, the sessions of its clients."""
         check_session(session, number, len(messages))
-        sessions, accepting, own = self._sessions, self._accepting, self._queue.own
-        assert own is not None, "it is a replica"
+        if number == self._sessions.highest(session) + 1 > 0 and not inner:
+            return [self._take(messages, session, number, kind, origin)]  # nearly always: all new, and no further gap
         commits = kind is Kind.COMMIT and session.startswith(TRANSACTION)
-        parts = list(sessions.parts(session, number, len(messages)))
+        parts = list(self._sessions.parts(session, number, len(messages)))
         chosen = [messages[part.number - number :][: part.count] for part in parts]
         if not commits and any(part.new for part in parts):
-            self._check_gaps(session, number, len(messages))
+            check_gaps(self._sessions.ranges(session), session, number, len(messages))
         for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
             if not part.new:
                 parts[index] = self._known(part, session, None if commits else some)
-        accepting.check([message for part, some in zip(parts, chosen, strict=True) if part.new for message in some])
+        new = [message for part, some in zip(parts, chosen, strict=True) if part.new for message in some]
+        self._accepting.check(new)
         for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
             if part.new:
                 within = shifted(inner, part.number - number, part.count, 0)
-                first = accepting.append(some, kind, session, part.number, origin, within)
-                sessions.add(session, part.number, part.count, own, first)
-                parts[index] = replace(part, author=own, first=first, incarnation=accepting.incarnation)
+                parts[index] = self._take(some, session, part.number, kind, origin, within)
         return parts
+
+    def _take(
+        self,
+        messages: Sequence[bytes],
+        session: bytes,
+        number: int,
+        kind: Kind,
+        origin: Origin | None,
+        inner: Sequence[Source] = (),
+    ) -> SessionRun:
+        """New ones."""
+        accepting, own = self._accepting, self._queue.own
+        assert own is not None, "it is a replica"
+        first = accepting.append(messages, kind, session, number, origin, inner)
+        self._sessions.add(session, number, len(messages), own, first)
+        return SessionRun(number, len(messages), own, first, new=True, incarnation=accepting.incarnation)
 
     def forward(
         self,
@@ -93,17 +109,6 @@ class Once:
         ]
         return self.append(messages, session, number, Kind.DATA, origin, known)
 
-    def _check_gaps(self, session: bytes, number: int, count: int) -> None:
-        ranges = self._sessions.ranges(session)
-        length = length_with(ranges, number, number + count - 1)
-        # Replicas that could not hear each other may have taken more together: that is no reason to refuse a number
-        # which makes no further gap.
-        if length > max(MOST_RANGES, len(ranges)):
-            raise Rejected(
-                f"session {session!r}, number {number}: the session's numbers would have {length - 1} gaps, and at "
-                f"most {MOST_RANGES - 1} are remembered; append the missing numbers first, or use another session"
-            )
-
     def _known(self, part: SessionRun, session: bytes, data: Sequence[bytes] | None) -> SessionRun:
         """The same with its id, as far as that is known. Raises Rejected where it is not this data; None: any is."""
         heading: Heading | None
@@ -121,10 +126,7 @@ class Once:
             return part
         for index, one in enumerate(data or ()):
             if one != there[index]:
-                raise Rejected(
-                    f"session {session!r}, number {part.number + index} was taken before with other data: nothing of "
-                    "this was appended; a retry has the same data, and a new message a new number"
-                )
+                raise other_data(session, part.number + index)
         return found
 
     def _waiting(self, author: int, first: int, count: int) -> tuple[int, list[bytes]]:

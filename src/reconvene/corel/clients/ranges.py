@@ -1,11 +1,14 @@
 """Sets of whole numbers, as ranges: what is remembered of a client session's numbers."""
 
 from bisect import bisect_left, bisect_right
+from operator import itemgetter
 
 __all__ = ["Ranges", "has", "include", "length_with"]
 
 Ranges = list[tuple[int, int]]
 """(first, last) …, rising, with at least one number missing between two of them."""
+
+_first, _last = itemgetter(0), itemgetter(1)
 
 
 def has(ranges: Ranges, number: int) -> bool:
@@ -17,6 +20,9 @@ def include(ranges: Ranges, first: int, last: int) -> Ranges:
     """Adds the numbers from `first` to `last`. Returns those of them that were there before, as ranges."""
     if not ranges or first > ranges[-1][1] + 1:
         ranges.append((first, last))
+        return []
+    if first == ranges[-1][1] + 1:
+        ranges[-1] = (ranges[-1][0], last)
         return []
     start, end = _touched(ranges, first, last)
     touched = ranges[start:end]
@@ -36,11 +42,3 @@ def length_with(ranges: Ranges, first: int, last: int) -> int:
 def _touched(ranges: Ranges, first: int, last: int) -> tuple[int, int]:
     """The ranges that hold some of these numbers, or the one before or after them: from an index up to another."""
     return bisect_left(ranges, first - 1, key=_last), bisect_right(ranges, last + 1, key=_first)
-
-
-def _first(found: tuple[int, int]) -> int:
-    return found[0]
-
-
-def _last(found: tuple[int, int]) -> int:
-    return found[1]

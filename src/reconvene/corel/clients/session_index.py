@@ -60,6 +60,11 @@ class _Runs:
         offset = number - first
         return (value + offset, count - offset) if offset < count else None
 
+    def next(self, number: int) -> int:
+        """The first number of the first range that begins above this one; MOST_NUMBER + 1: there is none."""
+        at = bisect_right(self.runs, (number, MOST_NUMBER, MOST_NUMBER))
+        return self.runs[at][0] if at < len(self.runs) else MOST_NUMBER + 1
+
     def cut(self, number: int, count: int) -> None:
         """Forgets these numbers, as far as they are in the range of the first of them."""
         at = bisect_right(self.runs, (number, MOST_NUMBER, MOST_NUMBER)) - 1
@@ -161,6 +166,11 @@ class SessionIndex:
         runs = self._positions.get(session)
         return None if runs is None else runs.find(number)
 
+    def next_placed(self, session: bytes, number: int) -> int:
+        """The next number above this one that begins a range whose position is known."""
+        runs = self._positions.get(session)
+        return MOST_NUMBER + 1 if runs is None else runs.next(number)
+
     def clear_positions(self) -> None:
         self._positions.clear()
         self._placed.clear()
@@ -169,8 +179,11 @@ class SessionIndex:
 
     def highest(self, session: bytes) -> int:
         """The highest number that is known here, green or not; -1: none is."""
-        last = [runs.runs[-1] for runs in self._counters.get(session, {}).values()]
-        return max([self._green.highest(session), *(number + count - 1 for number, count, _ in last)])
+        highest = self._green.highest(session)
+        for runs in self._counters.get(session, {}).values():
+            number, count, _ = runs.runs[-1]
+            highest = max(highest, number + count - 1)
+        return highest
 
     def find(self, session: bytes, number: int, most: int) -> SessionRun | None:
         """Where this message is, with at most so many that follow it there. None: it is not known here."""

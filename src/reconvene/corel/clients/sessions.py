@@ -73,6 +73,10 @@ class Sessions:
         """The first counter of the last batch that begins no later than this message (`SessionIndex.batch`)."""
         return self._index.batch(author, counter)
 
+    def highest(self, session: bytes) -> int:
+        """The highest number that is known here, green or not; -1: none is."""
+        return self._index.highest(session)
+
     def ranges(self, session: bytes) -> Ranges:
         """All numbers that are known here, green or not. Not to be changed."""
         return self._index.ranges(session)
@@ -110,11 +114,10 @@ class Sessions:
             if placed is not None:
                 number += placed[1]
                 continue
-            fresh = number
-            while number < end and self._index.position(source.session, number) is None:
-                number += 1
-            at = position + source.start + fresh - source.number
-            self._index.place(source.session, fresh, number - fresh, at)
+            at = position + source.start + number - source.number
+            fresh = min(self._index.next_placed(source.session, number), end) - number
+            self._index.place(source.session, number, fresh, at)
+            number += fresh
 
     def changes(self) -> list[Op]:
         """What makes the tables durable, in the write of the green line."""

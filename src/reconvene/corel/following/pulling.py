@@ -41,6 +41,7 @@ __all__ = ["Connect", "FollowTurn", "HangUp", "LinkAction", "Pulling", "Timing"]
 NEVER = 1 << 62
 _UNSYNCED_BYTES = 4 << 20
 """So much may be received and not on stable storage before the next batches are asked for."""
+_LEAST_PULL_BYTES = 8 << 10
 _SOURCE = "source"
 """The name under which the snapshots' transfer knows whichever source is connected."""
 
@@ -50,9 +51,15 @@ class Timing:
     retry_ns: int = 500_000_000
     """After all sources were tried in vain, so long until the first is tried again."""
     patience_ns: int = 5_000_000_000
-    """A source that is silent for so long is given up."""
-    prefer_ns: int = 60_000_000_000
-    """After so long with another source than the first, the first is tried again."""
+    """A source that is silent for so long is given up. Where answers take long, as on a thin line, this is not enough
+    for any of them: it doubles each time that a source was connected and silent, …"""
+    patience_most_ns: int = 80_000_000_000
+    """… up to this, and shrinks again to four times what an answer takes."""
+    prefer_ns: int = 2_000_000_000
+    """After so long with another source than the first, the first is tried again; after twice as long each time that
+    it could not be had, …"""
+    prefer_most_ns: int = 60_000_000_000
+    """… up to this."""
 
 
 class Connect(Struct, frozen=True):
@@ -88,7 +95,8 @@ class State(Enum):
 
 class Pulling:
     """`me`: this follower's name among all followers and replicas, as in `Pulled.chain`. `sources`: as people know
-    them; how they are reached is the shell's matter. `cluster`: sources in it are tried first, once that is known."""
+    them; how they are reached is the shell's matter. `cluster`: once a source is known to be in it,
+    those that are known to be in another one are tried last."""
 
     def __init__(
         self,
@@ -118,6 +126,7 @@ class Pulling:
         self._own = frozenset((me, *own))
         self._chains: dict[int, list[str]] = {}
         self._clusters: dict[int, str] = {}
+        """By source that was reached: the cluster that it is in."""
         self._cluster = cluster
         self._timing = timing or Timing()
         self._state = State.IDLE
@@ -129,7 +138,15 @@ class Pulling:
         """The best source of this round."""
         self._current: int | None = None
         self._prefer_at = NEVER
+        self._prefer_ns = self._timing.prefer_ns
+        self._patience_ns = self._timing.patience_ns
         self._asked: Ask | None = None
+        self._asked_at = now
+        self._pull_bytes = PULL_BYTES
+        """Less, where a source was silent: a line may be so thin that an answer of that size takes longer than this
+        follower waits."""
+        self._answered = False
+        """The connected source has answered something."""
         self._piece: PieceAsk | None = None
         """A piece of a snapshot that is wanted."""
         self._caught_up = False
@@ -176,6 +193,7 @@ class Pulling:
         self._now = now
         self._state = State.PULLING
         self.trouble.pop(self.sources[self._source], None)
+        self._prefer_at = NEVER if self._current == self._first else now + self._prefer_ns
         self.follower.snapshots.open((_SOURCE,))
         self._wait(now)
 
@@ -190,6 +208,13 @@ class Pulling:
         """To what was asked last."""
         self._now = now
         asked, self._asked = self._asked, None
+        self._answered = True
+        took = now - self._asked_at
+        if took < self._timing.patience_ns // 4:
+            self._pull_bytes = min(2 * self._pull_bytes, PULL_BYTES)
+        self._patience_ns = max(self._timing.patience_ns, min(self._patience_ns, 4 * took))
+        if self._current == self._first:
+            self._prefer_ns = self._timing.prefer_ns
         self._wait(now)
         match asked, answer:
             case Pull(), Pulled():
@@ -207,13 +232,14 @@ class Pulling:
         return self._current
 
     def _wait(self, now: int) -> None:
-        self._due = now + self._timing.patience_ns
+        self._due = now + self._patience_ns
 
     def _end(self, now: int) -> None:
         """Of the connection: the next source is tried, at once while there are more in this round."""
         if self._state is not State.OPENING:
             self.follower.snapshots.close()
-            self._turn_to = []  # it was reached: the next round begins with the first
+        if self._answered:
+            self._turn_to = []  # the next round begins with the first
         self._state = State.IDLE
         self._asked = self._piece = self._base = None
         self._snapshots = []
@@ -226,6 +252,9 @@ class Pulling:
 
     def _refuse(self, why: str) -> None:
         self.refused[self.sources[self._source]] = why
+        # Nothing comes from there. Else those who follow this follower would find themselves in its chain, in which a
+        # circle that was refused goes on, and refuse it too.
+        self._chains[self._source] = []
         left = self._turn_to
         self._hang_up(self._now)
         self._turn_to = [source for source in left if source != self._current]
@@ -237,7 +266,8 @@ class Pulling:
     def _pulled(self, answer: Pulled) -> None:
         follower = self.follower
         self._chains[self._source] = answer.chain
-        self._clusters[self._source] = answer.origin
+        if answer.chain:
+            self._clusters[self._source] = answer.chain[0].rpartition("/")[0]
         if not self._own.isdisjoint(answer.chain):
             self._refuse("it follows this follower: they would follow each other in a circle")
             return
@@ -313,7 +343,10 @@ class Pulling:
 
     def tick(self, now: int) -> None:
         self._now = now
-        if now >= self._prefer_at:
+        if now >= self._prefer_at and (self._state is State.BASE or self.follower.snapshots.fetching):
+            self._prefer_at = now + self._prefer_ns  # what was transferred is not thrown away
+        elif now >= self._prefer_at:
+            self._prefer_ns = min(2 * self._prefer_ns, self._timing.prefer_most_ns)
             self._hang_up(now)
             self._due = now
         if now < self._due:
@@ -321,17 +354,22 @@ class Pulling:
         if self._state is State.IDLE:
             self._connect(now)
         elif self._state is State.OPENING or self._asked is not None:
+            if self._state is not State.OPENING:
+                self._patience_ns = min(2 * self._patience_ns, self._timing.patience_most_ns)
+                self._pull_bytes = max(self._pull_bytes // 4, _LEAST_PULL_BYTES)
             self.trouble[self.sources[self._source]] = "it does not answer"
             self._hang_up(now)
 
     def _connect(self, now: int) -> None:
         if not self._turn_to:
-            own = [each for each in range(len(self.sources)) if self._clusters.get(each) == self._cluster]
-            self._turn_to = [*own, *(each for each in range(len(self.sources)) if each not in own)]
+            away = [at for at, cluster in sorted(self._clusters.items()) if cluster != self._cluster]
+            if len(away) == len(self._clusters):
+                away = []  # none is known to be in this cluster: the order that was given counts
+            self._turn_to = [*(at for at in range(len(self.sources)) if at not in away), *away]
             self._first = self._turn_to[0]
         self._current = self._turn_to.pop(0)
-        self._prefer_at = NEVER if self._current == self._first else now + self._timing.prefer_ns
         self._state = State.OPENING
+        self._answered = False
         self._wait(now)
         self._actions.append(Connect(self._current))
 
@@ -373,8 +411,9 @@ class Pulling:
             fetching = self.follower.snapshots.fetching
             if fetching and self._caught_up:
                 return
-            ask = Pull(self.follower.received, PULL_BYTES, not fetching, self._last_batch())
+            ask = Pull(self.follower.received, self._pull_bytes, not fetching, self._last_batch())
         self._asked = ask
+        self._asked_at = self._now
         self._wait(self._now)
         self._actions.append(ask)
 

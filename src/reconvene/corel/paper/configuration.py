@@ -31,6 +31,7 @@ from reconvene.corel.messages import (
     RED,
     SNAPSHOT,
     STATE,
+    Ack,
     Barrier,
     BaseSent,
     Claims,
@@ -123,6 +124,9 @@ class Configuration:
         self._barriers = barriers
         self._snapshots = snapshots
         self._ordering: Ordering | None = None
+        self._early: dict[str, Ack] = {}
+        """By sender, what it acknowledged before the configuration was open here: an acknowledgement may overtake the
+        last COMMIT, and is not sent again."""
         self._sent = _NONE
         """The last batch of its own that was sent here."""
         self._announced = 0
@@ -181,6 +185,8 @@ class Configuration:
         self._snapshots.open(handler.participants)
         if primary:
             self._barriers.open(handler.participants)
+        for sender, ack in self._early.items():
+            self._count_ack(self._ordering, sender, ack)
 
     def _feed(self, to: str) -> Feeding:
         return Feeding(
@@ -257,9 +263,14 @@ class Configuration:
 
     def _deliver_ack(self, sender: str, payload: bytes) -> None:
         ack = decode_ack(payload)
-        if self._ordering is not None:
-            self._ordering.acknowledged(sender, ack.acknowledged)
-            self._replicas.report_green(sender, ack.green)
+        if self._ordering is None:
+            self._early[sender] = ack
+        else:
+            self._count_ack(self._ordering, sender, ack)
+
+    def _count_ack(self, ordering: Ordering, sender: str, ack: Ack) -> None:
+        ordering.acknowledged(sender, ack.acknowledged)
+        self._replicas.report_green(sender, ack.green)
 
     def _deliver_control(self, sender: str, kind: int, payload: bytes) -> None:
         message: _Control = decode(payload, _HANDLED[kind])

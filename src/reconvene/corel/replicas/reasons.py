@@ -20,9 +20,10 @@ def reason(
     shown = ", ".join(here) or "no replica"
     if primary:
         sets = voting.sets()
-        kind = str(sets[0].quorum.get("kind"))
-        ground = "the last established session" if sets[0].voters() is not None else f"a quorum ({kind})"
-        return f"{shown} may order: primary component {primary} is {ground} of {', '.join(sets[0].names())}."
+        everyone, kind = ", ".join(sets[0].names()), str(sets[0].quorum.get("kind"))
+        dynamic = f"the last established session; the replicas are {everyone}"
+        ground = dynamic if sets[0].voters() is not None else f"a quorum ({kind}) of {everyone}"
+        return f"{shown} may order: primary component {primary} is {ground}."
     if recovering is not None:
         return f"{shown} may not order yet: recovery is not over (phase {recovering})."
     for replicas in voting.sets():
@@ -36,13 +37,14 @@ def reason(
 
 
 def whatif(
-    voting: Voting, here: Collection[str], lost: Collection[str], names: Mapping[int, str]
+    voting: Voting, here: Collection[str], lost: Collection[str], names: Mapping[int, str], primary: int
 ) -> dict[str, object]:
     """What losing these sites would stop: whether the rest of those here could go on, and whether all others could if
-    they were connected."""
+    they were connected. Where those here do not order now, that is by the sessions that they know of: there may be a
+    later one elsewhere."""
     rest = [name for name in here if name not in lost]
     others = [name for name in voting.sets()[0].names() if name not in lost]
-    found: dict[str, object] = {"lost": sorted(lost), "rest": rest}
+    found: dict[str, object] = {"lost": sorted(lost), "rest": rest, "ordering": primary > 0}
     for key, left in (("orders", rest), ("orders_with_all", others)):
         why = next((why for one in voting.sets() if (why := _missing(one, left, voting.evidence(), names))), None)
         found[key] = why is None

@@ -14,6 +14,7 @@ BENCHES: dict[str, str] = {
     "agreed": "messages a second through three sites, all sending (on this machine)",
     "atop": "latency of the total orders as some members send less and less (virtual time)",
     "durable": "appends to three replicas on a disk: throughput, latency, and without one of them (on this machine)",
+    "followers": "appends beside 20 followers, and reads at a follower beside a replica (on this machine)",
     "frame": "what a frame and a message cost in the core (on this machine)",
     "hostile": "throughput under a flood of datagrams that a site must reject (on this machine)",
     "isis": "latency, datagrams and copies of the broadcasts of ISIS, joins and crashes (virtual time)",

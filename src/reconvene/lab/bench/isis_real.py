@@ -69,7 +69,7 @@ def _on_sites(quick: bool) -> Figures:
             "causal/s": _throughput(run, seconds, "causal"),
             **_requests(run, 20 if quick else 100),
             **asyncio.run(_calls(run, 20 if quick else 100)),
-            **_loads(run, 4.0 if quick else 15.0),
+            **_loads(run, 4.0 if quick else 8.0),
         }
     return {**figures, "foreign": foreign.cores}
 

@@ -23,6 +23,7 @@ __all__ = ["run"]
 
 SIZE = 100
 _ROUNDS = 5
+_HEALS = 3
 _PATIENCE_S = 600.0
 _DURABLE = Bar(1.1)
 _HEAL = Bar(2.0)
@@ -41,11 +42,13 @@ def run(settings: Settings) -> Sheet:
             work = f"append of {SIZE} B until durable, p50"
             results.add(work, "replica", there, "ms")
             results.add(work, "outpost", here, "ms", ("replica", there), _DURABLE)
-        results.begin("a cut-off replica")
-        replica = _heal_replica(cluster, count)
-        results.begin("a cut-off outpost")
-        with _outpost(cluster, place / "away") as shop:
-            outpost = _heal_outpost(cluster, shop, count)
+        results.begin("a cut-off replica, a cut-off outpost")
+        replicas, outposts = [], []
+        for turn in range(_HEALS):  # one is a matter of luck: of when the next beacon or the next try is due
+            replicas.append(_heal_replica(cluster, count))
+            with _outpost(cluster, place / f"away{turn}") as shop:
+                outposts.append(_heal_outpost(cluster, shop, count))
+        replica, outpost = median(replicas), median(outposts)
         work = f"heal to all green, {count:,} messages of {SIZE} B"
         results.add(work, "replica", replica, "ms")
         results.add(work, "outpost", outpost, "ms", ("replica", replica), _HEAL)

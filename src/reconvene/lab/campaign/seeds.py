@@ -9,10 +9,12 @@ from msgspec import Struct
 from reconvene.lab.ledger.replicas import ReplicaLedger
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Result, Runner
+from reconvene.trace.reader import Trace
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
+from reconvene.verify.load import wide_histories
 
-__all__ = ["LEDGER", "Outcome", "run_seed"]
+__all__ = ["LEDGER", "Outcome", "histories", "run_seed"]
 
 LEDGER = "ledger"
 """The name of the ledger among the checks: that of the log's replicas, or of the state that processes gave."""
@@ -77,7 +79,7 @@ def run_seed(
     if keep is not None:
         keep(result)
     try:
-        report = verify([History.of(result.meta, result.rows)])
+        report = verify(histories(result))
     except Exception:
         return _failed(outcome, start)
     outcome.cpu_s = round(process_time() - start, 3)
@@ -101,6 +103,14 @@ def run_seed(
         outcome.violations[LEDGER] = problems
     outcome.coverage = [(step, kind, count) for (step, kind), count in sorted(result.coverage.items())]
     return outcome
+
+
+def histories(result: Result) -> list[History]:
+    """What is judged together: of several clusters each of them, and what passed between them."""
+    if result.levels is None:
+        return [History.of(result.meta, result.rows)]
+    levels = {name: History.of(run, rows) for name, (run, rows) in result.levels.traces.items()}
+    return wide_histories(result.levels.domains, levels, Trace(result.meta, result.rows))
 
 
 def _failed(outcome: Outcome, start: float) -> Outcome:

@@ -102,6 +102,9 @@ class _Work:
 
     def _keep(self, result: Result) -> None:
         with writing(self.root):
+            if result.levels is not None:
+                result.write(self.root / result.run)  # there is no Parquet form of domains
+                return
             rows = [row for node in result.meta.nodes for row in result.rows[node]]
             write_events(scratch_directory(self.root, result.run) / "part.parquet", _batches(rows), {})
             finish_run(self.root, result.meta, {})

@@ -27,9 +27,16 @@ STEPS = {
     "isis": (*_CHANGES, *(f"isis: {step}" for step in _ISIS)),
     "dynamic": (*_CHANGES, *(f"log: {step}" for step in (*_LOG[:6], "establish", *_LOG[6:]))),
 }
+STEPS["wide"] = (*STEPS["evs"], "wide: meeting", "wide: catching up")
 STEPS["followers"] = (*STEPS["corel"], *(f"follower: {step}" for step in ("idle", "opening", "pulling", "base")))
+STEPS["outposts"] = (
+    *STEPS["followers"],
+    *(f"outpost: {step}" for step in ("connecting", "open", "resting")),
+)
 """By stack: the steps of the protocol in which a fault can hit a site. `dynamic`: the log with dynamic voting;
-`followers`: the log with followers."""
+`followers`, `outposts`: the log with these."""
+_LOGS = ("corel", "dynamic", "followers", "outposts")
+"""Those of the log."""
 
 _WANTED = {
     "evs": STEPS["evs"],
@@ -37,6 +44,8 @@ _WANTED = {
     "isis": tuple(step for step in STEPS["isis"] if step.startswith("isis: ")),
     "dynamic": tuple(f"log: {step}" for step in ("states", "attempt", "commit", "establish", "primary", "minority")),
     "followers": ("follower: idle", "follower: pulling"),
+    "outposts": ("outpost: open", "outpost: resting"),
+    "wide": (),
 }
 """Steps in which every kind of fault has to hit a site. Where there is a layer above the site, only that layer's."""
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -45,21 +54,28 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "isis": ISIS_FAULTS,
     "dynamic": FAULTS,
     "followers": FAULTS,
+    "outposts": FAULTS,
+    "wide": (),
 }
 """Kinds of fault that are listed though they hit no site."""
 _ELSEWHERE = {"isis": ("sync",)}
 """Kinds that hit no site in these steps: the site writes only while it changes its configuration."""
 
+_DOMAINS = ("wide.", "live.wide")
 _NOT_HERE = {
-    "evs": ("evs.primary.", "corel.", "vs.", "isis."),
-    "corel": ("vs.", "isis.", "corel.dynamic.", "corel.follow"),
-    "dynamic": ("vs.", "isis.", "corel.follow"),
-    "followers": ("vs.", "isis.", "corel.dynamic."),
-    "isis": ("evs.primary.", "corel.", "vs."),
+    "evs": ("evs.primary.", "corel.", "vs.", "isis.", *_DOMAINS),
+    "corel": ("vs.", "isis.", "corel.dynamic.", "corel.follow", *_DOMAINS),
+    "dynamic": ("vs.", "isis.", "corel.follow", *_DOMAINS),
+    "followers": ("vs.", "isis.", "corel.dynamic.", *_DOMAINS),
+    "outposts": ("vs.", "isis.", "corel.dynamic.", *_DOMAINS),
+    "isis": ("evs.primary.", "corel.", "vs.", *_DOMAINS),
+    "wide": ("evs.primary.", "corel.", "vs.", "isis."),
 }
 """Prefixes of checks that can have no cases: of layers that the stack does not have."""
 _SELDOM = ("evs.primary.continuity", "corel.dynamic.live")
 """Checks with few cases in a run: a tenth of what the others need is enough."""
+_SELDOM_HERE = {"outposts": ("live.membership",)}
+"""A run has one case a node at the most, and a hundred seeds of this profile are run where others have three."""
 _ERROR = "error"
 """Listed among the failed checks of a run that an exception ended."""
 
@@ -148,7 +164,7 @@ class Summary:
 
     def _add(self, outcome: Outcome) -> None:
         self.totals.add(outcome)
-        self.stack = outcome.profile if outcome.profile in ("dynamic", "followers") else outcome.stack
+        self.stack = outcome.profile if outcome.profile in _LOGS else outcome.stack
         self.accepted += outcome.accepted
         self.ordered += outcome.ordered
         self.cases.update(outcome.cases)
@@ -169,7 +185,8 @@ class Summary:
         """How many cases the check needs."""
         if check.startswith(_NOT_HERE[self.stack]):
             return 0
-        return CASES_WANTED // 10 if check in _SELDOM else CASES_WANTED
+        seldom = check in _SELDOM or check in _SELDOM_HERE.get(self.stack, ())
+        return CASES_WANTED // 10 if seldom else CASES_WANTED
 
     def unmet(self) -> list[tuple[str, str]]:
         """Pairs of step and fault of which no run had one."""
@@ -190,7 +207,7 @@ class Summary:
         out = [
             f"{totals.runs:,} seeds, {totals.faults:,} faults, {totals.configurations:,} configurations, "
             f"{totals.messages:,} messages, {totals.events:,} events, {totals.core_seconds:,.0f} core-seconds",
-            *([self._ordered_line()] if self.stack in ("corel", "dynamic", "followers") else []),
+            *([self._ordered_line()] if self.stack in _LOGS else []),
             "",
             "cases by check",
         ]

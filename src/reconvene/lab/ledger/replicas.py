@@ -1,7 +1,7 @@
 """What applications appended in a simulation, compared at the end with what the replicas hold.
 
 A trace shows which messages are green at which replica. It does not show their content, nor what else is in a
-replica's queue. This ledger checks both.
+replica's queue, nor how much a restarted replica has green. This ledger checks all of that.
 
 Given: a cluster before it runs. Promised: every difference, in words, once the run has settled.
 """
@@ -16,6 +16,7 @@ from reconvene.quorum import Spec, make_quorum
 from reconvene.sim.cluster import Cluster
 from reconvene.sim.log_site import LogSite
 from reconvene.sim.node import Node
+from reconvene.sim.outpost import OutpostNode
 
 __all__ = ["ReplicaLedger"]
 
@@ -32,14 +33,17 @@ class ReplicaLedger:
         """Accepted messages that are green at a replica in the end."""
         cluster.on_append(self._append)
 
-    def _append(self, node: Node, first: int, messages: list[bytes]) -> None:
-        assert node.site is not None, "it has just taken them"
-        replica = self._replica(node.name)
-        assert replica is not None
-        assert replica.own is not None
-        author = replica.name_of(replica.own)
+    def _append(self, node: Node | OutpostNode, first: int, messages: list[bytes]) -> None:
+        if isinstance(node, OutpostNode):
+            author, incarnation = node.name, node.incarnation
+        else:
+            replica = self._replica(node.name)
+            assert node.site is not None, "it has just taken them"
+            assert replica is not None
+            assert replica.own is not None
+            author, incarnation = replica.name_of(replica.own), node.site.incarnation
         for place, message in enumerate(messages):
-            self._appended[message_id(author, node.site.incarnation, first + place)] = message
+            self._appended[message_id(author, incarnation, first + place)] = message
 
     def problems(self, quorum: Spec) -> list[str]:
         """What is wrong once the run has settled, one line each."""
@@ -67,9 +71,20 @@ class ReplicaLedger:
                 ids = self._green(follower.name, follower.pulling.follower, found)
                 if (at := first_difference(ids, longest)) is not None:
                     found.append(f"{follower.name} has {ids[at]} at {at}, where a replica has {longest[at]}")
+                line, source = max(self._lines(follower.name), default=(0, ""))
+                if follower.pulling.follower.green < line:
+                    found.append(f"{follower.name} has {len(ids)} messages, and {source}, connected to it, {line}")
         accepted = {message for name in cluster.names for message in self._accepted(name)}
         self.accepted, self.ordered = len(accepted), len(accepted.intersection(longest))
         return found
+
+    def _lines(self, follower: str) -> Iterable[tuple[int, str]]:
+        """Green lines of the replicas that are connected to this follower. The trace does not show them: after a
+        restart a green line may be behind what was recorded."""
+        for component in self._cluster.components():
+            for name in component if follower in component else ():
+                if (replica := self._replica(name)) is not None:
+                    yield replica.green, name
 
     def _replica(self, name: str) -> Replica | None:
         if name not in self._cluster.names:
@@ -108,7 +123,8 @@ class ReplicaLedger:
             ids += batch
             if heading.kind is Kind.CHANGE:
                 continue  # an operator's
-            for message, data in zip(batch, messages_of(replica.body(heading)), strict=True):
+            appended = _outposts_ids(replica, heading) or batch
+            for message, data in zip(appended, messages_of(replica.body(heading)), strict=True):
                 self.cases += 1
                 if self._appended.get(message) != data:
                     found.append(f"{name}: {message} is not what was appended")
@@ -145,3 +161,13 @@ class ReplicaLedger:
             accepted = self._accepted(author)
             for name, there in has.items():
                 yield from (f"{name} lacks {m}, which {author} accepted" for m in accepted if m not in there)
+
+
+def _outposts_ids(replica: Replica, heading: Heading) -> list[str]:
+    """What an outpost accepted was appended under the outpost's id. Empty: the batch has none of it."""
+    return [
+        message_id(source.origin.outpost, source.origin.incarnation, number)
+        for source in replica.forwarded(heading)
+        if source.origin is not None
+        for number in range(source.number, source.number + source.count)
+    ]

@@ -30,18 +30,28 @@ class ClientPlan(Struct, frozen=True):
     """The first one is that of its site; at the others it continues when it loses the connection."""
     rate: float
     """Messages a second."""
+    place: str = "site"
+    """site | follower: it only reads | outpost: it only writes"""
 
 
-def share_out(addresses: Sequence[Sequence[str]], rate: float, processes: int | None) -> list[list[ClientPlan]]:
-    """A client for each list of addresses, in so many processes (by default one each), with `rate` in all."""
-    plans = [ClientPlan(number, list(own), rate / len(addresses)) for number, own in enumerate(addresses)]
+def share_out(
+    addresses: Sequence[Sequence[str]], rate: float, processes: int | None, places: Sequence[str] = ()
+) -> list[list[ClientPlan]]:
+    """A client for each list of addresses, in so many processes (by default one each), with `rate` in all. `places`:
+    what is at the addresses, where it is no site."""
+    found = [*places, *["site"] * (len(addresses) - len(places))]
+    writers = sum(place != "follower" for place in found)
+    plans = [
+        ClientPlan(number, list(own), rate / writers, place)
+        for number, (own, place) in enumerate(zip(addresses, found, strict=True))
+    ]
     count = len(plans) if processes is None else processes
     return [plans[which::count] for which in range(count)]
 
 
 def client_addresses(cluster: LocalCluster) -> list[list[str]]:
     """For a client of each site. When a site is lost, every other client continues elsewhere; the rest wait."""
-    own = list(cluster.addresses.values())
+    own = [cluster.addresses[name] for name in cluster.names]
     return [own[at:] + own[:at] if at % 2 else [own[at]] for at in range(len(own))]
 
 

@@ -44,7 +44,9 @@ _LEAVE_SHARE = 0.001
 """Of the casts: so many are a GBCAST, or are followed by leaving a group and joining it again."""
 _OUTSIDE_SHARE = 0.1
 """Of the casts: to a group of which this process is no member."""
-_WRITERS = 4
+_WRITERS = 16
+"""Of a process. Each waits for the site's answer to one cast before the next: 15 ms and more where many programs
+share the processors."""
 _OPEN_CALLS = 100
 
 

@@ -5,12 +5,14 @@
 A process of its own, as real clients are; `program.run_clients` has its orders. Its job is a `LogJob`, its report a
 `LogReport`. A client has three writers on one connection: one appends single messages, many at the same time; one
 appends bursts; one numbers its messages itself (`session`, `number`), and appends them again until it has a receipt.
-A client also follows the log from the beginning, and calls a replicated map.
+A client also follows the log from the beginning, and calls a replicated map. One of a follower only follows, one of
+an outpost only writes.
 """
 
 import asyncio
 import random
 from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 from msgspec import Struct, field
@@ -177,23 +179,24 @@ class Client:
         self.name = f"client {client.number}"
         self._addresses = client.addresses
         self._report = report
+        self._reads = client.place != "outpost"
         self.writers = [
             Writer(client.number * len(WRITERS) + at, kind, client.rate / len(WRITERS), seed, report)
-            for at, kind in enumerate(WRITERS)
+            for at, kind in enumerate(WRITERS if client.place != "follower" else ())
         ]
-        self.callers = [Caller(client.number * _CALLERS + at, seed, report.calls.append) for at in range(_CALLERS)]
+        callers = _CALLERS if client.place == "site" else 0
+        self.callers = [Caller(client.number * callers + at, seed, report.calls.append) for at in range(callers)]
         self._digest = LogDigest()
 
     async def live(self) -> None:
-        async with (
-            connect(self._addresses, timeout=_TIMEOUT_S, wait=60.0) as site,
-            ReplicatedMap(site.log, MAP) as kept,
-        ):
-            await asyncio.gather(
-                self._follow(site.log),
-                *(writer.write(site.log) for writer in self.writers),
-                *(caller.run(kept) for caller in self.callers),
-            )
+        async with connect(self._addresses, timeout=_TIMEOUT_S, wait=60.0) as site, AsyncExitStack() as opened:
+            work = [writer.write(site.log) for writer in self.writers]
+            # Until it is cancelled: positions are asked for on this connection after the writers are done.
+            work.append(self._follow(site.log) if self._reads else _for_ever())
+            if self.callers:
+                kept = await opened.enter_async_context(ReplicatedMap(site.log, MAP))
+                work += [caller.run(kept) for caller in self.callers]
+            await asyncio.gather(*work)
 
     async def _follow(self, log: Log) -> None:
         while True:
@@ -205,7 +208,12 @@ class Client:
                 await asyncio.sleep(_AGAIN_S)
 
     def end(self) -> None:
-        self._report.followed[self.name] = self._digest.digest()
+        if self._reads:
+            self._report.followed[self.name] = self._digest.digest()
+
+
+async def _for_ever() -> None:
+    await asyncio.Event().wait()
 
 
 class LogClients(Clients):

@@ -26,10 +26,18 @@ class LogFleet(ClientFleet[LogReport]):
 
     @classmethod
     def on(
-        cls, addresses: Sequence[Sequence[str]], *, rate: float, seed: int, log: Path, processes: int | None = None
+        cls,
+        addresses: Sequence[Sequence[str]],
+        *,
+        rate: float,
+        seed: int,
+        log: Path,
+        processes: int | None = None,
+        places: Sequence[str] = (),
     ) -> Self:
-        """A client for each list of addresses, in so many processes; `rate` is that of all of them together."""
-        jobs = [LogJob(clients=clients, seed=seed) for clients in share_out(addresses, rate, processes)]
+        """A client for each list of addresses, in so many processes; `rate` is that of all of them together.
+        `places`: as for `share_out`."""
+        jobs = [LogJob(clients=clients, seed=seed) for clients in share_out(addresses, rate, processes, places)]
         return cls("reconvene.lab.load.log_clients", jobs, log, LogReport, _DRAIN_S)
 
 
@@ -69,8 +77,10 @@ def wait_appended(cluster: LocalCluster, timeout_s: float) -> None:
     """Until a client of each site has appended something, and something is ordered everywhere."""
 
     def appended() -> bool:
-        counters = [status["counters"] for status in cluster.statuses().values()]
-        return len(counters) == len(cluster.names) and all(
+        statuses = cluster.statuses()
+        writing = [*cluster.names, *cluster.outposts]
+        counters = [statuses[name]["counters"] for name in writing if name in statuses]
+        return len(counters) == len(writing) and all(
             each["log_accepted_messages"] and each["log_ordered_messages"] for each in counters
         )
 
@@ -78,32 +88,38 @@ def wait_appended(cluster: LocalCluster, timeout_s: float) -> None:
 
 
 def wait_ordered(cluster: LocalCluster, timeout_s: float) -> int:
-    """Until all sites have ordered everything, and have the same green line: returns it. No client may append
-    meanwhile."""
+    """Until all sites have ordered everything, and they and the followers have the same green line: returns it. Then
+    no outpost has anything to confirm. No client may append meanwhile."""
     logs: dict[str, Any] = {}
 
     def ordered() -> bool:
         logs.clear()
         logs.update({name: status["log"] for name, status in cluster.statuses().items()})
-        greens = {log["green"] for log in logs.values()}
-        return len(logs) == len(cluster.names) and len(greens) == 1 and all(map(_at_rest, logs.values()))
+        greens = {log["green"] for log in logs.values() if "green" in log}
+        return len(logs) == len(cluster.states()) and len(greens) == 1 and all(map(_at_rest, logs.values()))
 
     wait_until(ordered, timeout_s, lambda: f"not all is ordered everywhere after {timeout_s:g} s: {_shown(logs)}")
-    return int(next(iter(logs.values()))["green"])
+    return int(logs[cluster.names[0]]["green"])
 
 
 def _at_rest(log: dict[str, Any]) -> bool:
+    if log.get("outpost"):
+        return not log["waiting"]["messages"]
     return not (log["yellow"] or log["red"] or log["unlogged"] or log["own"]["messages"])
 
 
 def _shown(logs: dict[str, dict[str, Any]]) -> str:
     shown = ("phase", "green", "yellow", "red", "unlogged", "own", "storage")
-    return "; ".join(f"{name}: " + ", ".join(f"{key} {log[key]}" for key in shown) for name, log in logs.items())
+    return "; ".join(
+        f"{name}: " + ", ".join(f"{key} {log[key]}" for key in (*shown, "waiting") if key in log)
+        for name, log in logs.items()
+    )
 
 
 def read_logs(cluster: LocalCluster) -> tuple[dict[str, Digest], Index]:
-    """Digests of every site's whole log, and an index of the first one's."""
-    return asyncio.run(_read_logs(cluster.addresses))
+    """Digests of the whole log at every site and every follower, and an index of the first site's."""
+    readable = (*cluster.names, *cluster.followers)
+    return asyncio.run(_read_logs({name: cluster.addresses[name] for name in readable}))
 
 
 async def _read_logs(addresses: dict[str, str]) -> tuple[dict[str, Digest], Index]:

@@ -2,6 +2,7 @@
 
     python -m reconvene.lab.soak --minutes 10 --out out/soak-real
     python -m reconvene.lab.soak --log --minutes 10
+    python -m reconvene.lab.soak --log --followers 3 --outposts 2 --minutes 10
     python -m reconvene.lab.soak --isis --minutes 10
 
 Clients send messages to groups; with --log they append to the log; with --isis they cast to process groups.
@@ -39,14 +40,17 @@ _CLUSTER, _FAULTS_LOG, _LOAD_LOG = "cluster", "faults.log", "load.log"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if (options.followers or options.outposts) and not options.log:
+        parser.error("--followers and --outposts: expected --log with them")
     out = Path(
         options.out or ("out/soak-log" if options.log else "out/soak-isis" if options.isis else "out/soak-real")
     )
     try:
         out.mkdir(parents=True, exist_ok=True)
         if options.log:
-            return _soak(LogSoak(), options, out)
+            return _soak(LogSoak(options.followers, options.outposts), options, out)
         return _soak(IsisSoak(), options, out) if options.isis else _soak(GroupSoak(), options, out)
     except (ReconveneError, OSError) as error:
         print(f"soak: {error}; its files stay in {out}", file=sys.stderr)
@@ -94,6 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--log", action="store_true", help="soak the log instead of groups")
     kind.add_argument("--isis", action="store_true", help="soak process groups in the manner of ISIS")
+    for beside, what in (("followers", "follow the log"), ("outposts", "accept messages for the log")):
+        beside_help = f"with --log: so many processes beside the sites {what}"
+        parser.add_argument(f"--{beside}", type=int, choices=range(10), metavar="0-9", default=0, help=beside_help)
     parser.add_argument("--minutes", type=_positive, default=10.0, help="under load, in all runs together")
     parser.add_argument("--run", type=_positive, default=2.0, metavar="MINUTES", help="how long one run is")
     parser.add_argument("--sites", type=int, choices=range(3, 27), metavar="3-26", default=5)

@@ -22,8 +22,8 @@ from reconvene.local.control import Line
 from reconvene.wire.clients import Block
 
 __all__ = [
-    "BLACKOUT", "BREAKS", "DISK", "DISK_MEND", "HARD", "ISOLATE", "MENDS", "PROCESS_BREAKS", "PROCESS_MENDS",
-    "RandomFaults", "cut", "leave",
+    "BLACKOUT", "BREAKS", "DISK", "DISK_MEND", "HARD", "ISOLATE", "MENDS", "PLACE_BREAKS", "PLACE_MENDS",
+    "PROCESS_BREAKS", "PROCESS_MENDS", "RandomFaults", "cut", "leave",
 ]  # fmt: skip
 
 BREAKS = ("kill", "pause", "partition", "one-way", "term")
@@ -36,6 +36,8 @@ DISK, DISK_MEND = "disk", "disk-mend"
 """Writes or syncs of one site fail. Only if requested, and if strace can be used."""
 PROCESS_BREAKS, PROCESS_MENDS = ("kill-process", "pause-process"), ("start-process", "resume-process")
 """Faults of programs that use the sites: see `process_faults`."""
+PLACE_BREAKS, PLACE_MENDS = ("kill-place", "pause-place"), ("start-place", "resume-place")
+"""Faults of followers and outposts: see `place_faults`."""
 HARD = ("kill", "partition", ISOLATE, BLACKOUT)
 """Faults that kill a site or partition the network."""
 _ANSWER_S = 15.0
@@ -145,11 +147,15 @@ class RandomFaults:
 
     def check(self) -> None:
         """Raises Unavailable if a site has ended by itself."""
-        for name in self.cluster.names:
-            if name not in self._down and name not in self._ill and self.cluster.state(name) == "down":
+        for name in self._watched():
+            if self.cluster.state(name) == "down":
                 raise Unavailable(
                     f"site {name} has ended by itself; the end of its log:\n{self.cluster.log_tail(name)}"
                 )
+
+    def _watched(self) -> Sequence[str]:
+        """Those that may not end by themselves."""
+        return [name for name in self.cluster.names if name not in self._down and name not in self._ill]
 
     # -- faults
 

@@ -1,4 +1,7 @@
-"""The soak of the log: clients of each site append and follow, and every receipt is compared with the log."""
+"""The soak of the log: clients of each site append and follow, and every receipt is compared with the log.
+
+Followers and outposts beside the sites have clients of their own.
+"""
 
 import random
 import shutil
@@ -9,7 +12,18 @@ from typing import Any
 
 from reconvene.lab.load.fleet import ClientFleet, client_addresses
 from reconvene.lab.load.log_fleet import LogAudit, LogFleet, LogTotals, read_logs, wait_appended, wait_ordered
-from reconvene.lab.soak.faults import BLACKOUT, BREAKS, DISK, DISK_MEND, ISOLATE, MENDS, RandomFaults
+from reconvene.lab.soak.faults import (
+    BLACKOUT,
+    BREAKS,
+    DISK,
+    DISK_MEND,
+    ISOLATE,
+    MENDS,
+    PLACE_BREAKS,
+    PLACE_MENDS,
+    RandomFaults,
+)
+from reconvene.lab.soak.place_faults import PlaceFaults
 from reconvene.lab.soak.run import TOGETHER_S, Notify, Soak, SoakRun, break_until
 from reconvene.lab.soak.vitals import Vitals
 from reconvene.local.cluster import LocalCluster
@@ -30,7 +44,11 @@ class LogSoak(Soak[LogTotals]):
     unit = "receipts"
     spare_bytes = 64 << 20
     """A site keeps up to 32 MiB of the log in memory, and what a partition left to be sent and ordered."""
-    kinds = (*BREAKS, DISK, ISOLATE, BLACKOUT, *MENDS, DISK_MEND)
+    kinds = (*BREAKS, *PLACE_BREAKS, DISK, ISOLATE, BLACKOUT, *MENDS, *PLACE_MENDS, DISK_MEND)
+
+    def __init__(self, followers: int = 0, outposts: int = 0) -> None:
+        self._followers = followers
+        self._outposts = outposts
 
     @property
     def run_type(self) -> type[SoakRun[LogTotals]]:
@@ -41,10 +59,15 @@ class LogSoak(Soak[LogTotals]):
         if (directory / "cluster.toml").exists():
             LocalCluster(directory).kill()
         shutil.rmtree(directory, ignore_errors=True)
-        return LocalCluster.create(directory, sites)
+        return LocalCluster.create(directory, sites, followers=self._followers, outposts=self._outposts)
 
     def load(self, cluster: LocalCluster, rate: float, seed: int, log: Path) -> LogFleet:
-        return LogFleet.on(client_addresses(cluster), rate=rate, seed=seed, log=log)
+        beside = {**dict.fromkeys(cluster.followers, "follower"), **dict.fromkeys(cluster.outposts, "outpost")}
+        addresses = [[cluster.addresses[name]] for name in beside]
+        places = list(beside.values())
+        return LogFleet.on(
+            [*addresses, *client_addresses(cluster)], rate=rate, seed=seed, log=log, places=places
+        )  # fmt: skip
 
     def wait_loaded(self, cluster: LocalCluster) -> None:
         wait_appended(cluster, TOGETHER_S)
@@ -52,6 +75,8 @@ class LogSoak(Soak[LogTotals]):
     def faults(
         self, cluster: LocalCluster, load: ClientFleet[Any], seed: int, spared: str, notify: Notify
     ) -> RandomFaults:
+        if self._followers or self._outposts:
+            return PlaceFaults(cluster, seed, spared=[spared], notify=notify)
         return RandomFaults(cluster, seed, spared=[spared], isolating=True, disks=True, notify=notify)
 
     def breaking(

@@ -12,7 +12,16 @@ from msgspec import Struct, field
 
 from reconvene.lab.ledger.compare import FINDINGS_KEPT
 from reconvene.lab.load.fleet import ClientFleet
-from reconvene.lab.soak.faults import BLACKOUT, BREAKS, DISK, HARD, ISOLATE, PROCESS_BREAKS, RandomFaults
+from reconvene.lab.soak.faults import (
+    BLACKOUT,
+    BREAKS,
+    DISK,
+    HARD,
+    ISOLATE,
+    PLACE_BREAKS,
+    PROCESS_BREAKS,
+    RandomFaults,
+)
 from reconvene.lab.soak.judge import Counts, count, judge
 from reconvene.lab.soak.vitals import Life, Vitals
 from reconvene.local.cluster import LocalCluster
@@ -74,7 +83,9 @@ class SoakRun(Struct, Generic[T], kw_only=True):
 
     @property
     def breaks(self) -> int:
-        return sum(self.faults.get(kind, 0) for kind in (*BREAKS, *PROCESS_BREAKS, DISK, ISOLATE, BLACKOUT))
+        return sum(
+            self.faults.get(kind, 0) for kind in (*BREAKS, *PROCESS_BREAKS, *PLACE_BREAKS, DISK, ISOLATE, BLACKOUT)
+        )
 
 
 class Soak(ABC, Generic[T]):

@@ -75,7 +75,7 @@ class Vitals:
             if life.warm_bytes is None and life.age_s >= WARM_S:
                 life.warm_bytes = resident
             self._counters[pid] = status["counters"]
-            self._look_at_queues(status["isis"])
+            self._look_at_queues(status.get("isis"))
 
     def _look_at_queues(self, isis: dict[str, Any] | None) -> None:
         if isis is None:

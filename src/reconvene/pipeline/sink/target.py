@@ -81,10 +81,10 @@ class Target:
     async def _try(self, addresses: Sequence[str]) -> Site:
         """The first of them, with the others to go on at. Raises Unavailable where it can't order now."""
         async with AsyncExitStack() as stack:
-            site = await open_site(stack, self._access, addresses[:1])
+            site = await open_site(stack, self._access, addresses[:1], follower=False)
             if not (await site.log.status()).primary:
                 raise Unavailable(f"{addresses[0]}: site {site.name} is in no component that can order")
         async with AsyncExitStack() as stack:
-            site = await open_site(stack, self._access, addresses)
+            site = await open_site(stack, self._access, addresses, follower=False)
             self._stack = stack.pop_all()
             return site

@@ -56,13 +56,16 @@ class Survey(Struct, frozen=True):
         return self.standings[0].cluster
 
 
-async def open_site(stack: AsyncExitStack, access: Access, address: str | Sequence[str]) -> Site:
-    """At that address, or the first of several that answers. Raises Rejected, also where the site keeps no replica:
-    what it has may be old, or was given up."""
+async def open_site(
+    stack: AsyncExitStack, access: Access, address: str | Sequence[str], *, follower: bool = True
+) -> Site:
+    """At that address, or the first of several that answers. Raises Rejected, also where the site neither keeps a
+    replica nor follows the log: what it has may be old, or was given up. `follower`: one will do."""
     site = await stack.enter_async_context(
         connect(address, key=_key_file(access), key_name=access.key_name, tls=access.tls, timeout=access.timeout_s)
     )
-    if not (await site.log.status()).replica:
+    log = await site.log.status()
+    if not log.replica and not (follower and log.follow is not None):
         where = address if isinstance(address, str) else address[0]
         raise Rejected(f"{where}: site {site.name} keeps no replica of the log")
     return site
@@ -105,7 +108,12 @@ class ReplicaLink:
         site = await self.site()
         log = await site.log.status()
         pending = log.yellow + log.red + log.unlogged
-        return Standing(site.name, site.cluster, log.base, log.green, pending, bool(log.primary))
+        if (follow := log.follow) is None:
+            return Standing(site.name, site.cluster, log.base, log.green, pending, bool(log.primary))
+        if not follow.of:
+            raise Unavailable(f"{self.address}: site {site.name} has not reached the log that it follows yet")
+        up_to_date = follow.source is not None and not follow.behind
+        return Standing(site.name, follow.of, log.base, log.green, pending, up_to_date)
 
     async def close(self) -> None:
         stack, self._stack, self._site = self._stack, AsyncExitStack(), None

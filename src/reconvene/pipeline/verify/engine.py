@@ -29,7 +29,7 @@ from reconvene.pipeline.verify.skeleton import confs_of, ends_of, found_of, skel
 from reconvene.trace.events import SCHEMA
 from reconvene.verify.check import Check
 from reconvene.verify.checks import CHECKS
-from reconvene.verify.report import WITNESSES, CheckResult, Report, Witness
+from reconvene.verify.report import WITNESSES, CheckResult, Report, Witness, add_reports
 
 if TYPE_CHECKING:
     from reconvene.pipeline.traces import Traces
@@ -81,7 +81,7 @@ def verify_traces(
             reports.append(_report_judged(judge_runs(small.events, small.runs, checks), checks))
         if large is not None:
             reports.append(Verification(large, tell, checks).report(judged_rows))
-        return reduce(_add, reports) if reports else _report(0, {}, {}, checks)
+        return reduce(add_reports, reports) if reports else _report(0, {}, {}, checks)
 
 
 def _by_size(traces: "Traces", whole_rows: int) -> "tuple[Traces | None, Traces | None]":
@@ -119,26 +119,6 @@ def _report_judged(judged: DataFrame, checks: Checks) -> Report:
         return _report(row["runs"], totals, _lowest(violations_of(kept)) if violated else {}, checks)
     finally:
         kept.unpersist()
-
-
-def _add(one: Report, other: Report) -> Report:
-    checks = [
-        CheckResult(
-            id=a.id,
-            cases=a.cases + b.cases,
-            violations=a.violations + b.violations,
-            witnesses=sorted([*a.witnesses, *b.witnesses])[:WITNESSES],
-        )
-        for a, b in zip(one.checks, other.checks, strict=True)
-    ]
-    return Report(
-        ok=one.ok and other.ok,
-        schema=SCHEMA,
-        engine="spark",
-        runs=one.runs + other.runs,
-        events=one.events + other.events,
-        checks=checks,
-    )
 
 
 @contextmanager

@@ -131,6 +131,9 @@ class ClientIsis:
                 self._own().give(
                     message.group, message.view, newcomer, message.index, message.data, message.last, done
                 )
+            case wire.IsisWatch(request=request):
+                self._own().watch(Process(*message.process))
+                self._out.answer(request)
             case wire.IsisGroups(request=request):
                 self._out.push(Told(request, self._port.groups()), 16 << 10)
             case _:
@@ -211,8 +214,11 @@ class ClientIsis:
                     size = len(event.payload) + 32
                     push(wire.IsisReplied(event.id.counter, event.sender, event.payload), size)
                 case events.Failed():
-                    if event.id is not None:
-                        push(wire.IsisReplied(event.id.counter, event.sender, None))
+                    push(
+                        wire.IsisFailed(event.sender)
+                        if event.id is None
+                        else wire.IsisReplied(event.id.counter, event.sender, None)
+                    )
                 case events.CallOver():
                     push(wire.IsisOver(event.id.counter))
                 case events.ViewShown():

@@ -14,7 +14,7 @@ from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.answers import Answers, Overstepped
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.log.transactions import check_kind
-from reconvene.wire.client_log import Append, Appended, Forward
+from reconvene.wire.client_log import FORWARD_WINDOW_BYTES, Append, Appended, Forward
 
 __all__ = ["WINDOW_BYTES", "WINDOW_REQUESTS", "ClientAppends"]
 
@@ -62,7 +62,7 @@ class ClientAppends:
 
     def forward(self, forward: Forward) -> None:
         """An outpost's messages. Nothing waits for room: the outpost keeps what it can't forward."""
-        self._check_window(forward.request)
+        self._check_window(forward.request, FORWARD_WINDOW_BYTES)
         try:
             self._need(Role.APPEND, "forward messages to the log")
             appended = self._port.forward(forward)
@@ -73,13 +73,13 @@ class ClientAppends:
         self._open_bytes += size
         self._port.durable.when(appended.last_of(self._port.author), partial(self._durable, appended))
 
-    def _check_window(self, request: int) -> None:
-        if len(self._open) > self._window_requests or self._open_bytes > self._window_bytes or request in self._open:
-            raise Overstepped(f"more than {WINDOW_REQUESTS} appends or {WINDOW_BYTES} bytes were sent unanswered")
+    def _check_window(self, request: int, most_bytes: int) -> None:
+        if len(self._open) > self._window_requests or self._open_bytes > most_bytes or request in self._open:
+            raise Overstepped(f"more than {WINDOW_REQUESTS} appends or {most_bytes} bytes were sent unanswered")
 
     def append(self, append: Append) -> None:
         """Raises Overstepped if the client exceeds its window. Anything else that is wrong is the answer."""
-        self._check_window(append.request)
+        self._check_window(append.request, self._window_bytes)
         count = len(append.messages)
         try:
             if not self._allowed:
@@ -110,9 +110,7 @@ class ClientAppends:
         if self.waiting.pop(append.request, None) is not None:
             self.held.pop(append.request, None)
         try:
-            appended = self._port.append(
-                append.messages, append.session, append.number, Kind(append.kind), append.request
-            )
+            appended = self._port.append(append)
         except ReconveneError as error:
             self._open_bytes -= self._open.pop(append.request, 0)
             self._out.fail(append.request, error)

@@ -189,7 +189,7 @@ class ClientLog:
             raise error
 
     def _order(self, order: wire.Order) -> None:
-        future = self._port.find(order.author, order.first, order.count, order.since, order.retried)
+        future = self._port.find(order)
         self._await(order.request, future, partial(self._ordered, order))
 
     def _ordered(self, order: wire.Order, places: list[tuple[int, int]] | None) -> None:

@@ -120,8 +120,6 @@ class _Check:
             self.fail("log.follow", 'missing; expected addresses of sites, such as ["10.0.0.1:7700"], for an outpost')
         if not config.log.enabled:
             self.fail("log.enabled", "expected true where log.outpost is true")
-        if config.http.address is not None:
-            self.fail("http.address", "expected none where log.outpost is true: `reconvene log status` shows it")
 
     def _reachable(self, place: str, address: Address) -> None:
         host, port = address
@@ -307,6 +305,10 @@ class _Check:
             if name not in config.sites or name == config.name:
                 self.fail("dashboard.peers", f"expected other sites of [sites], not {show(name)}")
             self._reachable(f"dashboard.peers.{name}", address)
+        for name, address in dashboard.beside.items():
+            if name in config.sites:
+                self.fail("dashboard.beside", f"expected followers and outposts, not site {show(name)}")
+            self._reachable(f"dashboard.beside.{name}", address)
         for place, what, path in (
             ("key", "a file with a client key", dashboard.key),
             ("ca", "a PEM file", dashboard.ca),

@@ -192,9 +192,12 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     """Whether the page shows the beginnings of the log's messages, to everyone who may see the page."""
     peers: dict[str, Address] = field(default_factory=dict)
     """HTTP addresses of the other sites, by name, so that the page can show their status."""
+    beside: Annotated[dict[str, Address], Meta(max_length=256)] = field(default_factory=dict)
+    """HTTP addresses of followers and outposts of this cluster's log, by name, so that the page can show how far
+    behind they are."""
     key: Path | None = None
-    """A file with one client key, for the requests to the peers. Its role is read, or admin if the page may inject
-    faults."""
+    """A file with one client key, for the requests to these addresses. Its role is read, or admin if the page may
+    inject faults."""
     ca: Path | None = None
     """The authority of the peers' certificates. Requests then use HTTPS, and present the certificate of http.tls."""
     watchers: Annotated[int, Meta(ge=1, le=1_000)] = 16

@@ -12,7 +12,7 @@ from reconvene.runtime.site.interface import Engine
 
 __all__ = ["COUNTERS", "GAUGES", "SiteMetrics"]
 
-HEALTHS = ("primary", "minority", "forming")
+HEALTHS = ("primary", "minority", "forming", "outpost")
 PHASES = ("operational", "gathering", "forming", "recovering")
 DROPPED = "dropped_"
 
@@ -58,7 +58,7 @@ COUNTERS: Mapping[str, str] = {
 
 GAUGES: Mapping[str, str] = {
     "info": "Always 1; the labels name the site.",
-    "health": "1 for the site's current health: primary, minority or forming.",
+    "health": "1 for the current health: primary, minority or forming, of an outpost always outpost.",
     "phase": "1 for the site's current phase.",
     "incarnation": "How often this site has been started.",
     "uptime_seconds": "Time since this start.",
@@ -80,6 +80,8 @@ GAUGES: Mapping[str, str] = {
     "log_own_messages": "Messages accepted here, without a position yet.",
     "log_own_bytes": "The same in bytes: at log.red_bytes nothing more is accepted.",
     "log_follow_behind_messages": "Of a follower of the log: messages that it lacks, as far as it has heard.",
+    "log_outpost_connected": "Of an outpost of the log: 1 while it is connected to a site that it forwards to.",
+    "log_outpost_oldest_seconds": "Of an outpost: how long its oldest message without a position has waited.",
     "log_follow_connected": "Of a follower of the log: 1 while it is connected to a source.",
     "log_lag_messages": "How far a replica's green line, as it last reported it, is behind this site's.",
     "isis_blocked": "1: the site is not in the primary component, so its processes neither cast nor receive.",
@@ -201,6 +203,9 @@ class SiteMetrics(Collector):
     def _log_gauges(self, log: Mapping[str, object]) -> Iterator[Metric]:
         if not log:
             return
+        if log.get("outpost"):
+            yield from self._outpost_gauges(log)
+            return
         for name, field in _LOG_FIELDS.items():
             yield _one(name, log.get(field))
         follow = _table(log, "follow")
@@ -215,6 +220,15 @@ class SiteMetrics(Collector):
             (name,): _number(_table(replicas, name).get("lag")) for name in replicas
         }
         yield _family("log_lag_messages", ["replica"], lags)
+
+    def _outpost_gauges(self, log: Mapping[str, object]) -> Iterator[Metric]:
+        waiting = _table(log, "waiting")
+        yield _one("log_yellow_messages", log.get("yellow"))
+        yield _one("log_red_messages", log.get("red"))
+        yield _one("log_own_messages", waiting.get("messages"))
+        yield _one("log_own_bytes", waiting.get("bytes"))
+        yield _one("log_outpost_connected", log.get("site") is not None)
+        yield _one("log_outpost_oldest_seconds", log.get("oldest_s"))
 
 
 def _one(name: str, value: object) -> Metric:

@@ -100,7 +100,7 @@ class HttpServer:
         app.router.add_get("/health", self._health)
         app.router.add_get("/metrics", self._get_metrics)
         app.router.add_get("/status", self._status)
-        if self._config.dashboard.enabled:
+        if self._config.dashboard.enabled and not self._config.log.outpost:
             self._dashboard = Dashboard(self._config, self._engine, self._lag, self._log, self)
             self._dashboard.add_to(app.router)
         quiet = logger("http.requests")
@@ -294,7 +294,7 @@ class HttpServer:
             return refusal(400, "require: expected primary")
         health = self._engine.health()
         storage = self._engine.storage()
-        ready = storage == "ok" and (health == "primary" or (health == "minority" and not require))
+        ready = storage == "ok" and (health == "primary" or (health in ("minority", "outpost") and not require))
         answer: dict[str, object] = {"health": health}
         if storage != "ok":
             answer["storage"] = storage

@@ -62,6 +62,9 @@ class IsisHandle(Protocol):
 
     def flush(self, done: Sent) -> None: ...
 
+    def watch(self, process: Process) -> None:
+        """`Failed` follows, without an id, when that process is over."""
+
     def reply(self, cast: CastId, payload: bytes, done: Sent) -> None:
         """`done` is called once little enough waits for the other site: so nobody fills up its site's channels."""
 

@@ -155,6 +155,7 @@ class IsisService:
             "pool_bytes": isis.pool.bytes,
             "open_gbcasts": len(isis.table.open),
             "open_calls": len(isis.calls),
+            "watches": len(isis.monitor),
             "queues": self._queues(),
         }
 
@@ -270,6 +271,11 @@ class IsisAccess:
 
     def flush(self, done: Sent) -> None:
         self._isis.flush(self.process, done=done)
+        self._service.wake()
+
+    def watch(self, process: Process) -> None:
+        self._service.refuse_if_stopping()
+        self._isis.watch(self.process, process)
         self._service.wake()
 
     def reply(self, cast: CastId, payload: bytes, done: Sent) -> None:

@@ -58,8 +58,14 @@ class Finder:
         if found is None:
             async with self._searching:
                 found = await self._search(author, first, count, since)
-        if not retried:
-            return found
+        return await self._first_copies(found) if retried else found
+
+    async def forwarded(self, places: "asyncio.Future[Ranges]", retried: bool) -> Ranges:
+        """The same for messages of an outpost, whose places come from elsewhere (`forwarded`)."""
+        found = await places
+        return await self._first_copies(found) if retried else found
+
+    async def _first_copies(self, found: Ranges) -> Ranges:
         counted: Ranges = []
         for start, many in found:
             counted += await self._counted(start, many)

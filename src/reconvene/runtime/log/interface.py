@@ -7,14 +7,13 @@ from asyncio import Future
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from reconvene.corel.batch import Kind
 from reconvene.corel.events import Color
 from reconvene.corel.following.messages import Answer, Ask
 from reconvene.entries import EntryBatch
 from reconvene.ids import UNNAMED
 from reconvene.room import Room, Waiter
 from reconvene.runtime.log.durable import DurableWaiters
-from reconvene.wire.client_log import Appended, Forward
+from reconvene.wire.client_log import Append, Appended, Forward, Order
 
 __all__ = ["SiteLog"]
 
@@ -33,21 +32,9 @@ class SiteLog(Protocol):
     def green(self) -> int:
         """The green line: positions below it can be read."""
 
-    def append(
-        self,
-        messages: Sequence[bytes],
-        session: bytes | None = None,
-        number: int = 0,
-        kind: Kind = Kind.DATA,
-        request: int = 0,
-    ) -> Appended:
-        """Accepts all of them, or raises: Rejected (too large, keeps no replica), Unavailable (limit, disk,
-        stopping).
-
-        `session`: the client's name for a sequence of messages. `number`: the first message's number in it; the
-        others follow. Messages of a session that the log already has are not appended again. `request`: the client's
-        number of this request, for the answer.
-        """
+    def append(self, append: Append) -> Appended:
+        """Accepts all of its messages, or raises: Rejected (too large, keeps no replica), Unavailable (limit, disk,
+        stopping). Messages of a session that the log already has are not appended again."""
 
     def forward(self, forward: Forward) -> Appended:
         """Takes what an outpost forwards, as `append` does. Raises Unavailable also if the site is in no primary
@@ -77,15 +64,10 @@ class SiteLog(Protocol):
         """Done once this site's message with that counter is green; the result is its position. Fails with
         Unavailable if the log no longer knows it (a snapshot covers it)."""
 
-    def find(
-        self, author: str, first: int, count: int, since: int, retried: bool
-    ) -> Future[list[tuple[int, int]] | None]:
+    def find(self, order: Order) -> Future[list[tuple[int, int]] | None]:
         """Done once all of these messages of an author are green: (position, count) …, in their order; None: they
-        became green just now, and have to be searched for: ask again.
-
-        since: none of them is below that position. retried: some of them may be retries of messages that the log has
-        elsewhere, and count there. Fails with Unavailable if the log no longer knows.
-        """
+        became green just now, and have to be searched for: ask again. Fails with Unavailable if the log no longer
+        knows."""
 
     def read(self, start: int, messages: int, size: int) -> list[EntryBatch]:
         """Green messages from `start` on: about `messages` of them, or about `size` bytes. All batches are whole but

@@ -34,10 +34,11 @@ from reconvene.runtime.log.barriers import BarrierWaiters
 from reconvene.runtime.log.durable import DurableWaiters
 from reconvene.runtime.log.feed import Changed, Feed, Moved
 from reconvene.runtime.log.finding import Finder
+from reconvene.runtime.log.forwarded import ForwardedPlaces
 from reconvene.runtime.log.places import Places, Ranges
 from reconvene.runtime.log.reading import LogReader
 from reconvene.runtime.log.status import follow_status, status
-from reconvene.wire.client_log import FETCH_MESSAGES, Appended, Forward, Part
+from reconvene.wire.client_log import FETCH_MESSAGES, Append, Appended, Forward, Order, Part
 
 __all__ = ["NO_LOG_COUNTERS", "LogService"]
 
@@ -92,6 +93,7 @@ class LogService:
         self._places.restart(self._lasts())
         self._places.look_back(self._last_batches())
         self._finder = Finder(self._reader, self._places)
+        self._forwarded = ForwardedPlaces(replica)
         self._feed = Feed(author, replica.green)
         self._barriers = BarrierWaiters(replica)
         self._administration = Administration(replica, self._check_trouble, wake, self.ordered)
@@ -169,6 +171,7 @@ class LogService:
         elif accepted:
             self.durable.reached(accepted)
         if events:
+            self._forwarded.look()
             self._feed.tell(replica.green, events)
         if (replica.left_out is None) is self._left_out:
             self._left_out = not self._left_out
@@ -192,21 +195,16 @@ class LogService:
         unknown = OutcomeUnknown(f"{why} before the outcome was known; it keeps the messages that it accepted")
         self.durable.restart(0, unknown)
         self._places.close(unknown)
+        self._forwarded.close(unknown)
         self._barriers.fail(Unavailable(why))
         self.room.wake()
 
     # -- appending
 
-    def append(
-        self,
-        messages: Sequence[bytes],
-        session: bytes | None = None,
-        number: int = 0,
-        kind: Kind = Kind.DATA,
-        request: int = 0,
-    ) -> Appended:
+    def append(self, append: Append) -> Appended:
         self._check_trouble()
         green = self._replica.queue.green
+        messages, session, number, kind = append.messages, append.session, append.number, Kind(append.kind)
         if session is None:
             if number:
                 raise Rejected(f"number {number} without a session: expected both or neither")
@@ -218,7 +216,7 @@ class LogService:
             except Malformed as error:
                 raise self._reader.note_damage(error) from None
         self._wake()
-        return Appended(request, parts, green)
+        return Appended(append.request, parts, green)
 
     def forward(self, forward: Forward) -> Appended:
         self._check_trouble()
@@ -287,12 +285,17 @@ class LogService:
             raise Unavailable(f"message {counter} is ordered, but its position is no longer in memory: read the log")
         return found[0][0]
 
-    def find(self, author: str, first: int, count: int, since: int, retried: bool) -> "asyncio.Future[Ranges | None]":
-        if not retried:
-            ordered = self._places.ordered(author, first, count)
-            if not ordered.done() or ordered.result() is not None:
-                return ordered
-        finding = self._finder.find(author, first, count, since, retried)
+    def find(self, order: Order) -> "asyncio.Future[Ranges | None]":
+        author, first, count = order.author, order.first, order.count
+        if order.outpost is not None:
+            places = self._forwarded.find(order.outpost, first, count)
+            finding = self._finder.forwarded(places, order.retried)
+        else:
+            if not order.retried:
+                ordered = self._places.ordered(author, first, count)
+                if not ordered.done() or ordered.result() is not None:
+                    return ordered
+            finding = self._finder.find(author, first, count, order.since, order.retried)
         found: asyncio.Future[Ranges | None] = asyncio.get_running_loop().create_task(finding)
         return found
 

@@ -72,7 +72,9 @@ class Explanation:
     client_keys: dict[str, int] = field(default_factory=dict)
     """Number of client keys of each role."""
     log: NewLog | None = None
-    """None: the site takes no part in the log."""
+    """None: the site takes no part in the log, or follows it."""
+    follow: list[str] = field(default_factory=list)
+    """The addresses of a follower's sources."""
     trace: tuple[str, int] | None = None
     """Directory and size limit."""
     warnings: list[str] = field(default_factory=list)
@@ -95,7 +97,8 @@ def explain(config: Config) -> Explanation:
         seal=None if config.seal.insecure else [key.id.hex() for key in keys],
         queue_bytes=config.limits.queue_bytes + config.limits.message_bytes,
         inbox_bytes=config.limits.inbox_bytes,
-        log=_log(config),
+        log=None if config.log.follow else _log(config),
+        follow=list(config.log.follow),
         trace=None if config.trace.dir is None else (str(config.trace.dir), config.trace.max_bytes),
     )
     _buffers(config, found)
@@ -301,6 +304,8 @@ def _asked(sizes: tuple[int, int]) -> str:
 
 
 def _log_words(found: Explanation) -> str:
+    if found.follow:
+        return f"follows {', '.join(found.follow)}"
     if found.log is None:
         return "none: not enabled"
     match found.log.quorum:

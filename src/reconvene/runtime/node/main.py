@@ -11,11 +11,11 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -35,12 +35,26 @@ from reconvene.runtime.net.udp import Udp
 from reconvene.runtime.node.preflight import preflight
 from reconvene.runtime.outside import Dial
 from reconvene.runtime.site.engine import SiteEngine
+from reconvene.runtime.site.interface import Engine
 from reconvene.units import show_address
 
 if TYPE_CHECKING:
     from reconvene.runtime.http.server import HttpServer
 
-__all__ = ["FAULT", "new_event_loop", "notify", "run", "run_site", "running"]
+__all__ = [
+    "FAULT",
+    "foreground",
+    "load_modules",
+    "new_event_loop",
+    "notify",
+    "reload_access",
+    "run",
+    "run_site",
+    "running",
+    "start_http",
+]
+
+T = TypeVar("T")
 
 FAULT = 1
 """Exit code if the engine failed: a bug, never caused by the configuration or by input."""
@@ -61,9 +75,7 @@ class RunningSite:
     def reload_keys(self, reload: Callable[[], Config], log: logging.Logger) -> None:
         """A bad file is logged; the keys that were read from it before stay."""
         _told(log, lambda: self._reload_seal(reload(), log))
-        _told(log, self.clients.reload_keys)
-        if self.http is not None:
-            _told(log, self.http.reload_keys)
+        reload_access(self.clients, self.http, log)
 
     def _reload_seal(self, told: Config, log: logging.Logger) -> None:
         """The list of keys, and which one seals, changes when keys are replaced: see docs/seals.md."""
@@ -73,6 +85,13 @@ class RunningSite:
             event(
                 log, WARNING, "configuration has changed", why="only [seal] is read again; the rest needs a restart"
             )
+
+
+def reload_access(clients: ClientServer, http: "HttpServer | None", log: logging.Logger) -> None:
+    """Reads the keys of programs and of HTTP again. A bad file is logged; the keys that were read before stay."""
+    _told(log, clients.reload_keys)
+    if http is not None:
+        _told(log, http.reload_keys)
 
 
 @asynccontextmanager
@@ -113,17 +132,25 @@ async def _parts(
         await clients.start()
         ends.push_async_callback(clients.close)
         await engine.check_sources()
-        lag = LoopLag(logger("site"))
-        lag.start()
-        ends.callback(lag.stop)
-        http = None
-        if config.http.address is not None:
-            from reconvene.runtime.http.server import HttpServer
-
-            http = HttpServer(config, engine, logger("http"), lag, clients.counters)
-            await http.start()
-            ends.push_async_callback(http.stop)
+        http = await start_http(config, engine, clients, ends)
         yield RunningSite(config, transport, engine, clients, http)
+
+
+async def start_http(
+    config: Config, engine: Engine, clients: ClientServer, ends: AsyncExitStack
+) -> "HttpServer | None":
+    """Health, metrics and status, where an address is configured; and what measures the loop for them."""
+    lag = LoopLag(logger("site"))
+    lag.start()
+    ends.callback(lag.stop)
+    if config.http.address is None:
+        return None
+    from reconvene.runtime.http.server import HttpServer
+
+    http = HttpServer(config, engine, logger("http"), lag, clients.counters)
+    await http.start()
+    ends.push_async_callback(http.stop)
+    return http
 
 
 def run_site(config: Config, reload: Callable[[], Config] | None = None, dial: Dial | None = None) -> int:
@@ -155,9 +182,29 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 async def run(config: Config, reload: Callable[[], Config] | None = None, dial: Dial | None = None) -> int:
     """Runs until a signal or an admin ends it. Raises as `running` does."""
     log = logger("site")
+
+    def start(stop: Callable[[], None]) -> AbstractAsyncContextManager[RunningSite]:
+        return _parts(config, stop, dial, alone=True)
+
+    def again(parts: RunningSite) -> None:
+        parts.reload_keys(reload or (lambda: config), log)
+
+    return await foreground(log, SiteEngine.__module__, start, _addresses, again)
+
+
+async def foreground(
+    log: logging.Logger,
+    engine: str,
+    start: Callable[[Callable[[], None]], AbstractAsyncContextManager[T]],
+    addresses: Callable[[T], dict[str, object]],
+    reload: Callable[[T], None],
+) -> int:
+    """A process that runs what `start` makes, until a signal ends it, or what `start` was given is called.
+    `engine`: the module in which a fault ends the process. `addresses`: what is logged when it is ready. `reload`:
+    what SIGHUP does."""
     loop = asyncio.get_running_loop()
     ending = asyncio.Event()
-    loop.set_exception_handler(_FaultHandler(log).handle)
+    loop.set_exception_handler(_FaultHandler(log, engine).handle)
 
     def end(number: int) -> None:
         if ending.is_set():
@@ -169,9 +216,9 @@ async def run(config: Config, reload: Callable[[], Config] | None = None, dial: 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number)
     loop.add_signal_handler(signal.SIGHUP, lambda: event(log, INFO, "not ready yet", signal="SIGHUP"))
-    async with _parts(config, ending.set, dial, alone=True) as parts:
-        loop.add_signal_handler(signal.SIGHUP, parts.reload_keys, reload or (lambda: config), log)
-        event(log, INFO, "ready", **_addresses(parts))
+    async with start(ending.set) as parts:
+        loop.add_signal_handler(signal.SIGHUP, reload, parts)
+        event(log, INFO, "ready", **addresses(parts))
         notify("READY=1")
         await ending.wait()
         notify("STOPPING=1")
@@ -203,14 +250,15 @@ class _FaultHandler:
     """Handles uncaught exceptions. If the engine failed in the middle of a turn, its state may be inconsistent: the
     process ends, which the other sites handle like any crash."""
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(self, log: logging.Logger, engine: str) -> None:
         self._log = log
+        self._engine = engine
 
     def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         info = None if error is None else (type(error), error, error.__traceback__)
         self._log.error("fault", exc_info=info, extra={"fields": {"where": context.get("message", "")}})
-        if error is not None and _passes_through(error.__traceback__, SiteEngine.__module__):
+        if error is not None and _passes_through(error.__traceback__, self._engine):
             os._exit(FAULT)
 
 

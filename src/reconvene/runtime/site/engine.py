@@ -231,7 +231,11 @@ class SiteEngine:
         """One flush for all that this round of the loop brings."""
         if not self._due:
             self._due = True
-            self._loop.call_soon(self._turn)
+            self._loop.call_soon(self._turn_if_due)
+
+    def _turn_if_due(self) -> None:
+        if self._due:  # else what asked for it has gone with a turn that something else began
+            self._turn()
 
     def _turn(self, began: int = 0) -> None:
         """`began`: when the turn's first input was taken, if there was one."""

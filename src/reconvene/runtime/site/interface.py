@@ -79,7 +79,7 @@ class Engine(Protocol):
         """The status as JSON-able values: see docs/operations.md."""
 
     def health(self) -> str:
-        """primary | minority | forming"""
+        """primary | minority | forming; of an outpost of the log: outpost"""
 
     def refused_sites(self) -> dict[str, str]:
         """Sites whose list of sites contradicts this site's: by name, what differs."""

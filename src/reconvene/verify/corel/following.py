@@ -83,7 +83,7 @@ def _judge_follower(h: History, name: str, order: dict[int, str], line: int, tal
             tally.violate(h.run.run, name, row.n, f"{_shown(row)}: {problem}")
     if h.run.settled and name not in h.run.down:
         tally.cases += 1
-        reached = max((_next(h, node) for part in _connected(h, name) for node in part), default=0)
+        reached = max((_certain(h, part) for part in _connected(h, name)), default=0)
         if after < reached:
             detail = f"{name} has the log up to {after}, and a node that it is connected to up to {reached}"
             tally.violate(h.run.run, name, rows[-1].n if rows else 0, detail)
@@ -128,16 +128,22 @@ def _connected(h: History, name: str) -> list[list[int]]:
     return [part for part in components(h) if any(h.names[node] in mine for node in part)]
 
 
-def _next(h: History, node: int) -> int:
-    """A node's next position."""
-    node_log = h.log.node_logs[node]
-    after = 0
-    for kind, number in zip(node_log.kind, node_log.number, strict=True):
-        if kind == GREEN:
-            after = number + 1
-        elif kind == SNAPSHOT:
-            after = number
-    return after
+def _certain(h: History, part: list[int]) -> int:
+    """Below it, at least, the nodes of a component have everything green at the end.
+
+    A node that restarts may find as yellow what it had recorded as green: the message and its place are on its disk,
+    the green line may be a little behind. With a quorum, or from a node that knows it, it learns that line again."""
+    ordered = bool(ordering_nodes(h, part))
+    certain = 0
+    for node in part:
+        node_log = h.log.node_logs[node]
+        began = node_log.failed[-1] if node_log.failed else 0
+        for place, (kind, number) in enumerate(zip(node_log.kind, node_log.number, strict=True)):
+            if kind == GREEN and (ordered or place >= began):
+                certain = max(certain, number + 1)
+            elif kind == SNAPSHOT:
+                certain = max(certain, number)
+    return certain
 
 
 def _shown(row: Row) -> str:
@@ -162,7 +168,8 @@ CHECKS = (
         " it is that of no `green` at any node; of an `accept`: the message is another's, was accepted before, or is"
         " green at several positions, or before one that the outpost accepted earlier, or, where"
         " settled and the outpost is up and connected to a component with a"
-        " quorum, at none; of a follower: a node that is up and connected to it has a higher next position",
+        " quorum, at none; of a follower: a node that is up and connected to it has more of the log, by its"
+        " `snapshot`s, by the `green`s since its last restart and, in a component with a quorum, by all its `green`s",
         check=_follow,
         prove=_prove_nothing_followed,
         kinds=frozenset({"green", "snapshot", "accept"}),

@@ -132,6 +132,7 @@ CHECKS = (
     ),
     EvsCheck(
         id="evs.1.2",
+        every_row=True,
         layer="evs",
         source="Specification 1.2",
         case="a row, of any layer",

@@ -225,6 +225,7 @@ CHECKS = (
     ),
     EvsCheck(
         id="evs.2.2",
+        every_row=True,
         layer="evs",
         source="Specification 2.2",
         case="a row, of any layer",

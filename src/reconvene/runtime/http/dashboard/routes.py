@@ -17,7 +17,7 @@ from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
 from reconvene.runtime.diagnostics.structured_logging import WARNING, event
 from reconvene.runtime.http.answers import Refusal, json_answer
-from reconvene.runtime.http.dashboard.peers import ORDER_HEADER
+from reconvene.runtime.http.dashboard.asking import ORDER_HEADER
 from reconvene.runtime.http.dashboard.sampler import Sampler
 from reconvene.runtime.http.dashboard.watchers import Watchers
 from reconvene.runtime.net.partition import Partition, check_components
@@ -66,8 +66,8 @@ class Dashboard:
         router.add_post("/dashboard/block", self._block)
 
     def reload_key(self) -> None:
-        """Raises as `Peers.reload_key` does."""
-        self._watchers.peers.reload_key()
+        """Raises as `Asking.reload_key` does."""
+        self._watchers.asking.reload_key()
 
     async def close(self) -> None:
         await self._watchers.close()

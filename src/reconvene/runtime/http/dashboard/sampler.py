@@ -6,6 +6,7 @@ from typing import Any
 
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
+from reconvene.runtime.http.dashboard.beside import LogBeside, log_beside
 from reconvene.runtime.http.dashboard.delays import OrderDelays
 from reconvene.runtime.http.dashboard.isis_sampler import isis_sample
 from reconvene.runtime.http.dashboard.samples import IsisSample, LogSample, ShownMessage, SiteSample
@@ -32,6 +33,8 @@ class Sampler:
         self._delays = None if log is None else OrderDelays(log)
         self.tail: list[ShownMessage] = []
         """The end of the log at the last look: ordered messages, then those without a position."""
+        self.follows: LogBeside | None = None
+        """At the last look, if this site follows a log."""
 
     def close(self) -> None:
         if self._delays is not None:
@@ -42,6 +45,7 @@ class Sampler:
         engine = self._engine
         status: Mapping[str, Any] = engine.status()
         counters = engine.counters()
+        self.follows = log_beside(status)
         blocked = status["blocked"]
         return SiteSample(
             cluster=status["cluster"],

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import DEBUG, event
+from reconvene.runtime.http.dashboard.asking import Asking
+from reconvene.runtime.http.dashboard.beside import Beside, BesideOnPage
 from reconvene.runtime.http.dashboard.peers import Peers
 from reconvene.runtime.http.dashboard.sampler import Sampler
 from reconvene.runtime.http.dashboard.samples import ShownMessage, SiteSample
@@ -50,6 +52,8 @@ class PageState(Struct, frozen=True):
     sites: tuple[str, ...]
     views: dict[str, SiteOnPage]
     tail: list[ShownMessage]
+    beside: dict[str, BesideOnPage]
+    """Followers and outposts: those of dashboard.beside, and this site if it follows a log."""
 
 
 class PageUpdate(Struct, frozen=True):
@@ -77,14 +81,16 @@ class Watcher:
 
 class Watchers:
     def __init__(self, config: Config, sampler: Sampler, log: logging.Logger) -> None:
-        """Raises as `Peers` does."""
+        """Raises as `Asking` does."""
         self._config = config
         self._sampler = sampler
         self._log = log
         self._watchers: set[Watcher] = set()
         self._task: asyncio.Task[None] | None = None
         self._timelines = Timelines(config.names)
-        self.peers = Peers(config, self._timelines)
+        self.asking = Asking(config)
+        self.peers = Peers(config, self.asking, self._timelines)
+        self._beside = Beside(config, self.asking)
 
     def join(self, cut: Callable[[], None], faults: bool) -> Watcher | None:
         """Adds a page, which gets an update at once; None if the limit is reached."""
@@ -114,6 +120,7 @@ class Watchers:
 
     async def _run(self) -> None:
         self.peers.start(EVERY_S)
+        self._beside.start()
         try:
             while self._watchers:
                 await asyncio.sleep(EVERY_S)
@@ -121,6 +128,7 @@ class Watchers:
         finally:
             self._task = None
             await self.peers.stop()
+            await self._beside.stop()
 
     def _tell(self, watchers: list[Watcher]) -> None:
         look = self._look()
@@ -144,7 +152,10 @@ class Watchers:
         self._timelines.take(own)
         now = time_ns() // 1_000_000
         views = {name: self._site_on_page(name, own, now) for name in config.names}
-        return PageState(now, config.name, config.cluster, config.names, views, self._sampler.tail)
+        beside = dict(self._beside.known)
+        if self._sampler.follows is not None:
+            beside[config.name] = BesideOnPage(self._sampler.follows, now, "")
+        return PageState(now, config.name, config.cluster, config.names, views, self._sampler.tail, beside)
 
     def _site_on_page(self, name: str, own: SiteSample, now: int) -> SiteOnPage:
         if name == own.name:

@@ -1,5 +1,6 @@
 // The page: receives the site's event stream and redraws each part.
 
+import { drawBeside } from "./beside.js";
 import { drawComponents, describe } from "./components.js";
 import { byId, text } from "./dom.js";
 import { FaultForm } from "./faults.js";
@@ -63,6 +64,7 @@ function draw() {
   drawComponents(byId("picture"), model);
   faults.draw();
   drawQueues(byId("queues"), model);
+  drawBeside(model);
   drawGroups(model);
   timeline.draw();
   rates.draw();

@@ -27,7 +27,8 @@ function row(site, model) {
   return { site, log, stale: true, heardAt: view.heard_at };
 }
 
-const label = (author, counter) => `${author.slice(0, 2)}${counter}`;
+// A name may end in a digit: message 1 of o2 is "o2·1".
+const label = (author, counter) => `${author.slice(0, 2)}${/\d$/.test(author.slice(0, 2)) ? "·" : ""}${counter}`;
 const endOf = (log) => log.green + log.yellow + log.red;
 
 function scaleOf(rows, width) {

@@ -1,0 +1,1 @@
+"""Clusters that are joined by representatives: docs/domains.md."""

@@ -1,0 +1,321 @@
+"""A gateway's part in the cluster above: what it has delivered there, and what it has to send there.
+
+Given: the upper site's configurations and safe messages, in order. Promised: a log of both, which the representative
+brings into its cluster, and from which a standby goes on where the last representative ended. All gateways of a
+configuration above find the same messages at the same places, and each message once: a crossing that was sent twice
+(the next representative can't know what the last one's became of) counts where it came first.
+
+What came in a transitional configuration can be told to the cluster only when the gateway knows that it still
+represents it: another gateway of the cluster may be in another component, whose clusters never see those messages.
+`needs` says so: the number of the configuration above which the gateway must have been elected with.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent
+from reconvene.domains.events import Crossed, MessageId, WideEvent
+from reconvene.domains.messages import CROSSING, Crossing, Message, Seeing, decode, encode
+from reconvene.domains.seen import Seen, SenderId
+from reconvene.domains.tree import Tree
+from reconvene.errors import Malformed
+from reconvene.ids import Service
+
+__all__ = ["Brought", "Gateway", "Launch", "UpperConf"]
+
+_KEPT = 1_024
+_KEPT_BYTES = 1 << 20
+"""Entries behind what the cluster has: for a part of the cluster that was cut off for a moment."""
+_MOST = 65_536
+_MOST_BYTES = 64 << 20
+"""Entries at all. A cluster that is further behind leaves its wide configuration: it does not hold up the others."""
+_PENDING = 1 << 62
+RENEW_EVERY_NS = 500_000_000
+
+
+class UpperConf(Struct):
+    conf: str
+    regular: bool
+    number: int
+    """Of the regular configuration that its places belong to."""
+    domains: tuple[str, ...]
+    after: str
+    """The configuration that it follows, regular or transitional."""
+    needs: int
+    floor: list[tuple[str, int, int, int]]
+    """Site, newest incarnation and both counters of this domain's senders: what gets no place in it."""
+
+
+class Brought(Struct):
+    """A crossing that was delivered above."""
+
+    place: tuple[int, ...]
+    id: tuple[str, int, int]
+    """Site, incarnation and counter, above."""
+    crossing: Crossing
+    indices: list[int]
+    """Of the crossing's messages: those that have their place here, and not an earlier one."""
+    needs: int
+
+    @property
+    def size(self) -> int:
+        return sum(len(message.data) for message in self.crossing.messages)
+
+
+Entry = UpperConf | Brought
+
+
+class Launch(Struct, frozen=True):
+    """A crossing that is to be sent above, and its CROSS's id in the cluster."""
+
+    crossing: Crossing
+    cross: tuple[str, int, int]
+
+
+class Gateway:
+    service = Service.SAFE
+    """Of all that it sends: with agreed, a dying gateway could tell its cluster what nobody else has."""
+
+    def __init__(self, tree: Tree, domain: str) -> None:
+        self.tree = tree
+        self.domain = domain
+        self.entries: deque[Entry] = deque()
+        self.first = 0
+        """The index of the first entry that is kept; `first + len(entries)` is the next one's."""
+        self.number = 0
+        self.conf: UpperConf | None = None
+        """The regular configuration that it is in."""
+        self.events: list[WideEvent] = []
+        self.malformed = 0
+        """Crossings that no correct gateway sends."""
+        self.renew = False
+        """Its configuration has too low a number for its cluster: another one with the same members is needed."""
+        self.elected = -1
+        """The number with which it represents its cluster; -1: it does not."""
+        self.known: Callable[[], Seen] = Seen
+        """What its cluster has seen."""
+        self._start: tuple[str, tuple[int, ...]] = ("", ())
+        """The configuration and the place of the last entry that was dropped."""
+        self._bytes = 0
+        self._placed = Seen()
+        self._transitional = False
+        self._forming: Changed | None = None
+        """A regular configuration in which not all members have said yet what they have seen."""
+        self._told: set[int] = set()
+        self._seeing_due = False
+        self._above = Seen()
+        """All that was delivered here, in whatever configuration."""
+        self._last = ""
+        self._again: deque[bytes] = deque()
+        """Crossings that were taken by a configuration that is over, and not sent in it."""
+        self._launches: deque[Launch] = deque()
+
+    # -- what comes from above
+
+    def take(self, events: Sequence[LayerEvent]) -> None:
+        for event in events:
+            if type(event) is Delivered:
+                self._delivered(event)
+            elif type(event) is Changed and event.kind is not ConfKind.HIDDEN:
+                self._changed(event)
+
+    def _changed(self, event: Changed) -> None:
+        if event.kind is ConfKind.TRANSITIONAL:
+            if self._forming is not None:
+                self._formed(self._forming)  # nothing has crossed in it
+            self._transitional = True
+            self._append(UpperConf(event.conf, False, self.number, self._domains(event), self._last, _PENDING, []))
+            self._last = event.conf
+            return
+        self._transitional = False
+        self._forming = event
+        self._told = set()
+        self._seeing_due = True
+        self._placed = Seen()
+
+    def _domains(self, event: Changed) -> tuple[str, ...]:
+        return tuple(sorted({self.tree.domain_of(member) for member in event.members}))
+
+    def _formed(self, event: Changed) -> None:
+        """All that crosses in this configuration comes after this."""
+        self._forming = None
+        self.number = int(event.conf)
+        for entry in reversed(self.entries):
+            if entry.needs != _PENDING:
+                break
+            entry.needs = self.number
+        floor = newest(self._placed, self.domain)
+        self.conf = UpperConf(event.conf, True, self.number, self._domains(event), self._last, self.number, floor)
+        self._last = event.conf
+        self._append(self.conf)
+
+    def _delivered(self, event: Delivered) -> None:
+        indices = event.indices or range(len(event.payloads))
+        for index, payload in zip(indices, event.payloads, strict=True):
+            try:
+                message = decode(payload)
+            except Malformed:
+                self.malformed += 1
+                continue
+            if isinstance(message, Seeing):
+                self._seeing(event.sender, message)
+            elif isinstance(message, Crossing) and message.domain == self.tree.domain_of(event.sender):
+                self._crossing(event, index, message)
+            else:
+                self.malformed += 1  # a gateway speaks for its own domain only
+
+    def _seeing(self, sender: int, seeing: Seeing) -> None:
+        forming = self._forming
+        if forming is None or sender in self._told:
+            return
+        self._told.add(sender)
+        self._placed.merge(seeing.seen)
+        if self._told == set(forming.members):
+            self._formed(forming)
+
+    def _crossing(self, event: Delivered, index: int, crossing: Crossing) -> None:
+        if self._forming is not None:
+            self.malformed += 1  # its sender had not heard all
+            return
+        assert event.timestamp is not None, "crossings are safe messages"
+        new = [i for i, message in enumerate(crossing.messages) if self._place(crossing.domain, message)]
+        upper_id = (self.tree.upper[event.sender], event.incarnation, event.first + index)
+        needs = _PENDING if self._transitional else self.number
+        self._append(Brought((*event.timestamp, index), upper_id, crossing, new, needs))
+
+    def _place(self, domain: str, message: Message) -> bool:
+        named = SenderId(domain, message.site), message.incarnation, Service(message.service), message.counter
+        self._above.add(*named)
+        return self._placed.add(*named)
+
+    # -- the log
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.entries)
+
+    def entry(self, index: int) -> Entry:
+        return self.entries[index - self.first]
+
+    def _append(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        if isinstance(entry, Brought):
+            self._bytes += entry.size
+        while len(self.entries) > _MOST or self._bytes > _MOST_BYTES:
+            self._drop()
+
+    def trim(self, reached: int) -> None:
+        """The cluster has all before this index: only the last of these are kept."""
+        while self.first < reached and (reached - self.first > _KEPT or self._bytes > _KEPT_BYTES):
+            self._drop()
+
+    def _drop(self) -> None:
+        entry = self.entries.popleft()
+        self.first += 1
+        if isinstance(entry, UpperConf):
+            self._start = (entry.conf, (entry.number,))
+        else:
+            self._start = (self._start[0], (*entry.place, len(entry.crossing.messages)))
+            self._bytes -= entry.size
+
+    def find(self, conf: str, line: tuple[int, ...]) -> int | None:
+        """The index from which sites in this wide configuration go on that are at this line. None: they can't."""
+        inside = self._start[0] == conf and line >= self._start[1]
+        if not conf:
+            return None
+        for index, entry in enumerate(self.entries, self.first):
+            if isinstance(entry, UpperConf):
+                if inside:
+                    return index
+                inside = entry.conf == conf
+            elif inside and entry.place > line:
+                return index
+        return self.end if inside else None
+
+    def reached(self, index: int) -> tuple[int, ...]:
+        """The last place before this index in its configuration."""
+        for earlier in range(index - 1, self.first - 1, -1):
+            entry = self.entry(earlier)
+            if isinstance(entry, Brought):
+                return (*entry.place, len(entry.crossing.messages))
+            if entry.regular:
+                return (entry.number,)
+        return self._start[1]
+
+    def permitted(self, index: int, number: int) -> bool:
+        """May the entry be told to the cluster by a representative that was elected with this number?"""
+        return index < self.end and self.entry(index).needs <= number
+
+    def placed(self, index: int) -> list[tuple[str, int, int, int]]:
+        """Site, newest incarnation and both counters of this domain's senders: what can get no place from `index` on
+        in the configuration above."""
+        found = {site: (born, [fifo, ordered]) for site, born, fifo, ordered in newest(self._placed, self.domain)}
+        for later in range(self.end - 1, max(index, self.first) - 1, -1):
+            entry = self.entry(later)
+            if isinstance(entry, UpperConf) or entry.crossing.domain != self.domain:
+                continue
+            for i in reversed(entry.indices):
+                message = entry.crossing.messages[i]
+                last = found.get(message.site)
+                if last is not None and last[0] == message.incarnation:
+                    last[1][Service(message.service) is not Service.FIFO] = message.counter - 1
+        return [(site, born, fifo, ordered) for site, (born, (fifo, ordered)) in sorted(found.items())]
+
+    # -- what goes up
+
+    def launch(self, launch: Launch) -> None:
+        self._launches.append(launch)
+
+    def resign(self) -> None:
+        """Its term is over: the next representative sends what waits here."""
+        self._launches.clear()
+        self._again.clear()
+
+    @property
+    def wants_turn(self) -> bool:
+        return self.renew or self.next() is not None
+
+    @property
+    def formed(self) -> bool:
+        """Every member of its configuration above has said what it has seen."""
+        return self._forming is None
+
+    @property
+    def may_launch(self) -> bool:
+        """After a change above, it goes on only once its cluster has elected it with that."""
+        return self.formed and self.elected == self.number
+
+    def next(self) -> bytes | None:
+        if self._seeing_due:
+            seen = Seen()
+            seen.merge(self.known().table())
+            seen.merge(self._above.table())
+            return encode(Seeing(seen.table()))
+        if not self.may_launch:
+            return None
+        if self._again:
+            return self._again[0]
+        return encode(self._launches[0].crossing) if self._launches else None
+
+    def sent(self) -> None:
+        if self._seeing_due:
+            self._seeing_due = False
+            return
+        if self._again:
+            self._again.popleft()
+            return
+        launch = self._launches.popleft()
+        crossing = launch.crossing
+        ids = tuple(MessageId(self.domain, m.site, m.incarnation, m.counter) for m in crossing.messages)
+        self.events.append(Crossed(crossing.conf, crossing.term, launch.cross, crossing.pos, ids))
+
+    def take_back(self, unsent: Sequence[tuple[Service, bytes]]) -> None:
+        self._again.extend(payload for _, payload in unsent if payload[0] == CROSSING)
+
+
+def newest(seen: Seen, domain: str) -> list[tuple[str, int, int, int]]:
+    """Site, newest incarnation and both counters of the domain's senders."""
+    found = {site: (born, *lanes) for site, born, lanes in seen.of_domain(domain)}
+    return [(site, *rest) for site, rest in sorted(found.items())]

@@ -1,0 +1,109 @@
+"""Messages of a cluster's own sites in one local configuration: what waits to cross, and what waits behind it.
+
+Given: the messages in the cluster's order. Promised: at every site the same ones wait for the same ones.
+
+An agreed or safe message that crosses is delivered at home when it comes back from above, at its place there. What
+its sender sent after it, but for fifo, waits for it, or it would overtake it.
+"""
+
+from collections import deque
+
+from msgspec import Struct
+
+from reconvene.domains.messages import Wide
+from reconvene.domains.seen import Seen, SenderId
+from reconvene.ids import Service
+
+__all__ = ["Home", "Key", "Waiting"]
+
+Key = tuple[int, int]
+"""Sender's number and counter: within one local configuration a site has one incarnation."""
+
+
+class Waiting(Struct):
+    key: Key
+    incarnation: int
+    wide: Wide
+    place: tuple[int, ...] | None
+    """In the cluster's own order, of agreed and safe ones."""
+    crosses: bool
+
+
+class Home:
+    """Made anew for each local configuration."""
+
+    def __init__(self) -> None:
+        self.crossing: dict[Key, Waiting] = {}
+        """Those that cross and have not come back, in this site's order."""
+        self.crossings: dict[int, list[Key]] = {}
+        """By number: what each CROSS of this configuration has named, as far as it has not come back."""
+        self.fresh: dict[Key, Waiting] = {}
+        """Those of `crossing` that no CROSS has named."""
+        self.crosses = 0
+        """How many were decided."""
+        self._queues: dict[int, deque[Waiting]] = {}
+        """By sender, in its order: messages that wait for their place above, and those that wait behind them."""
+        self._back = Seen()
+        """What has come back in this configuration."""
+
+    def take(self, waiting: Waiting) -> bool:
+        """Takes a message that was delivered in the cluster. Returns whether it is delivered to applications now."""
+        service = Service(waiting.wide.service)
+        sender, counter = waiting.key
+        if self._back.has(_sender(sender), waiting.incarnation, service, counter):
+            return True  # it came back already, in a crossing of an earlier configuration
+        if waiting.crosses:
+            self.crossing[waiting.key] = self.fresh[waiting.key] = waiting
+        if service is Service.FIFO:
+            return True
+        queue = self._queues.get(sender)
+        if not queue and not (waiting.crosses and service >= Service.AGREED):
+            return True
+        self._queues.setdefault(sender, deque()).append(waiting)
+        return False
+
+    def blocked(self) -> list[Waiting]:
+        """Those that do not cross, and wait behind one that does; each sender's in its order."""
+        return [waiting for sender in sorted(self._queues) for waiting in self._queues[sender] if not waiting.crosses]
+
+    def cross(self, keys: list[Key]) -> int:
+        """A CROSS has named these. Returns its number."""
+        self.crosses += 1
+        self.crossings[self.crosses] = [key for key in keys if self.fresh.pop(key, None) is not None]
+        return self.crosses
+
+    def unconfirmed(self, number: int) -> list[Waiting]:
+        """What of this crossing has not come back."""
+        return [self.crossing[key] for key in self.crossings[number] if key in self.crossing]
+
+    def back(self, key: Key, incarnation: int, service: Service) -> list[Waiting]:
+        """A message has come back. Returns those that waited only for it and do not cross, in order."""
+        sender, counter = key
+        self._back.add(_sender(sender), incarnation, service, counter)
+        self.crossing.pop(key, None)
+        self.fresh.pop(key, None)
+        queue = self._queues.get(sender)
+        released: list[Waiting] = []
+        while queue:
+            head = queue[0]
+            if head.crosses:
+                if not self._back.has(_sender(sender), head.incarnation, Service.CAUSAL, head.key[1]):
+                    break
+                queue.popleft()
+            else:
+                released.append(queue.popleft())
+        return released
+
+    def skip(self, sender: int, incarnation: int, fifo: int, ordered: int) -> list[Waiting]:
+        """Messages of this sender up to these counters get no place any more. Returns as `back` does."""
+        released: list[Waiting] = []
+        for key, waiting in [*self.crossing.items()]:
+            service = Service(waiting.wide.service)
+            last = fifo if service is Service.FIFO else ordered
+            if key[0] == sender and waiting.incarnation == incarnation and key[1] <= last:
+                released += self.back(key, incarnation, service)
+        return released
+
+
+def _sender(ordinal: int) -> SenderId:
+    return SenderId("", str(ordinal))

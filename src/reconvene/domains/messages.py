@@ -1,0 +1,182 @@
+"""What sites of a cluster, and gateways above, say to each other about messages that cross.
+
+The first byte of each says what it is. In the cluster:
+
+    WIDE    its own service   a message of an application, with its counter at its sender
+    CROSS   safe              the representative: these messages cross now
+    IN      agreed            the representative: what a crossing from above brings
+    PORT    agreed            a gateway: its configuration above
+    TURN    safe              the representative: a wide configuration begins
+    LINE    safe              where components meet: how far each of them is
+
+Above, both safe:
+
+    SEEN      each gateway, first in each configuration: which messages its cluster has seen
+    CROSSING  a representative: messages that cross
+
+Everything that came over the network is checked here; what is wrong raises Malformed and nothing else.
+"""
+
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, MsgspecError, Struct, msgpack
+
+from reconvene.errors import Malformed
+from reconvene.ids import MAX_SITES
+
+__all__ = [
+    "CROSS", "CROSSING", "IN", "KINDS", "LINE", "PORT", "SEEN", "TURN", "UPPER_KINDS", "WIDE",
+    "Cross", "Crossing", "In", "Line", "Message", "Placed", "Port", "Seeing", "SeenEntry", "Turn", "Wide",
+    "decode", "encode",
+]  # fmt: skip
+
+WIDE, CROSS, IN, PORT, TURN, LINE, CROSSING, SEEN = range(40, 48)
+KINDS = frozenset((WIDE, CROSS, IN, PORT, TURN, LINE))
+UPPER_KINDS = frozenset((CROSSING, SEEN))
+
+Number = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Ordinal = Annotated[int, Meta(ge=0, lt=MAX_SITES)]
+Name = Annotated[str, Meta(min_length=1, max_length=160)]
+Place = Annotated[list[Number], Meta(max_length=16)]
+_Service = Annotated[int, Meta(ge=0, le=3)]
+_Group = Annotated[str, Meta(min_length=1, max_length=256)]
+
+MOST_MESSAGES = 1_024
+"""In one crossing."""
+
+
+class Wide(Struct, array_like=True, frozen=True):
+    counter: Number
+    service: _Service
+    group: _Group
+    crosses: bool
+    """It is meant for other clusters too, if its group passes."""
+    data: bytes
+
+
+class Cross(Struct, array_like=True, frozen=True):
+    term: Number
+    ids: Annotated[list[tuple[Ordinal, Number]], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    """Sender's number and counter, in the order in which they cross."""
+
+
+class Message(Struct, array_like=True, frozen=True):
+    """A message on its way between clusters; its domain is that of the crossing."""
+
+    site: Name
+    incarnation: Number
+    counter: Number
+    service: _Service
+    group: _Group
+    data: bytes
+
+
+_Messages = Annotated[list[Message], Meta(max_length=MOST_MESSAGES)]
+
+
+class In(Struct, array_like=True, frozen=True):
+    term: Number
+    place: Annotated[list[Number], Meta(min_length=2, max_length=16)]
+    """The crossing's in the order above; message i of it is at this place, and i."""
+    count: Annotated[int, Meta(ge=0, le=MOST_MESSAGES)]
+    """How many messages the crossing held."""
+    domain: Name
+    messages: _Messages
+    indices: Annotated[list[Annotated[int, Meta(ge=0, lt=MOST_MESSAGES)]], Meta(max_length=MOST_MESSAGES)]
+    """Where in the crossing each message was: some did not pass."""
+
+
+class Port(Struct, array_like=True, frozen=True):
+    number: Number
+    """Of the gateway's configuration above."""
+    domains: Annotated[list[Name], Meta(min_length=1, max_length=MAX_SITES)]
+    """That have a gateway in it."""
+    resigns: bool
+    """It gives way to a standby that is as good."""
+
+
+class Placed(Struct, array_like=True, frozen=True):
+    """Messages of this sender up to these counters can get no place in the configuration above any more."""
+
+    site: Name
+    incarnation: Number
+    fifo: Number
+    ordered: Number
+
+
+class Turn(Struct, array_like=True, frozen=True):
+    term: Number
+    after: str
+    """The wide configuration that it follows: those that are in that one go on to this one …"""
+    upto: Place
+    """… if they have delivered nothing in it beyond this place …"""
+    enters: bool
+    """… or, if this is set, all others enter it here."""
+    conf: Name
+    regular: bool
+    number: Number
+    domains: Annotated[list[Name], Meta(min_length=1, max_length=MAX_SITES)]
+    place: Place
+    placed: Annotated[list[Placed], Meta(max_length=4 * MAX_SITES)]
+    """Of this domain's senders, for those that enter."""
+
+
+SeenEntry = tuple[Name, Name, Number, Number, Number]
+"""Domain, site, incarnation; the last counter of its fifo messages, and of its others."""
+_Table = Annotated[list[SeenEntry], Meta(max_length=1 << 14)]
+
+
+class Line(Struct, array_like=True, frozen=True):
+    members: Annotated[list[Ordinal], Meta(min_length=1, max_length=MAX_SITES)]
+    """For whom it speaks: those that came from the sender's last configuration together with it."""
+    conf: str
+    """Their wide configuration; empty: none yet."""
+    number: Number
+    line: Place
+    """The last place that they delivered up to."""
+    seen: _Table
+    """What any of them, or of those they met before, has delivered."""
+
+
+class Crossing(Struct, array_like=True, frozen=True):
+    domain: Name
+    conf: Name
+    """The local configuration in which it was decided, and …"""
+    pos: Number
+    """… which one it was there: together its name."""
+    term: Number
+    messages: Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
+
+
+class Seeing(Struct, array_like=True, frozen=True):
+    """What a cluster has seen: in this configuration it gets no place again."""
+
+    seen: _Table
+
+
+_TYPES: dict[int, type[Struct]] = {
+    WIDE: Wide, CROSS: Cross, IN: In, PORT: Port, TURN: Turn, LINE: Line, CROSSING: Crossing, SEEN: Seeing,
+}  # fmt: skip
+_DECODERS = {kind: msgpack.Decoder(of) for kind, of in _TYPES.items()}
+_KINDS = {of: kind for kind, of in _TYPES.items()}
+_ENCODER = msgpack.Encoder()
+
+T = TypeVar("T", bound=Struct)
+
+
+def encode(message: Struct) -> bytes:
+    return bytes((_KINDS[type(message)],)) + _ENCODER.encode(message)
+
+
+def decode(payload: bytes) -> Struct:
+    """Any of the above."""
+    decoder = _DECODERS.get(payload[0]) if payload else None
+    if decoder is None:
+        raise Malformed("a message of domains expected")
+    try:
+        message: Struct = decoder.decode(memoryview(payload)[1:])
+    except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(f"a message of domains: {error}") from None
+    if isinstance(message, In) and len(message.indices) != len(message.messages):
+        raise Malformed("a message of domains: as many indices as messages expected")
+    return message

@@ -1,0 +1,514 @@
+"""One site of a cluster in a tree of clusters. Every site of the cluster runs the same machine over the same order.
+
+What each site knows at a place of its local order:
+
+    meeting     a local configuration has begun. One site of each part that came together says how far its part is
+                (LINE); each gateway says what it sees above (PORT). At the place of the last of these all know all of
+                them, elect a representative, and the first term begins. Without a gateway the cluster is detached: a
+                wide configuration of its own begins, and messages are delivered at their place in the local order.
+    catching up the representative brings in what the parts lack that it can lead on from where they are (IN, TURN),
+                then all others enter where it stands (TURN, `enters`). Nothing new is sent meanwhile.
+    open        messages flow.
+
+Why nothing gets lost or doubled: an author keeps what it has sent until that comes back from above, and sends it
+again in each local configuration, in order. A message that has a place in a configuration above gets no second one
+there (gateway), and a site delivers each message once (seen). Why sites that go together from one wide configuration
+to the next deliver the same: all that is brought in between is the representative's log above, from the place where
+they were, without gaps; a site that can't be led on that way leaves through a wide configuration of its own.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum
+
+from msgspec import Struct
+
+from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent
+from reconvene.domains.election import elect
+from reconvene.domains.events import (
+    MessageId,
+    Represents,
+    Unreachable,
+    WideChanged,
+    WideDelivered,
+    WideEvent,
+    WideSent,
+)
+from reconvene.domains.gateway import Gateway
+from reconvene.domains.home import Home, Waiting
+from reconvene.domains.messages import Cross, In, Line, Message, Port, Turn, Wide, decode, encode
+from reconvene.domains.representing import Representing
+from reconvene.domains.seen import Seen, SenderId
+from reconvene.domains.tree import Tree
+from reconvene.errors import Malformed, Unavailable
+from reconvene.ids import Service
+
+__all__ = ["Limits", "Phase", "Site", "WideConf"]
+
+
+_KEPT_SENDERS = 256
+_KEPT_PLACE = 1 << 40
+"""After all places that a configuration's own order gives."""
+
+
+class Phase(Enum):
+    MEETING = "meeting"
+    CATCHING_UP = "catching up"
+    OPEN = "open"
+
+
+class Limits(Struct, frozen=True):
+    messages: int = 4_096
+    """Of this site's own that have not come back from above: then `send` waits."""
+    size: int = 4 << 20
+
+
+class WideConf(Struct, frozen=True):
+    conf: str
+    """Empty: none yet."""
+    regular: bool
+    number: int
+    """The highest number above that its places go by."""
+    domains: tuple[str, ...]
+    detached: bool
+
+
+class Control(Struct, frozen=True):
+    """A message of this layer that is to be sent in the present local configuration, and what is recorded then."""
+
+    service: Service
+    payload: bytes
+    event: WideEvent | None = None
+
+
+class Own(Struct, frozen=True):
+    """A message of this site."""
+
+    wide: Wide
+    service: Service
+
+
+class Request(Struct, frozen=True):
+    service: Service
+    group: str
+    crosses: bool
+    data: bytes
+
+
+class Site:
+    def __init__(
+        self,
+        tree: Tree,
+        domain: str,
+        ordinal: int,
+        incarnation: int,
+        gateway: Gateway | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.tree = tree
+        self.domain = tree.domains[domain]
+        self.ordinal = ordinal
+        self.name = self.domain.sites[ordinal]
+        self.incarnation = incarnation
+        self.gateway = gateway
+        self.representing = None if gateway is None else Representing(self, gateway)
+        self.phase = Phase.MEETING
+        self.events: list[WideEvent] = []
+        self.malformed = 0
+        """Messages that no correct member sends."""
+        self.wide = WideConf("", True, 0, (), True)
+        self.line: tuple[int, ...] = (0,)
+        """The last place that is delivered."""
+        self.local = ""
+        self.members: tuple[int, ...] = ()
+        self.term = 0
+        self.representative: str | None = None
+        self.floor = 0
+        """No lower number above is used any more: places would go back."""
+        self.ports: dict[str, Port] = {}
+        self.lines: list[Line] = []
+        self.home = Home()
+        self.control: deque[Control] = deque()
+        self._limits = limits or Limits()
+        self._part: tuple[int, ...] = (ordinal,)
+        """Who comes from the last configuration together with this site."""
+        self._connected: tuple[str, ...] = ()
+        """The domains of the last regular wide configuration."""
+        self._seen = Seen()
+        """What this site has delivered …"""
+        self.known = Seen()
+        """… and what any site of its cluster has got from above, as far as it knows: the same at all."""
+        if gateway is not None:
+            gateway.known = lambda: self.known
+        self._resigned: str | None = None
+        self._told = -1
+        """The number above that this gateway's last PORT in this configuration had."""
+        self._requests: deque[Request] = deque()
+        self._own: dict[int, Own] = {}
+        """By counter: sent, and not come back."""
+        self._own_bytes = 0
+        self._again: deque[int] = deque()
+        """Counters of those that are sent again in this configuration."""
+        self._counter = 0
+        self._kept: dict[tuple[str, int], deque[Waiting]] = {}
+        """By sender and incarnation: messages for this cluster alone that waited when a configuration ended."""
+        self._early: list[tuple[Delivered, Wide, tuple[int, ...] | None]] = []
+        """Fifo messages of sites that knew before this one that all is open."""
+
+    # -- requests
+
+    def room(self) -> int:
+        """How many messages `send` would take now."""
+        if self._own_bytes >= self._limits.size:
+            return 0
+        return max(0, self._limits.messages - len(self._own) - len(self._requests))
+
+    def send(self, service: Service, group: str, crosses: bool, data: bytes) -> None:
+        """`crosses`: to other clusters too, if the group passes. Raises Unavailable where there is no room."""
+        if self.room() <= 0:
+            raise Unavailable("too many messages have not crossed yet")
+        self._requests.append(Request(service, group, crosses, data))
+
+    def withdraw(self) -> int:
+        """Takes back what is not sent; returns how many."""
+        count = len(self._requests)
+        self._requests.clear()
+        return count
+
+    def hand_over(self) -> None:
+        """If this site represents its cluster, it gives way to a standby."""
+        if self.gateway is not None and self.representative == self.name:
+            self._say_port(resigns=True)
+
+    # -- the local configuration
+
+    def take(self, events: Sequence[LayerEvent]) -> None:
+        for event in events:
+            if type(event) is Delivered:
+                self._delivered(event)
+            elif type(event) is Changed:
+                if event.kind is ConfKind.TRANSITIONAL:
+                    self._part = event.members
+                elif event.kind is ConfKind.REGULAR:
+                    self._changed(event)
+
+    def _changed(self, event: Changed) -> None:
+        self.phase = Phase.MEETING
+        self.local, self.members = event.conf, event.members
+        self.term, self.representative, self._resigned = 0, None, None
+        self.ports, self.lines = {}, []
+        self._keep()
+        self.home = Home()
+        self.control.clear()
+        self._again = deque(sorted(self._own))
+        self._early.clear()
+        if self.representing is not None:
+            self.representing.local_changed()
+        if self.ordinal == min(self._part):
+            members = sorted(self._part)
+            number = max(self.floor, self.wide.number)
+            line = Line(members, self.wide.conf, number, list(self.line), self.known.table())
+            self.say(Service.SAFE, encode(line))
+        self._told = -1
+
+    def _say_port(self, *, resigns: bool = False) -> None:
+        conf = None if self.gateway is None else self.gateway.conf
+        if conf is not None:
+            self._told = conf.number
+            self.say(Service.AGREED, encode(Port(conf.number, list(conf.domains), resigns)))
+
+    def _delivered(self, event: Delivered) -> None:
+        indices = event.indices or range(len(event.payloads))
+        for index, payload in zip(indices, event.payloads, strict=True):
+            try:
+                message = decode(payload)
+            except Malformed:
+                self.malformed += 1
+                continue
+            place = None if event.timestamp is None else (*event.timestamp, index)
+            match message:
+                case Wide():
+                    self._wide(event, message, place)
+                case Line():
+                    self._line(message)
+                case Port():
+                    self._port(self.domain.sites[event.sender], message)
+                case In() | Turn() | Cross():
+                    if not self._is_current(event.sender, message.term):
+                        continue
+                    if isinstance(message, In):
+                        self._in(message)
+                    elif isinstance(message, Turn):
+                        self._turn(message)
+                    else:
+                        self._cross(message, (self.name_of(event.sender), event.incarnation, event.first + index))
+                case _:
+                    self.malformed += 1
+
+    def _is_current(self, sender: int, term: int) -> bool:
+        """Did the present representative say it, in its present term?"""
+        return term == self.term and self.name_of(sender) == self.representative
+
+    def _needs_renewal(self, gateway: Gateway) -> bool:
+        """This gateway would represent the cluster better, or at all, if its configuration above had a number that
+        is not below what the cluster has used."""
+        if self.phase is Phase.MEETING or gateway.conf is None or gateway.number >= self.floor:
+            return False
+        present = None if self.representative is None else self.ports[self.representative]
+        return present is None or len(gateway.conf.domains) > len(present.domains)
+
+    def name_of(self, ordinal: int) -> str:
+        return self.domain.sites[ordinal]
+
+    # -- meeting
+
+    def _line(self, line: Line) -> None:
+        if self.phase is Phase.MEETING and set(line.members) <= set(self.members):
+            self.lines.append(line)
+            self._met()
+
+    def _port(self, name: str, port: Port) -> None:
+        if name not in self.domain.gateways:
+            self.malformed += 1
+            return
+        self.ports[name] = port
+        if port.resigns:
+            self._resigned = name
+        if self.phase is Phase.MEETING:
+            self._met()
+        else:
+            self._elect()
+
+    def _met(self) -> None:
+        """Has every part said where it is, and every gateway what it sees above?"""
+        gateways = [self.name_of(member) for member in self.members if self.name_of(member) in self.domain.gateways]
+        told = {member for line in self.lines for member in line.members}
+        if told != set(self.members) or any(name not in self.ports for name in gateways):
+            return
+        self.floor = max(line.number for line in self.lines)
+        for line in self.lines:
+            self.known.merge(line.seen)
+        if gateways:
+            self.phase = Phase.CATCHING_UP
+            self._elect()
+        else:
+            self.line = max(tuple(line.line) for line in self.lines)
+            self._enter(WideConf(f"{self.domain.name}/{self.local}", True, self.floor, (self.domain.name,), True))
+            self._open()
+
+    def _elect(self) -> None:
+        chosen = elect(self.ports, self.domain.gateways, self.representative, self._resigned, self.floor)
+        if chosen is None or chosen == self.representative:
+            return
+        self.representative = chosen
+        self.term += 1
+        self.events.append(Represents(self.local, self.term, chosen))
+        if self.representing is not None:
+            self.representing.end()
+            if chosen == self.name:
+                self.representing.begin()
+
+    # -- wide configurations
+
+    def _enter(self, wide: WideConf, reg: str | None = None) -> None:
+        self.wide = wide
+        self.events.append(WideChanged(wide.conf, wide.regular, wide.domains, self.line, reg))
+        if wide.regular:
+            for domain in self._connected:
+                if domain not in wide.domains:
+                    self.events.append(Unreachable(wide.conf, domain))
+            self._connected = wide.domains
+
+    def _turn(self, turn: Turn) -> None:
+        self.floor = max(self.floor, turn.number)
+        if turn.enters:
+            if self.wide.conf != turn.conf:
+                self._leave(turn)
+                self.line = max(self.line, tuple(turn.place))
+                self._enter(WideConf(turn.conf, True, turn.number, tuple(turn.domains), False))
+            self.line = max(self.line, tuple(turn.place))
+            self._skip(turn)
+            if not self.is_open:
+                self._open()
+        elif self.wide.conf == turn.after and self.line <= tuple(turn.upto):
+            reg = None if turn.regular else self.wide.conf
+            if turn.regular:
+                self._leave(turn)
+            self.line = max(self.line, tuple(turn.place))
+            self._enter(WideConf(turn.conf, turn.regular, turn.number, tuple(turn.domains), False), reg)
+            self._skip(turn)
+
+    def _leave(self, turn: Turn) -> None:
+        """Another wide configuration begins. A site that was not led there, or of which messages can get no place in
+        it, since some cluster has seen them, leaves the last one through one of its own: there it delivers those."""
+        placed = {(one.site, one.incarnation): one for one in turn.placed}.get((self.name, self.incarnation))
+        lost = [
+            counter
+            for counter, own in sorted(self._own.items())
+            if placed is not None
+            and counter <= (placed.fifo if own.service is Service.FIFO else placed.ordered)
+        ]  # fmt: skip
+        if lost or (turn.enters and not self.wide.detached):
+            conf = f"{self.domain.name}/{self.local}/{self.name}/{turn.number}"
+            self._enter(WideConf(conf, True, self.wide.number, (self.domain.name,), True))
+        for counter in lost:
+            self._deliver_own(self._own[counter].wide, self._after_line((0, counter)))
+
+    def _skip(self, turn: Turn) -> None:
+        for one in turn.placed:
+            if one.site in self.domain.sites:
+                ordinal = self.domain.sites.index(one.site)
+                for waiting in self.home.skip(ordinal, one.incarnation, one.fifo, one.ordered):
+                    self._deliver_home(waiting)
+
+    # -- messages
+
+    @property
+    def is_open(self) -> bool:
+        return self.phase is Phase.OPEN
+
+    def _open(self) -> None:
+        self.phase = Phase.OPEN
+        early, self._early = self._early, []
+        for event, wide, place in early:
+            self._wide(event, wide, place)
+
+    def _wide(self, event: Delivered, wide: Wide, place: tuple[int, ...] | None) -> None:
+        if not self.is_open:
+            self._early.append((event, wide, place))
+            return
+        crosses = not self.wide.detached and wide.crosses and self.domain.passes_out(wide.group)
+        waiting = Waiting((event.sender, wide.counter), event.incarnation, wide, place, crosses)
+        if self.home.take(waiting):
+            self._deliver_home(waiting)
+
+    def _deliver_home(self, waiting: Waiting) -> None:
+        sender = waiting.key[0]
+        wide = waiting.wide
+        message = Message(
+            self.name_of(sender), waiting.incarnation, wide.counter, wide.service, wide.group, wide.data
+        )  # fmt: skip
+        self._deliver(self.domain.name, message, None if waiting.place is None else self._after_line(waiting.place))
+        if sender == self.ordinal and not waiting.crosses:
+            self._done(wide.counter)
+
+    def _deliver_own(self, wide: Wide, place: tuple[int, ...]) -> None:
+        message = Message(self.name, self.incarnation, wide.counter, wide.service, wide.group, wide.data)
+        self._deliver(self.domain.name, message, place)
+        self._done(wide.counter)
+
+    def _after_line(self, local: tuple[int, ...]) -> tuple[int, ...]:
+        """The place of a message that has one in the cluster's own order only."""
+        return (*self.line, 1 + self.tree.numbers[self.domain.name], *local)
+
+    def _deliver(self, domain: str, message: Message, place: tuple[int, ...] | None) -> None:
+        service = Service(message.service)
+        sender = SenderId(domain, message.site)
+        if self._seen.add(sender, message.incarnation, service, message.counter):
+            name = MessageId(domain, message.site, message.incarnation, message.counter)
+            at = place if service >= Service.AGREED else None
+            self.events.append(WideDelivered(self.wide.conf, name, service, message.group, at, message.data))
+
+    def _done(self, counter: int) -> None:
+        own = self._own.pop(counter, None)
+        if own is not None:
+            self._own_bytes -= len(own.wide.data)
+
+    def _in(self, brought: In) -> None:
+        place = tuple(brought.place)
+        if self.wide.detached or place[0] != self.wide.number or place <= self.line:
+            return
+        own = brought.domain == self.domain.name
+        for index, message in zip(brought.indices, brought.messages, strict=True):
+            if own:
+                self._overtaken(message)
+            self.line = (*place, index)
+            sender = SenderId(brought.domain, message.site)
+            self.known.add(sender, message.incarnation, Service(message.service), message.counter)
+            self._deliver(brought.domain, message, (*place, index))
+            if own and message.site in self.domain.sites:
+                self._back(message)
+        self.line = (*place, brought.count)
+
+    def _overtaken(self, message: Message) -> None:
+        """Messages for this cluster alone that waited behind an earlier one of their sender when the configuration
+        changed come before this one."""
+        kept = self._kept.get((message.site, message.incarnation))
+        while kept and message.service != Service.FIFO and kept[0].wide.counter < message.counter:
+            waiting = kept.popleft()
+            place = None if waiting.place is None else (int(self.local), _KEPT_PLACE, *waiting.key)
+            self._deliver_home(Waiting(waiting.key, waiting.incarnation, waiting.wide, place, False))
+
+    def _keep(self) -> None:
+        """The local configuration is over."""
+        for waiting in self.home.blocked():
+            kept = self._kept.setdefault((self.name_of(waiting.key[0]), waiting.incarnation), deque())
+            if not kept or kept[-1].wide.counter < waiting.wide.counter:
+                kept.append(waiting)
+        while len(self._kept) > _KEPT_SENDERS:
+            del self._kept[next(iter(self._kept))]
+
+    def _back(self, message: Message) -> None:
+        """A message of this cluster has come back."""
+        ordinal = self.domain.sites.index(message.site)
+        if (ordinal, message.incarnation) == (self.ordinal, self.incarnation):
+            self._done(message.counter)
+        released = self.home.back((ordinal, message.counter), message.incarnation, Service(message.service))
+        for waiting in released:
+            self._deliver_home(waiting)
+
+    def _cross(self, cross: Cross, named: tuple[str, int, int]) -> None:
+        number = self.home.cross(cross.ids)
+        if self.representing is not None:
+            self.representing.crossed(number, named, cross.ids)
+
+    # -- speaking
+
+    def say(self, service: Service, payload: bytes, event: WideEvent | None = None) -> None:
+        """Sends a message of this layer in the present local configuration; `event` is recorded then."""
+        self.control.append(Control(service, payload, event))
+
+    def next(self) -> Control | None:
+        """What is to be sent next in this configuration; `sent` follows, if it is taken."""
+        if self.gateway is not None:
+            if self.gateway.number != self._told:
+                self._say_port()
+            self.gateway.renew = self._needs_renewal(self.gateway)
+            represents = self.phase is not Phase.MEETING and self.representative == self.name
+            self.gateway.elected = self.ports[self.name].number if represents else -1
+        if not self.control and self.representing is not None:
+            self.representing.work()
+        if self.control:
+            return self.control[0]
+        if self.phase is not Phase.OPEN:
+            return None
+        while self._again and self._again[0] not in self._own:
+            self._again.popleft()
+        if self._again:
+            own = self._own[self._again[0]]
+            return Control(own.service, encode(own.wide))
+        if not self._requests:
+            return None
+        request = self._requests[0]
+        wide = Wide(self._counter + 1, request.service, request.group, request.crosses, request.data)
+        name = MessageId(self.domain.name, self.name, self.incarnation, wide.counter)
+        event = WideSent(self.wide.conf, name, request.service, request.group, request.crosses)
+        return Control(request.service, encode(wide), event)
+
+    def sent(self, control: Control) -> None:
+        if control.event is not None:
+            self.events.append(control.event)
+        if self.control:
+            self.control.popleft()
+        elif self._again:
+            self._again.popleft()
+        else:
+            request = self._requests.popleft()
+            self._counter += 1
+            wide = Wide(self._counter, request.service, request.group, request.crosses, request.data)
+            self._own[self._counter] = Own(wide, request.service)
+            self._own_bytes += len(request.data)
+
+    def invariants(self) -> None:
+        assert self.term >= 0
+        assert self._own_bytes == sum(len(own.wide.data) for own in self._own.values())

@@ -1,0 +1,247 @@
+"""What followers cost the replicas, and how fast a follower is read: real processes on loopback.
+
+Followers belong on other machines than the replicas. Here they share one, so a throughput beside 20 of them mostly
+shows that they need processor time too. It is measured twice: with everyone on all cores (`shared`), and with the
+replicas and the program that appends on one half of the cores, followers on the other half (`own`). In both, the
+throughput without followers is measured in the same places, in turns, with the followers stopped. In `own`, the first
+follower of the tree, which is the one that the replicas serve, comes before the others on their half: it has to keep
+up, or the replicas would be spared. How far it was behind at the end is printed. The followers' data is in memory, if
+there is such a file system: their disk is another machine's too.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from statistics import median
+
+import reconvene
+from reconvene.lab.bench.durable_disk import folder
+from reconvene.lab.bench.results import Bar, Results
+from reconvene.lab.bench.sheet import Settings, Sheet, number
+from reconvene.local import LocalCluster
+
+__all__ = ["run"]
+
+FOLLOWERS = 20
+SIZE = 100
+_BATCH, _OUTSTANDING = 100, 2
+"""Messages of one append, and appends under way at each replica."""
+_READ = 1_000
+"""Messages of one read."""
+_PATIENCE_S = 120.0
+_LOST = Bar(0.9, at_least=True)
+_MEMORY = Path("/dev/shm")
+
+
+def run(settings: Settings) -> Sheet:
+    rounds, seconds = (2, 2.0) if settings.quick else (5, 4.0)
+    results = Results("followers", settings, 4)
+    results.begin(f"{FOLLOWERS} followers start")
+    with folder() as place, _cluster(place) as tree:
+        work = f"append {SIZE} B in batches of {_BATCH} until ordered, {FOLLOWERS} followers in a tree"
+        results.begin("replicas and followers on cores of their own")
+        with tree.apart():
+            _add(results, f"{work}, own cores", *tree.appends(rounds, seconds), _LOST)
+        results.sheet.notes.append(
+            f"own cores: replicas and load on {_shown(tree.ours)}, followers on {_shown(tree.theirs)}; at the end of"
+            f" a turn the follower that the replicas serve was {number(tree.behind)} messages behind (median)"
+        )
+        results.begin("everyone on all cores")
+        _add(results, f"{work}, shared cores", *tree.appends(rounds, seconds), None)
+        results.begin("reads")
+        replica, follower = tree.reads(rounds, seconds)
+        work = f"read {_READ} messages of {SIZE} B"
+        results.add(work, "a replica", replica, "reads/s")
+        results.add(work, "a follower", follower, "reads/s", ("a replica", replica), _LOST)
+    return results.finish("followers beside none")
+
+
+def _add(results: Results, work: str, none: float, some: float, bar: Bar | None) -> None:
+    results.add(work, "no followers", none, "appends/s")
+    results.add(work, f"{FOLLOWERS} followers", some, "appends/s", ("no followers", none), bar)
+
+
+class _Tree:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._pids = cluster.pids
+        self._followers = [self._pids[name] for name in cluster.followers]
+        cores = sorted(os.sched_getaffinity(0))
+        half = max(1, len(cores) // 2)
+        self.ours, self.theirs = cores[:half], cores[half:] or cores
+        self.behind = 0.0
+
+    def wait_formed(self) -> None:
+        """Until the replicas serve the first follower alone: while they start, others ask the replicas too."""
+        sites = {f"unix:{address}" for address in self._sites().values()}
+        give_up_at = time.monotonic() + _PATIENCE_S
+        while True:
+            statuses = self._cluster.statuses()
+            sources = [
+                statuses[name]["log"]["follow"]["source"] for name in self._cluster.followers if name in statuses
+            ]
+            if len(sources) == FOLLOWERS and sum(source in sites for source in sources) == 1 and all(sources):
+                return
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"the followers are no tree after {_PATIENCE_S:g} s: {sources}")
+            time.sleep(0.2)
+
+    # -- where they run
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Followers on one half of the cores, all others on the other; the first follower before the others."""
+        everyone = [os.getpid(), *self._pids.values()]
+        others = self._followers[1:]
+        try:
+            for pid in everyone:
+                _place(pid, self.theirs if pid in self._followers else self.ours)
+            for pid in others:
+                _schedule(pid, os.SCHED_IDLE)
+            yield
+        finally:
+            for pid in everyone:
+                _place(pid, {*self.ours, *self.theirs})
+            for pid in others:
+                _schedule(pid, os.SCHED_OTHER)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in self._followers:
+            os.kill(pid, number)
+
+    # -- appends
+
+    def appends(self, rounds: int, seconds: float) -> tuple[float, float]:
+        """Appends a second without and with followers, in turns: medians."""
+        none, some, behind = [], [], []
+        self._load(seconds)  # warms up
+        for _ in range(rounds):
+            self._signal(signal.SIGSTOP)
+            none.append(self._load(seconds))
+            self._signal(signal.SIGCONT)
+            self._catch_up(self._cluster.followers[0])
+            some.append(self._load(seconds))
+            behind.append(self._green(self._cluster.names[0]) - self._green(self._cluster.followers[0]))
+        self.behind = median(behind)
+        return median(none), median(some)
+
+    def _load(self, seconds: float) -> float:
+        return asyncio.run(_append(list(self._sites().values()), seconds))
+
+    def _sites(self) -> dict[str, str]:
+        return {name: self._cluster.addresses[name] for name in self._cluster.names}
+
+    def _green(self, name: str) -> int:
+        return asyncio.run(_green(self._cluster.addresses[name]))
+
+    def _catch_up(self, name: str) -> None:
+        give_up_at = time.monotonic() + _PATIENCE_S
+        wanted = self._green(self._cluster.names[0])
+        while self._green(name) < wanted:
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"{name} has not caught up within {_PATIENCE_S:g} s")
+            time.sleep(0.05)
+
+    # -- reads
+
+    def reads(self, rounds: int, seconds: float) -> tuple[float, float]:
+        """Reads a second at a replica and at the first follower, in turns; the other followers are stopped."""
+        others = self._followers[1:]
+        self._catch_up(self._cluster.followers[0])
+        for pid in others:
+            os.kill(pid, signal.SIGSTOP)
+        found: dict[str, list[float]] = {self._cluster.names[0]: [], self._cluster.followers[0]: []}
+        for turn in range(rounds + 1):
+            for name, rates in found.items():
+                rate = asyncio.run(_read(self._cluster.addresses[name], seconds / 2))
+                if turn:  # the first one warms both up
+                    rates.append(rate)
+        replica, follower = (median(rates) for rates in found.values())
+        return replica, follower
+
+
+@contextmanager
+def _cluster(place: Path) -> Iterator[_Tree]:
+    with LocalCluster.create(place / "c", nodes=3, trace=False, followers=FOLLOWERS) as cluster:
+        memory = tempfile.mkdtemp(prefix="rcv-", dir=_MEMORY) if os.access(_MEMORY, os.W_OK) else None
+        try:
+            if memory is not None:
+                for name in cluster.followers:
+                    data = cluster.layout.data(name)
+                    data.rmdir()
+                    (Path(memory) / name).mkdir()
+                    data.symlink_to(Path(memory) / name)
+            cluster.start(timeout_s=_PATIENCE_S)
+            tree = _Tree(cluster)
+            tree.wait_formed()
+            yield tree
+        finally:
+            cluster.kill()
+            if memory is not None:
+                shutil.rmtree(memory, ignore_errors=True)
+
+
+async def _append(addresses: Sequence[str], seconds: float) -> float:
+    """Messages ordered a second."""
+    ordered = 0
+    until = time.perf_counter() + seconds
+
+    async def writer(site: reconvene.Site) -> None:
+        nonlocal ordered
+        while time.perf_counter() < until:
+            receipts = await site.log.append_many([bytes(SIZE)] * _BATCH)
+            await receipts.ordered(timeout=_PATIENCE_S)
+            ordered += _BATCH
+
+    async def at(address: str) -> None:
+        async with reconvene.connect(address, wait=_PATIENCE_S, timeout=_PATIENCE_S) as site:
+            await asyncio.gather(*(writer(site) for _ in range(_OUTSTANDING)))
+
+    began = time.perf_counter()
+    await asyncio.gather(*(at(address) for address in addresses))
+    return ordered / (time.perf_counter() - began)
+
+
+async def _green(address: str) -> int:
+    async with reconvene.connect(address, wait=_PATIENCE_S, timeout=_PATIENCE_S) as site:
+        return (await site.log.status()).green
+
+
+async def _read(address: str, seconds: float) -> float:
+    """Reads a second, one after the other, from the log's beginning on."""
+    reads = position = 0
+    async with reconvene.connect(address, wait=_PATIENCE_S, timeout=_PATIENCE_S) as site:
+        end = (await site.log.status()).green - _READ
+        began = time.perf_counter()
+        while time.perf_counter() < began + seconds:
+            await site.log.read(position, position + _READ)
+            position = 0 if position >= end else position + _READ
+            reads += 1
+        return reads / (time.perf_counter() - began)
+
+
+def _threads(pid: int) -> list[int]:
+    return [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+
+
+def _place(pid: int, cores: Iterable[int]) -> None:
+    for thread in _threads(pid):
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.sched_setaffinity(thread, cores)
+
+
+def _schedule(pid: int, policy: int) -> None:
+    for thread in _threads(pid):
+        with suppress(ProcessLookupError):
+            os.sched_setscheduler(thread, policy, os.sched_param(0))
+
+
+def _shown(cores: Iterable[int]) -> str:
+    listed = [str(core) for core in cores]
+    return f"core{'s' if len(listed) > 1 else ''} {', '.join(listed)}"

@@ -1,0 +1,533 @@
+"""Ideal domains: makes random correct runs of clusters under a level above. Tests verify them, or break them first.
+
+Each level is an ideal group, whose nodes do as they are told: there is no protocol that could lose something. A
+*part* is a local configuration with its representative; it has a log of what its sites see of the wide
+configuration, and each site takes from it at its own pace. A part reads what its representative's gateway delivers
+above, from where its sites stand. What two parts of a cluster send again is placed once in an upper configuration.
+"""
+
+from random import Random
+
+from msgspec import structs
+
+from reconvene.lab.ideal.evs import AGREED, CAUSAL, FIFO, SAFE, Node
+from reconvene.lab.ideal.wide_state import Crossing, Item, Level, Message, Part, Site
+from reconvene.trace.domains import Domain, Domains, Pass, Tree, WideTrace
+from reconvene.trace.events import SCHEMA, Row, Run
+from reconvene.trace.reader import Trace
+
+__all__ = ["IdealDomains", "random_wide_run"]
+
+WORLD = "world"
+GROUPS = ("bank", "bank", "bank", "shop", "home")
+
+
+class IdealDomains:
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.seed = seed
+        sizes = {name: self.random.randint(1, 3) for name in ("berlin", "oslo", "paris")[: self.random.randint(2, 3)]}
+        self.domains = [
+            Domain(
+                name=name,
+                nodes=list("abc"[:size]),
+                gateways=self.random.sample("abc"[:size], self.random.randint(1, min(2, size))),
+                upper=WORLD,
+                passes=Pass(out=["b*", "shop"], into=["bank", "s*"] if self.random.random() < 0.7 else ["bank"]),
+            )
+            for name, size in sizes.items()
+        ]
+        above = sorted(f"{each.name}.{site}" for each in self.domains for site in each.gateways)
+        self.domains.append(Domain(name=WORLD, nodes=above))
+        self.tree = Tree(self.domains)
+        self.levels = {each.name: Level(sorted(each.nodes), seed + place) for place, each in enumerate(self.domains)}
+        self.world = self.levels[WORLD]
+        self.sites = {
+            f"{each.name}/{site}": Site(site, each.name) for each in self.domains[:-1] for site in sorted(each.nodes)
+        }
+        self.parts: list[Part] = []
+        self.crossings: dict[str, tuple[str, Crossing, list[Message], list[int]]] = {}
+        """By the CROSSING's id: its origin, itself, those of its messages that it places, and its place."""
+        self.placed: dict[str, set[str]] = {}
+        """By upper configuration, the messages that are placed there."""
+        self.dropped: list[tuple[str, str, str]] = []
+        """(domain, local configuration of a majority, site that it dropped)"""
+        self.at_once: dict[str, set[str]] = {leaf: set() for leaf in self.tree.leaves}
+        """By domain: the messages that are delivered at home at once."""
+        self.lone = 0
+        for domain in self.tree.leaves:
+            self._form(domain)
+
+    # -- rows
+
+    def _row(self, site: Site, kind: str, conf: str, **fields: object) -> None:
+        n = self.levels[site.domain].next_number(site.name)
+        row = Row(node=site.node, inc=site.inc, n=n, t=n * 1000, layer="wide", kind=kind, conf=conf)
+        site.rows.append(structs.replace(row, **fields))
+
+    def _enter(self, site: Site, conf: str, place: list[int], members: list[str], reg: str | None = None) -> None:
+        fields = {"ts": place, "members": members, "conf_kind": "regular" if reg is None else "transitional"}
+        self._row(site, "conf", conf, **fields, **({} if reg is None else {"reg": reg}))
+        site.conf, site.kind, site.root = conf, fields["conf_kind"], conf if reg is None else reg  # type: ignore[assignment]
+        if reg is None:
+            heard = [each for each in members if self.tree.passes("bank", each, site.domain)]
+            self._row(site, "view", conf, group="bank", ts=place, members=[f"{each}/{conf}/x" for each in heard])
+
+    def _domains_of(self, row: Row) -> list[str]:
+        return sorted({name.partition(".")[0] for name in row.members or ()})
+
+    # -- parts
+
+    def _up(self, domain: str) -> list[str]:
+        return [name for name, node in self.levels[domain].nodes.items() if node.conf is not None]
+
+    def _site(self, part: Part, name: str) -> Site:
+        return self.sites[f"{part.domain}/{name}"]
+
+    def _is_whole(self, part: Part) -> bool:
+        """Are all its sites still there?"""
+        return all(self._site(part, name).part is part for name in part.members)
+
+    def _gateway(self, part: Part) -> Node:
+        return self.world.nodes[f"{part.domain}.{part.rep}"]
+
+    def _stream(self, part: Part) -> list[Row]:
+        node = self._gateway(part)
+        return [row for row in node.rows if row.inc == node.inc and row.kind in ("conf", "deliver")]
+
+    def _form(self, domain: str) -> None:
+        """The cluster's sites have changed their configurations: each new one is a part."""
+        level = self.levels[domain]
+        for name in self._up(domain):
+            conf = level.conf_of(name)
+            old = self.sites[f"{domain}/{name}"].part
+            if old is not None and old.conf == conf.id:
+                continue
+            if any(part.conf == conf.id and part.domain == domain for part in self.parts):
+                continue
+            part = Part(domain, conf.id, list(conf.members))
+            self._drop(part)
+            self._seat(part, self._elect(part), part)
+            self.parts.append(part)
+
+    def _drop(self, part: Part) -> None:
+        nodes = self.tree.domains[part.domain].nodes
+        if 2 * len(part.members) <= len(nodes):
+            return
+        for name in part.members:
+            old = self._site(part, name).part
+            for gone in sorted(set(old.members if old else ()) - set(part.members)):
+                self.dropped.append((part.domain, part.conf, gone))
+
+    def _elect(self, part: Part) -> str | None:
+        there = [name for name in self.tree.domains[part.domain].gateways if name in part.members]
+        return max(there, key=lambda name: len(self.world.conf_of(f"{part.domain}.{name}").members), default=None)
+
+    def _seat(self, part: Part, rep: str | None, new: Part) -> None:
+        """The part's sites, whichever parts they come from, go on with this representative."""
+        sites = [self._site(new, name) for name in new.members]
+        olds = list({id(site.part): site.part for site in sites if site.part is not None}.values())
+        fresh = {id(site) for site in sites if site.part is None}
+        for site in sites:
+            # A part may have gone back to fetch what others of it lack.
+            if site.part is not None and site.index <= site.part.pointer:
+                site.stand = site.part.turn, site.part.line
+        for old in olds:
+            new.outgoing += [each for each in old.outgoing if each not in new.outgoing and old is not new]
+            new.unconfirmed += [each for each in old.unconfirmed if each not in new.unconfirmed and old is not new]
+        new.rep, new.term, new.log = rep, new.term + 1, []
+        for site in sites:
+            sender = {} if rep is None else {"sender": f"{new.domain}/{rep}"}
+            self._row(site, "rep", new.conf, view=new.term, **sender)
+            site.taken, site.part = set(), new
+            # What the others of its cluster delivered at once before it came is not for it.
+            site.skip |= {
+                each for other in sites for each in other.got - site.got if each in self.at_once[new.domain]
+            }
+        if rep is None:
+            self.lone += 1
+            new.turn, new.line, new.pointer = f"lone{self.lone}", [0, self.lone], 0
+            for site in sites:
+                self._part_from(site, new, new.turn, new.line, [new.domain])
+            return
+        self._take_up(new, sites, {id(site): None if id(site) in fresh else self._index(new, site) for site in sites})
+        for crossing in new.unconfirmed:
+            self._leave(new, crossing)
+
+    def _index(self, part: Part, site: Site) -> int | None:
+        """Where in what the new gateway saw the site stands; None: it can't go on there."""
+        turn, line = site.stand
+        stream = self._stream(part)
+        begin = next((i for i, row in enumerate(stream) if row.kind == "conf" and row.conf == turn), None)
+        if begin is None:
+            return None
+        end = begin + 1
+        while end < len(stream) and stream[end].kind == "deliver" and self.crossings[stream[end].msg][3] <= line:  # type: ignore[index]
+            end += 1
+        return end
+
+    def _take_up(self, part: Part, sites: list[Site], at: dict[int, int | None]) -> None:
+        stream = self._stream(part)
+        going = [index for index in at.values() if index is not None]
+        part.pointer = first = min(going, default=len(stream))
+        # What it has not confirmed, and is placed in this configuration, it needs from there.
+        waiting = {each.id for crossing in part.unconfirmed for each in crossing.messages}
+        waiting |= {each.id for each in part.outgoing}
+        while stream[first - 1].kind == "deliver":
+            first -= 1
+            if any(each.id in waiting for each in self.crossings[str(stream[first].msg)][1].messages):
+                part.pointer = first
+        turns = [row for row in stream[: part.pointer] if row.kind == "conf"]
+        part.turn, part.line = str(turns[-1].conf), self._place_at(stream, part.pointer)
+        regular = turns[-1].conf_kind == "regular"
+        for site in sites:
+            index = at[id(site)]
+            if index is not None:
+                site.index = index
+                continue
+            site.index = part.pointer
+            if regular:
+                domains = self._domains_of(turns[-1])
+                self._part_from(site, part, part.turn, part.line, domains)
+                continue
+            while not (stream[site.index].kind == "conf" and stream[site.index].conf_kind == "regular"):
+                site.index += 1
+            self._part_from(site, part)
+
+    def _place_at(self, stream: list[Row], pointer: int) -> list[int]:
+        for row in reversed(stream[:pointer]):
+            if row.kind == "deliver":
+                _, crossing, _, place = self.crossings[str(row.msg)]
+                return [*place, len(crossing.messages)]
+            if row.conf_kind == "regular":
+                return [int(str(row.conf))]
+        raise AssertionError("a gateway begins in a configuration")
+
+    def _part_from(
+        self,
+        site: Site,
+        new: Part,
+        conf: str | None = None,
+        place: list[int] | None = None,
+        members: list[str] | None = None,
+    ) -> None:
+        """The site leaves its wide configuration, and enters this one, or waits for one."""
+        change = f"{site.domain}{new.conf}.{new.term}"
+        if site.kind == "transitional":
+            # It has not all that others deliver here, so it must not go on with them.
+            self._enter(site, f"{site.conf}!{change}", [0, 0], [site.domain])
+        if site.conf:
+            self._enter(site, f"{site.conf}+{change}", site.stand[1], [site.domain], reg=site.conf)
+        if conf is not None:
+            assert place is not None
+            self._enter(site, conf, place, members or [])
+            site.index, site.stand = new.pointer, (conf, place)
+
+    # -- what happens
+
+    def send(self, node: str, service: str, group: str, scope: str) -> None:
+        site = self.sites[node]
+        part = site.part
+        assert part is not None
+        if site.kind != "regular":
+            return
+        site.sent += 1
+        held_before = any(
+            each.life == (node, site.inc) and each.held
+            for each in (*part.outgoing, *(m for crossing in part.unconfirmed for m in crossing.messages))
+        ) or any(
+            item.message is not None and item.message.life == (node, site.inc) and item.message.held
+            and place not in site.taken
+            for place, item in enumerate(part.log)
+        )  # fmt: skip
+        leaves = scope == "wide" and self.tree.lets_out(group, site.domain)
+        if held_before and service != FIFO:
+            scope, leaves, group = "wide", True, "bank"
+        past = frozenset(site.fifo if service == FIFO else site.known)
+        held = leaves and (service in (AGREED, SAFE) or (service == CAUSAL and held_before))
+        message = Message(f"{node}:{site.inc}:{site.sent}", (node, site.inc), service, group, scope, past, held)
+        (site.fifo if service == FIFO else site.known).add(message.id)
+        self._row(site, "send", site.conf, msg=message.id, service=service, group=group, scope=scope)
+        self.levels[site.domain].cast(site.name, service)
+        if leaves:
+            part.outgoing.append(message)
+        if not held:
+            self.at_once[site.domain].add(message.id)
+            part.log.append(Item([], message))
+
+    def cross(self, part: Part, crash: bool = False) -> None:
+        """The representative crosses some of what waits; it may crash before that leaves."""
+        if part.rep is None or not part.outgoing or not self._is_whole(part):
+            return
+        count = self.random.randint(1, len(part.outgoing))
+        messages, part.outgoing = part.outgoing[:count], part.outgoing[count:]
+        cross = self.levels[part.domain].cast(part.rep, SAFE)
+        crossing = Crossing(part.conf, part.crosses, cross, messages)
+        part.crosses += 1
+        part.unconfirmed.append(crossing)
+        if crash:
+            self.crash(self._site(part, part.rep))
+        else:
+            self._leave(part, crossing)
+
+    def _leave(self, part: Part, crossing: Crossing) -> None:
+        rep = part.rep
+        assert rep is not None
+        gateway = f"{part.domain}.{rep}"
+        conf = self.world.conf_of(gateway)
+        ids = [message.id for message in crossing.messages]
+        self._row(
+            self._site(part, rep), "cross", part.conf,
+            view=part.term, msg=crossing.cross, pos=crossing.pos, members=ids,
+        )  # fmt: skip
+        there = self.placed.setdefault(conf.id, set())
+        fresh = [message for message in crossing.messages if message.id not in there]
+        there.update(ids)
+        place = [conf.number, 0, len(conf.log)]
+        msg = f"{gateway}:{self.world.nodes[gateway].inc}:{self.world.nodes[gateway].sent}"
+        self.crossings[msg] = (part.domain, crossing, fresh, place)
+        assert self.world.cast(gateway, SAFE, self.random.random() < 0.8) == msg
+
+    def bring(self, part: Part, most: int) -> None:
+        """The representative brings in some of what its gateway saw."""
+        if part.rep is None or not self._is_whole(part):
+            return
+        stream = self._stream(part)
+        for row in stream[part.pointer : part.pointer + most]:
+            if row.kind == "conf":
+                part.turn = str(row.conf)
+                place = self._place_at(stream, part.pointer + (row.conf_kind == "regular"))
+                part.log.append(Item(place, conf=row, index=part.pointer))
+            else:
+                self._bring_in(part, row)
+            part.pointer += 1
+            part.line = self._place_at(stream, part.pointer)
+
+    def _bring_in(self, part: Part, row: Row) -> None:
+        rep = part.rep
+        assert rep is not None
+        origin, crossing, fresh, place = self.crossings[str(row.msg)]
+        if place <= part.line:
+            return  # a gateway that was behind when it took over
+        ids = [message.id for message in crossing.messages]
+        self._row(
+            self._site(part, rep), "in", part.conf,
+            view=part.term, msg=row.msg, ts=place, sender=origin, reg=crossing.conf, pos=crossing.pos, members=ids,
+        )  # fmt: skip
+        self.levels[part.domain].cast(rep, AGREED)
+        for k, message in enumerate(fresh):
+            if origin == part.domain or self.tree.passes(message.group, origin, part.domain):
+                part.log.append(Item([*place, k], message, index=part.pointer))
+        part.unconfirmed = [each for each in part.unconfirmed if each is not crossing]
+
+    def step(self, site: Site, most: int) -> None:
+        """The site takes some of what its part has, in any allowed order."""
+        for _ in range(most):
+            ready = self._ready(site)
+            if not ready:
+                return
+            self._take(site, ready[0] if self.random.random() < 0.6 else self.random.choice(ready))
+
+    def _ready(self, site: Site) -> list[int]:
+        part = site.part
+        assert part is not None
+        ready: list[int] = []
+        waiting: set[str] = set()
+        blocked = False
+        for place, item in enumerate(part.log):
+            if place in site.taken:
+                continue
+            message = item.message
+            allowed = not (blocked and item.is_ordered) and not (message is not None and message.past & waiting)
+            blocked = blocked or item.is_ordered
+            if message is not None:
+                waiting.add(message.id)
+            if allowed:
+                ready.append(place)
+        return ready
+
+    def _take(self, site: Site, place: int) -> None:
+        part = site.part
+        assert part is not None
+        site.taken.add(place)
+        item = part.log[place]
+        if 0 <= item.index < site.index:
+            return  # it had that before it came
+        if item.conf is not None:
+            reg = site.root if item.conf.conf_kind == "transitional" else None
+            self._enter(site, str(item.conf.conf), item.place, self._domains_of(item.conf), reg)
+            return
+        message = item.message
+        assert message is not None
+        if message.id in site.got or message.id in site.skip:
+            return
+        site.got.add(message.id)
+        site.known |= {message.id, *message.past} if message.service != FIFO else set()
+        fields: dict[str, object] = {"ts": item.place} if message.is_ordered and message.held else {}
+        self._row(
+            site, "deliver", site.conf,
+            msg=message.id, sender=message.life[0], service=message.service, group=message.group, **fields,
+        )  # fmt: skip
+
+    def finish(self, part: Part) -> None:
+        """All sites of the part that are up take everything."""
+        for name in part.members:
+            site = self._site(part, name)
+            if site.part is part and self.levels[part.domain].nodes[name].conf is not None:
+                self.step(site, len(part.log) + 1)
+
+    def regroup(self, domain: str) -> None:
+        """A cluster's configurations change."""
+        for part in self.parts:
+            if part.domain == domain:
+                self.finish(part)
+        self.levels[domain].regroup()
+        here = {self.levels[domain].conf_of(name).id for name in self._up(domain)}
+        self._form(domain)
+        self.parts = [part for part in self.parts if part.domain != domain or part.conf in here]
+
+    def hand_over(self, part: Part) -> None:
+        others = [
+            name for name in self.tree.domains[part.domain].gateways if name in part.members and name != part.rep
+        ]
+        if others and self._is_whole(part):
+            self.finish(part)
+            self._seat(part, others[0], part)
+
+    def crash(self, site: Site) -> None:
+        level = self.levels[site.domain]
+        level.crash(site.name)
+        self._row(site, "fail", site.conf)
+        if site.name in self.tree.domains[site.domain].gateways:
+            self.world.crash(f"{site.domain}.{site.name}")
+        site.part = None
+
+    def restart(self, site: Site) -> None:
+        if site.name in self.tree.domains[site.domain].gateways:
+            self.world.restart(f"{site.domain}.{site.name}")
+        self.levels[site.domain].restart(site.name)
+        fresh = Site(site.name, site.domain, site.inc + 1, rows=site.rows)
+        self.sites[site.node] = fresh
+        self._form(site.domain)
+
+    def tell_lost(self) -> None:
+        """Someone learns that a majority of a cluster dropped a site."""
+        if not self.dropped:
+            return
+        domain, conf, gone = self.random.choice(self.dropped)
+        sites = [site for site in self.sites.values() if site.part is not None and site.domain != domain]
+        if sites:
+            site = self.random.choice(sites)
+            self._row(site, "lost", site.conf, sender=f"{domain}/{gone}", reg=conf)
+
+    # -- a whole run
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self._act(self.random.random())
+
+    def _act(self, draw: float) -> None:
+        random = self.random
+        up = [site for site in self.sites.values() if site.part is not None]
+        down = [site for site in self.sites.values() if site.part is None]
+        part = random.choice(self.parts) if self.parts else None
+        if draw < 0.35 and up:
+            self._send_any(random.choice(up))
+        elif draw < 0.55 and up:
+            self.step(random.choice(up), random.randint(1, 4))
+        elif draw < 0.67 and part:
+            self.cross(part, random.random() < 0.1)
+        elif draw < 0.84 and part:
+            self.bring(part, random.randint(1, 3))
+        elif draw < 0.86 and len(up) > 1:
+            self.crash(random.choice(up))
+        elif draw < 0.89 and down:
+            self.restart(random.choice(down))
+        elif draw < 0.91:
+            self._split()
+        elif draw < 0.95:
+            self.regroup(random.choice(self.tree.leaves))
+        elif draw < 0.97:
+            self.world.regroup()
+        elif draw < 0.98 and part:
+            self.hand_over(part)
+        else:
+            self.tell_lost()
+
+    def _send_any(self, site: Site) -> None:
+        for _ in range(self.random.randint(1, 2)):
+            service = self.random.choice((FIFO, CAUSAL, AGREED, SAFE))
+            scope = "cluster" if self.random.random() < 0.15 else "wide"
+            self.send(site.node, service, self.random.choice(GROUPS), scope)
+
+    def _split(self) -> None:
+        level = self.levels[self.random.choice([*self.tree.leaves, WORLD])]
+        level.parts = level._split() if self.random.random() < 0.6 else [list(level.nodes)]
+
+    def settle(self) -> None:
+        for site in list(self.sites.values()):
+            if site.part is None:
+                self.restart(site)
+        for level in self.levels.values():
+            level.parts = [list(level.nodes)]
+        self.world.regroup()
+        for domain in self.tree.leaves:
+            self.regroup(domain)
+        for _ in range(4):
+            for conf in {node.conf.id: node.conf for node in self.world.nodes.values() if node.conf}.values():
+                self.world.flush(conf)
+            for part in self.parts:
+                while part.outgoing:
+                    self.cross(part)
+                self.bring(part, len(self._stream(part)))
+        for conf in {node.conf.id: node.conf for node in self.world.nodes.values() if node.conf}.values():
+            self.world.flush(conf)
+        for part in self.parts:
+            self.bring(part, len(self._stream(part)))
+            self.finish(part)
+        for level in self.levels.values():
+            for conf in {node.conf.id: node.conf for node in level.nodes.values() if node.conf}.values():
+                level.flush(conf)
+
+    def trace(self, settled: bool) -> WideTrace:
+        levels = {}
+        for name, level in self.levels.items():
+            levels[name] = Trace(structs.replace(level.meta(settled), run=name), level.rows())
+        down = sorted(f"{site.domain}/{site.name}" for site in self.sites.values() if site.part is None)
+        run = f"ideal-wide-{self.seed}"
+        domains = Domains(
+            schema=SCHEMA,
+            run=run,
+            seed=self.seed,
+            settled=settled,
+            components=[self.tree.leaves] if settled else [],
+            down=down,
+            domains=self.domains,
+        )
+        wide = Run(
+            schema=SCHEMA,
+            run=run,
+            nodes=self.tree.nodes,
+            stack="wide",
+            order="atop",
+            seed=self.seed,
+            settled=settled,
+            components=[],
+            down=down,
+            quorum={"kind": "majority"},
+        )
+        return WideTrace(domains, levels, Trace(wide, {node: site.rows for node, site in self.sites.items()}))
+
+
+def random_wide_run(seed: int, steps: int = 120, settled: bool | None = None) -> WideTrace:
+    """A run with crashes, split clusters, partitions above and hand-overs."""
+    domains = IdealDomains(seed)
+    for level in domains.levels.values():
+        level.regroup()
+    for domain in domains.tree.leaves:
+        domains._form(domain)
+    domains.run(steps)
+    settle = domains.random.random() < 0.5 if settled is None else settled
+    if settle:
+        domains.settle()
+    return domains.trace(settle)

@@ -1,0 +1,179 @@
+"""One process of a site in one of several clusters: its site there and, if it is a gateway, its site in the cluster
+above. Both live and die together; each has a disk and a network of its own."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from reconvene.domains.port import Site as DomainSite
+from reconvene.ids import Service
+from reconvene.sim.core import SiteLike
+from reconvene.sim.node import Node
+from reconvene.sim.wide_scenario import domain_of
+from reconvene.sim.wide_site import UpperSite, WideSite
+from reconvene.trace.wide_recorder import WideRecorder
+
+__all__ = ["WideProcess"]
+
+
+class WideProcess:
+    """What a node is in a single cluster."""
+
+    processes = None
+    """It has no process groups in the manner of ISIS."""
+    log = None
+    """Nor a log."""
+
+    def __init__(self, name: str, node: Node, upper: Node | None) -> None:
+        self.name = name
+        self.domain, self.site_name = domain_of(name)
+        self.node = node
+        self.upper = upper
+        self.nodes = (node,) if upper is None else (node, upper)
+        self.before_start: Callable[[], None] = _nothing
+        """Makes what its sites share, anew for each start."""
+        self.starting = False
+        """Not all its sites are up yet."""
+        self.submitted = 0
+        """Messages of the application that its site has taken."""
+        self._recorder: WideRecorder
+        self._outbox: deque[tuple[Service, str, bool, bytes]] = deque()
+        for one in self.nodes:
+            one.process = self
+            one.on_crash = self._crashed
+
+    def join(self, recorder: WideRecorder) -> None:
+        """Completes its making."""
+        self._recorder = recorder
+        for node in self.nodes:
+            node.wide_recorder = recorder
+
+    # -- what it is
+
+    @property
+    def up(self) -> bool:
+        return self.node.up
+
+    @property
+    def paused(self) -> bool:
+        return self.node.paused
+
+    @property
+    def doomed(self) -> bool:
+        return any(node.doomed for node in self.nodes)
+
+    @property
+    def domain_site(self) -> DomainSite | None:
+        """Its part in the tree of clusters, while it is up."""
+        site = self.node.site
+        return site.domain if isinstance(site, WideSite) else None
+
+    @property
+    def site(self) -> SiteLike | None:
+        return self.node.site
+
+    @property
+    def ordinal(self) -> int:
+        """In its own cluster."""
+        return self.node.ordinal
+
+    @property
+    def step(self) -> str:
+        return self.node.step
+
+    @property
+    def steps(self) -> list[str]:
+        """Of both its sites."""
+        return [self.node.step, *([] if self.upper is None else [f"upper: {self.upper.step}"])]
+
+    # -- what befalls it
+
+    def start(self) -> None:
+        self.before_start()
+        self.starting = True
+        for node in self.nodes:
+            node.start()
+        self.starting = False
+
+    def crash(self) -> None:
+        self.node.crash()
+
+    def _crashed(self) -> None:
+        for node in self.nodes:
+            if node.up:
+                node.crash()  # calls this again, when all are down
+                return
+        self._outbox.clear()
+        self._recorder.end(self.node.now, "fail")
+
+    def doom(self, copies: int | None) -> None:
+        """Whichever of its sites sends next."""
+        for node in self.nodes:
+            node.doom(copies)
+
+    def doom_sync(self, before: Callable[[], None], *, completes: bool) -> None:
+        self.node.doom_sync(before, completes=completes)
+
+    def pause(self) -> None:
+        for node in self.nodes:
+            node.pause()
+
+    def resume(self) -> None:
+        for node in self.nodes:
+            if node.up and node.paused:  # the first of them may have crashed the process
+                node.resume()
+
+    def jump(self, by_ns: int) -> None:
+        for node in self.nodes:
+            node.jump(by_ns)
+
+    def stall(self, for_ns: int) -> None:
+        for node in self.nodes:
+            node.disk.stall(for_ns)
+
+    def refuse(self, for_ns: int) -> None:
+        for node in self.nodes:
+            node.disk.refuse(for_ns)
+
+    def drop_waiting(self) -> int:
+        dropped = len(self._outbox)
+        self._outbox.clear()
+        return dropped + self.node.drop_waiting()
+
+    # -- what it does
+
+    def hand_over(self) -> None:
+        site = self.domain_site
+        if site is not None:
+            site.hand_over()
+            self.node.wake()
+
+    def say(self, service: Service, payloads: Iterable[bytes], group: str, scope: str) -> None:
+        """From the application. What there is no room for waits, and is lost at a crash."""
+        self._outbox.extend((service, group, scope == "wide", payload) for payload in payloads)
+        if not self.paused:
+            self._pump()
+            self.node.wake()
+
+    def _pump(self) -> None:
+        site = self.domain_site
+        while self._outbox and site is not None and site.room() > 0:
+            site.send(*self._outbox.popleft())
+            self.submitted += 1
+
+    def exchange(self, node: Node) -> None:
+        """One of its sites has ended a turn: the other one gets what that brought for it."""
+        self._pump()
+        upper = None if self.upper is None else self.upper.site
+        if self.upper is None or not isinstance(upper, UpperSite):
+            return
+        layer = upper.upper
+        if node is self.upper:
+            if layer.changed:
+                layer.changed = False
+                self.node.wake()
+        elif layer.gateway.wants_turn:
+            self.upper.wake()
+
+
+def _nothing() -> None:
+    """Its sites share nothing."""

@@ -1,0 +1,82 @@
+"""Random scenarios of several clusters, for campaigns: few sites, many kinds of faults, and much that crosses."""
+
+from random import Random
+
+from reconvene.ids import Service
+from reconvene.sim.conditions import Changes, Conditions
+from reconvene.sim.scenario import ChaosPlan, Load, Scenario
+from reconvene.sim.wide_scenario import DomainPlan
+
+__all__ = ["wide_scenario"]
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+_FAULTS = ("gateway", "split", "crash", "partition", "pause", "loss", "cut", "delay")
+_STEPS = ("wide: meeting", "wide: catching up", "forming: states", "recovering: wait")
+_NAMES = ("berlin", "oslo", "paris", "rome")
+_GROUPS = ("all", "news", "bank")
+
+
+def wide_scenario(seed: int, random: Random, names: tuple[str, ...], conditions: Conditions) -> Scenario:
+    """Five seconds of everything at once, six to settle. `names`: of each cluster's sites, at most so many."""
+    duration_ns = 5 * SECOND
+    plans = tuple(_plan(random, name, names) for name in _NAMES[: random.choice((2, 2, 3, 3, 4))])
+    nodes = tuple(node for plan in plans for node in plan.nodes)
+    between_ns = random.choice((2, 10, 30)) * MS
+    kinds = {"gateway", *random.sample(_FAULTS, random.randint(2, len(_FAULTS)))}
+    down = (random.choice(nodes),) if random.random() < 0.15 else ()
+    return Scenario(
+        name="wide",
+        nodes=nodes,
+        seed=seed,
+        stack="wide",
+        order=("atop", "all-ack")[seed % 2],
+        duration_ns=duration_ns,
+        settle_ns=6 * SECOND,
+        final=_final(random, plans),
+        final_down=down,
+        conditions=conditions,
+        links={},
+        steps=(),
+        loads=tuple(_load(random, plan, duration_ns) for plan in plans for _ in range(random.randint(1, 3))),
+        chaos=ChaosPlan(
+            from_ns=500 * MS,
+            until_ns=duration_ns,
+            faults=tuple(sorted(kinds)),
+            mean_gap_ns=random.choice((150, 300, 700)) * MS,
+            ambush=0.4,
+            ambush_steps=_STEPS,
+        ),
+        domains=plans,
+        between=Changes(latency_ns=between_ns, jitter_ns=random.choice((0, between_ns // 4))),
+    )
+
+
+def _plan(random: Random, name: str, names: tuple[str, ...]) -> DomainPlan:
+    sites = names[: random.randint(2, max(2, min(5, len(names))))]
+    gateways = tuple(random.sample(sites, min(len(sites), random.choice((1, 2, 2, 3)))))
+    passes = ("*",) if random.random() < 0.7 else ("all", "b*")
+    return DomainPlan(name, sites, gateways, passes, ("*",) if random.random() < 0.7 else ("all", "news"))
+
+
+def _load(random: Random, plan: DomainPlan, duration_ns: int) -> Load:
+    from_ns = random.randrange(duration_ns // 2)
+    return Load(
+        nodes=tuple(sorted(random.sample(plan.nodes, random.randint(1, len(plan.nodes))))),
+        service=random.choice(tuple(Service)),
+        rate=random.choice((5.0, 20.0, 60.0)),
+        size=random.choice((16, 100, 1_000)),
+        from_ns=from_ns,
+        until_ns=random.randrange(from_ns, duration_ns),
+        group=random.choice(_GROUPS),
+        scope=random.choice(("wide", "wide", "wide", "cluster")),
+    )
+
+
+def _final(random: Random, plans: tuple[DomainPlan, ...]) -> tuple[tuple[str, ...], ...]:
+    """Mostly all clusters are together in the end."""
+    if random.random() < 0.8:
+        return (tuple(node for plan in plans for node in plan.nodes),)
+    cut = random.randint(1, len(plans) - 1)
+    shuffled = random.sample(plans, len(plans))
+    return tuple(tuple(node for plan in part for node in plan.nodes) for part in (shuffled[:cut], shuffled[cut:]))

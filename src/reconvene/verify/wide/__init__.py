@@ -1,0 +1,1 @@
+"""The checks of layer `wide`: what passes between domains keeps its order and its promises. One file a family."""

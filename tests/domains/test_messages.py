@@ -1,0 +1,86 @@
+"""Messages of domains from anyone: decoded, or refused with Malformed and nothing else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import msgpack
+
+from reconvene.core.effects import Changed, ConfKind, Delivered
+from reconvene.domains.events import WideChanged
+from reconvene.domains.gateway import Gateway
+from reconvene.domains.messages import KINDS, UPPER_KINDS, Cross, Crossing, Line, Message, Port, Wide, decode, encode
+from reconvene.domains.port import Site
+from reconvene.domains.tree import Domain, Tree
+from reconvene.errors import Malformed
+from reconvene.ids import Service
+
+TREE = Tree([Domain("berlin", ("a", "b"), ("a",)), Domain("paris", ("p",), ("p",))])
+MESSAGES = [
+    Wide(1, 2, "bank", True, b"x"),
+    Cross(1, [(0, 1)]),
+    Port(65_536, ["berlin"], False),
+    Line([0], "", 0, [0], []),
+    Crossing("berlin", "65536", 1, 1, [Message("a", 1, 1, 2, "bank", b"x")]),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_round_trip(message: Wide) -> None:
+    assert decode(encode(message)) == message
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=5) | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=6),
+    max_leaves=20,
+)
+
+
+@given(st.sampled_from(sorted(KINDS | UPPER_KINDS)), st.binary(max_size=60) | values.map(msgpack.encode))
+def test_anything_else_is_malformed(kind: int, body: bytes) -> None:
+    payload = bytes((kind,)) + body
+    try:
+        message = decode(payload)
+    except Malformed:
+        return
+    assert decode(encode(message)) == message
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(KINDS)), values.map(msgpack.encode)), max_size=20))
+def test_a_site_survives_anything(messages: list[tuple[int, bytes]]) -> None:
+    site = Site(TREE, "berlin", 1, 1)
+    site.take([Changed(ConfKind.REGULAR, "65537", (0, 1))])
+    payloads = [bytes((kind,)) + body for kind, body in messages]
+    site.take([Delivered("65537", 0, 1, Service.AGREED, 1, payloads, (65537, 0, 1))])
+    site.next()
+    site.invariants()
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(UPPER_KINDS)), values.map(msgpack.encode)), max_size=20))
+def test_a_gateway_survives_anything(messages: list[tuple[int, bytes]]) -> None:
+    gateway = Gateway(TREE, "berlin")
+    gateway.take([Changed(ConfKind.REGULAR, "65537", (0, 1))])
+    payloads = [bytes((kind,)) + body for kind, body in messages]
+    gateway.take([Delivered("65537", 1, 1, Service.SAFE, 1, payloads, (65537, 0, 1))])
+    gateway.next()
+
+
+def test_a_gateway_speaks_for_its_own_domain_only() -> None:
+    gateway = Gateway(TREE, "berlin")
+    gateway.take([Changed(ConfKind.REGULAR, "65537", (1,))])
+    seen = gateway.next()
+    assert seen is not None
+    gateway.take([Delivered("65537", 1, 1, Service.SAFE, 1, [seen], (65537, 0, 1))])
+    crossing = encode(Crossing("berlin", "65536", 1, 1, [Message("a", 1, 1, 2, "bank", b"x")]))
+    gateway.take([Delivered("65537", 1, 1, Service.SAFE, 2, [crossing], (65537, 0, 2))])
+    assert gateway.malformed == 1
+    assert gateway.end == 1, "the configuration alone"
+
+
+def test_a_site_without_a_gateway_is_in_a_wide_configuration_of_its_own() -> None:
+    site = Site(TREE, "berlin", 1, 1)
+    site.take([Changed(ConfKind.REGULAR, "65537", (1,))])
+    line = site.next()
+    assert line is not None
+    site.take([Delivered("65537", 1, 1, Service.SAFE, 1, [line.payload], (65537, 0, 1))])
+    assert site.events == [WideChanged("berlin/65537", True, ("berlin",), (0,))]

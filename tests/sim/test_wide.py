@@ -1,0 +1,136 @@
+"""Several clusters in one run: what crosses, who represents a cluster, and that every level holds."""
+
+from pathlib import Path
+
+import pytest
+from msgspec import UNSET
+from tests.once import Once
+from tests.sim.chunks import few
+from tests.sim.shipped import FOLDER, play
+
+from reconvene.lab.campaign.seeds import histories, run_seed
+from reconvene.sim.parse import parse_scenario
+from reconvene.sim.runner import Result, Runner
+from reconvene.trace.domains import write_wide_trace
+from reconvene.trace.events import Row
+from reconvene.verify.engine import verify
+from reconvene.verify.load import load_domains
+
+HEAD = """
+name = "x"
+stack = "wide"
+duration = "3s"
+settle = "3s"
+[between]
+latency = "10ms"
+"""
+BERLIN = '[[domain]]\nname = "berlin"\nnodes = ["a", "b", "c"]\ngateways = ["a", "b"]\n'
+PARIS = '[[domain]]\nname = "paris"\nnodes = ["p", "q"]\ngateways = ["p"]\n'
+
+
+def run(text: str, seed: int = 0) -> Result:
+    result = Runner(parse_scenario(HEAD + text, Path("x.toml")), seed, check_every=5).run()
+    report = verify(histories(result))
+    assert report.violated() == []
+    assert report.check("live.membership").cases > 0
+    return result
+
+
+def rows(result: Result, node: str, *kinds: str) -> list[Row]:
+    return [row for row in result.rows[node] if row.kind in kinds]
+
+
+def delivered(result: Result, node: str) -> list[str]:
+    return [str(row.msg) for row in rows(result, node, "deliver")]
+
+
+def send(node: str, service: str = "agreed", **more: object) -> str:
+    fields = {"node": node, "service": service, **more}
+    inside = ", ".join(f"{key} = {value if isinstance(value, int) else repr(value)}" for key, value in fields.items())
+    return f'[[at]]\ntime = "2s"\nsend = {{ {inside} }}\n'.replace("'", '"')
+
+
+@pytest.mark.parametrize("service", ["fifo", "causal", "agreed", "safe"])
+def test_everyone_delivers_in_one_order(service: str) -> None:
+    result = run(BERLIN + PARIS + send("berlin/c", service, count=5) + send("paris/q", service, count=5))
+    found = {node: delivered(result, node) for node in result.meta.nodes}
+    assert all(len(messages) == 10 for messages in found.values())
+    if service in ("agreed", "safe"):
+        assert len({tuple(messages) for messages in found.values()}) == 1
+
+
+def test_scope_and_rules() -> None:
+    paris = PARIS + 'pass = { out = ["bank*"], in = ["news"] }\n'
+    steps = [
+        send("berlin/c", group="news"),
+        send("berlin/c", group="bank"),
+        send("berlin/c", group="news", scope="cluster"),
+        send("paris/q", group="banks"),
+        send("paris/q", group="news"),
+    ]
+    result = run(BERLIN + paris + "".join(steps))
+    assert set(delivered(result, "paris/p")) == {"berlin/c:1:1", "paris/q:1:1", "paris/q:1:2"}
+    assert set(delivered(result, "berlin/b")) == {"berlin/c:1:1", "berlin/c:1:2", "berlin/c:1:3", "paris/q:1:1"}
+
+
+def test_a_standby_goes_on() -> None:
+    load = '[[load]]\nnodes = ["berlin/c", "paris/q"]\nservice = "agreed"\nrate = 50\nfrom = "1s"\n'
+    crash = '[[at]]\ntime = "2s"\ncrash = ["berlin/a"]\n'
+    result = run(BERLIN + PARIS + load + crash)
+    reps = [str(row.sender) for row in rows(result, "berlin/c", "rep") if row.t < 2_900_000_000]
+    assert reps[-2:] == ["berlin/a", "berlin/b"]
+    sent = {str(row.msg) for node in ("berlin/c", "paris/q") for row in rows(result, node, "send")}
+    assert set(delivered(result, "berlin/b")) == set(delivered(result, "paris/p")) == sent
+    assert not rows(result, "paris/q", "unreachable")
+
+
+def test_a_cluster_without_a_gateway_goes_on_alone() -> None:
+    part = '[[at]]\ntime = "1s"\npartition = [["berlin/a", "berlin/b", "paris/p", "paris/q"], ["berlin/c"]]\n'
+    result = run(BERLIN + PARIS + part + send("berlin/c") + send("paris/q"))
+    alone = rows(result, "berlin/c", "deliver")[0]
+    assert alone.msg == "berlin/c:1:1"
+    assert str(alone.conf).startswith("berlin/")
+    assert delivered(result, "berlin/a") == ["paris/q:1:1"]
+    last = [row for row in rows(result, "berlin/c", "conf") if row.conf_kind == "regular"][-1]
+    assert last.members == ["berlin", "paris"], "it comes back in settle"
+
+
+def test_the_trace(tmp_path: Path) -> None:
+    result = run(BERLIN + PARIS + send("berlin/c"))
+    assert result.levels is not None
+    write_wide_trace(tmp_path, result.levels.domains, result.levels.traces, (result.meta, result.rows))
+    assert verify(load_domains(tmp_path)).violated() == []
+    assert (tmp_path / "wide" / "berlin" / "a.jsonl").exists()
+    assert (tmp_path / "upper" / "berlin.a.jsonl").exists()
+    numbers = [row.n for row in (*result.rows["berlin/a"], *result.levels.traces["berlin"][1]["a"])]
+    assert sorted(numbers) == list(range(len(numbers))), "one numbering over both files"
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    assert run(BERLIN + PARIS + send("berlin/c"), 4).rows == run(BERLIN + PARIS + send("berlin/c"), 4).rows
+
+
+@pytest.mark.parametrize("name", ["wide-three-clusters", "wide-parted-cluster", "wide-storm"])
+def test_shipped(name: str, once: Once) -> None:
+    result = play(once, name)
+    if name != "wide-storm":
+        assert result.skipped == 0
+    finals = {node: rows(result, node, "conf")[-1] for node in result.meta.nodes}
+    assert len({final.conf for final in finals.values()}) == 1
+    assert all(row.sender is not UNSET for row in rows(result, "berlin/b", "rep"))
+    assert (FOLDER / f"{name}.toml").exists()
+
+
+@pytest.mark.parametrize("seed", few([5, 11, 28, 4], 1))
+def test_seeds_of_the_profile(seed: int) -> None:
+    """28: a message for the cluster alone waited behind one that crosses, when the configuration changed. 4, 5: what
+    one cluster had seen came again in another configuration above."""
+    found = run_seed("wide", seed)
+    assert found.ok, found
+
+
+@pytest.mark.long("tens of seeds")
+@pytest.mark.parametrize("seed", range(40))
+def test_many_seeds_of_the_profile(seed: int) -> None:
+    found = run_seed("wide", seed)
+    assert found.ok, found
