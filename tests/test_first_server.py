@@ -5,8 +5,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.client.places import free_ports, short_dir
+from tests.client.places import short_dir
 from tests.pages import GOES_ON, ROOT, blocks, call, check, going_on, run_program, session
+from tests.ports import free_ports
 
 PAGE = (ROOT / "docs/first-server.md").read_text()
 PORTS = ("7001", "7002", "7003", "7080")

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from tests.client.places import short_dir
+from tests.ports import free_port
 from tests.storage.injected import injecting
 
 import reconvene
@@ -32,13 +33,6 @@ LIMIT_S = 5 * PATIENCE_S
 """The time limit of a whole test with sites, whatever it waits for."""
 
 
-def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class Site:
     """One site's file, and the process that runs it."""
 
@@ -47,7 +41,7 @@ class Site:
         self.file = directory / f"{name}.toml"
         self.log = directory / f"{name}.log"
         self.printed = directory / f"{name}.out"
-        self.http = free_port(socket.SOCK_STREAM)
+        self.http = free_port()
         listed = "\n".join(f'{site} = "127.0.0.1:{port}"' for site, port in sites.items())
         text = f'cluster = "shop"\nname = "{name}"\ndir = "{name}"\n[sites]\n{listed}\n'
         text += f'[http]\naddress = "127.0.0.1:{self.http}"\n[trace]\ndir = "trace"\n'

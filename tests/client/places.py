@@ -6,7 +6,6 @@ import datetime
 import ipaddress
 import logging
 import shutil
-import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.client.fake_engine import FakeEngine
+from tests.ports import free_ports
 
 from reconvene.corel.keeping.load import create, exists
 from reconvene.corel.replicas.sets import ReplicaSet
@@ -24,7 +24,7 @@ from reconvene.runtime.clients.server import ClientServer
 from reconvene.runtime.config.settings import Clients, Config, Limits, LogSettings, Seal
 from reconvene.storage.lmdb_store import LmdbStore
 
-__all__ = ["LogLines", "authority", "certificate", "cluster", "free_ports", "serving", "short_dir"]
+__all__ = ["LogLines", "authority", "certificate", "cluster", "serving", "short_dir"]
 
 
 @contextmanager
@@ -35,17 +35,6 @@ def short_dir() -> Iterator[Path]:
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def begin_log(directory: Path, replicas: ReplicaSet) -> None:

@@ -3,14 +3,14 @@
 import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.client.places import free_ports, short_dir
+from tests.client.places import short_dir
+from tests.ports import free_port, free_ports
 
 from reconvene import blocking
 from reconvene.runtime.access.key_files import add_client_key
@@ -44,12 +44,6 @@ def site_file(tcp: int) -> Iterator[Path]:
         yield directory
 
 
-def free_tcp_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 15
     assert TCP in PAGE
@@ -57,7 +51,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("place", range(len(EXAMPLES)))
 def test_an_example(place: int) -> None:
-    tcp = free_tcp_port()
+    tcp = free_port()
     code = EXAMPLES[place].replace(TCP, f"127.0.0.1:{tcp}")
     with site_file(tcp) as directory, contextlib.ExitStack() as stack:
         if "open(" not in code:

@@ -5,7 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 from msgspec.structs import replace
-from tests.client.places import cluster, free_ports, short_dir
+from tests.client.places import cluster, short_dir
+from tests.ports import free_ports
 
 import reconvene
 from reconvene.runtime.config.settings import Config, FaultSettings, LogSettings, Seal

@@ -1,7 +1,6 @@
 """Three real sites on loopback, insecure and sealed, with processes inside them and beside them."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.client.places import cluster, short_dir
 from tests.client.raw import Raw
+from tests.ports import free_port
 
 import reconvene
 from reconvene import Batch, Group, Message, Rejected, Rejoined, Site, Unavailable, View
@@ -44,7 +44,7 @@ async def three(seal: str = "insecure", limits: Limits | None = None) -> AsyncIt
             limits=limits,
         )
         if seal == "sealed":
-            tcp = ("127.0.0.1", free_tcp_port())
+            tcp = ("127.0.0.1", free_port())
             configs[0] = replace(configs[0], clients=Clients(tcp=tcp, keys=directory / "clients"))
         configs = [replace(config, faults=FaultSettings(allowed=True)) for config in configs]
         async with AsyncExitStack() as outer:
@@ -54,12 +54,6 @@ async def three(seal: str = "insecure", limits: Limits | None = None) -> AsyncIt
                 for stack, config in zip(stacks, configs, strict=True)
             ]
             yield Three(directory, configs, list(await asyncio.gather(*opening)), stacks)
-
-
-def free_tcp_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 async def members(group: Group, sites: str) -> View:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.client.places import cluster, free_ports, short_dir
+from tests.client.places import cluster, short_dir
+from tests.ports import free_ports
 
 import reconvene
 from reconvene import ALL, InvalidArgument, Isis, IsisGroup, Rejected, Unavailable

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.client.fake_engine import FakeAccess, FakeEngine
-from tests.client.places import Serving, free_ports, serving
+from tests.client.places import Serving, serving
 from tests.client.raw import Raw
+from tests.ports import free_ports
 
 import reconvene
 from reconvene import Message, OutcomeUnknown, Rejoined, Service, Unavailable, View

@@ -5,17 +5,16 @@ ends, all its processes end.
 """
 
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+from tests.ports import free_port
 
 from reconvene.lab.namespaces import Namespaces
 from reconvene.local import traces
@@ -38,20 +37,7 @@ _PORT = 7000
 
 def free_addresses(names: Iterable[str]) -> dict[str, str]:
     """A port on the loopback for each name, free for UDP and TCP."""
-    found: dict[str, str] = {}
-    with ExitStack() as held:
-        for name in names:
-            while name not in found:
-                datagrams = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-                datagrams.bind(("127.0.0.1", 0))
-                port = datagrams.getsockname()[1]
-                stream = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-                try:
-                    stream.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-                found[name] = f"127.0.0.1:{port}"
-    return found
+    return {name: f"127.0.0.1:{free_port()}" for name in names}
 
 
 def until(holds: Callable[[], object], what: Callable[[], str] | str, patience_s: float = PATIENCE_S) -> None:

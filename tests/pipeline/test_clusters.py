@@ -14,6 +14,7 @@ import pyspark
 import pytest
 from tests.pipeline.heart import QUICK
 from tests.pipeline.log_places import running
+from tests.ports import free_port
 
 pytestmark = pytest.mark.long("starts other kinds of Spark, each with a JVM")
 
@@ -55,13 +56,6 @@ def run_heart(master: str, place: Path, *more: str) -> None:
         )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == "right"
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 @contextmanager

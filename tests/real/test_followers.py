@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.client.places import free_ports, short_dir
+from tests.client.places import short_dir
+from tests.ports import free_ports
 
 import reconvene
 from reconvene.local import LocalCluster

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.client.places import free_ports, short_dir
+from tests.client.places import short_dir
+from tests.ports import free_ports
 from tests.real.log_process import config_of
 
 from reconvene.corel.batch import messages_of

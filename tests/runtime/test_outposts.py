@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from tests.client.places import cluster, free_ports, short_dir
+from tests.client.places import cluster, short_dir
+from tests.ports import free_ports
 
 import reconvene
 import reconvene.blocking

@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 import uvloop
 from aiohttp import web
-from tests.client.places import begin_log, free_ports
+from tests.client.places import begin_log
+from tests.ports import free_ports
 from tests.runtime.http.test_server import Authority, client_tls
 
 from reconvene.corel.replicas.sets import ReplicaSet

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.runtime.net.transports import LOOPS, Lines, Net, drops, free_ports, run, until
+from tests.ports import free_ports
+from tests.runtime.net.transports import LOOPS, Lines, Net, drops, run, until
 
 from reconvene.errors import Rejected
 from reconvene.runtime.config.settings import TransportSettings

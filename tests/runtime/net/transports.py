@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import uvloop
+from tests.ports import free_ports
 
 from reconvene.runtime.access.key_files import write_cluster_key
 from reconvene.runtime.config.settings import Config, Seal, TransportSettings
@@ -19,23 +20,12 @@ from reconvene.runtime.net.seal_sessions import SealSessions
 from reconvene.runtime.net.udp import Udp
 from reconvene.wire.seal import ClusterKey
 
-__all__ = ["LOOPS", "Lines", "Net", "Node", "drops", "free_ports", "run", "until"]
+__all__ = ["LOOPS", "Lines", "Net", "Node", "drops", "run", "until"]
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
 }
-
-
-def free_ports(count: int) -> list[int]:
-    socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    try:
-        for sock in socks:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in socks]
-    finally:
-        for sock in socks:
-            sock.close()
 
 
 def run(work: Coroutine[Any, Any, None], loop: str = "asyncio") -> None:
