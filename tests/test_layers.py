@@ -114,6 +114,8 @@ LAYERS = (
         uses=(*("words", "world", "tables", "corel", "entries", "protocol", "storage", "config", "disk"),),
     ),
     Layer("processes", ("runtime.isis.*",), uses=("words", "groups", "isis")),
+    # A site's part in a tree of clusters.
+    Layer("joined", ("runtime.domain.*",), uses=("words", "interface", "stack", "domains", "config")),
     # What clients and HTTP see of a site: neither of them imports the engine.
     Layer(
         "running",
@@ -135,9 +137,10 @@ LAYERS = (
                 "tables",
                 "corel",
                 "stack",
+                "domains",
                 "trace",
             ),
-            *("recorder", "config", "diagnostics", "outside", "disk", "net", "log", "processes", "running"),
+            *("recorder", "config", "diagnostics", "outside", "disk", "net", "log", "processes", "joined", "running"),
         ),
     ),
     Layer(
@@ -158,8 +161,8 @@ LAYERS = (
         ("runtime.node.*",),
         uses=(
             *("words", "world", "wire", "interface", "site", "tables", "corel", "storage", "trace"),
-            *("config", "diagnostics", "access", "outside", "disk", "net", "log", "running", "engine", "clients"),
-            "http",
+            *("config", "diagnostics", "access", "outside", "disk", "net", "log", "joined", "running", "engine"),
+            *("clients", "http"),
         ),
     ),
     # What applications import. A remote client needs the wire alone; only a site inside the program needs runtime.

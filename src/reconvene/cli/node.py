@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from reconvene.errors import Malformed
+from reconvene.runtime.config.check_domain import check_together
 from reconvene.runtime.config.file import load
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.node.main import run_site
@@ -20,17 +21,22 @@ def node_command(
         False, "--check", help="Only check the configuration, and print what follows from it."
     ),
     as_json: bool = typer.Option(False, "--json", help="With --check: print one JSON document."),
+    others: list[Path] = typer.Option(
+        [], "--with", metavar="FILE", help="With --check: the file of another site, compared with this one."
+    ),
 ) -> int:
     """Run one site until SIGTERM or SIGINT. A second signal ends it at once. SIGHUP reads the key files again."""
     told = load(config)
     if not check:
-        if as_json:
-            raise Malformed("--json: expected --check with it")
+        for option, given in (("--json", as_json), ("--with", others)):
+            if given:
+                raise Malformed(f"{option}: expected --check with it")
         if told.log.outpost:
             from reconvene.outpost_site.node import run_outpost  # a site needs nothing of it
 
             return run_outpost(told)
         return run_site(told, partial(load, config), _dial(config, told))
+    check_together([(str(config), told), *((str(other), load(other)) for other in others)])
     _check(told, config, as_json)
     return 0
 

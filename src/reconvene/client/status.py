@@ -13,6 +13,7 @@ from reconvene.errors import Malformed
 
 __all__ = [
     "BlockedSites",
+    "DomainStatus",
     "FollowStatus",
     "GroupStatus",
     "Health",
@@ -27,6 +28,7 @@ __all__ = [
     "SnapshotTransfer",
     "SnapshotsStatus",
     "TraceStatus",
+    "UpperStatus",
     "document",
     "health_of",
     "isis_groups",
@@ -245,6 +247,48 @@ class TraceStatus(Struct, frozen=True):
     """At its size limit."""
 
 
+class UpperStatus(Struct, frozen=True):
+    """A gateway's site in the cluster above."""
+
+    cluster: str
+    name: str
+    phase: str
+    configuration: str
+    members: list[str]
+    sites: list[str]
+    blocked: list[str]
+    storage: str
+    sent_bytes: int
+    received_bytes: int
+
+
+class DomainStatus(Struct, frozen=True, rename={"into": "in"}):
+    """A site as part of a tree of clusters."""
+
+    name: str
+    """The cluster's."""
+    gateways: list[str]
+    representative: str | None
+    """The site that represents the cluster now."""
+    term: int
+    phase: str
+    """meeting | catching up | open"""
+    configuration: str
+    """The wide configuration."""
+    kind: str
+    domains: list[str]
+    """The clusters of that configuration."""
+    all: list[str]
+    """All clusters."""
+    out: list[str]
+    into: list[str]
+    """Patterns of the groups that leave, and that come in. In JSON: `in`."""
+    waiting: int
+    """Messages sent here that have not come back."""
+    upper: UpperStatus | None
+    """None: the site is no gateway."""
+
+
 class SiteStatus(Struct, frozen=True, rename={"site_list": "list"}):
     """A site."""
 
@@ -285,6 +329,8 @@ class SiteStatus(Struct, frozen=True, rename={"site_list": "list"}):
     counters: dict[str, int]
     isis: IsisStatus | None = None
     """None: the site takes no part in ISIS."""
+    domain: DomainStatus | None = None
+    """None: the cluster stands alone."""
 
 
 def site_status(said: object) -> SiteStatus:

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconvene.errors import Rejected, Unavailable
 from reconvene.local import traces
@@ -287,6 +288,26 @@ class LocalCluster:
     def heal(self) -> None:
         """Connects all sites again."""
         self._connect(Partition())
+
+    # -- as one of several clusters
+
+    def processes(self) -> list[Proc]:
+        """Of the sites that run."""
+        return list(self._fleet.processes().values())
+
+    def change(self, *, settings: Settings, blocked_above: Sequence[str]) -> None:
+        """From now on every site.toml has these settings; sites that run keep theirs."""
+        self._fleet.choices = replace(self.choices, settings=dict(settings), blocked_above=list(blocked_above))
+        self.layout.save(self._fleet.choices)
+
+    def block_above(self, gateways: Sequence[str], others: Sequence[str]) -> None:
+        """From now on the sites of these gateways in the cluster above are disconnected from these, and no others."""
+        self._changed()
+        with self._fleet.lines(_BLOCK_S) as lines:
+            failed = lines.block_above({name: list(others) for name in gateways})
+        for name, why in failed.items():
+            if self.state(name) != "down":
+                raise Unavailable(f"site {name} did not apply the partition above: {why}")
 
     # -- waiting
 

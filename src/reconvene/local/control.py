@@ -151,6 +151,12 @@ class Lines:
         answers = self._ask_all(requests)
         return {name: str(answer) for name, answer in answers.items() if isinstance(answer, Exception)}
 
+    def block_above(self, blocked: Mapping[str, list[str]]) -> dict[str, str]:
+        """The same for gateways' sites in the cluster above."""
+        requests = {name: partial(_order_above, list(others)) for name, others in blocked.items()}
+        answers = self._ask_all(requests)
+        return {name: str(answer) for name, answer in answers.items() if isinstance(answer, Exception)}
+
     def _ask_all(self, requests: Mapping[str, Callable[[int], ToSite]]) -> dict[str, Any]:
         """The answer or the error of each site. Makes all connections first, then sends all requests, then reads all
         answers."""
@@ -185,3 +191,7 @@ class Lines:
 
 def _order(others: list[str], number: int) -> Block:
     return Block(number, others, others)
+
+
+def _order_above(others: list[str], number: int) -> Block:
+    return Block(number, others, others, above=True)

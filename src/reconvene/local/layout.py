@@ -64,6 +64,9 @@ class Choices(Struct, frozen=True, kw_only=True):
     """… and processes that accept messages for it. Their port of datagrams is not used."""
     settings: dict[str, object] = field(default_factory=dict)
     """Settings for every site.toml; they override the usual ones."""
+    blocked_above: list[str] = field(default_factory=list)
+    """Where the cluster is joined with others: the sites of the cluster above that its gateways are disconnected
+    from."""
 
     @property
     def names(self) -> tuple[str, ...]:

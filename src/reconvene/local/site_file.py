@@ -34,7 +34,7 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
             },
         },
         "log": {"begin": True},
-        "faults": {"allowed": True, "blocked": list(blocked), "record": str(layout.faults)},
+        "faults": {"allowed": True, "blocked": _blocked(choices, name, blocked), "record": str(layout.faults)},
     }
     if name in choices.followers:
         _make_follower(document, layout, choices, name)
@@ -43,6 +43,13 @@ def write_site_file(layout: Layout, choices: Choices, name: str, blocked: Sequen
     if choices.trace:
         document["trace"] = {"dir": str(layout.trace)}
     _write(layout, name, _over(document, _settings(choices, name)))
+
+
+def _blocked(choices: Choices, name: str, blocked: Sequence[str]) -> list[str]:
+    """With those of the cluster above, at a gateway."""
+    domain = choices.settings.get("domain")
+    gateways = domain.get("gateways", ()) if isinstance(domain, Mapping) else ()
+    return [*blocked, *(choices.blocked_above if name in gateways else ())]
 
 
 def _write(layout: Layout, name: str, document: Mapping[str, object]) -> None:

@@ -270,6 +270,11 @@ class OutpostEngine:
     def counters(self) -> dict[str, int]:
         return self._service.counters()
 
+    @property
+    def above(self) -> None:
+        """An outpost is no gateway."""
+        return None
+
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
         raise Rejected(f"{self.config.name} is an outpost: it exchanges no datagrams that could be dropped")
 

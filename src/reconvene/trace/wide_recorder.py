@@ -78,6 +78,10 @@ class WideRecorder:
                     assert_never(event)
             self._sink(row)
 
+    def resume(self, conf: str | None) -> None:
+        """The file holds an incarnation that has not ended, in this wide configuration; its end can be recorded."""
+        self._conf = conf
+
     def end(self, t: int, kind: str) -> None:
         """`fail` or `stop`: this incarnation is over. One that never was in a wide configuration leaves no row."""
         if self._conf is not None:

@@ -165,6 +165,8 @@ class Block(Struct, array_like=True, tag=8):
     request: Count
     incoming: Annotated[list[Name], Meta(max_length=64)]
     outgoing: Annotated[list[Name], Meta(max_length=64)]
+    above: bool = False
+    """At a gateway: its site in the cluster above does."""
 
 
 class Stop(Struct, array_like=True, tag=9):

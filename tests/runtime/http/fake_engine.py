@@ -5,7 +5,7 @@ from reconvene.errors import Rejected
 from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
-from reconvene.runtime.site.interface import ProcessHandle, Receiver
+from reconvene.runtime.site.interface import Engine, ProcessHandle, Receiver
 
 __all__ = ["FakeEngine"]
 
@@ -18,6 +18,7 @@ class FakeEngine:
         self.history = History(self.names)
         self.log: SiteLog | None = None
         self.isis: SiteIsis | None = None
+        self.above: Engine | None = None
         self.state = "primary"
         self.counts: dict[str, int] = {"turns": 5, "sent_messages": 3, "dropped_replay": 2, "dropped_bad_seal": 1}
         self.told: dict[str, object] = {

@@ -162,7 +162,11 @@ class Connection(asyncio.Protocol):
                     self._out.push(Told(message.request, engine.health()))
                 case Block():
                     self._need(Role.ADMIN, "inject faults")
-                    engine.block(self._ordinals(message.incoming), self._ordinals(message.outgoing))
+                    blocks = engine.above if message.above else engine
+                    if blocks is None:
+                        raise Rejected(f"site {self._state.config.name} is no gateway: see domain.gateways")
+                    names = blocks.names
+                    blocks.block(_ordinals(names, message.incoming), _ordinals(names, message.outgoing))
                     self._out.answer(message.request)
                 case Stop():
                     self._need(Role.ADMIN, "stop the site")
@@ -200,13 +204,6 @@ class Connection(asyncio.Protocol):
                 return
             self._isis = ClientIsis(port, self._out, self._need)
         self._isis.receive(message)
-
-    def _ordinals(self, sites: list[str]) -> frozenset[int]:
-        names = self._state.engine.names
-        unknown = sorted(set(sites) - set(names))
-        if unknown:
-            raise Rejected(f"no site {unknown[0]!r} in this cluster: {', '.join(names)} expected")
-        return frozenset(names.index(name) for name in sites)
 
     def _need(self, role: Role, what: str) -> None:
         own = self._admission.role
@@ -332,3 +329,10 @@ def _host_of(transport: asyncio.Transport) -> str | None:
 def _peer_name(transport: asyncio.Transport) -> str:
     peer = transport.get_extra_info("peername")
     return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) and len(peer) >= 2 else "unix"
+
+
+def _ordinals(names: tuple[str, ...], sites: list[str]) -> frozenset[int]:
+    unknown = sorted(set(sites) - set(names))
+    if unknown:
+        raise Rejected(f"no site {unknown[0]!r} in this cluster: {', '.join(names)} expected")
+    return frozenset(names.index(name) for name in sites)

@@ -15,8 +15,9 @@ from msgspec import Struct
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES
+from reconvene.runtime.config.check_domain import check_domain
 from reconvene.runtime.config.schema import Key, Kind, keys
-from reconvene.runtime.config.settings import Address, Clients, Config, Http, Tls
+from reconvene.runtime.config.settings import Address, Clients, Config, Http, Timing, Tls
 from reconvene.units import exact_size, show_address, show_duration
 
 __all__ = ["check", "expected", "is_loopback", "show"]
@@ -54,6 +55,7 @@ def check(config: Config, source: str = "Config") -> None:
     checker.exposed("http", config.http, config.http.address)
     checker.dashboard(config)
     checker.faults(config)
+    checker.domain(config)
 
 
 class _Check:
@@ -168,11 +170,15 @@ class _Check:
                 self.fail(f"sites.{name}", f"expected an IPv4 address, as the multicast group has one, not {site}")
 
     def timing(self, config: Config) -> None:
-        timing = config.timing
+        self._timing("timing", config.timing)
+        if config.domain is not None:
+            self._timing("domain.upper.timing", config.domain.upper.timing)
+
+    def _timing(self, place: str, timing: Timing) -> None:
         least = BEACONS_BEFORE_SUSPICION * timing.beacon_every_ns
         if timing.suspect_base_ns < least:
             self.fail(
-                "timing.suspect_base",
+                f"{place}.suspect_base",
                 f"expected at least {BEACONS_BEFORE_SUSPICION} times beacon_every ({show_duration(least)}), "
                 f"not {show_duration(timing.suspect_base_ns)}: otherwise one lost beacon would raise a suspicion",
             )
@@ -316,8 +322,31 @@ class _Check:
             if path is not None:
                 self._file(f"dashboard.{place}", what, path)
 
+    def domain(self, config: Config) -> None:
+        check_domain(config, self.fail)
+        if config.domain is None:
+            return
+        at: dict[Address, str] = {}
+        for name, address in config.domain.upper.sites.items():
+            place = f"domain.upper.sites.{name}"
+            if not NAME.fullmatch(name):
+                self.fail("domain.upper.sites", f"expected {NAME_WORDS}, not {show(name)}")
+            self._reachable(place, address)
+            if address in at:
+                self.fail(
+                    place, f"{show_address(address)} belongs to {at[address]} already; expected another address"
+                )
+            at[address] = name
+        if not NAME.fullmatch(config.domain.upper.cluster):
+            self.fail("domain.upper.cluster", f"expected {NAME_WORDS}, not {show(config.domain.upper.cluster)}")
+        for index, path in enumerate(config.domain.upper.keys):
+            self._file(f"domain.upper.keys[{index}]", "a key file", path)
+
     def faults(self, config: Config) -> None:
+        above = () if config.domain is None else config.domain.upper.sites
         for name in config.faults.blocked:
+            if name in above and name != f"{config.cluster}.{config.name}":
+                continue
             if name not in config.sites or name == config.name:
                 self.fail("faults.blocked", f"expected other sites of [sites], not {show(name)}")
 

@@ -90,7 +90,7 @@ def _key(name: str, hint: Any, info: Any) -> Key:
     table = hint if isinstance(hint, type) and issubclass(hint, Struct) else None
     default = info.default_factory() if info.default_factory is not NODEFAULT else info.default
     return Key(
-        name=name.removesuffix("_ns"),
+        name=name.removesuffix("_ns").removesuffix("_"),  # `pass` and `in` are words of Python
         field=name,
         kind=_kind(name, hint, choices, table is not None),
         required=info.required,

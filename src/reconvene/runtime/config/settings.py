@@ -22,6 +22,7 @@ __all__ = [
     "Clients",
     "Config",
     "Dashboard",
+    "DomainSettings",
     "FaultSettings",
     "Http",
     "Limits",
@@ -29,11 +30,13 @@ __all__ = [
     "Logging",
     "OneOf",
     "Order",
+    "PassSettings",
     "Seal",
     "Timing",
     "Tls",
     "Trace",
     "TransportSettings",
+    "UpperSettings",
 ]
 
 Address = tuple[str, int]
@@ -272,6 +275,44 @@ class IsisSettings(Struct, frozen=True, kw_only=True):
     """Whether this site takes part. The same at every site: while one of them does not, nobody can use it."""
 
 
+class PassSettings(Struct, frozen=True, kw_only=True):
+    """Which groups' messages cross the border of this cluster. The same at every site of the cluster."""
+
+    out: tuple[str, ...] = ()
+    """Patterns of the groups whose messages leave; `*` in a pattern stands for any text. Default: none."""
+    in_: tuple[str, ...] = ()
+    """The same for messages that come in from other clusters."""
+
+
+class UpperSettings(Struct, frozen=True, kw_only=True):
+    """The cluster above: its sites are the gateways of the clusters that it joins."""
+
+    cluster: str
+    """Its name."""
+    sites: dict[str, Address]
+    """Every gateway of every cluster, as CLUSTER.SITE, with the address at which it receives datagrams of the cluster
+    above. The same at every site of every cluster."""
+    keys: tuple[Path, ...] = ()
+    """Key files of the cluster above, needed at gateways. Not the keys of [seal]: a site that is no gateway must not
+    be able to speak there. With seal.insecure: none."""
+    timing: Timing = field(default_factory=Timing)
+
+
+class DomainSettings(Struct, frozen=True, kw_only=True):
+    """This cluster as one of several that are joined by a cluster above them: see domains.md. Default: it stands
+    alone."""
+
+    gateways: tuple[str, ...]
+    """Sites of this cluster that are also sites of the cluster above, best first. One of them represents the cluster.
+    The same at every site of the cluster."""
+    backlog: Annotated[int, Meta(ge=1, le=1_000_000)] = 4_096
+    """Messages to wide groups, sent here, that have not come back from the cluster above. Beyond it senders wait."""
+    backlog_bytes: Flow = 4 << 20
+    """The same, counted in bytes."""
+    pass_: PassSettings = field(default_factory=PassSettings)
+    upper: UpperSettings
+
+
 class Logging(Struct, frozen=True, kw_only=True):
     """The lines that a site writes to stderr."""
 
@@ -288,7 +329,8 @@ class FaultSettings(Struct, frozen=True, kw_only=True):
     """Whether an admin may make this site drop datagrams, by an admin's client or on the dashboard with an admin's
     key. On loopback without http.keys, everyone who sees the dashboard counts as an admin."""
     blocked: tuple[str, ...] = ()
-    """Sites that this one is disconnected from at its start, in both directions, until an admin changes it."""
+    """Sites that this one is disconnected from at its start, in both directions, until an admin changes it. At a
+    gateway also sites of the cluster above, as CLUSTER.SITE."""
     record: Path | None = None
     """A file in which the dashboard saves a partition that it makes, for the program that starts the sites."""
 
@@ -320,6 +362,7 @@ class Config(Struct, frozen=True, kw_only=True):
     trace: Trace = field(default_factory=Trace)
     log: LogSettings = field(default_factory=LogSettings)
     isis: IsisSettings = field(default_factory=IsisSettings)
+    domain: DomainSettings | None = None
     logging: Logging = field(default_factory=Logging)
     faults: FaultSettings = field(default_factory=FaultSettings)
 
@@ -342,6 +385,17 @@ class Config(Struct, frozen=True, kw_only=True):
     def unix_socket(self) -> Path:
         """The Unix socket at which programs on this machine connect."""
         return self.clients.unix or self.dir / "site.sock"
+
+    @property
+    def trace_dir(self) -> Path | None:
+        """Where this site's trace file is. Traces of a cluster that is joined with others have a level more."""
+        if self.trace.dir is None or self.domain is None:
+            return self.trace.dir
+        return self.trace.dir / self.cluster
+
+    @property
+    def is_gateway(self) -> bool:
+        return self.domain is not None and self.name in self.domain.gateways
 
     def options(self, frame_bytes: int, buffer_bytes: int) -> Options:
         """Options of the core. The frame size and the receive buffer come from the transport."""

@@ -53,6 +53,13 @@ COUNTERS: Mapping[str, str] = {
     "other_lists": "Beacons of sites whose list of sites contradicts this site's.",
     "stale": "Datagrams of another configuration or incarnation, or that arrived too late.",
     "turns": "Turns of the engine.",
+    "wide_brought_in": "Messages that this site, representing its cluster, brought in from the cluster above.",
+    "wide_configurations": "Regular wide configurations entered.",
+    "wide_crossed": "Messages that this site, representing its cluster, sent to the cluster above.",
+    "wide_delivered": "Messages of wide groups delivered here, from whichever cluster.",
+    "wide_refused": "Messages of domains that were invalid, or of a gateway that spoke for another cluster.",
+    "wide_sent": "Messages to wide groups sent here.",
+    "wide_terms": "Changes of the site that represents this cluster.",
 }
 """The counters of `Engine.counters` and of the clients' server, by name; each is reconvene_NAME_total."""
 
@@ -95,6 +102,13 @@ GAUGES: Mapping[str, str] = {
     "isis_pool_bytes": "Bytes of their payloads.",
     "isis_open_gbcasts": "GBCASTs, joins, leaves and failures that are announced and not done.",
     "isis_open_calls": "Casts of this site's processes that still wait for replies.",
+    "wide_domains": "Clusters of the current wide configuration, this one included.",
+    "wide_all_domains": "Clusters that are joined by the cluster above.",
+    "wide_represents": "1: this site represents its cluster.",
+    "wide_waiting_messages": "Messages to wide groups sent here, not back yet: at domain.backlog senders wait.",
+    "wide_upper_members": "At a gateway: gateways in its configuration of the cluster above.",
+    "wide_upper_sent_bytes": "At a gateway: bytes of datagrams sent in the cluster above.",
+    "wide_upper_received_bytes": "At a gateway: bytes of datagrams received in the cluster above.",
     "trace_bytes": "Size of the trace so far.",
     "trace_stopped": "1: the trace has stopped at its size limit.",
     "longest_turn_seconds": "The longest turn of the engine since the start.",
@@ -192,6 +206,7 @@ class SiteMetrics(Collector):
         if isis:
             for name, field in _ISIS_FIELDS.items():
                 yield _one(name, isis.get(field))
+        yield from self._wide_gauges(str(status.get("name", "")), _table(status, "domain"))
         trace = _table(status, "trace")
         if trace:
             yield _one("trace_bytes", trace.get("bytes"))
@@ -220,6 +235,19 @@ class SiteMetrics(Collector):
             (name,): _number(_table(replicas, name).get("lag")) for name in replicas
         }
         yield _family("log_lag_messages", ["replica"], lags)
+
+    def _wide_gauges(self, site: str, domain: Mapping[str, object]) -> Iterator[Metric]:
+        if not domain:
+            return
+        yield _one("wide_domains", domain.get("domains"))
+        yield _one("wide_all_domains", domain.get("all"))
+        yield _one("wide_represents", domain.get("representative") == site)
+        yield _one("wide_waiting_messages", domain.get("waiting"))
+        upper = _table(domain, "upper")
+        if upper:
+            yield _one("wide_upper_members", upper.get("members"))
+            yield _one("wide_upper_sent_bytes", upper.get("sent_bytes"))
+            yield _one("wide_upper_received_bytes", upper.get("received_bytes"))
 
     def _outpost_gauges(self, log: Mapping[str, object]) -> Iterator[Metric]:
         waiting = _table(log, "waiting")

@@ -30,8 +30,10 @@ from reconvene.runtime.diagnostics.structured_logging import ERROR, INFO, WARNIN
 from reconvene.runtime.disk.crash_mark import CrashMark
 from reconvene.runtime.disk.directory import held
 from reconvene.runtime.disk.lmdb_disk import LmdbDisk
+from reconvene.runtime.domain.parts import DomainPart
 from reconvene.runtime.net.site_numbers import read_numbers
 from reconvene.runtime.net.udp import Udp
+from reconvene.runtime.node.gateway import start_upper
 from reconvene.runtime.node.preflight import preflight
 from reconvene.runtime.outside import Dial
 from reconvene.runtime.site.engine import SiteEngine
@@ -71,6 +73,8 @@ class RunningSite:
     engine: SiteEngine
     clients: ClientServer
     http: "HttpServer | None"
+    upper: Udp | None = None
+    """Of a gateway, in the cluster above."""
 
     def reload_keys(self, reload: Callable[[], Config], log: logging.Logger) -> None:
         """A bad file is logged; the keys that were read from it before stay."""
@@ -81,6 +85,11 @@ class RunningSite:
         """The list of keys, and which one seals, changes when keys are replaced: see docs/seals.md."""
         if told.seal.keys:
             self.transport.reload_keys(load_cluster_keys(told.seal.keys, log))
+        if self.upper is not None and told.domain is not None and told.domain.upper.keys:
+            self.upper.reload_keys(load_cluster_keys(told.domain.upper.keys, log))
+            assert self.config.domain is not None
+            upper = replace(told.domain.upper, keys=self.config.domain.upper.keys)
+            told = replace(told, domain=replace(told.domain, upper=upper))
         if replace(told, seal=self.config.seal) != self.config:
             event(
                 log, WARNING, "configuration has changed", why="only [seal] is read again; the rest needs a restart"
@@ -123,8 +132,14 @@ async def _parts(
         numbers = read_numbers(config, LmdbDisk(check_all=crashed))
         transport = Udp(config, logger("udp"), numbers)
         ends.callback(transport.close)
-        engine = SiteEngine(config, transport, logger("site"), LmdbDisk(), numbers, dial)
+        part = None if config.domain is None else DomainPart(config)
+        engine = SiteEngine(config, transport, logger("site"), LmdbDisk(), numbers, dial, part)
         await engine.start()
+        try:
+            upper = await start_upper(config, part, engine, ends, crashed) if part and config.is_gateway else None
+        except BaseException:
+            await engine.stop()
+            raise
         ends.push_async_callback(engine.stop)
         if mark is not None:
             mark.clear()
@@ -133,7 +148,7 @@ async def _parts(
         ends.push_async_callback(clients.close)
         await engine.check_sources()
         http = await start_http(config, engine, clients, ends)
-        yield RunningSite(config, transport, engine, clients, http)
+        yield RunningSite(config, transport, engine, clients, http, upper)
 
 
 async def start_http(

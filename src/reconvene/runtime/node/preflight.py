@@ -31,7 +31,11 @@ def load_secrets(config: Config) -> None:
     """Reads every file of keys and certificates as the site will, also those that are only needed for clients or
     HTTP."""
     if not config.seal.insecure and not config.log.outpost:
-        load_cluster_keys(config.seal.keys)
+        keys = load_cluster_keys(config.seal.keys)
+        if config.domain is not None:
+            above = load_cluster_keys(config.domain.upper.keys)
+            if {key.id for key in keys} & {key.id for key in above}:
+                raise Rejected("domain.upper.keys: has a key of seal.keys; expected a key of its own for each level")
     for endpoint in (config.clients, config.http):
         if endpoint.keys is not None:
             load_client_keys(endpoint.keys)

@@ -142,8 +142,8 @@ def _make(config: Config, path: Path, known: Known) -> None:
 def _put_in_place(config: Config, fresh: Path) -> list[str]:
     """Moves the old storage aside, and the trace with it, which the new storage could not continue."""
     old = [config.dir / STORE]
-    if config.trace.dir is not None:
-        old.append(node_file(config.trace.dir, config.name))
+    if config.trace_dir is not None:
+        old.append(node_file(config.trace_dir, config.name))
     moved = [str(path.rename(_aside(path))) for path in old if path.exists()]
     fresh.rename(config.dir / STORE)
     sync_directory(config.dir)

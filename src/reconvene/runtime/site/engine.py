@@ -8,12 +8,15 @@ of the turn leaves the site.
 import asyncio
 import logging
 import os
+from collections.abc import Sequence
 
 from reconvene.core.site import Site
+from reconvene.domains.events import WideEvent
 from reconvene.errors import Rejected
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import event
 from reconvene.runtime.disk.lmdb_disk import LmdbDisk
+from reconvene.runtime.domain.parts import NO_WIDE_COUNTERS, Part
 from reconvene.runtime.isis.service import NO_ISIS_COUNTERS, IsisService
 from reconvene.runtime.log.service import NO_LOG_COUNTERS, LogService
 from reconvene.runtime.log.status import Authors
@@ -53,10 +56,12 @@ class SiteEngine:
         disk: Disk | None = None,
         numbers: Numbers | None = None,
         dial: Dial | None = None,
+        part: Part | None = None,
     ) -> None:
         """`numbers`: those that the transport goes by; default: those of a new site. `dial`: how a follower
-        connects to its sources."""
+        connects to its sources. `part`: what the site does in a tree of clusters."""
         self.config = config
+        self._part = part
         self._numbers = numbers_in(config) if numbers is None else numbers
         self.names = self._numbers.names
         self.ordinal = self._numbers.ordinal
@@ -90,6 +95,8 @@ class SiteEngine:
         """What `_report_state` logs may have changed since it last looked."""
         self._trace: SiteTrace | FollowerTrace | None = None
         self._dial = dial
+        self.above: SiteEngine | None = None
+        """A gateway's site in the cluster above."""
         self._sources: Sources | None = None
         """Where the site follows a log."""
         self._full = False
@@ -110,7 +117,7 @@ class SiteEngine:
         self._keeper = self._disk.keeper(self._store, self._synced, self._disk_failed)
         event(self._log, logging.INFO, "site starts", site=config.name, incarnation=self.incarnation)
         if config.faults.blocked:
-            ordinals = frozenset(self.names.index(name) for name in config.faults.blocked)
+            ordinals = frozenset(self.names.index(name) for name in config.faults.blocked if name in self.names)
             self._block(ordinals, ordinals)
         self._transport.start(self._receive)
         self._turn()
@@ -122,10 +129,12 @@ class SiteEngine:
 
     def _boot(self, now: int) -> None:
         config = self.config
-        started = start_stack(config, self._numbers, self._store, self._transport, now)
+        started = start_stack(config, self._numbers, self._store, self._transport, now, self._part)
         self._stack, self._no_log = started.stack, started.no_log
         self.incarnation = self._stack.incarnation
         self._processes = LocalProcesses(config.name, self._stack, self._now, self._wake)
+        if self._part is not None:
+            self._part.booted(self._wake)
         author = None
         if started.replica is not None:
             author = Authors(started.replica)
@@ -145,7 +154,7 @@ class SiteEngine:
             self._sources = Sources(started.following, self._dial, self._wake, self._log)
         if started.isis is not None:
             self._isis = IsisService(config.name, self.names, started.isis, self._wake)
-        if config.trace.dir is not None and started.following is not None and author is not None:
+        if config.trace_dir is not None and started.following is not None and author is not None:
             self._trace = FollowerTrace(
                 config,
                 self.incarnation,
@@ -154,7 +163,7 @@ class SiteEngine:
                 now + self._wall_offset_ns,
                 self._notes.trace_stopped,
             )
-        elif config.trace.dir is not None:
+        elif config.trace_dir is not None:
             log = None if started.replica is None or author is None else (started.replica, author)
             self._trace = SiteTrace(
                 config, self.names, self._stack, log, now + self._wall_offset_ns, self._notes.trace_stopped
@@ -186,6 +195,8 @@ class SiteEngine:
         if last.writes:
             self._keeper.write(last.writes)
         await self._keeper.close()
+        if self._part is not None:
+            self._part.stop()
         if self._trace is not None:
             settled = self._stack.settled and self._keeper.trouble is None
             self._trace.close(self._now() + self._wall_offset_ns, left=settled)
@@ -196,7 +207,11 @@ class SiteEngine:
 
     @property
     def _drained(self) -> bool:
-        return self._stack.drained and (self._isis is None or self._isis.drained)
+        return (
+            self._stack.drained
+            and (self._isis is None or self._isis.drained)
+            and (self._part is None or self._part.drained)
+        )
 
     def abandon(self) -> None:
         """Where a process is only simulated, and is killed: lets go of what the operating system would close."""
@@ -248,6 +263,8 @@ class SiteEngine:
             self._state_changed = True
         if self._trace is not None:
             self._trace.turn(now + self._wall_offset_ns, turn)
+        if self._part is not None and turn.wide:
+            self._part.record(turn.wide)
         if turn.writes:
             self._keeper.write(turn.writes)
         if turn.datagrams and self._keeper.trouble is None:
@@ -256,6 +273,8 @@ class SiteEngine:
         self._processes.deliver(turn.processes)
         if self._isis is not None:
             self._isis.after_turn(turn.isis)
+        if self._part is not None:
+            self._part.after_turn(turn.wide)
         if self._service is not None:
             self._service.after_turn(turn.log)
             self._note_damage(self._service)
@@ -325,6 +344,11 @@ class SiteEngine:
         if self._full:
             return f"site {self.config.name}: the log has reached its limit, log.max_bytes"
         return None
+
+    def record_wide(self, events: Sequence[WideEvent]) -> None:
+        """What a gateway's site above reports of this site, for its trace."""
+        if isinstance(self._trace, SiteTrace):
+            self._trace.wide(self._now() + self._wall_offset_ns, events)
 
     def open(self, receiver: Receiver) -> ProcessAccess:
         return self._processes.open(receiver)
@@ -415,10 +439,34 @@ class SiteEngine:
             "storage": self.storage(),
             "log": None if self.log is None else self.log.status(),
             "isis": None if self._isis is None else self._isis.status(),
+            "domain": self._domain_status(),
             "seal": "insecure" if self.config.seal.insecure else "sealed",
             "configurations": self._notes.counts["configurations"],
             "longest_turn_ms": self._notes.longest_turn_ns / 1e6,
             "counters": self.counters(),
+        }
+
+    def _domain_status(self) -> dict[str, object] | None:
+        found = None if self._part is None else self._part.status()
+        if found is not None:
+            found["upper"] = None if self.above is None else self.above.short_status()
+        return found
+
+    def short_status(self) -> dict[str, object]:
+        """Of a gateway's site above, for the status of the site below."""
+        site = self._site
+        incoming, _ = self._blocked
+        return {
+            "cluster": self.config.cluster,
+            "name": self.config.name,
+            "phase": site.phase,
+            "configuration": site.configuration,
+            "members": [self.names[member] for member in site.members],
+            "sites": list(self.names),
+            "blocked": [self.names[other] for other in sorted(incoming)],
+            "storage": self.storage(),
+            "sent_bytes": self._transport.counters().get("sent_bytes", 0),
+            "received_bytes": self._transport.counters().get("received_bytes", 0),
         }
 
     def counters(self) -> dict[str, int]:
@@ -427,6 +475,7 @@ class SiteEngine:
             **self._notes.counts,
             **{name: getattr(core, name) for name in core.__slots__},
             **self._transport.counters(),
+            **(NO_WIDE_COUNTERS if self._part is None else self._part.counters()),
             **(NO_ISIS_COUNTERS if self._isis is None else self._isis.counters()),
             **(NO_LOG_COUNTERS if self._service is None else self._service.counters()),
         }

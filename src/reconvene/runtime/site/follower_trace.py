@@ -29,7 +29,7 @@ class FollowerTrace:
         t: int,
         stopped: Callable[[str], None],
     ) -> None:
-        directory = config.trace.dir
+        directory = config.trace_dir
         assert directory is not None
         try:
             self.journal = Journal(directory, config.name, config.trace.max_bytes, stopped)

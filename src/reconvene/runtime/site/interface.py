@@ -69,6 +69,10 @@ class Engine(Protocol):
         """None if the site takes no part in process groups in the manner of ISIS."""
 
     @property
+    def above(self) -> "Engine | None":
+        """A gateway's site in the cluster above, of the same process; None at all others."""
+
+    @property
     def history(self) -> History:
         """The last configurations."""
 

@@ -36,10 +36,14 @@ class Past:
 
 
 class Journal:
-    def __init__(self, directory: Path, node: str, max_bytes: int, say: Callable[[str], None]) -> None:
-        """Raises OSError if the file can't be opened. `say` is called once, with the reason, if the trace stops."""
-        directory.mkdir(parents=True, exist_ok=True)
+    def __init__(
+        self, directory: Path, node: str, max_bytes: int, say: Callable[[str], None], layer: str = "evs"
+    ) -> None:
+        """Raises OSError if the file can't be opened. `say` is called once, with the reason, if the trace stops.
+        `layer`: the one whose rows tell the configuration, and the end of an incarnation."""
         self.path = node_file(directory, node)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._layer = layer
         self._mark = stopped_file(directory, node)
         self._max_bytes = max_bytes
         self._say = say
@@ -112,15 +116,20 @@ class Journal:
         if row is None:
             raise OSError(f"{self.path}: its last line is not an event; move the file away to begin a new trace")
         found = row
-        while not _tells_configuration(found, row.inc):
+        while not self._tells_configuration(found, row.inc):
             last = next(lines, None)
             earlier = None if last is None else _decode(last[1])
             if earlier is None or earlier.inc != row.inc:
                 break
             found = earlier
-        conf = found.conf if _tells_configuration(found, row.inc) and isinstance(found.conf, str) else None
-        ended = row.layer == "evs" and row.kind in ("fail", "stop")
+        conf = found.conf if self._tells_configuration(found, row.inc) and isinstance(found.conf, str) else None
+        ended = row.layer == self._layer and row.kind in ("fail", "stop")
         return Past(row.n + 1, row.inc, conf, ended or conf is None)
+
+    def _tells_configuration(self, row: Row, incarnation: int) -> bool:
+        if row.inc != incarnation or row.layer != self._layer or row.conf_kind == "hidden":
+            return False
+        return self._layer == "evs" or row.kind == "conf"  # some rows of layer `wide` tell the local one
 
     def _lines_from_the_end(self, size: int) -> Iterator[tuple[int, bytes]]:
         """Yields (offset, line with its newline) from the last line backwards."""
@@ -145,10 +154,6 @@ def _decode(line: bytes) -> Row | None:
         return msgspec.json.decode(line, type=Row)
     except msgspec.MsgspecError:
         return None
-
-
-def _tells_configuration(row: Row, incarnation: int) -> bool:
-    return row.inc == incarnation and row.layer == "evs" and row.conf_kind != "hidden"
 
 
 def write_run(

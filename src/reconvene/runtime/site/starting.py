@@ -17,6 +17,7 @@ from reconvene.errors import Malformed, Unavailable
 from reconvene.isis.isis import Isis
 from reconvene.isis.limits import IsisLimits
 from reconvene.runtime.config.settings import Config
+from reconvene.runtime.domain.parts import Part
 from reconvene.runtime.log.start import first_ops, load_follower, load_replica
 from reconvene.runtime.net.site_numbers import ADDRESSES, Numbers, kept_addresses
 from reconvene.runtime.outside import Store, Transport
@@ -55,8 +56,10 @@ class Started(NamedTuple):
     """Where the site follows a log, instead of keeping a replica."""
 
 
-def start_stack(config: Config, numbers: Numbers, store: Store, transport: Transport, now: int) -> Started:
-    """Syncs a new incarnation, and makes the core that is to run under it.
+def start_stack(
+    config: Config, numbers: Numbers, store: Store, transport: Transport, now: int, part: Part | None = None
+) -> Started:
+    """Syncs a new incarnation, and makes the core that is to run under it. `part`: of a tree of clusters.
 
     Raises Unavailable where it can't be written, Malformed where the log can't be read.
     """
@@ -74,7 +77,7 @@ def start_stack(config: Config, numbers: Numbers, store: Store, transport: Trans
     group_limits = GroupLimits(limits.processes, limits.groups_per_process, limits.group_name_bytes)
     groups = Groups(site, len(names), group_limits)
     isis = None
-    layers: list[Layer] = []
+    layers: list[Layer] = [] if part is None else [part.layer(names, numbers.ordinal, site.incarnation)]
     if channels is not None:
         payload_bytes = min(_ISIS_PAYLOAD, config.limits.message_bytes // 2)
         isis = Isis(numbers.ordinal, site.incarnation, IsisLimits(payload_bytes=payload_bytes), channels, store)

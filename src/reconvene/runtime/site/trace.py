@@ -4,12 +4,14 @@ Promised: the trace of an earlier incarnation is completed first, with the rows 
 file lacks, and with its `fail`. From then on each turn's rows are with the operating system when `turn` returns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from reconvene.corel.replica import Replica
+from reconvene.domains.events import WideEvent
 from reconvene.errors import Unavailable
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.site.journal import Journal, run_quorum, tell_changed, write_run
+from reconvene.runtime.site.wide_rows import WideRows
 from reconvene.stack.stack import Stack
 from reconvene.stack.turn import Turn
 from reconvene.trace.group_recorder import GroupRecorder
@@ -34,7 +36,7 @@ class SiteTrace:
         stopped: Callable[[str], None],
     ) -> None:
         """`log`: the site's replica, and the names of authors by their numbers; None where it takes no part."""
-        directory = config.trace.dir
+        directory = config.trace_dir
         assert directory is not None
         incarnation = stack.incarnation
         try:
@@ -47,6 +49,7 @@ class SiteTrace:
                 run_quorum(config.names, config.log.replicas, config.log.quorum),
             )
             self.journal = Journal(directory, config.name, config.trace.max_bytes, stopped)
+            self._wide = None if config.domain is None else WideRows(config, stopped)
         except OSError as error:
             raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
         past = self.journal.past
@@ -56,21 +59,24 @@ class SiteTrace:
                     f"{config.dir}: would begin incarnation {incarnation}, but {self.journal.path} already has"
                     f" {past.incarnation}: the directory is not the one that this site last used"
                 )
-            recorder = Recorder(config.name, names, self.journal.append, past.next_n)
+            next_n = past.next_n if self._wide is None else max(past.next_n, self._wide.journal.past.next_n)
+            recorder = Recorder(config.name, names, self.journal.append, next_n)
             if not past.ended:
                 recorder.resume(past.incarnation, past.conf)
             else:
                 recorder.begin(incarnation)
             self._log = None if log is None else self._complete_log(recorder, t, *log)
+            if self._wide is not None:
+                self._wide.begin(recorder, t)
             if not past.ended:
                 recorder.fail(t)
                 recorder.begin(incarnation)
-            self.journal.flush()
+            self._flush()
         except OSError as error:
-            self.journal.close()
+            self.abandon()
             raise Unavailable(f"{directory}: can't continue the trace: {error}") from None
         except BaseException:
-            self.journal.close()
+            self.abandon()
             raise
         self._directory = directory
         self._replica = None if log is None else log[0]
@@ -100,7 +106,21 @@ class SiteTrace:
             self._note_change()
         if turn.isis:
             self._isis.events(t, turn.isis)
+        if self._wide is not None and turn.wide:
+            self._wide.events(t, turn.wide)
+        self._flush()
+
+    def wide(self, t: int, events: Sequence[WideEvent]) -> None:
+        """What a gateway's site above reports of this one."""
+        if self._wide is not None and events:
+            self._wide.events(t, events)
+            self._wide.journal.flush()
+
+    def _flush(self) -> None:
+        """The site's own file first: its rows come before those that depend on them."""
         self.journal.flush()
+        if self._wide is not None:
+            self._wide.journal.flush()
 
     def _note_change(self) -> None:
         """run.json has the quorum that the log began with. It says so once that is no longer the one that counts."""
@@ -118,18 +138,26 @@ class SiteTrace:
         """`left`: a clean stop, with everything recorded that storage has. Otherwise the next start records a
         failure."""
         if left:
+            if self._wide is not None:
+                self._wide.end(t)
             self._recorder.stop(t)
         pending = self._replica is not None and len(self._replica.pending_sets()) > 1
         if self._changed or pending:  # a component counts by the set that a pending change would make, too
             self._tell_changed()  # a site that wrote run.json at the same time may have missed it
-        self.journal.close()
+        self.abandon()
 
     def abandon(self) -> None:
         """Ends as a crash of the process would."""
         self.journal.close()
+        if self._wide is not None:
+            self._wide.journal.close()
 
     def status(self) -> dict[str, object]:
-        return {"bytes": self.journal.bytes, "stopped": self.journal.stopped}
+        wide = None if self._wide is None else self._wide.journal
+        return {
+            "bytes": self.journal.bytes + (0 if wide is None else wide.bytes),
+            "stopped": self.journal.stopped or (wide is not None and wide.stopped),
+        }
 
 
 def stack_name(config: Config) -> str:
