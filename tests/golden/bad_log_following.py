@@ -1,9 +1,10 @@
 """Runs in which a follower has something else than the nodes, or what an outpost accepted is not green once."""
 
+from msgspec import UNSET
 from tests.golden.broken import broken
 from tests.golden.dsl import Story
 from tests.golden.log_dsl import LogStory
-from tests.golden.log_good import followed, followed_after_a_blackout, followed_by_the_cut_off
+from tests.golden.log_good import copies, followed, followed_after_a_blackout, followed_by_the_cut_off
 
 
 def _edit(name: str, kind: str, place: int, **fields: object) -> LogStory:
@@ -108,6 +109,51 @@ def _() -> Story:
 @broken("corel.follow", "accepted-under-another-name", also=["corel.3.1"])
 def _() -> Story:
     return _edit("o", "accept", 0, msg="q:1:1")
+
+
+@broken("corel.causal", "a-copy-of-an-outposts-message-is-overtaken")
+def _() -> Story:
+    """p had its copy, whatever its rows show it as, when it accepted w."""
+    s = copies()
+    s.swap("r", "log", "first", "w")
+    return s
+
+
+@broken("corel.follow", "both-copies-count", also=["corel.3.2", "corel.3.6", "corel.agreed", "corel.green"])
+def _() -> Story:
+    s = copies()
+    s.show("pqrf", "first", "m", "green")
+    return s
+
+
+@broken(
+    "corel.agreed",
+    "another-copy-counts-at-one-node",
+    also=["corel.3.1", "corel.3.6", "corel.3.7", "corel.3.8", "corel.follow", "corel.green", "corel.yellow"],
+)
+def _() -> Story:
+    """q orders its own copy as void, and p's as what the outpost accepted."""
+    s = copies()
+    second, first = (s.find("q", "green", what) for what in ("m", "first"))
+    second.label, first.msg, first.label = UNSET, second.msg, first.msg
+    second.msg = s.ids["second"]
+    return s
+
+
+@broken("corel.3.8", "a-copy-never-becomes-green")
+def _() -> Story:
+    s = copies()
+    s.copy("r", "third")
+    s.log("pqr", "third")
+    s.show("r", "third", "m", "log")
+    return s
+
+
+@broken("corel.ts", "a-copy-under-another-timestamp")
+def _() -> Story:
+    s = copies()
+    s.find("r", "log", "m").ts = [20, 0, 99, 0]
+    return s
 
 
 @broken("evs.1.2", "a-followers-number-does-not-grow")

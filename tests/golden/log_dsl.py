@@ -124,6 +124,19 @@ class LogStory(Story):
             self.yellow(members, label)
         self.green(members, *labels)
 
+    def copy(self, node: str, label: str) -> None:
+        """A node takes over what an outpost accepted, as a copy of this label."""
+        self._accepted[node] += 1
+        self.ids[label] = f"{node}:{self.inc[node]}:{self._accepted[node]}"
+        self.tell(node, "offer", msg=self.ids[label])
+
+    def show(self, nodes: str, copy: str, label: str, *kinds: str) -> None:
+        """The rows of a copy, of these kinds, at these nodes, show it under the id of what the outpost accepted."""
+        for node in nodes:
+            for kind in kinds:
+                row = self.find(node, kind, copy)
+                row.msg, row.label = self.ids[label], self.ids[copy]
+
     # -- writing
 
     def run(self) -> Run:

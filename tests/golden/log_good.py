@@ -493,6 +493,40 @@ def followed_after_a_blackout() -> LogStory:
     return s
 
 
+def copies() -> LogStory:
+    """p and q both take over what the outpost accepted. p's copy seemed to be the first, until p met the others: then
+    q's counts, p's is void, and what p accepted after its copy follows it everywhere."""
+    s = LogStory("log-copies", "pqr")
+    s.begin("pqr", "10")
+    s.beside("f", "o")
+    s.primary(1, "pqr")
+    s.accept("o", "m")
+    s.copy("p", "first")
+    s.log("p", "first")
+    s.yellow("p", "first")
+    s.accept("p", "w")
+    s.join("20", "qr")
+    s.join("21", "p")
+    s.log("p", "w")
+    s.primary(2, "qr")
+    s.copy("q", "second")
+    s.log("qr", "second")
+    s.yellow("qr", "second")
+    s.green("qr", "second")
+    s.join("30", "pqr")
+    s.adopt("p", 2)
+    s.log("p", "second")
+    s.red("p", "first")
+    s.green("p", "second")
+    s.log("qr", "first", "w")
+    s.primary(3, "pqr", "first", "w")
+    s.green("f", "second", "first", "w")
+    s.show("p", "first", "m", "log", "yellow", "red")
+    s.show("qr", "second", "m", "log", "yellow", "green")
+    s.show("pf", "second", "m", "green")
+    return s
+
+
 LOGGED: tuple[Callable[[], Story], ...] = (
     stable,
     restarts,
@@ -517,4 +551,5 @@ LOGGED: tuple[Callable[[], Story], ...] = (
     followed,
     followed_by_the_cut_off,
     followed_after_a_blackout,
+    copies,
 )

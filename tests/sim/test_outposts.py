@@ -129,7 +129,7 @@ def test_the_same_seed_makes_the_same_trace() -> None:
     assert one.rows == two.rows
 
 
-def test_a_copy_that_may_count_is_not_recorded_under_its_replicas_id() -> None:
+def test_the_copy_that_counts_is_green_under_the_outposts_id() -> None:
     """Two replicas have a copy of an outpost's message, one of them crashed and logged its own under a later
     timestamp than others have for it: so it took the other copy for the first one, which it was not in the end."""
     assert run_seed("outposts", 19).violations == {}

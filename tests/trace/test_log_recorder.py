@@ -1,15 +1,18 @@
 """The log's rows in a trace, and what a restart adds to them."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.corel.world import MS, World
 
-from reconvene.corel.batch import Heading, Kind
-from reconvene.corel.events import Accepted, Green, Logged, Restored
+from reconvene.corel.batch import Heading, Kind, Origin, Source
+from reconvene.corel.events import Accepted, Color, Green, Logged, Recolored, Restored
 from reconvene.corel.replica import Replica
 from reconvene.sim.cluster import Cluster
 from reconvene.trace.events import Row
+from reconvene.trace.forwarded_rows import ForwardedRows
 from reconvene.trace.log_past import LogPast, log_past, read_log_past
 from reconvene.trace.log_recorder import LogRecorder
 from reconvene.trace.recorder import Recorder
@@ -118,3 +121,79 @@ def test_an_empty_trace_gets_all_that_storage_has() -> None:
     again: list[Row] = []
     recorder(again).catch_up(0, log_past(caught), replica)
     assert again == []
+
+
+# -- copies of what an outpost accepted
+
+
+class TwoCopies:
+    """Of a replica: two replicas took over the outpost's message 7, and b's copy is the first in the order."""
+
+    base = 0
+    first = Heading(Kind.DATA, 1, 1, 4, 1, 0, sourced=True)
+    second = Heading(Kind.DATA, 2, 1, 9, 1, 0, sourced=True)
+
+    def __init__(self) -> None:
+        self.sessions = self.green = self
+        self.is_green = False
+
+    def has(self, session: bytes, number: int) -> bool:
+        return self.is_green
+
+    def forwarded(self, batch: Heading) -> list[Source]:
+        return [Source(session=b"outpost o", number=7, start=0, count=1, origin=Origin(outpost="o", incarnation=1))]
+
+    def place_of(self, session: bytes, number: int) -> int | None:
+        return 0 if self.is_green else None
+
+    def voids(self, position: int, batch: Heading) -> tuple[int, ...]:
+        return (0,) if position else ()
+
+    def read(self, position: int) -> Iterator[tuple[int, Heading]]:
+        return iter([(0, self.first)])
+
+
+def copied(rows: list[Row], replica: TwoCopies) -> LogRecorder:
+    found = recorder(rows)
+    found._forwarded = ForwardedRows(cast(Replica, replica), {})
+    return found
+
+
+def shown(rows: list[Row]) -> list[tuple[object, ...]]:
+    return [(row.kind, row.msg, row.label or row.msg) for row in rows]
+
+
+def test_every_copy_is_recorded_when_it_is_logged() -> None:
+    """Also while nobody knows which one counts: or what its author accepts later would seem to overtake it."""
+    rows: list[Row] = []
+    replica = TwoCopies()
+    log = copied(rows, replica)
+    log.events(5, [Logged(replica.second, (9, 0, 1, 0)), Logged(replica.first, (9, 0, 2, 0))])
+    assert shown(rows) == [("log", "o:1:7", "c:1:9"), ("log", "b:1:4", "b:1:4")]
+    log.events(6, [Recolored(replica.first, Color.YELLOW), Recolored(replica.second, Color.YELLOW)])
+    replica.is_green = True
+    log.events(7, [Green(replica.first, 0), Green(replica.second, 1)])
+    assert shown(rows)[2:] == [
+        *(("yellow", "b:1:4", "b:1:4"), ("yellow", "o:1:7", "c:1:9")),
+        *(("green", "o:1:7", "b:1:4"), ("green", "c:1:9", "c:1:9")),
+    ]
+
+
+def test_a_copy_of_what_is_green_has_its_own_id() -> None:
+    rows: list[Row] = []
+    replica = TwoCopies()
+    replica.is_green = True
+    copied(rows, replica).events(5, [Logged(replica.first, (9, 0, 1, 0)), Logged(replica.second, (9, 0, 2, 0))])
+    assert shown(rows) == [("log", "o:1:7", "b:1:4"), ("log", "c:1:9", "c:1:9")], "the first one's green comes next"
+
+
+def test_a_restart_goes_on_with_what_the_rows_showed() -> None:
+    rows: list[Row] = []
+    replica = TwoCopies()
+    copied(rows, replica).events(5, [Logged(replica.second, (9, 0, 1, 0))])
+    past = log_past(rows)
+    assert (past.logged, past.shown) == ({"c:1:9": False}, {"c:1:9": "o:1:7"})
+    again = recorder(rows)
+    again._forwarded = ForwardedRows(cast(Replica, replica), past.shown)
+    again.events(6, [Logged(replica.first, (9, 0, 2, 0)), Recolored(replica.second, Color.YELLOW)])
+    assert shown(rows)[1:] == [("log", "b:1:4", "b:1:4"), ("yellow", "o:1:7", "c:1:9")]

@@ -24,6 +24,7 @@ class _Row(msgspec.Struct, gc=False):
     msg: str = ""
     pos: int = -1
     primary: int = 0
+    label: str = ""
 
 
 @dataclass(slots=True)
@@ -31,9 +32,11 @@ class LogPast:
     green: int = 0
     """Positions below it are recorded."""
     accepted: set[str] = field(default_factory=set)
-    """Messages with an `accept` or `offer` and no `green`."""
+    """Messages with an `accept` or `offer` and no `green`. A copy of an outpost's message is under its own id."""
     logged: dict[str, bool] = field(default_factory=dict)
-    """Messages with a `log` and no `green`; whether they are yellow."""
+    """Messages with a `log` and no `green`; whether they are yellow. Copies as above."""
+    shown: dict[str, str] = field(default_factory=dict)
+    """By copy, of those that are logged: the id that its rows show."""
     attempted: int = 0
     """The highest primary component of an `attempt`."""
     known: int = 0
@@ -41,19 +44,23 @@ class LogPast:
 
     def add(self, rows: Iterable[_Row]) -> None:
         for row in rows:
+            msg = row.label or row.msg
             match row.kind:
                 case "accept" | "offer":
-                    self.accepted.add(row.msg)
+                    self.accepted.add(msg)
                 case "log":
-                    self.logged[row.msg] = False
+                    self.logged[msg] = False
+                    if row.label:
+                        self.shown[msg] = row.msg
                 case "yellow":
-                    self.logged[row.msg] = True
+                    self.logged[msg] = True
                 case "red":
-                    self.logged[row.msg] = False
+                    self.logged[msg] = False
                 case "green":
                     self.green = row.pos + 1
-                    self.logged.pop(row.msg, None)
-                    self.accepted.discard(row.msg)
+                    self.logged.pop(msg, None)
+                    self.shown.pop(msg, None)
+                    self.accepted.discard(msg)
                 case "snapshot":
                     self.green = max(self.green, row.pos)
                 case "attempt":
@@ -66,7 +73,7 @@ def log_past(rows: Iterable[Row]) -> LogPast:
     """Of rows that are at hand."""
     past = LogPast()
     past.add(
-        _Row(row.kind, row.msg or "", -1 if row.pos is msgspec.UNSET else row.pos, row.primary or 0)
+        _Row(row.kind, row.msg or "", -1 if row.pos is msgspec.UNSET else row.pos, row.primary or 0, row.label or "")
         for row in rows
         if row.layer == "corel"
     )

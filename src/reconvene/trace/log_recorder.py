@@ -15,7 +15,6 @@ from reconvene.corel.events import (
     Adopted,
     Attempted,
     BarrierPassed,
-    Color,
     Committed,
     Established,
     Green,
@@ -30,7 +29,7 @@ from reconvene.corel.events import (
 from reconvene.corel.replica import Replica
 from reconvene.ids import message_id
 from reconvene.trace.events import Row
-from reconvene.trace.forwarded_rows import ForwardedRows, Named
+from reconvene.trace.forwarded_rows import ForwardedRows
 from reconvene.trace.log_past import LogPast
 from reconvene.trace.recorder import Recorder
 
@@ -49,8 +48,6 @@ class LogRecorder:
         """Positions below it are recorded already."""
         self._forwarded: ForwardedRows | None = None
         """Of outposts' messages. Known from `catch_up` on."""
-        self._only_green = False
-        """A follower's: it records nothing but `green` and `snapshot`."""
 
     def events(self, t: int, events: Sequence[LogEvent]) -> None:
         for event in events:
@@ -64,32 +61,26 @@ class LogRecorder:
         knowing those. They are logged in the order of timestamps, which preserves causality.
         """
         self.green = past.green
-        forwarded = self._forwarded = ForwardedRows(replica)
-        forwarded.logged = set(past.logged)
+        forwarded = self._forwarded = ForwardedRows(replica, past.shown)
         queue, record = replica.queue, replica.record
         if queue.base.position > self.green:
             self._event(t, Restored(queue.base.position))
         had = [*_green_batches(replica, self.green), *((entry.heading, entry.timestamp) for entry in queue.pending())]
-        batches = {heading.id for heading, _ in had if forwarded.has(heading)}
         own = [heading for heading, _ in had if heading.author == queue.own]
         own += [waiting.heading for waiting in queue.accepted]
         done = self._recorded_green(replica)
-        forwarded.logged |= done
         for heading in sorted(own, key=lambda heading: heading.first):
             for msg in self._ids(heading):
                 if msg not in past.accepted and msg not in done:
                     self._message(t, "offer" if forwarded.has(heading) else "accept", msg)
         for heading, timestamp in sorted(had, key=lambda batch: batch[1]):
-            if heading.id in batches:
-                self._have(t, forwarded.logged_batch(heading, self._ids(heading), timestamp))
-                continue
-            for index, msg in enumerate(self._ids(heading)):
+            for index, (shown, msg) in enumerate(self._shown(heading)):
                 if msg not in past.logged and msg not in done:
-                    self._message(t, "log", msg, index, timestamp)
+                    self._message(t, "log", shown, msg, index, timestamp)
         for entry in queue.red:
-            for msg in forwarded.names(entry.heading) if entry.heading.id in batches else self._ids(entry.heading):
+            for shown, msg in self._shown(entry.heading):
                 if past.logged.get(msg):
-                    self._message(t, "red", msg)
+                    self._message(t, "red", shown, msg)
         attempt = Attempted(record.last_attempted_primary, record.attempt_conf, record.attempt_members)
         if past.attempted < attempt.primary <= record.committed_here:
             self._event(t, attempt)
@@ -98,11 +89,9 @@ class LogRecorder:
         if record.last_committed_primary > max(past.known, record.committed_here):
             self._event(t, Adopted(record.last_committed_primary))
         for entry in queue.yellow:
-            if entry.heading.id in batches:
-                self._have(t, forwarded.turns_yellow(entry.heading))
-            for msg in forwarded.names(entry.heading) if entry.heading.id in batches else self._ids(entry.heading):
+            for shown, msg in self._shown(entry.heading):
                 if not past.logged.get(msg) and msg not in done:
-                    self._message(t, "yellow", msg)
+                    self._message(t, "yellow", shown, msg)
         if attempt.primary > max(past.attempted, record.committed_here):
             self._event(t, attempt)
         if self.green < queue.green:
@@ -113,7 +102,7 @@ class LogRecorder:
         """The same of a follower, which has nothing but the green prefix, and records what is on stable storage. Rows
         beyond what its storage holds would be wrong: they are not taken for recorded."""
         self.green = past.green
-        self._forwarded, self._only_green = ForwardedRows(follower), True
+        self._forwarded = ForwardedRows(follower, past.shown)
         if follower.base > self.green:
             self._event(t, Restored(follower.base))
         if self.green < follower.green:
@@ -127,28 +116,21 @@ class LogRecorder:
         position = replica.green
         if self.green < position:
             start, heading = next(replica.read(self.green))
-            return self._first_ids(heading, self.green - start)
+            return set(self._ids(heading)[: self.green - start])
         for entry in replica.queue.yellow:
             if position >= self.green:
                 break
-            recorded |= self._first_ids(entry.heading, self.green - position)
+            recorded.update(self._ids(entry.heading)[: self.green - position])
             position += entry.heading.count
         return recorded
 
-    def _first_ids(self, batch: Heading, count: int) -> set[str]:
-        """Of the first messages of a batch: all ids under which they may have been recorded."""
-        forwarded = self._forwarded
-        known = [] if forwarded is None else forwarded.outpost_ids(batch)
-        return {*self._ids(batch)[:count], *known[:count]}
-
     def _event(self, t: int, event: LogEvent) -> None:
         forwarded = self._forwarded
-        if forwarded is not None and isinstance(event, Accepted | Logged | Recolored) and forwarded.has(event.batch):
-            self._forwarded_event(t, event, forwarded)
-            return
         match event:
             case Accepted(batch=batch):
-                self._messages(t, "accept", batch)
+                took_over = forwarded is not None and forwarded.has(batch)  # it is the outpost that accepted it
+                for msg in self._ids(batch):
+                    self._message(t, "offer" if took_over else "accept", msg)
             case Logged(batch=batch, timestamp=timestamp):
                 self._messages(t, "log", batch, timestamp)
             case Recolored(batch=batch, color=color):
@@ -159,8 +141,6 @@ class LogRecorder:
                 row = self._row(t, _PHASES[type(event)])
                 row.primary, row.conf, row.members = event.primary, event.conf, sorted(event.members)
                 self._recorder.add(row)
-                if forwarded is not None and type(event) is Established:
-                    self._have(t, forwarded.established())
             case Adopted(primary=primary):
                 row = self._row(t, "adopt")
                 row.primary = primary
@@ -174,67 +154,48 @@ class LogRecorder:
             case PrimaryLost() | BarrierPassed() | SnapshotKept() | RequestStored():
                 pass  # no event of the contract
 
-    def _forwarded_event(self, t: int, event: Accepted | Logged | Recolored, forwarded: ForwardedRows) -> None:
-        match event:
-            case Accepted(batch=batch):
-                self._messages(t, "offer", batch)  # it is the outpost that accepted it
-            case Logged(batch=batch, timestamp=timestamp):
-                self._have(t, forwarded.logged_batch(batch, self._ids(batch), timestamp))
-            case Recolored(batch=batch, color=Color.YELLOW):
-                self._have(t, forwarded.turns_yellow(batch))
-                for msg in forwarded.names(batch):
-                    self._message(t, "yellow", msg)
-            case Recolored(batch=batch):
-                for msg in forwarded.turns_red(batch):
-                    self._message(t, "red", msg)
-
-    def _have(self, t: int, found: Sequence[Named]) -> None:
-        if not self._only_green:
-            for named in found:
-                self._message(t, "log", named.msg, named.at, named.timestamp)
-
-    def _green_forwarded(self, t: int, batch: Heading, position: int, forwarded: ForwardedRows) -> None:
-        timestamp = () if self._only_green else forwarded.timestamp(batch)
-        for named in forwarded.turns_green(batch, position, self._ids(batch), timestamp):
-            if position + named.at >= self.green:
-                if named.msg not in forwarded.logged:
-                    self._have(t, [named])
-                row = self._row(t, "green")
-                row.msg, row.pos = named.msg, position + named.at
-                self._recorder.add(row)
-            forwarded.logged.discard(named.msg)
-        self._have(t, forwarded.others(batch))
-        self.green = max(self.green, position + batch.count)
-
     def _green(self, t: int, batch: Heading, position: int) -> None:
-        forwarded = self._forwarded
-        if forwarded is not None and forwarded.has(batch):
-            self._green_forwarded(t, batch, position, forwarded)
-            return
-        prefix = self._prefix(batch)
-        for index in range(max(self.green - position, 0), batch.count):
-            row = self._row(t, "green")
-            row.msg = f"{prefix}{batch.first + index}"
-            row.pos = position + index
-            self._recorder.add(row)
+        for index, (shown, msg) in enumerate(self._shown(batch, position)):
+            if position + index >= self.green:
+                self._message(t, "green", shown, msg, position=position + index)
         self.green = max(self.green, position + batch.count)
 
     def _messages(self, t: int, kind: str, batch: Heading, timestamp: Timestamp | None = None) -> None:
-        for index, msg in enumerate(self._ids(batch)):
-            self._message(t, kind, msg, index, timestamp)
+        for index, (shown, msg) in enumerate(self._shown(batch)):
+            self._message(t, kind, shown, msg, index, timestamp)
 
-    def _message(self, t: int, kind: str, msg: str, index: int = 0, timestamp: Timestamp | None = None) -> None:
+    def _message(
+        self,
+        t: int,
+        kind: str,
+        shown: str,
+        msg: str | None = None,
+        index: int = 0,
+        timestamp: Timestamp | None = None,
+        position: int | None = None,
+    ) -> None:
+        """`msg`: what its author calls it, if that may be another id than the row shows."""
         row = self._row(t, kind)
-        row.msg = msg
+        row.msg = shown
         row.ts = UNSET if timestamp is None else [*timestamp, index]
+        row.pos = UNSET if position is None else position
+        row.label = UNSET if msg is None or msg == shown else msg
         self._recorder.add(row)
 
-    def _ids(self, batch: Heading) -> list[str]:
-        prefix = self._prefix(batch)
-        return [f"{prefix}{counter}" for counter in range(batch.first, batch.last + 1)]
+    def _shown(self, batch: Heading, position: int | None = None) -> list[tuple[str, str]]:
+        """Of each message: the id that rows show, and the one that its author gave it. `position`: of a batch that
+        is green."""
+        ids = self._ids(batch)
+        forwarded = self._forwarded
+        if forwarded is None or not forwarded.has(batch):
+            return list(zip(ids, ids, strict=True))
+        found = forwarded.named(batch, ids) if position is None else forwarded.green(batch, position, ids)
+        names = dict(zip(ids, ids, strict=True)) | {copy: shown for shown, copy in found}
+        return [(names[msg], msg) for msg in ids]
 
-    def _prefix(self, batch: Heading) -> str:
-        return message_id(self._author(batch.author), batch.incarnation, 0)[:-1]
+    def _ids(self, batch: Heading) -> list[str]:
+        prefix = message_id(self._author(batch.author), batch.incarnation, 0)[:-1]
+        return [f"{prefix}{counter}" for counter in range(batch.first, batch.last + 1)]
 
     def _row(self, t: int, kind: str) -> Row:
         recorder = self._recorder

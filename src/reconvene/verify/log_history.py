@@ -4,6 +4,10 @@ Each node's events are columns of their own, all its incarnations in one; an eve
 Where a node leaves a configuration, by the layer `evs`, there is an event too: what a primary component
 orders, it orders before that. Of two events the one of the lower node, then of the lower place, is the lower.
 
+A message that an outpost accepted may have several copies, of which one counts. A row with a `label` is about the
+copy of that id. What a copy is in the end its lowest green event says, by its `msg`; all other rows about the copy
+are taken for rows of that message.
+
 From these is worked out when each node came to have each message, had it green, and had it yellow or green for good:
 always as a place, NEVER where it did not. A snapshot does that for every message whose lowest green event has a
 position below it.
@@ -134,6 +138,8 @@ class LogHistory:
         """The log events that have another timestamp than that, lowest first."""
         self.members: dict[int, frozenset[str]] = {}
         """Of each primary component's number, the members that its lowest establish event names."""
+        self._counts_as: dict[int, int] = {}
+        """Of each copy that has a green event: the message that the lowest one shows."""
 
     # -- building ---------------------------------------------------------------------------------------------
 
@@ -147,9 +153,13 @@ class LogHistory:
         message = number = NONE
         if row.msg is not UNSET and (kind <= GREEN or kind == OFFER):
             message = self._message(row.msg)
+            copy = self._message(row.label) if row.label else message
+            if kind != GREEN:
+                message = copy
             if kind in (ACCEPT, OFFER) and self.author[message] == NONE:
                 self.author[message], self.accepted[message] = node, place
             elif kind == GREEN:
+                self._counts_as.setdefault(copy, message)
                 number = cast(int, row.pos)
                 if self.position[message] == NEVER:
                     self.position[message] = number
@@ -211,6 +221,7 @@ class LogHistory:
 
     def finish(self) -> None:
         self._msg_index.clear()
+        self._resolve_copies()
         self.past = [0] * len(self.messages)
         ordered = sorted(
             (message for message, position in enumerate(self.position) if position != NEVER),
@@ -218,6 +229,23 @@ class LogHistory:
         )
         for node, node_log in enumerate(self.node_logs):
             self._follow(node, node_log, ordered)
+
+    def _resolve_copies(self) -> None:
+        """Rows about a copy become rows of the message that the copy is."""
+        counts_as = {copy: message for copy, message in self._counts_as.items() if copy != message}
+        self._counts_as.clear()
+        if not counts_as:
+            return
+        for copy, message in counts_as.items():
+            if self.author[message] == NONE:
+                self.author[message], self.accepted[message] = self.author[copy], self.accepted[copy]
+            self.author[copy] = self.accepted[copy] = NONE
+            if self.stamp[message] is None:
+                self.stamp[message] = self.stamp[copy]
+        for node_log in self.node_logs:
+            for place, message in enumerate(node_log.msg):
+                if message in counts_as and node_log.kind[place] != GREEN:
+                    node_log.msg[place] = counts_as[message]
 
     def _follow(self, node: int, node_log: NodeLog, ordered: list[int]) -> None:
         """Goes through a node's events once. `ordered` are the messages that are green anywhere, by position."""

@@ -27,8 +27,8 @@ def _one_timestamp(h: History, tally: Tally) -> None:
 
 
 def _sent_again(h: History, message: int) -> bool:
-    """Did the author fail after it accepted the message, and before it logged it? Or is it an outpost's, of which two
-    replicas may have had a copy each?"""
+    """Did the author fail after it accepted the message, and before it logged it? Or is it an outpost's, in a trace
+    that does not tell its copies apart? Two replicas may have had one each."""
     log = h.log
     if log.author[message] == NONE:
         return log.messages[message] in h.once(outposts_accepted)
