@@ -17,7 +17,7 @@ from reconvene.lab.campaign.command import main as run_seeds
 OF_A_COMMIT = {"chaos": 12, "log": 12, "isis": 100, "dynamic": 10, "outposts": 5}
 """By profile: how many seeds each commit draws."""
 PROFILES = ",".join(OF_A_COMMIT)
-ALWAYS = {"outposts": "0-99"}
+ALWAYS = {"outposts": "0-199"}
 ALWAYS_ELSE = "0-299"
 """Enough for every check to have cases, and for every kind of fault to meet every step of the protocol."""
 

@@ -74,8 +74,6 @@ _NOT_HERE = {
 """Prefixes of checks that can have no cases: of layers that the stack does not have."""
 _SELDOM = ("evs.primary.continuity", "corel.dynamic.live")
 """Checks with few cases in a run: a tenth of what the others need is enough."""
-_SELDOM_HERE = {"outposts": ("live.membership",)}
-"""A run has one case a node at the most, and a hundred seeds of this profile are run where others have three."""
 _ERROR = "error"
 """Listed among the failed checks of a run that an exception ended."""
 
@@ -185,8 +183,7 @@ class Summary:
         """How many cases the check needs."""
         if check.startswith(_NOT_HERE[self.stack]):
             return 0
-        seldom = check in _SELDOM or check in _SELDOM_HERE.get(self.stack, ())
-        return CASES_WANTED // 10 if seldom else CASES_WANTED
+        return CASES_WANTED // 10 if check in _SELDOM else CASES_WANTED
 
     def unmet(self) -> list[tuple[str, str]]:
         """Pairs of step and fault of which no run had one."""
