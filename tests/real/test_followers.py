@@ -1,8 +1,11 @@
 """Followers as real processes, killed without warning; and those that must not start."""
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +71,28 @@ def test_followers_that_are_killed_have_the_log_again() -> None:
     assert report.ok, report.violated()
     (follow,) = [check for check in report.checks if check.id == "corel.follow"]
     assert follow.cases >= 1_000
+
+
+@pytest.mark.long("a real cluster, and kills in it")
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_follower_without_a_source_ends_by_sigterm(fault: signal.Signals) -> None:
+    """One that had a source, one that follows it, and one that is started when there is none any more."""
+    with short_dir() as place, LocalCluster.create(place / "c", 3, trace=False, followers=3) as cluster:
+        cluster.start()
+        last = asyncio.run(_append(cluster.addresses["a"], _messages(100, "one")))
+        for name in cluster.followers:
+            asyncio.run(_read(cluster.addresses[name], last))
+        cluster.crash("f3")
+        for name in cluster.names:
+            os.kill(cluster.pids[name], fault)
+        cluster.restart("f3")
+        for name in ("f1", "f2", "f3"):
+            pid = cluster.pids[name]
+            os.kill(pid, signal.SIGTERM)
+            give_up_at = time.monotonic() + 10
+            while name in cluster.pids and time.monotonic() < give_up_at:
+                time.sleep(0.05)
+            assert name not in cluster.pids, f"{name} has not ended"
 
 
 def _site_file(place: Path, name: str, port: int, follow: list[Path]) -> Path:

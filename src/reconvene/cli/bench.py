@@ -15,6 +15,7 @@ from reconvene.cli._output import print_json, refuse
 from reconvene.lab.bench import BENCHES, PEERS, PLOTTED, Settings, Sheet, Table, load, missing
 from reconvene.lab.bench.plotting import HOW, can_plot
 from reconvene.lab.bench.sheet import Progress as ReportProgress
+from reconvene.lab.ending import unwinds_on_sigterm
 
 __all__ = ["bench_command"]
 
@@ -38,7 +39,7 @@ def bench_command(
     peers = _peers(name, peer or "", as_json)
     if out.exists() and not out.is_dir():
         refuse(f"{out}: --out: expected a directory", as_json)
-    with _progress() as tell:
+    with unwinds_on_sigterm(), _progress() as tell:
         sheet = load(name)(Settings(quick, seed, out if can_plot() else None, tell, peers))
     if as_json:
         print_json({"bench": sheet.bench, "rows": sheet.rows})

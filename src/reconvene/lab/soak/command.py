@@ -27,6 +27,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from reconvene.errors import ReconveneError
 from reconvene.lab.campaign.directory import CampaignDirectory
+from reconvene.lab.ending import unwinds_on_sigterm
 from reconvene.lab.soak.group_soak import GroupSoak
 from reconvene.lab.soak.isis_soak import IsisSoak
 from reconvene.lab.soak.log_soak import LogSoak
@@ -49,9 +50,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     try:
         out.mkdir(parents=True, exist_ok=True)
-        if options.log:
-            return _soak(LogSoak(options.followers, options.outposts), options, out)
-        return _soak(IsisSoak(), options, out) if options.isis else _soak(GroupSoak(), options, out)
+        with unwinds_on_sigterm():
+            if options.log:
+                return _soak(LogSoak(options.followers, options.outposts), options, out)
+            return _soak(IsisSoak(), options, out) if options.isis else _soak(GroupSoak(), options, out)
     except (ReconveneError, OSError) as error:
         print(f"soak: {error}; its files stay in {out}", file=sys.stderr)
         return 1
