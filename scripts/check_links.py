@@ -1,20 +1,54 @@
-"""Every relative link in the documentation leads to a file that is there."""
+"""Every relative link in the documentation leads to a file that is there, and to a heading that it has."""
 
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|\b(?:src|href)=\"([^\"]+)\"")
+HEADING = re.compile(r"^#+ (.+)$")
+LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def broken(page: Path) -> list[str]:
     found = []
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(_prose(page), start=1):
         for match in LINK.finditer(line):
-            target = (match[1] or match[2]).partition("#")[0]
-            if target and "://" not in target and not (page.parent / target).exists():
-                found.append(f"{page}:{number}: {target} is not there")
+            file, _, anchor = (match[1] or match[2]).partition("#")
+            target = page.parent / file if file else page
+            if "://" in file:
+                continue
+            if not target.exists():
+                found.append(f"{page}:{number}: {file} is not there")
+            elif anchor and target.suffix == ".md" and anchor not in anchors(target.resolve()):
+                found.append(f"{page}:{number}: {target} has no heading #{anchor}")
     return found
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives the page's headings: small letters, `-` for a space, no punctuation. The second
+    heading of the same text gets `-1`."""
+    found: set[str] = set()
+    for line in _prose(page):
+        if heading := HEADING.match(line):
+            text = LINKED.sub(r"\1", heading[1]).strip().lower()
+            name = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+            again = 1
+            while (unique := name if again == 1 else f"{name}-{again - 1}") in found:
+                again += 1
+            found.add(unique)
+    return found
+
+
+def _prose(page: Path) -> list[str]:
+    """Its lines. Those of code blocks are empty."""
+    lines, in_code = [], False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        fence = line.lstrip().startswith("```")
+        in_code ^= fence
+        lines.append("" if in_code or fence else line)
+    return lines
 
 
 def main() -> int:
