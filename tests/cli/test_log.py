@@ -169,6 +169,19 @@ def test_snapshots_have_names(shell: Shell, tmp_path: Path) -> None:
     assert "no snapshot" in shell.run("snapshot", *at)
 
 
+def test_why_it_orders_and_what_would_stop_it(shell: Shell) -> None:
+    assert "a, b, c may order: " in shell.run("status", "--why")
+    assert all("may order" in site["log"]["why"] for site in shell.json("status", "--why")["sites"])
+    assert "Without c, those connected here (a, b) go on ordering." in shell.run("whatif", "--lose", "c")
+    stopped = shell.run("whatif", "--lose", "b,c")
+    assert "(a) stop ordering: " in stopped
+    assert "All other replicas together can not order: " in stopped
+    assert shell.json("whatif", "--lose", "b,c")["orders"] is False
+    where = ("--dir", shell.directory)
+    assert "x is none of its replicas" in shell.refused("whatif", "--lose", "x", *where)
+    assert "expected names of sites" in shell.refused("whatif", "--lose", "a,,b", *where)
+
+
 def test_bad_input(shell: Shell, tmp_path: Path) -> None:
     where = ("--dir", shell.directory)
     assert "log: expected a command: append, read," in shell.refused()
@@ -181,6 +194,9 @@ def test_bad_input(shell: Shell, tmp_path: Path) -> None:
     assert "the log ends at" in shell.refused("read", "--from", 10**9, *where)
     assert "--from x: expected" in shell.refused("follow", "--from", "x", *where)
     assert "expected majority" in shell.refused("replicas", "--quorum", "most", *where)
+    assert "minimum: expected a number of replicas from 1 to 3" in shell.refused(
+        "replicas", "--quorum", "dynamic:4", *where
+    )
     assert "not both" in shell.refused("replicas", "--add", "x", "--force-lost", "a", *where)
     assert "is not a site of this cluster" in shell.refused("replicas", "--add", "x", *where)
     assert "expected --force-lost" in shell.refused("replicas", "--yes", *where)

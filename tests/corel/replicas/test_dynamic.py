@@ -392,6 +392,25 @@ def test_why_a_component_may_or_may_not_order() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "quorum",
+    [
+        {"kind": "weighted", "weights": {"a": 1, "b": 1, "c": 3}},
+        {"kind": "grid", "rows": [["a", "b"], ["c"]]},
+    ],
+    ids=["weighted", "grid"],
+)
+def test_every_kind_says_why_and_what_if(quorum: Spec) -> None:
+    world = started("abc", quorum)
+    assert world.log("a").why.startswith("a, b, c may order: ")
+    assert world.log("a").whatif(["a"])["orders"] is True
+    assert world.log("a").whatif(["c"])["orders"] is False
+    part(world, "ab", "c")
+    assert world.log("a").why == (
+        f"a, b may not order: they are no quorum ({quorum['kind']}) of a, b, c; missing: c."
+    )
+
+
 def test_what_losing_replicas_would_stop() -> None:
     world = started()
     assert world.log("a").whatif(["d", "e"])["orders"]

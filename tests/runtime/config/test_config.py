@@ -309,6 +309,11 @@ def test_a_mistake_at_the_top(write: Write, old: str, new: str, says: str) -> No
             "log.quorum: weights: 'a': expected a weight from 1 to 4294967295, not 0",
         ),
         ("log.quorum", 'kind = "grid"\nrows = [["a", "b"], ["b"]]', "log.quorum: rows: 'b' is named twice"),
+        (
+            "log.quorum",
+            'kind = "dynamic"\nminimum = 4',
+            "log.quorum: minimum: expected a number of replicas from 1 to 3, as many as there are, not 4",
+        ),
         ("log.quorum", 'kind = "grid"\nrows = [["a"], ["d"]]', "log.quorum: rows: 'd' is none of the sites a, b, c"),
         ("log", "max_bytes = 4096", "log.max_bytes: expected a size such as"),
         (
