@@ -12,7 +12,7 @@ from reconvene.room import UNBOUNDED, Room
 from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
-from reconvene.runtime.site.interface import Receiver
+from reconvene.runtime.site.interface import Engine, Receiver
 
 __all__ = ["FakeAccess", "FakeEngine"]
 
@@ -23,6 +23,7 @@ class FakeEngine:
     incarnation = 1
     log: SiteLog | None = None
     isis: SiteIsis | None = None
+    above: Engine | None = None
     history = History(names)
 
     def __init__(self, room: int = 1_000_000_000) -> None:
