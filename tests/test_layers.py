@@ -115,12 +115,16 @@ LAYERS = (
     ),
     Layer("processes", ("runtime.isis.*",), uses=("words", "groups", "isis")),
     # A site's part in a tree of clusters.
-    Layer("joined", ("runtime.domain.*",), uses=("words", "interface", "stack", "domains", "config")),
+    Layer(
+        "joined",
+        ("runtime.domain.*",),
+        uses=("words", "world", "interface", "groups", "stack", "domains", "config"),
+    ),
     # What clients and HTTP see of a site: neither of them imports the engine.
     Layer(
         "running",
         ("runtime.site.interface", "runtime.site.history"),
-        uses=("words", "world", "groups", "log", "processes"),
+        uses=("words", "world", "groups", "log", "processes", "joined"),
     ),
     Layer(
         "engine",
@@ -148,7 +152,7 @@ LAYERS = (
         ("runtime.clients.*",),
         uses=(
             *("words", "world", "protocol", "seal", "groups", "isis", "corel", "entries"),
-            *("config", "diagnostics", "access", "log", "processes", "running"),
+            *("config", "diagnostics", "access", "log", "processes", "joined", "running"),
         ),
     ),
     Layer(
@@ -171,7 +175,18 @@ LAYERS = (
         ("client.*",),
         uses=(
             *("words", "protocol", "seal", "interface", "groups", "isis", "corel", "entries", "world"),
-            *("config", "diagnostics", "access", "outside", "log", "processes", "running", "clients", "node"),
+            *(
+                "config",
+                "diagnostics",
+                "access",
+                "outside",
+                "log",
+                "processes",
+                "joined",
+                "running",
+                "clients",
+                "node",
+            ),
         ),
     ),
     # An outpost of the log as a process: a small engine, the site's listener for clients, and a client of its own.

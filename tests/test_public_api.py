@@ -78,7 +78,7 @@ def test_what_a_program_imports() -> None:
         *("Site",),
         *("SiteStatus", "SnapshotInfo", "Staging", "StateMachine", "StateProvider", "TimedOut", "Truncated"),
         *("UNORDERED", "Unavailable", "VectorProvider", "View"),
-        *("ViewId", "__version__", "blocking", "configure_logging", "connect", "load_config", "open"),
+        *("ViewId", "WideView", "__version__", "blocking", "configure_logging", "connect", "load_config", "open"),
     ]
     assert sorted(reconvene.blocking.__all__) == [
         *("Call", "ColorChanges", "Follow", "Group", "Isis", "IsisGroup", "Log", "Receipt", "Receipts", "Runner"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconvene import blocking
     from reconvene.client.colors import ColorChanges
     from reconvene.client.connecting import connect
-    from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View, ViewId
+    from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View, ViewId, WideView
     from reconvene.client.follow import Follow
     from reconvene.client.group import Group
     from reconvene.client.isis import Isis, IsisGroup
@@ -129,6 +129,7 @@ __all__ = [
     "VectorProvider",
     "View",
     "ViewId",
+    "WideView",
     "__version__",
     "blocking",
     "configure_logging",
@@ -139,7 +140,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(
-        ("Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId"), "client.events"
+        ("Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId", "WideView"), "client.events"
     ),
     **dict.fromkeys(
         (

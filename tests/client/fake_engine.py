@@ -110,7 +110,7 @@ class FakeAccess:
         if not self.closed:
             self.receiver.events(told)
 
-    def join(self, group: str, primary: bool) -> int:
+    def join(self, group: str, primary: bool, wide: bool = False) -> int:
         if not group:
             raise Rejected("a group has a name")
         self.engine.last_membership += 1
@@ -129,7 +129,12 @@ class FakeAccess:
         self.engine.view(group)
 
     def send(
-        self, membership: int, service: Service, payloads: Sequence[bytes], to: tuple[Process, ...] | None = None
+        self,
+        membership: int,
+        service: Service,
+        payloads: Sequence[bytes],
+        to: tuple[Process, ...] | None = None,
+        cluster: bool = False,
     ) -> int:
         if membership not in self.groups:
             raise Rejected(f"no membership {membership}")
@@ -143,8 +148,7 @@ class FakeAccess:
             self.engine.deliver(group, self.process, service, taken)
         return len(taken)
 
-    @property
-    def room(self) -> Room:
+    def room_of(self, membership: int) -> Room:
         return self.engine.waiting
 
     def close(self) -> None:

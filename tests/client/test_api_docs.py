@@ -38,6 +38,9 @@ def site_file(tcp: int) -> Iterator[Path]:
             seal = {{ insecure = true }}
             log = {{ begin = true }}
             isis = {{ enabled = true }}
+            domain.gateways = ["a"]
+            domain.pass = {{ out = ["*"], in = ["*"] }}
+            domain.upper = {{ cluster = "world", sites = {{ "shop.a" = "127.0.0.1:{free_ports(1)[0]}" }} }}
             clients = {{ tcp = "127.0.0.1:{tcp}", keys = "clients.toml" }}
             """
         )

@@ -118,10 +118,10 @@ class OneOfEach(FakeEngine):
 
 
 class Once(FakeAccess):
-    def join(self, group: str, primary: bool) -> int:
+    def join(self, group: str, primary: bool, wide: bool = False) -> int:
         if group in self.groups.values():
             raise Rejected(f"in group {group!r} already")
-        return super().join(group, primary)
+        return super().join(group, primary, wide)
 
 
 def test_a_join_that_was_given_up_is_not_in_the_way_of_the_next() -> None:

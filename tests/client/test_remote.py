@@ -260,7 +260,7 @@ def refuse_joins(engine: FakeEngine) -> None:
     """Of processes that come from now on."""
     opening = engine.open
 
-    def join(group: str, primary: bool) -> int:
+    def join(group: str, primary: bool, wide: bool = False) -> int:
         raise Unavailable("no more groups")
 
     def open_refusing(receiver: Receiver) -> FakeAccess:

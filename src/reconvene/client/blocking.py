@@ -568,15 +568,20 @@ class Group(GroupReader):
         return self._inner.blocked
 
     def send(
-        self, data: Data, service: Service | str = Service.AGREED, to: Iterable[Process | str] | None = None
+        self,
+        data: Data,
+        service: Service | str = Service.AGREED,
+        to: Iterable[Process | str] | None = None,
+        *,
+        scope: str | None = None,
     ) -> None:
         """Hands one message to the site, and waits only if the site has no room or is far away.
 
-        To every member of the group, or to those in `to`. When it returns the site has the message; it was
-        delivered when it comes back here. Raises Rejected (too large), Unavailable (blocked, left, no site),
-        OutcomeUnknown (the connection broke before the answer).
+        To every member of the group, or to those in `to`. In a wide group, scope="cluster" keeps it in this cluster.
+        When it returns the site has the message; it was delivered when it comes back here. Raises Rejected (too
+        large), Unavailable (blocked, left, no site), OutcomeUnknown (the connection broke before the answer).
         """
-        self._thread.run(self._inner.send(data, service, walked(to)))
+        self._thread.run(self._inner.send(data, service, walked(to), scope=scope))
 
     def leave(self) -> None:
         """The others get a view without this process; here the iteration ends where that is delivered."""
@@ -863,19 +868,28 @@ class Site(Twin[async_site.Site]):
         return Isis(self._thread, self._inner.isis)
 
     def join(
-        self, name: str, *, primary: bool = False, receive: bool = True, timeout: float | None = None
+        self,
+        name: str,
+        *,
+        primary: bool = False,
+        receive: bool = True,
+        wide: bool = False,
+        timeout: float | None = None,
     ) -> "Group":
         """Joins a group, and waits for the first view with this process in it. `with site.join("x") as
         group:` leaves it at the end of the block.
 
         primary: with the virtual-synchrony filter: the group exists in the primary component only, and a process
         outside of it gets Blocked. All members of a group have to agree on this.
+        wide: the group spans all joined clusters (see domains.md): its views are WideViews, and only messages sent to
+        it as a wide group reach it. Can't be combined with primary.
         receive: False for a process that only sends: messages are not kept for it, and it need not read.
         timeout: s. Raises TimeoutError if there is no view by then; the group is not joined.
         Also raises Rejected for a group that this process is in, and Unavailable at a limit.
         """
         return Group(
-            self._thread, self._thread.run(self._inner.join(name, primary=primary, receive=receive, timeout=timeout))
+            self._thread,
+            self._thread.run(self._inner.join(name, primary=primary, receive=receive, wide=wide, timeout=timeout)),
         )
 
     def status(self) -> SiteStatus:

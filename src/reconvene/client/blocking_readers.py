@@ -38,6 +38,8 @@ class GroupReader(Opened[groups.Group]):
         payloads: Iterable[Data],
         service: Service | str = Service.AGREED,
         to: Iterable[Process | str] | None = None,
+        *,
+        scope: str | None = None,
     ) -> int:
         """As `send`, for many, in their order. Waits for room as it goes. Returns how many were sent.
 
@@ -47,7 +49,7 @@ class GroupReader(Opened[groups.Group]):
         sent = 0
         for piece in groups.slices(payloads):
             try:
-                sent += self._thread.run(self._inner.send_many(piece, service, to))
+                sent += self._thread.run(self._inner.send_many(piece, service, to, scope=scope))
             except ReconveneError as error:
                 error.taken += sent
                 raise

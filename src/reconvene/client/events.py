@@ -10,7 +10,7 @@ from reconvene.core.groups.events import ViewId
 from reconvene.errors import InvalidArgument
 from reconvene.ids import Service, message_id
 
-__all__ = ["Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId"]
+__all__ = ["Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId", "WideView"]
 
 _WRITTEN = re.compile(r"(.+):(\d{1,18}):(\d{1,18})", re.ASCII)
 
@@ -98,6 +98,17 @@ class View(Struct, frozen=True):
     """Against the view before it, here."""
     conf: str
     """The sites' configuration, as in traces."""
+
+
+class WideView(View, frozen=True):
+    """In a group joined with `wide=True`: the clusters that are connected from here on, at the same point of the
+    order at every site of the cluster. `conf` is the wide configuration. `members` is empty: which processes are in
+    the group is not reported across clusters."""
+
+    domains: tuple[str, ...] = ()
+    """The connected clusters, this one included."""
+    unreachable: tuple[str, ...] = ()
+    """Clusters of the last regular wide view that are not in this one. They need not have failed."""
 
 
 class Blocked(Struct, frozen=True):

@@ -7,15 +7,17 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from reconvene.client.arguments import check_payloads, check_timeout
-from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View
+from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View, ViewId, WideView
 from reconvene.client.inbox import Again, Waiting
 from reconvene.client.link import Link
 from reconvene.client.membership import Membership
 from reconvene.client.time_limits import in_time
 from reconvene.core.effects import ConfKind
 from reconvene.core.groups.events import Arrived, ViewChanged
+from reconvene.core.groups.events import Blocked as CoreBlocked
 from reconvene.errors import InvalidArgument, Rejected, TimedOut, Unavailable
 from reconvene.ids import Service
+from reconvene.runtime.domain.events import WideArrived, WideViewed
 
 __all__ = ["SLICE", "Data", "Group", "as_bytes", "slices"]
 
@@ -29,6 +31,8 @@ _SERVICES: dict[str | int, Service] = {
     **{service: service for service in Service},
 }
 _BYTES = {bytes}
+_SCOPES = ("wide", "cluster")
+_ARRIVALS = (Arrived, WideArrived)
 
 
 class Group:
@@ -66,7 +70,8 @@ class Group:
     @property
     def me(self) -> Process:
         """This process, as other members see it."""
-        return self._link.roll.named(self._me)
+        found = self._link.roll.named(self._me)
+        return found._replace(site=f"{self._link.cluster}/{found.site}") if self._place.wide else found
 
     @property
     def view(self) -> View:
@@ -84,18 +89,24 @@ class Group:
     # -- sending
 
     async def send(
-        self, data: Data, service: Service | str = Service.AGREED, to: Iterable[Process | str] | None = None
+        self,
+        data: Data,
+        service: Service | str = Service.AGREED,
+        to: Iterable[Process | str] | None = None,
+        *,
+        scope: str | None = None,
     ) -> None:
         """Hands one message to the site, and waits only if the site has no room or is far away.
 
-        To every member of the group, or to those in `to`. When it returns the site has the message; it was
-        delivered when it comes back here. Raises Rejected (too large), Unavailable (blocked, left, no site),
-        OutcomeUnknown (the connection broke before the answer).
+        To every member of the group, or to those in `to`. In a wide group, scope="cluster" keeps it in this cluster.
+        When it returns the site has the message; it was delivered when it comes back here. Raises Rejected (too
+        large), Unavailable (blocked, left, no site), OutcomeUnknown (the connection broke before the answer).
         """
         if type(data) is not bytes:
             data = as_bytes(data)
         numbered = None if to is None else self._link.roll.numbered(to)
-        pending = self._link.groups.send(self._place, _service(service), [data], numbered)
+        stays = self._stays(scope)
+        pending = self._link.groups.send(self._place, _service(service), [data], numbered, stays)
         if pending is not None:
             await pending
 
@@ -104,6 +115,8 @@ class Group:
         payloads: Iterable[Data],
         service: Service | str = Service.AGREED,
         to: Iterable[Process | str] | None = None,
+        *,
+        scope: str | None = None,
     ) -> int:
         """The same for many, in their order. Waits for room as it goes. Returns how many were sent.
 
@@ -111,7 +124,16 @@ class Group:
         before the failure may have been sent: the error's `taken` says how many are known to be.
         """
         numbered = None if to is None else self._link.roll.numbered(to)
-        return await self._link.groups.send_slices(self._place, _service(service), slices(payloads), numbered)
+        stays = self._stays(scope)
+        return await self._link.groups.send_slices(self._place, _service(service), slices(payloads), numbered, stays)
+
+    def _stays(self, scope: str | None) -> bool:
+        """Whether the message stays in the cluster."""
+        if scope is not None and scope not in _SCOPES:
+            raise InvalidArgument(f"scope {scope!r}: one of {', '.join(_SCOPES)} expected")
+        if scope is not None and not self._place.wide:
+            raise Rejected(f"group {self.name!r}: a scope is for groups joined with wide=True")
+        return scope == "cluster"
 
     async def leave(self) -> None:
         """The others get a view without this process; here the iteration ends where that is delivered."""
@@ -164,7 +186,7 @@ class Group:
                     yield early
             while not inbox.empty:
                 event = inbox.take()
-                yield self._batched(event) if type(event) is Arrived else self._absorb(event)
+                yield self._batched(event) if isinstance(event, _ARRIVALS) else self._absorb(event)
             try:
                 if not await self._wait(timeout):
                     return
@@ -188,7 +210,7 @@ class Group:
             else:
                 self._link.here.check_loop()
             event = self._inbox.take()
-            if type(event) is not Arrived:
+            if not isinstance(event, _ARRIVALS):
                 return self._absorb(event)
             self._batch = self._batched(event)
             self._at = 0
@@ -209,7 +231,7 @@ class Group:
             await self._wait(timeout)
         while not self._inbox.empty:
             event = self._inbox.take()
-            drained.append(self._batched(event) if type(event) is Arrived else self._absorb(event))
+            drained.append(self._batched(event) if isinstance(event, _ARRIVALS) else self._absorb(event))
         return drained
 
     def _take_early(self) -> Iterator[Batch | View | Blocked | Rejoined]:
@@ -228,7 +250,7 @@ class Group:
     async def begin(self) -> None:
         """Waits for the membership's first event, which `view` and the reader get."""
         first = await self._first()
-        assert not isinstance(first, Arrived), "a membership begins with its view"
+        assert not isinstance(first, _ARRIVALS), "a membership begins with its view"
         event = self._absorb(first)
         if self._place.receive:
             self._ready.append(event)
@@ -252,24 +274,35 @@ class Group:
 
     def _listen(self, event: Waiting) -> None:
         """Without receiving: only what the group is like now counts."""
-        if type(event) is not Arrived:
+        if not isinstance(event, _ARRIVALS):
             self._absorb(event)
 
     # -- from what the site says to what the application sees
 
-    def _batched(self, arrived: Arrived) -> Batch:
+    def _batched(self, arrived: Arrived | WideArrived) -> Batch:
+        if isinstance(arrived, WideArrived):
+            cluster, site, incarnation, number = arrived.sender
+            sender = Process(f"{cluster}/{site}", incarnation, number)
+            view = _wide_id(arrived.conf)
+            return Batch([arrived.payload], sender, arrived.service, arrived.counter, view, arrived.place, 0)
         return Batch(
             arrived.payloads, self._link.roll.named(arrived.sender), arrived.service, arrived.first, arrived.view,
             arrived.timestamp, arrived.index,
         )  # fmt: skip
 
-    def _absorb(self, event: Waiting) -> View | Blocked | Rejoined:
+    def _absorb(self, event: ViewChanged | CoreBlocked | Again | WideViewed) -> View | Blocked | Rejoined:
         if isinstance(event, ViewChanged):
             return self._absorb_view(event)
         if isinstance(event, Again):
             named = self._link.roll.named
             was, self._me = self._me, event.me
             return Rejoined(named(event.me), named(was), event.site)
+        if isinstance(event, WideViewed):
+            kind = "regular" if event.regular else "transitional"
+            self._view = WideView(
+                kind, _wide_id(event.conf), (), False, (), (), event.conf, event.domains, event.unreachable
+            )
+            return self._view
         self._blocked = True
         return Blocked()
 
@@ -292,6 +325,11 @@ class Group:
         )
         self._blocked = False
         return self._view
+
+
+def _wide_id(conf: str) -> ViewId:
+    """Of a wide configuration; one that a part of a cluster is in alone has no number."""
+    return ViewId(int(conf) if conf.isdecimal() else 0, 0)
 
 
 def _service(service: Service | str) -> Service:

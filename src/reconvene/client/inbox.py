@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from reconvene.core.groups.events import Arrived, Blocked, Process, ViewChanged
 from reconvene.errors import ReconveneError, Unavailable
+from reconvene.runtime.domain.events import WideArrived, WideViewed
 
 __all__ = ["Again", "Inbox", "Inboxes", "Waiting"]
 
@@ -25,7 +26,7 @@ class Again:
         self.site = site
 
 
-Waiting = Arrived | ViewChanged | Blocked | Again
+Waiting = Arrived | ViewChanged | Blocked | Again | WideArrived | WideViewed
 
 _VIEW_BYTES = 200
 _MEMBER_BYTES = 8
@@ -79,6 +80,9 @@ class Inbox:
         if type(event) is Arrived:
             count = len(event.payloads)
             size = sum(map(len, event.payloads))
+        elif type(event) is WideArrived:
+            count = 1
+            size = len(event.payload)
         else:
             count = 1
             size = _VIEW_BYTES + (_MEMBER_BYTES * len(event.members) if type(event) is ViewChanged else 0)

@@ -29,9 +29,14 @@ class GroupLink(Protocol):
         """Leaves as soon as possible, and raises nothing."""
 
     def send(
-        self, member: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+        self,
+        member: Membership,
+        service: Service,
+        payloads: list[bytes],
+        to: tuple[events.Process, ...] | None,
+        cluster: bool = False,
     ) -> Awaitable[None] | None:
-        """None if the site has taken them; otherwise to be awaited."""
+        """None if the site has taken them; otherwise to be awaited. `cluster`: they do not leave the cluster."""
 
     async def send_slices(
         self,
@@ -39,6 +44,7 @@ class GroupLink(Protocol):
         service: Service,
         slices: Iterable[list[bytes]],
         to: tuple[events.Process, ...] | None,
+        cluster: bool = False,
     ) -> int:
         """Waits for room as it goes. Returns how many were taken; an error has it in `taken`."""
 

@@ -22,6 +22,7 @@ from reconvene.errors import ReconveneError, Rejected
 from reconvene.ids import Service
 from reconvene.runtime.config.file import load
 from reconvene.runtime.config.settings import Config
+from reconvene.runtime.domain.events import WideArrived, WideEnded, WideGroupEvent
 from reconvene.runtime.node.main import running
 from reconvene.runtime.site.interface import Engine
 
@@ -110,6 +111,21 @@ class LocalLink:
                 member.over(event.reason)
             else:
                 member.inbox.put(event)
+        self._note_delivery()
+
+    def wide_events(self, batch: list[WideGroupEvent]) -> None:
+        for event in batch:
+            member = self._members.get(event.membership)
+            if member is None:
+                continue
+            if isinstance(event, WideEnded):
+                del self._members[event.membership]
+                member.over(event.reason)
+            elif member.receive or not isinstance(event, WideArrived):
+                member.inbox.put(event)
+        self._note_delivery()
+
+    def _note_delivery(self) -> None:
         if self._delivered is not None:
             self._delivered.set_result(None)
             self._delivered = None
@@ -121,7 +137,7 @@ class LocalLink:
 
     async def join(self, member: Membership) -> None:
         self.here.check()
-        member.membership = self._access.join(member.group, member.primary)
+        member.membership = self._access.join(member.group, member.primary, member.wide)
         member.me = self._access.process
         self._members[member.membership] = member
 
@@ -142,26 +158,38 @@ class LocalLink:
             return  # it is over already
 
     def send(
-        self, member: Membership, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None
+        self,
+        member: Membership,
+        service: Service,
+        payloads: list[bytes],
+        to: tuple[Process, ...] | None,
+        cluster: bool = False,
     ) -> Awaitable[None] | None:
         self.here.check()
         if member.leaving or not member.membership:
             member.check()
-        taken = self._access.send(member.membership, service, payloads, to)
-        return None if taken == len(payloads) else self._send_rest(member, service, payloads, to, taken)
+        taken = self._access.send(member.membership, service, payloads, to, cluster)
+        return None if taken == len(payloads) else self._send_rest(member, service, payloads, to, taken, cluster)
 
     async def _send_rest(
-        self, member: Membership, service: Service, payloads: list[bytes], to: tuple[Process, ...] | None, taken: int
+        self,
+        member: Membership,
+        service: Service,
+        payloads: list[bytes],
+        to: tuple[Process, ...] | None,
+        taken: int,
+        cluster: bool,
     ) -> None:
         while taken < len(payloads):
             try:
-                if self._access.room.free() <= 0:
-                    await self._access.room.wait()
+                room = self._access.room_of(member.membership)
+                if room.free() <= 0:
+                    await room.wait()
                 else:
                     await self._next_delivery()  # the membership has not begun
                 self.here.check()
                 member.check()
-                taken += self._access.send(member.membership, service, payloads[taken:], to)
+                taken += self._access.send(member.membership, service, payloads[taken:], to, cluster)
             except ReconveneError as error:
                 error.taken += taken
                 raise
@@ -172,11 +200,12 @@ class LocalLink:
         service: Service,
         slices: Iterable[list[bytes]],
         to: tuple[Process, ...] | None,
+        cluster: bool = False,
     ) -> int:
         total = 0
         for piece in slices:
             try:
-                pending = self.send(member, service, piece, to)
+                pending = self.send(member, service, piece, to, cluster)
                 # The site has its turn between slices, though there may be room for more.
                 await (asyncio.sleep(0) if pending is None else pending)
             except ReconveneError as error:

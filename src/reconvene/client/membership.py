@@ -13,12 +13,14 @@ __all__ = ["Membership"]
 
 
 class Membership:
-    __slots__ = ("begun", "group", "inbox", "leaving", "me", "membership", "primary", "receive")
+    __slots__ = ("begun", "group", "inbox", "leaving", "me", "membership", "primary", "receive", "wide")
 
-    def __init__(self, link: "Link", group: str, primary: bool, receive: bool) -> None:
+    def __init__(self, link: "Link", group: str, primary: bool, receive: bool, wide: bool = False) -> None:
         self.group = group
         self.primary = primary
         self.receive = receive
+        self.wide = wide
+        """Its messages pass between clusters."""
         self.membership = 0
         """Its number at its site; 0: it has none now. A reconnect gives it a new one."""
         self.me = events.Process(0, 0, 0)

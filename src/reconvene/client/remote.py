@@ -35,6 +35,8 @@ from reconvene.wire.clients import (
     ToClient,
     Told,
     Viewed,
+    WideArrived,
+    WideViewed,
 )
 
 __all__ = ["RemoteLink"]
@@ -258,7 +260,7 @@ class RemoteLink:
     def _receive(self, structs: list[ToClient]) -> None:
         for struct in structs:
             match struct:
-                case Arrived() | Viewed() | Blocked() | Left() | Joined():
+                case Arrived() | Viewed() | Blocked() | Left() | Joined() | WideArrived() | WideViewed():
                     self.groups.receive(struct)
                 case Done(requests=numbers):
                     for number in numbers:

@@ -16,7 +16,20 @@ from reconvene.core.groups import events
 from reconvene.core.groups.events import ViewId
 from reconvene.errors import OutcomeTimedOut, ReconveneError, Rejected, TimedOut, Unavailable
 from reconvene.ids import Service
-from reconvene.wire.clients import Arrived, Blocked, Join, Joined, Leave, Left, Send, Viewed
+from reconvene.runtime.domain import events as wide
+from reconvene.wire.clients import (
+    WIDE_MINOR,
+    Arrived,
+    Blocked,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Send,
+    Viewed,
+    WideArrived,
+    WideViewed,
+)
 
 __all__ = ["RemoteGroups"]
 
@@ -75,8 +88,16 @@ class RemoteGroups:
 
     # -- what arrives
 
-    def receive(self, struct: Arrived | Viewed | Blocked | Left | Joined) -> None:
+    def receive(self, struct: Arrived | Viewed | Blocked | Left | Joined | WideArrived | WideViewed) -> None:
         match struct:
+            case WideArrived():
+                member = self._numbered.get(struct.membership)
+                if member is not None:
+                    member.inbox.put(_wide_arrived(struct))
+            case WideViewed(membership, regular, conf, domains, unreachable):
+                self._begin(
+                    membership, wide.WideViewed(membership, regular, conf, tuple(domains), tuple(unreachable))
+                )
             case Arrived():
                 self._arrived(struct)
             case Viewed(membership=membership):
@@ -105,7 +126,7 @@ class RemoteGroups:
                 )
             )  # fmt: skip
 
-    def _begin(self, membership: int, event: events.ViewChanged | events.Blocked) -> None:
+    def _begin(self, membership: int, event: events.ViewChanged | events.Blocked | wide.WideViewed) -> None:
         member = self._numbered.get(membership)
         if member is not None:
             member.begun = True
@@ -138,11 +159,12 @@ class RemoteGroups:
         while member.group in self._given_up:
             await self._link.wait_for_news(until)
             channel = await self._link.connected()
+        check_wide(channel, member)
         self._members[member] = None
         await self._link.answer(self._ask_to_join(channel, member), TimedOut)
 
     def _ask_to_join(self, channel: Channel, member: Membership) -> "asyncio.Future[None]":
-        struct = Join(self._link.requests.number(), member.group, member.primary, member.receive)
+        struct = Join(self._link.requests.number(), member.group, member.primary, member.receive, member.wide)
         future = self._link.requests.add(channel, struct, member)
         future.add_done_callback(lambda done: self._refused(member, done))
         return future
@@ -176,17 +198,32 @@ class RemoteGroups:
     # -- sending
 
     def send(
-        self, member: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+        self,
+        member: Membership,
+        service: Service,
+        payloads: list[bytes],
+        to: tuple[events.Process, ...] | None,
+        cluster: bool = False,
     ) -> Awaitable[None] | None:
-        return self._send(member, service, payloads, to)
+        return self._send(member, service, payloads, to, cluster)
 
     async def _send(
-        self, member: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+        self,
+        member: Membership,
+        service: Service,
+        payloads: list[bytes],
+        to: tuple[events.Process, ...] | None,
+        cluster: bool,
     ) -> None:
-        await (await self._submit(member, service, payloads, to))
+        await (await self._submit(member, service, payloads, to, cluster))
 
     async def _submit(
-        self, member: Membership, service: Service, payloads: list[bytes], to: tuple[events.Process, ...] | None
+        self,
+        member: Membership,
+        service: Service,
+        payloads: list[bytes],
+        to: tuple[events.Process, ...] | None,
+        cluster: bool,
     ) -> "asyncio.Future[None]":
         """Sends as soon as the window allows it; the answer is in the future."""
         channel = await self._clear_to_send(member)
@@ -194,8 +231,9 @@ class RemoteGroups:
         if longest > channel.welcome.message_bytes:
             raise Rejected(f"message of {longest} bytes: at most {channel.welcome.message_bytes} are taken")
         struct = Send(
-            self._link.requests.number(), member.membership, int(service), payloads, None if to is None else list(to)
-        )
+            self._link.requests.number(), member.membership, int(service), payloads,
+            None if to is None else list(to), cluster,
+        )  # fmt: skip
         return self._link.requests.add(channel, struct, member, sum(map(len, payloads)))
 
     async def send_slices(
@@ -204,6 +242,7 @@ class RemoteGroups:
         service: Service,
         slices: Iterable[list[bytes]],
         to: tuple[events.Process, ...] | None,
+        cluster: bool = False,
     ) -> int:
         under_way: deque[tuple[asyncio.Future[None], int]] = deque()
         refused: ReconveneError | None = None
@@ -211,7 +250,7 @@ class RemoteGroups:
         try:
             for piece in cut(slices):
                 try:
-                    under_way.append((await self._submit(member, service, piece, to), len(piece)))
+                    under_way.append((await self._submit(member, service, piece, to, cluster), len(piece)))
                 except ReconveneError as error:
                     refused = error  # what is under way before it may still land
                     break
@@ -249,6 +288,19 @@ class RemoteGroups:
                 if until is None:
                     until = self._link.loop.time() + self._link.timeout_s
                 await self._link.wait_for_news(until)
+
+
+def check_wide(channel: Channel, member: Membership) -> None:
+    """Raises Rejected where the site is too old to know wide groups."""
+    if member.wide and channel.welcome.minor < WIDE_MINOR:
+        raise Rejected(f"{channel.address}: the site knows no wide groups; expected a newer one")
+
+
+def _wide_arrived(arrived: WideArrived) -> wide.WideArrived:
+    return wide.WideArrived(
+        arrived.membership, arrived.sender, Service(arrived.service), arrived.payload, arrived.conf, arrived.counter,
+        arrived.place,
+    )  # fmt: skip
 
 
 def _view_changed(viewed: Viewed) -> events.ViewChanged:

@@ -61,13 +61,21 @@ class Site:
         return self._isis
 
     async def join(
-        self, name: str, *, primary: bool = False, receive: bool = True, timeout: float | None = None
+        self,
+        name: str,
+        *,
+        primary: bool = False,
+        receive: bool = True,
+        wide: bool = False,
+        timeout: float | None = None,
     ) -> Group:
         """Joins a group, and waits for the first view with this process in it. `async with await site.join("x") as
         group:` leaves it at the end of the block.
 
         primary: with the virtual-synchrony filter: the group exists in the primary component only, and a process
         outside of it gets Blocked. All members of a group have to agree on this.
+        wide: the group spans all joined clusters (see domains.md): its views are WideViews, and only messages sent to
+        it as a wide group reach it. Can't be combined with primary.
         receive: False for a process that only sends: messages are not kept for it, and it need not read.
         timeout: s. Raises TimeoutError if there is no view by then; the group is not joined.
         Also raises Rejected for a group that this process is in, and Unavailable at a limit.
@@ -75,11 +83,13 @@ class Site:
         if not isinstance(name, str):
             raise TypeError(f"a group's name is text, not {type(name).__name__}")
         check_text(name, "a group's name", _NAME)
+        if wide and primary:
+            raise Rejected("primary=True can't be had across clusters: a wide group has no primary component")
         why = "" if timeout is None else f"group {name!r}: not joined within {timeout} s"
-        return await in_time(timeout, self._join(name, bool(primary), bool(receive)), why)
+        return await in_time(timeout, self._join(name, bool(primary), bool(receive), bool(wide)), why)
 
-    async def _join(self, name: str, primary: bool, receive: bool) -> Group:
-        place = Membership(self._link, name, primary, receive)
+    async def _join(self, name: str, primary: bool, receive: bool, wide: bool) -> Group:
+        place = Membership(self._link, name, primary, receive, wide)
         try:
             await self._link.groups.join(place)
             group = Group(self._link, place)

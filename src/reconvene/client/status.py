@@ -283,6 +283,8 @@ class DomainStatus(Struct, frozen=True, rename={"into": "in"}):
     out: list[str]
     into: list[str]
     """Patterns of the groups that leave, and that come in. In JSON: `in`."""
+    groups: int
+    """Wide groups that a process of this site is in."""
     waiting: int
     """Messages sent here that have not come back."""
     upper: UpperStatus | None

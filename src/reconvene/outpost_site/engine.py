@@ -45,22 +45,30 @@ class OutpostProcess:
 
     def __init__(self, engine: "OutpostEngine", process: Process) -> None:
         self.process = process
-        self.room = Room(lambda: UNBOUNDED)
+        self._room = Room(lambda: UNBOUNDED)
         self._engine = engine
 
     def _refuse(self) -> NoReturn:
         raise Rejected(f"{self._engine.config.name} is an outpost of the log: groups are at the cluster's sites")
 
-    def join(self, group: str, primary: bool) -> int:
+    def join(self, group: str, primary: bool, wide: bool = False) -> int:
         self._refuse()
 
     def leave(self, membership: int) -> None:
         self._refuse()
 
     def send(
-        self, membership: int, service: Service, payloads: Sequence[bytes], to: tuple[Process, ...] | None = None
+        self,
+        membership: int,
+        service: Service,
+        payloads: Sequence[bytes],
+        to: tuple[Process, ...] | None = None,
+        cluster: bool = False,
     ) -> int:
         self._refuse()
+
+    def room_of(self, membership: int) -> Room:
+        return self._room
 
     def close(self) -> None:
         self._engine.processes -= 1

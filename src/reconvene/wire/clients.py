@@ -32,6 +32,7 @@ __all__ = [
     "STAGING_MINOR",
     "WATCH_MINOR",
     "WHATIF_MINOR",
+    "WIDE_MINOR",
     "Arrived",
     "Block",
     "Blocked",
@@ -58,6 +59,8 @@ __all__ = [
     "Unreadable",
     "Viewed",
     "Welcome",
+    "WideArrived",
+    "WideViewed",
     "check_request",
     "decode_from_client",
     "decode_from_site",
@@ -65,9 +68,9 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 8
+MINOR = 9
 """1 adds the log, 2 headings without messages and transactions, 3 Init, 4 names of snapshots, 5 process groups in the
-manner of ISIS, 6 WhatIf, 7 followers and outposts, 8 watches of processes."""
+manner of ISIS, 6 WhatIf, 7 followers and outposts, 8 watches of processes, 9 wide groups."""
 LOG_MINOR = 1
 """A site with a lower minor does not know requests about the log."""
 STAGING_MINOR = 2
@@ -87,6 +90,9 @@ ISIS_MINOR = 5
 
 WATCH_MINOR = 8
 """A site with a lower minor can't watch processes."""
+
+WIDE_MINOR = 9
+"""A site with a lower minor has no wide groups: it would join another group of the same name."""
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: an unknown client gets no more memory than this."""
@@ -134,6 +140,8 @@ class Join(Struct, array_like=True, tag=3):
     """With the virtual-synchrony filter."""
     receive: bool
     """False: the process only sends, and receives no messages."""
+    wide: bool = False
+    """A group whose messages pass between clusters."""
 
 
 class Leave(Struct, array_like=True, tag=4):
@@ -149,6 +157,8 @@ class Send(Struct, array_like=True, tag=5, gc=False):
     service: ServiceNumber
     payloads: list[bytes]
     to: Annotated[list[Where], Meta(max_length=MOST_NAMED)] | None = None
+    cluster: bool = False
+    """To a wide group: the messages do not leave the cluster."""
 
 
 class Status(Struct, array_like=True, tag=6):
@@ -302,10 +312,33 @@ class Left(Struct, array_like=True, tag=13):
     reason: str
 
 
+class WideArrived(Struct, array_like=True, tag=80, gc=False):
+    """A message to a wide group."""
+
+    membership: Count
+    sender: tuple[Name, Name, Count, Count]
+    """Cluster, site, the site's incarnation, the process's number there."""
+    service: ServiceNumber
+    payload: bytes
+    conf: str
+    counter: Count
+    place: tuple[int, ...] | None
+
+
+class WideViewed(Struct, array_like=True, tag=81):
+    """A wide configuration begins, or the membership of a wide group does."""
+
+    membership: Count
+    regular: bool
+    conf: str
+    domains: Annotated[list[Name], Meta(max_length=64)]
+    unreachable: Annotated[list[Name], Meta(max_length=64)]
+
+
 ToClient = (
     Challenge | Proven | Welcome | Refused | Goodbye  # the connection
     | Done | Failed | Joined | Told  # answers
-    | Arrived | Viewed | Blocked | Left  # pushes
+    | Arrived | Viewed | Blocked | Left | WideArrived | WideViewed  # pushes
     | LogAnswer
     | IsisAnswer
 )  # fmt: skip

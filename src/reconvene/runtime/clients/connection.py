@@ -18,6 +18,7 @@ from reconvene.runtime.clients.log_requests import ClientLog
 from reconvene.runtime.clients.output import ClientOutput
 from reconvene.runtime.clients.server_state import ServerState
 from reconvene.runtime.diagnostics.structured_logging import event
+from reconvene.runtime.domain.events import WideGroupEvent
 from reconvene.wire.client_isis import IsisCast, IsisRequest
 from reconvene.wire.client_log import Append, LogRequest
 from reconvene.wire.clients import (
@@ -117,6 +118,10 @@ class Connection(asyncio.Protocol):
     def events(self, batch: list[GroupEvent]) -> None:
         assert self._groups is not None, "a process is opened after the handshake"
         self._groups.push(batch)
+
+    def wide_events(self, batch: list[WideGroupEvent]) -> None:
+        assert self._groups is not None, "a process is opened after the handshake"
+        self._groups.push_wide(batch)
 
     # -- requests
 

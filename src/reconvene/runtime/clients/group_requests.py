@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
+from msgspec.structs import astuple
+
 from reconvene.core.groups import events
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.errors import ReconveneError, Rejected
@@ -17,7 +19,9 @@ from reconvene.ids import Service
 from reconvene.room import Waiter
 from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.output import ClientOutput
+from reconvene.runtime.domain.events import WideArrived, WideEnded, WideGroupEvent, WideViewed
 from reconvene.runtime.site.interface import ProcessHandle
+from reconvene.wire import clients as wire
 from reconvene.wire.clients import Blocked, Join, Joined, Leave, Left, Send
 
 __all__ = ["WINDOW_BYTES", "WINDOW_REQUESTS", "ClientGroups"]
@@ -25,6 +29,9 @@ __all__ = ["WINDOW_BYTES", "WINDOW_REQUESTS", "ClientGroups"]
 WINDOW_REQUESTS = 1_024
 WINDOW_BYTES = 4 << 20
 """Sends that a client may have unanswered: enough to keep a site busy over a round trip."""
+
+
+_HEADER_BYTES = 100
 
 
 class ClientGroups:
@@ -77,12 +84,32 @@ class ClientGroups:
                     out.push(Left(happened.membership, happened.reason))
                 case _:
                     assert_never(happened)
+        self._look_again()
+
+    def push_wide(self, batch: list[WideGroupEvent]) -> None:
+        """The same of wide groups."""
+        for happened in batch:
+            match happened:
+                case WideArrived():
+                    if happened.membership not in self._muted:
+                        self._out.push(wire.WideArrived(*astuple(happened)), len(happened.payload) + _HEADER_BYTES)
+                case WideViewed(membership, regular, conf, domains, unreachable):
+                    self._out.push(wire.WideViewed(membership, regular, conf, list(domains), list(unreachable)))
+                case WideEnded(membership, reason):
+                    self._muted.discard(membership)
+                    self._memberships.discard(membership)
+                    self._out.push(Left(membership, reason))
+                case _:
+                    assert_never(happened)
+        self._look_again()
+
+    def _look_again(self) -> None:
         if self._waiting and (self._waiter is None or not self._waiter.waits):
             asyncio.get_running_loop().call_soon(self._send_waiting)  # a membership may have begun
 
     def join(self, join: Join) -> None:
         """Raises as `ProcessHandle.join` does."""
-        membership = self._process.join(join.group, join.primary)
+        membership = self._process.join(join.group, join.primary, join.wide)
         self._memberships.add(membership)
         if not join.receive:
             self._muted.add(membership)
@@ -112,7 +139,7 @@ class ClientGroups:
             self._need(Role.APPEND, "send")
             self._check_own(send.membership)
             to = None if send.to is None else tuple(Process(*where) for where in send.to)
-            taken = start + self._process.send(send.membership, Service(send.service), payloads, to)
+            taken = start + self._process.send(send.membership, Service(send.service), payloads, to, send.cluster)
         except ReconveneError as error:
             self._out.fail(send.request, error, start)
             return len(send.payloads)
@@ -158,7 +185,7 @@ class ClientGroups:
 
     def _try_later(self) -> None:
         """When there is room. If there is room, the membership has not begun: then, with what is delivered next."""
-        room = self._process.room
+        room = self._process.room_of(self._waiting[0].membership)
         if room.free() <= 0 and (self._waiter is None or not self._waiter.waits):
             self._waiter = room.when(1, self._send_waiting)
 

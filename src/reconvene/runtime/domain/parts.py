@@ -13,6 +13,7 @@ from reconvene.domains.events import BroughtIn, Crossed, Represents, WideChanged
 from reconvene.domains.gateway import Gateway
 from reconvene.domains.port import Site
 from reconvene.runtime.config.settings import Config
+from reconvene.runtime.domain.groups import WideGroups
 from reconvene.runtime.domain.tree import limits_of, tree_of
 from reconvene.stack.domains import DomainLayer, UpperLayer
 from reconvene.stack.layer import Layer
@@ -20,11 +21,19 @@ from reconvene.stack.layer import Layer
 __all__ = ["NO_WIDE_COUNTERS", "DomainPart", "Part", "UpperPart"]
 
 
+_MESSAGE_BYTES = 1 << 20
+_NAME_BYTES = 256
+"""The most of a message and of a group's name between clusters."""
+
+
 class Part(Protocol):
     """What an engine runs beside the usual layers."""
 
     def layer(self, names: tuple[str, ...], ordinal: int, incarnation: int) -> Layer:
         """Made once, when the site boots."""
+
+    groups: WideGroups | None
+    """Of the site's processes, once it has booted."""
 
     def booted(self, wake: Callable[[], None]) -> None:
         """`wake` asks for a turn of the site."""
@@ -68,6 +77,7 @@ class DomainPart:
         self.site: Site
         self.wake_upper: Callable[[], None] = _nothing
         """Asks for a turn of the gateway's site above."""
+        self.groups: WideGroups | None = None
         self._wake: Callable[[], None] = _nothing
         self._counts = dict(NO_WIDE_COUNTERS)
 
@@ -80,7 +90,16 @@ class DomainPart:
         return DomainLayer(self.site)
 
     def booted(self, wake: Callable[[], None]) -> None:
+        limits = self._config.limits
         self._wake = wake
+        self.groups = WideGroups(
+            self._config.name,
+            self.site,
+            wake,
+            message_bytes=min(_MESSAGE_BYTES, limits.message_bytes // 2),
+            name_bytes=min(limits.group_name_bytes, _NAME_BYTES),
+            memberships=limits.groups_per_process,
+        )
 
     def wake(self) -> None:
         """The site above has brought something."""
@@ -102,6 +121,8 @@ class DomainPart:
                 counts["wide_terms"] += 1
             elif isinstance(event, BroughtIn):
                 counts["wide_brought_in"] += len(event.ids)
+        assert self.groups is not None, "it has booted"
+        self.groups.deliver(events)
         if self.gateway is not None and self.gateway.wants_turn:
             self.wake_upper()
 
@@ -136,12 +157,15 @@ class DomainPart:
             "all": sorted(site.tree.domains),
             "out": list(domain.pass_.out),
             "in": list(domain.pass_.in_),
+            "groups": 0 if self.groups is None else len(self.groups),
             "waiting": domain.backlog - site.room(),
         }
 
 
 class UpperPart:
     """Of a gateway's site in the cluster above."""
+
+    groups: WideGroups | None = None
 
     def __init__(self, domain: DomainPart, record: Callable[[Sequence[WideEvent]], None]) -> None:
         """`domain` has booted. `record`: into the trace of its site."""

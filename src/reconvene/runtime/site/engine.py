@@ -135,6 +135,7 @@ class SiteEngine:
         self._processes = LocalProcesses(config.name, self._stack, self._now, self._wake)
         if self._part is not None:
             self._part.booted(self._wake)
+            self._processes.wide = self._part.groups
         author = None
         if started.replica is not None:
             author = Authors(started.replica)

@@ -11,6 +11,7 @@ from typing import Protocol
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.ids import Service
 from reconvene.room import Room
+from reconvene.runtime.domain.events import WideGroupEvent
 from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
@@ -25,29 +26,37 @@ class Receiver(Protocol):
         """Called with the events of a turn for this process, in order. Must not block, and must bound what it
         keeps."""
 
+    def wide_events(self, batch: list[WideGroupEvent]) -> None:
+        """The same for wide groups."""
+
 
 class ProcessHandle(Protocol):
     """What a process can do at its site. Closing it leaves all its groups."""
 
     process: Process
 
-    def join(self, group: str, primary: bool) -> int:
+    def join(self, group: str, primary: bool, wide: bool = False) -> int:
         """Returns the membership's number at once. The membership begins with its first ViewChanged, or ends with
-        Left.
+        Left. `wide`: of a group whose messages pass between clusters; it begins with its first WideViewed.
 
         Raises Rejected for a bad name or a second membership in a group, Unavailable at a limit."""
 
     def leave(self, membership: int) -> None: ...
 
     def send(
-        self, membership: int, service: Service, payloads: Sequence[bytes], to: tuple[Process, ...] | None = None
+        self,
+        membership: int,
+        service: Service,
+        payloads: Sequence[bytes],
+        to: tuple[Process, ...] | None = None,
+        cluster: bool = False,
     ) -> int:
-        """Accepts as many payloads as there is room for, from the first on; returns how many. Never waits.
+        """Accepts as many payloads as there is room for, from the first on; returns how many. Never waits. `cluster`:
+        of a wide group, they do not leave the cluster.
 
         Raises Rejected (too large, no such membership), Unavailable (blocked by the filter, stopping)."""
 
-    @property
-    def room(self) -> Room:
+    def room_of(self, membership: int) -> Room:
         """How many messages `send` would accept now, once the membership has begun; of all processes of the site."""
 
     def close(self) -> None: ...

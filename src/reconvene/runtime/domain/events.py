@@ -1,0 +1,46 @@
+"""What happens to the processes of a site in wide groups: groups whose messages pass between clusters."""
+
+from msgspec import Struct
+
+from reconvene.ids import Service
+
+__all__ = ["WideArrived", "WideEnded", "WideGroupEvent", "WideSender", "WideViewed"]
+
+WideSender = tuple[str, str, int, int]
+"""Cluster, site, the site's incarnation, and the process's number there."""
+
+
+class WideArrived(Struct, frozen=True):
+    """One message, to one local membership."""
+
+    membership: int
+    sender: WideSender
+    service: Service
+    payload: bytes
+    conf: str
+    """The wide configuration."""
+    counter: int
+    """The message is CLUSTER/SITE:INCARNATION:COUNTER in traces."""
+    place: tuple[int, ...] | None
+    """Of agreed and safe messages."""
+
+
+class WideViewed(Struct, frozen=True):
+    """A wide configuration begins, or the membership does."""
+
+    membership: int
+    regular: bool
+    conf: str
+    domains: tuple[str, ...]
+    unreachable: tuple[str, ...]
+    """Of the last regular one, and not in this: they need not have failed."""
+
+
+class WideEnded(Struct, frozen=True):
+    """The membership is over."""
+
+    membership: int
+    reason: str
+
+
+WideGroupEvent = WideArrived | WideViewed | WideEnded
