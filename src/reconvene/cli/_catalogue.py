@@ -54,6 +54,12 @@ CATALOGUE = (
             Command("down", "down:down_command", "stop the cluster; its files stay", "reconvene down --dir town"),
             Command("status", "status:status_command", "show the state of each site", "reconvene status --dir town"),
             Command(
+                "domains",
+                "domains:domains_command",
+                "show joined clusters, and what crosses between them",
+                "reconvene domains --dir towns",
+            ),
+            Command(
                 "watch",
                 "watch:watch_command",
                 "show the state of each site, live",

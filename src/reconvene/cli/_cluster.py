@@ -30,7 +30,9 @@ __all__ = [
 
 Dir = Annotated[Path, typer.Option("--dir", metavar="DIR", help="The cluster's directory.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Sites = Annotated[list[str], typer.Argument(metavar="SITE", help="Names of sites.")]
+Sites = Annotated[
+    list[str], typer.Argument(metavar="SITE", help="Names of sites; of joined clusters CLUSTER/SITE, or @CLUSTER.")
+]
 Wait = Annotated[bool, typer.Option(help="Wait until all connected sites share one configuration.")]
 
 _STYLES = {"primary": "green", "minority": "yellow", "forming": "cyan"}

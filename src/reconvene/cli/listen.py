@@ -13,7 +13,7 @@ from reconvene.cli._listening import For, JsonLines, Listening
 from reconvene.cli._output import print_json
 from reconvene.cli._shown import Colours, payload_document, readable
 from reconvene.cli._target import GroupName, Key, MaybeDir, Node, OnSite, Target, Tls
-from reconvene.client.events import Blocked, Event, Message, Rejoined, View
+from reconvene.client.events import Blocked, Event, Message, Rejoined, View, WideView
 
 __all__ = ["listen_command"]
 
@@ -30,6 +30,7 @@ def listen_command(
     count: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many messages.")] = None,
     lasting: For = None,
     primary: Annotated[bool, typer.Option("--primary", help="Join with the virtual-synchrony filter.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Join it across all joined clusters.")] = False,
     json_lines: JsonLines = False,
     as_json: AsJson = False,
 ) -> None:
@@ -38,7 +39,7 @@ def listen_command(
     target = Target(directory, node, key, tls, site)
     tell = listening.teller(_document, Painter().show)
     with suppress(KeyboardInterrupt):  # the usual way to end it
-        asyncio.run(_listen(target, group, primary, count, listening.seconds, tell))
+        asyncio.run(_listen(target, group, primary, wide, count, listening.seconds, tell))
     if as_json:
         print_json({"group": group, "events": listening.events})
 
@@ -47,12 +48,13 @@ async def _listen(
     target: Target,
     name: str,
     primary: bool,
+    wide: bool,
     count: int | None,
     seconds: float | None,
     tell: Callable[[Event], None],
 ) -> None:
     async with target.connect() as site:
-        group = await site.join(name, primary=primary, timeout=_JOIN_S)
+        group = await site.join(name, primary=primary, wide=wide, timeout=_JOIN_S)
         left = count
         try:
             async with asyncio.timeout(seconds):
@@ -76,6 +78,14 @@ def _document(event: Event) -> dict[str, object]:
                 "service": event.service.label,
                 "view": list(event.view),
                 **payload_document(event.data),
+            }
+        case WideView():
+            return {
+                "event": "wide view",
+                "kind": event.kind,
+                "configuration": event.conf,
+                "domains": list(event.domains),
+                "unreachable": list(event.unreachable),
             }
         case View():
             return {
@@ -111,6 +121,8 @@ class Painter:
                 service = "" if event.service.label == "agreed" else f" {event.service.label}"
                 sender = str(event.sender)
                 return Text.assemble((sender, self._colour(sender)), (service, "dim"), "  ", readable(event.data))
+            case WideView():
+                return _wide_view(event)
             case View():
                 return self._view(event)
             case Blocked():
@@ -132,3 +144,12 @@ class Painter:
             if members and len(members) < len(view.members) + len(view.left):
                 text.append(f" · {word} {' '.join(map(str, members))}", style="dim")
         return text
+
+
+def _wide_view(view: WideView) -> Text:
+    text = Text("── ", style="dim")
+    text.append(f"{view.kind} wide view" if view.kind != "regular" else "wide view")
+    text.append(f" {' '.join(view.domains)}")
+    if view.unreachable:
+        text.append(f" · unreachable {' '.join(view.unreachable)}", style="yellow")
+    return text

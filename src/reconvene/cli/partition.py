@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from reconvene.cli._cluster import AsJson, Dir, Wait, report_faults
+from reconvene.cli._domains import are_joined, report_domains
 from reconvene.errors import Rejected
-from reconvene.local import LocalCluster
+from reconvene.local import LocalCluster, LocalDomains
 
 __all__ = ["partition_command"]
 
@@ -17,7 +18,12 @@ def partition_command(
     wait: Wait = True,
     as_json: AsJson = False,
 ) -> None:
-    """Connect only sites of the same component; a site in none is alone. Replaces an earlier partition."""
+    """Connect only sites of the same component; a site in none is alone. Replaces an earlier partition. Of joined
+    clusters (`up --clusters`) components are clusters; within them nothing changes."""
+    if are_joined(directory):
+        domains = LocalDomains(directory)
+        domains.partition([_sites(component) for component in components])
+        raise typer.Exit(report_domains(domains, wait, as_json))
     cluster = LocalCluster(directory)
     cluster.partition([_sites(component) for component in components])
     raise typer.Exit(report_faults(cluster, wait, as_json))

@@ -40,6 +40,16 @@ class Tally:
     trouble: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How messages are sent."""
+
+    service: str
+    rate: float
+    wide: bool
+    scope: str | None
+
+
 def send_command(
     group: GroupName,
     text: Annotated[
@@ -58,6 +68,10 @@ def send_command(
     rate: Annotated[
         float, typer.Option(metavar="R", min=0, help="Messages per second; 0: as fast as possible.")
     ] = 0.0,
+    wide: Annotated[bool, typer.Option("--wide", help="To the group of all joined clusters.")] = False,
+    scope: Annotated[
+        str | None, typer.Option(metavar="wide|cluster", help="With --wide: cluster keeps it in this cluster.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Join a group, send messages to it, wait until they are delivered, and leave."""
@@ -67,9 +81,11 @@ def send_command(
         raise Malformed(f"--service {service}: expected {', '.join(known.label for known in Service)}")
     if not text and size is None and count != 1:
         raise Malformed("--count: expected TEXT or --size with it")
+    if scope is not None and (not wide or scope not in ("wide", "cluster")):
+        raise Malformed(f"--scope {scope}: expected wide or cluster, and --wide with it")
     payloads = _payloads(text, None if size is None else _size(size), count)
     target = Target(directory, node, key, tls, site)
-    tally = asyncio.run(_send(target, group, payloads, service, rate))
+    tally = asyncio.run(_send(target, group, payloads, Manner(service, rate, wide, scope)))
     if as_json:
         print_json(
             {
@@ -103,17 +119,17 @@ def _payloads(text: list[str] | None, size: int | None, count: int) -> Iterator[
     return None
 
 
-async def _send(target: Target, name: str, payloads: Iterator[bytes] | None, service: str, rate: float) -> Tally:
+async def _send(target: Target, name: str, payloads: Iterator[bytes] | None, manner: Manner) -> Tally:
     async with target.connect() as site:
-        group = await site.join(name, timeout=_JOIN_S)
+        group = await site.join(name, wide=manner.wide, timeout=_JOIN_S)
         tally = Tally(site.name, members=len(group.view.members), started_s=time.monotonic())
         changed = asyncio.Event()
         reader = asyncio.create_task(_count_own(group, tally, changed))
         try:
-            if payloads is not None and not rate:
-                tally.sent = await group.send_many(payloads, service)
+            if payloads is not None and not manner.rate:
+                tally.sent = await group.send_many(payloads, manner.service, scope=manner.scope)
             else:
-                await _paced(group, tally, _each(payloads), service, rate)
+                await _paced(group, tally, _each(payloads), manner)
             async with asyncio.timeout(_DELIVERED_S):
                 while tally.delivered < tally.sent and tally.trouble is None:
                     await changed.wait()
@@ -143,13 +159,14 @@ async def _count_own(group: Group, tally: Tally, changed: asyncio.Event) -> None
         changed.set()
 
 
-async def _paced(group: Group, tally: Tally, payloads: AsyncIterator[bytes], service: str, rate: float) -> None:
+async def _paced(group: Group, tally: Tally, payloads: AsyncIterator[bytes], manner: Manner) -> None:
+    rate = manner.rate
     async for payload in payloads:
         if rate:
             ahead_s = tally.started_s + tally.sent / rate - time.monotonic()
             if ahead_s > 0:
                 await asyncio.sleep(ahead_s)
-        await group.send(payload, service)
+        await group.send(payload, manner.service, scope=manner.scope)
         tally.sent += 1
 
 

@@ -9,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from reconvene.cli._cluster import AsJson, Dir, console, health_style, short
+from reconvene.cli._domains import are_joined, domains_document, domains_tree
 from reconvene.cli._output import print_json
 from reconvene.errors import Rejected
-from reconvene.local import Layout, LocalCluster, SiteState
+from reconvene.local import Layout, LocalCluster, LocalDomains, SiteState
 
 __all__ = ["up_command"]
 
@@ -35,9 +36,20 @@ def up_command(
         int | None,
         typer.Option(metavar="N", help="How many outposts beside them that accept messages; none by default."),
     ] = None,
+    clusters: Annotated[
+        int | None, typer.Option(metavar="N", help="How many clusters, joined by their gateways; one by default.")
+    ] = None,
+    gateways: Annotated[
+        int | None, typer.Option(metavar="N", help="With --clusters: how many gateways each has; 2 by default.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a cluster of real sites on loopback: a new one, or the one in DIR."""
+    """Start a cluster of real sites on loopback: a new one, or the one in DIR. With --clusters, several of them."""
+    if clusters is not None or are_joined(directory):
+        _up_joined(directory, clusters, nodes, gateways, order, insecure, trace, isis, followers, outposts, as_json)
+        return
+    if gateways is not None:
+        raise Rejected("--gateways: expected --clusters with it")
     cluster = _find(directory, nodes, order, insecure, trace, isis, followers, outposts)
     with Console(stderr=True).status(f"starting {len(cluster.names)} sites"):
         cluster.start()
@@ -46,6 +58,79 @@ def up_command(
         print_json(_document(cluster, views))
     else:
         _show(cluster, views, directory)
+
+
+def _up_joined(
+    directory: Path,
+    clusters: int | None,
+    nodes: int | None,
+    gateways: int | None,
+    order: str | None,
+    insecure: bool | None,
+    trace: bool | None,
+    isis: bool | None,
+    followers: int | None,
+    outposts: int | None,
+    as_json: bool,
+) -> None:
+    for option, asked in (("--followers", followers), ("--outposts", outposts)):
+        if asked:
+            raise Rejected(f"{option}: expected none with --clusters")
+    if are_joined(directory):
+        domains = LocalDomains(directory)
+        chosen = domains.choices
+        first = next(iter(chosen.clusters))
+        for option, wanted, is_so in (
+            ("--clusters", clusters, len(chosen.clusters)),
+            ("--nodes", nodes, len(domains.clusters[first].names)),
+            ("--gateways", gateways, len(chosen.clusters[first])),
+            ("--order", order, chosen.order),
+            ("--insecure", insecure, chosen.insecure),
+            ("--trace", trace, chosen.trace),
+        ):
+            _expect_same(directory, option, wanted, is_so)
+    else:
+        sites = _DEFAULT_NODES if nodes is None else nodes
+        domains = LocalDomains.create(
+            directory,
+            1 if clusters is None else clusters,
+            sites,
+            min(2, sites) if gateways is None else gateways,
+            order=order or "atop",
+            insecure=bool(insecure),
+            trace=trace is not False,
+            isis=isis is not False,
+        )
+    with Console(stderr=True).status(f"starting {len(domains.nodes)} sites"):
+        domains.start()
+    document = domains_document(domains)
+    if as_json:
+        print_json({**document, "addresses": domains.addresses})
+        return
+    out = console()
+    out.print(domains_tree(document))
+    first, *rest = domains.names
+    away = f" {','.join(rest)}" if rest else ""
+    here, there = domains.layout.cluster(first), domains.layout.cluster(rest[0] if rest else first)
+    out.print(Text("try next", style="dim"))
+    for line in (
+        f"reconvene listen --wide --dir {there} lobby    # and in another terminal:",
+        f"reconvene send --wide --dir {here} lobby hello",
+        f"reconvene crash @{first} --dir {directory}          # the site that represents {first}",
+        f"reconvene partition {first}{away} --dir {directory}",
+        f"reconvene heal --dir {directory}",
+        f"reconvene domains --dir {directory}",
+        f"reconvene down --dir {directory}",
+    ):
+        out.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def _expect_same(directory: Path, option: str, asked: object, is_so: object) -> None:
+    if asked is not None and asked != is_so:
+        raise Rejected(
+            f"{directory}: {option} is {str(is_so).lower()} in the existing cluster, not"
+            f" {str(asked).lower()}; expected the same, or another directory"
+        )
 
 
 def _find(
@@ -81,11 +166,7 @@ def _find(
         ("--followers", followers, len(chosen.followers)),
         ("--outposts", outposts, len(chosen.outposts)),
     ):
-        if asked is not None and asked != is_so:
-            raise Rejected(
-                f"{directory}: {option} is {str(is_so).lower()} in the existing cluster, not"
-                f" {str(asked).lower()}; expected the same, or another directory"
-            )
+        _expect_same(directory, option, asked, is_so)
     return cluster
 
 

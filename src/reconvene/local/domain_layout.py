@@ -16,13 +16,14 @@ from msgspec import Struct, field
 
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES
+from reconvene.local.layout import DOMAINS_FILE
 from reconvene.local.toml import to_toml
 
 __all__ = ["ABOVE", "DomainChoices", "DomainLayout", "cluster_names"]
 
 ABOVE = "above"
 """The name of the cluster above."""
-_FILE = "domains.toml"
+_FILE = DOMAINS_FILE
 _SCHEMA = 1
 _CITIES = ("berlin", "paris", "oslo", "madrid", "rome", "athens", "lisbon", "vienna", "prague", "dublin")
 _NAME = set("abcdefghijklmnopqrstuvwxyz0123456789_-")

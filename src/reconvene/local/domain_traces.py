@@ -4,19 +4,22 @@ The sites write their own files, of all levels. This module writes which sites a
 whether the run is settled, into run.json of each level and into domains.json.
 """
 
+import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconvene.local.domain_layout import ABOVE
-from reconvene.local.traces import write_run
+from reconvene.local.traces import copy_files, copy_prefixes, write_run
 from reconvene.runtime.site.wide_rows import write_wide_run
-from reconvene.trace.domains import Domain, Domains, Pass, write_domains
+from reconvene.trace.domains import DOMAINS_FILE, WIDE_DIR, Domain, Domains, Pass, write_domains
 from reconvene.trace.events import SCHEMA
+from reconvene.trace.writer import RUN_FILE
 
 if TYPE_CHECKING:
     from reconvene.local.domains import LocalDomains
 
-__all__ = ["files_of", "note_run"]
+__all__ = ["copy_levels", "files_of", "note_run"]
 
 
 def files_of(domains: "LocalDomains") -> list[str]:
@@ -77,6 +80,23 @@ def note_run(domains: "LocalDomains", *, settled: bool, down: Sequence[str]) -> 
     )
     write_domains(directory, known)
     write_wide_run(directory, known, choices.order)
+
+
+def copy_levels(domains: "LocalDomains", target: Path, sizes: Mapping[str, int]) -> None:
+    """Copies each file up to its size, level by level, and what says which sites there are."""
+    source = domains.trace_dir
+    for level in (*domains.names, ABOVE):
+        own = {name.removeprefix(f"{level}/"): size for name, size in sizes.items() if name.startswith(f"{level}/")}
+        copy_prefixes(source / level, target / level, own)
+    (target / WIDE_DIR).mkdir(parents=True)
+    for name in domains.names:
+        (target / WIDE_DIR / name).mkdir()
+        own = {
+            node.rpartition("/")[2]: size for node, size in sizes.items() if node.startswith(f"{WIDE_DIR}/{name}/")
+        }
+        copy_files(source / WIDE_DIR / name, target / WIDE_DIR / name, own)
+    shutil.copyfile(source / WIDE_DIR / RUN_FILE, target / WIDE_DIR / RUN_FILE)
+    shutil.copyfile(source / DOMAINS_FILE, target / DOMAINS_FILE)
 
 
 def _rules(domain: object) -> Pass:

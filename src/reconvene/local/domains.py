@@ -5,6 +5,7 @@ starting and ending them together, a partition between clusters, who represents 
 Sites are named CLUSTER/SITE, and @CLUSTER is the site that represents the cluster.
 """
 
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,18 +16,21 @@ from typing import Any, Self
 import msgspec
 
 from reconvene.errors import Rejected, Unavailable
-from reconvene.local import ports
+from reconvene.local import ports, traces
 from reconvene.local.cluster import LocalCluster, SiteState
 from reconvene.local.domain_layout import ABOVE, DomainChoices, DomainLayout, cluster_names
-from reconvene.local.domain_traces import files_of, note_run
+from reconvene.local.domain_traces import copy_levels, files_of, note_run
 from reconvene.local.fleet import POLL_S
 from reconvene.local.layout import Settings, site_names
-from reconvene.local.processes import kill_all
+from reconvene.local.processes import kill_all, state_of
 from reconvene.local.traces import QUIET_S, is_quiet
 from reconvene.runtime.access.key_files import write_cluster_key
 from reconvene.runtime.net.partition import Partition, check_components
 
 __all__ = ["LocalDomains"]
+
+_STOP_S = 5.0
+"""For signals to take effect."""
 
 
 class LocalDomains:
@@ -261,6 +265,8 @@ class LocalDomains:
         ]  # fmt: skip
         for component in self.components or (self.names,):
             wanted = sorted(name for name in component if name in linked)
+            above = [site for site in self.choices.upper if site.partition(".")[0] in component]
+            present = [site for site in above if site.replace(".", "/", 1) in up]
             found: set[str] = set()
             for node in sorted(up):
                 name = node.partition("/")[0]
@@ -270,6 +276,8 @@ class LocalDomains:
                 if domain is None:
                     return f"{node} does not answer"
                 found.add(domain["configuration"])
+                if domain["upper"] is not None and domain["upper"]["members"] != present:
+                    return f"{node} is above with {','.join(domain['upper']['members'])}"
                 if domain["phase"] != "open" or domain["domains"] != wanted or len(found) > 1:
                     return f"{node} is in {domain['configuration'] or 'none'} of {','.join(domain['domains'])}"
         return None
@@ -296,6 +304,24 @@ class LocalDomains:
             cluster.kill()
         note_run(self, settled=settled, down=down)
         return self.trace_dir
+
+    def copy_trace(self, target: Path | str) -> Path:
+        """The trace up to now, also while messages are sent: all sites are stopped while the sizes of their files are
+        read, as `LocalCluster.copy_trace` does."""
+        running = [process for cluster in self.clusters.values() for process in cluster.processes()]
+        moving = [process for process in running if state_of(process) == "up"]
+        try:
+            for process in moving:
+                process.signal(signal.SIGSTOP)
+            deadline = time.monotonic() + _STOP_S
+            while any(state_of(process) == "up" for process in moving) and time.monotonic() < deadline:
+                time.sleep(0.0005)
+            sizes = traces.sizes(self.trace_dir, files_of(self))
+        finally:
+            for process in moving:
+                process.signal(signal.SIGCONT)
+        copy_levels(self, Path(target), sizes)
+        return Path(target)
 
     # -- inside
 

@@ -41,6 +41,10 @@ _LONGEST_SOCKET_PATH = 100
 """In bytes. The system's limit is 107; a few are left for suffixes."""
 
 
+DOMAINS_FILE = "domains.toml"
+"""In the directory of several joined clusters."""
+
+
 class Ports(Struct, frozen=True):
     datagrams: int
     http: int
@@ -143,6 +147,10 @@ class Layout:
         try:
             document = tomllib.loads(path.read_text())
         except FileNotFoundError:
+            if (self.directory / DOMAINS_FILE).is_file():
+                raise Rejected(
+                    f"{self}: holds several joined clusters; expected one of them, such as {self}/clusters/NAME"
+                ) from None
             raise Rejected(f"{self}: holds no cluster; `reconvene up --dir {self}` makes one") from None
         except OSError as error:
             raise Rejected(f"{path}: can't be read: {error.strerror}") from None

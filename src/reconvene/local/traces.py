@@ -17,7 +17,7 @@ from reconvene.trace.events import CHANGED, SCHEMA, Run
 from reconvene.trace.reader import was_changed
 from reconvene.trace.writer import RUN_FILE, encode_run, node_file, stopped_file
 
-__all__ = ["QUIET_S", "copy_prefixes", "is_quiet", "sizes", "write_run"]
+__all__ = ["QUIET_S", "copy_files", "copy_prefixes", "is_quiet", "sizes", "write_run"]
 
 QUIET_S = 3.0
 """A cluster without an event or a fault for this long is quiet: several times the silence after which a site suspects
@@ -83,20 +83,25 @@ def sizes(directory: Path, nodes: Sequence[str]) -> dict[str, int]:
     return {node: node_file(directory, node).stat().st_size for node in nodes}
 
 
+def copy_files(source: Path, target: Path, prefixes: Mapping[str, int]) -> None:
+    """Copies each node's file up to the given size."""
+    for node, size in prefixes.items():
+        with node_file(source, node).open("rb") as old, node_file(target, node).open("wb") as new:
+            left = size
+            while left and (data := old.read(min(left, 1 << 20))):
+                new.write(data)
+                left -= len(data)
+        if stopped_file(source, node).exists():
+            shutil.copyfile(stopped_file(source, node), stopped_file(target, node))
+
+
 def copy_prefixes(source: Path, target: Path, prefixes: dict[str, int]) -> None:
     """Copies each node's file up to the given size, and run.json. Files only grow, so a prefix never changes."""
     try:
         target.mkdir(parents=True, exist_ok=True)
         if any(target.iterdir()):
             raise Rejected(f"{target}: is not empty; expected a new or an empty directory")
-        for node, size in prefixes.items():
-            with node_file(source, node).open("rb") as old, node_file(target, node).open("wb") as new:
-                left = size
-                while left and (data := old.read(min(left, 1 << 20))):
-                    new.write(data)
-                    left -= len(data)
-            if stopped_file(source, node).exists():
-                shutil.copyfile(stopped_file(source, node), stopped_file(target, node))
+        copy_files(source, target, prefixes)
         shutil.copyfile(source / RUN_FILE, target / RUN_FILE)
     except OSError as error:
         raise Rejected(f"{target}: the trace can't be copied: {error.strerror}") from None
