@@ -12,7 +12,7 @@ from time import monotonic, sleep
 import pytest
 
 from reconvene.errors import Rejected
-from reconvene.lab.namespaces import MOST_SITES, Namespaces, available, remove_leftovers
+from reconvene.lab.namespaces import MOST_SITES, JoinedNamespaces, Namespaces, available, remove_leftovers
 
 REASON = available()
 needs_namespaces = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -198,3 +198,23 @@ def test_what_a_killed_program_leaves() -> None:
     wait_until_dead(int(pid))
     with Namespaces(1):
         assert not Path("/run/netns", name).exists()
+
+
+@needs_namespaces
+@pytest.mark.long("makes two networks and a router")
+def test_clusters_joined_by_a_router() -> None:
+    near = {(0, 1), (1, 0), (2, 3), (3, 2)}
+    every = {(a, b) for a in range(4) for b in range(4) if a != b}
+    with JoinedNamespaces(2, 2) as network:
+        net = Net(network)
+        assert network.addresses == ("10.213.1.1", "10.213.1.2", "10.213.2.1", "10.213.2.2")
+        net.heard()  # the router learns who is where
+        assert net.heard() == every
+        network.cut_clusters([[0], [1]])
+        assert net.heard() == near
+        network.cut_within(0, [[0], [1]])
+        assert net.heard() == {(2, 3), (3, 2)}
+        network.heal()
+        assert net.heard() == every
+        network.cut_within(1, [[0], [1]])
+        assert net.heard() == every - {(2, 3), (3, 2)}

@@ -26,7 +26,7 @@ from typing import IO, Self
 
 from reconvene.errors import Rejected, Unavailable
 
-__all__ = ["MOST_SITES", "NETWORK", "Namespaces", "available", "remove_leftovers"]
+__all__ = ["MOST_SITES", "NETWORK", "JoinedNamespaces", "Namespaces", "available", "remove_leftovers"]
 
 NETWORK = "10.213.0"
 """The first 24 bits of the addresses; site 0 has .1. All networks use the same addresses: they are separate."""
@@ -36,6 +36,8 @@ COMMAND_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 5.0
 _ANSWER_BYTES = 1 << 16
 
+_ROUTER = 254
+"""The last byte of a router's address in each network."""
 _NAMES = Path("/run/netns")
 _OURS = re.compile(r"rcv-(\d+)-(\d+)-\d+-[a-z]+")
 _TOOLS = {"ip": "iproute2", "nft": "nftables", "nsenter": "util-linux", "setpriv": "util-linux"}
@@ -81,6 +83,8 @@ class Namespaces:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._rules: _Rules | None = None
         self._blocked: frozenset[tuple[int, int]] = frozenset()
+        self._more: tuple[str, ...] = ()
+        """Namespaces beside those of the sites and the bridge's."""
 
     def __enter__(self) -> Self:
         remove_leftovers()
@@ -154,9 +158,15 @@ class Namespaces:
             if site not in self._sites:
                 raise Rejected(f"no site {site}")
         drops = ", ".join(f'"{_port(a)}" . "{_port(b)}"' for a, b in sorted(blocked))
-        rules = ["ether type arp accept", f"iifname . oifname {{ {drops} }} drop"] if drops else []
+        rules = [*([f"iifname . oifname {{ {drops} }} drop"] if drops else []), *self._more_rules()]
+        if rules:
+            rules.insert(0, "ether type arp accept")
         self._rules.say("; ".join([f"flush chain {_CHAIN}", *(f"add rule {_CHAIN} {rule}" for rule in rules)]))
         self._blocked = blocked
+
+    def _more_rules(self) -> list[str]:
+        """What is dropped besides, by nft's rules."""
+        return []
 
     def _make(self) -> None:
         _call(["ip", "netns", "add", self._hub])
@@ -175,6 +185,9 @@ class Namespaces:
                 "route add 224.0.0.0/4 dev eth0\n"
             )
             _call(["ip", "-n", name, "-batch", "-"], commands)
+        self._begin_rules()
+
+    def _begin_rules(self) -> None:
         self._rules = _Rules(["nsenter", f"--net={_NAMES / self._hub}"])
         self._rules.say(
             f"add table {_TABLE}; add chain {_CHAIN} {{ type filter hook forward priority 0; policy accept; }}"
@@ -199,9 +212,74 @@ class Namespaces:
                     with suppress(OSError):
                         pipe.close()
         self._processes.clear()
-        for name in (*self.names, self._hub):
+        for name in (*self.names, *self._more, self._hub):
             if (_NAMES / name).exists():
                 _remove(name)
+
+
+class JoinedNamespaces(Namespaces):
+    """Several networks, one for each cluster, with a bridge each, joined by a router in a namespace of its own.
+    Site s of cluster c has the index c · sites + s, and the address 10.213.(c+1).(s+1).
+
+    `cut` and `chain` are for sites of one cluster; `cut_clusters` is for the lines between clusters.
+    """
+
+    def __init__(self, clusters: int, sites: int, mtu: int = 1500) -> None:
+        super().__init__(clusters * sites, mtu)
+        self._clusters = clusters
+        self._each = sites
+        self.addresses = tuple(f"{_net(cluster)}.{site + 1}" for cluster in range(clusters) for site in range(sites))
+        self._router = f"{self._hub.removesuffix('-hub')}-router"
+        self._more = (self._router,)
+        self._apart: list[tuple[int, int]] = []
+
+    def cut_clusters(self, components: Sequence[Iterable[int]]) -> None:
+        """Only clusters of one component are connected; a cluster in none is alone. Replaces earlier cuts between
+        clusters, and no others."""
+        home = {cluster: place for place, component in enumerate(components) for cluster in component}
+        every = range(self._clusters)
+        self._apart = [(a, b) for a in every for b in every if home.get(a, -1 - a) != home.get(b, -1 - b)]
+        self._block(self._blocked)
+
+    def cut_within(self, cluster: int, components: Sequence[Iterable[int]]) -> None:
+        """The same for sites of one cluster, by their numbers there. Replaces earlier cuts within clusters."""
+        first = cluster * self._each
+        home = {first + site: place for place, component in enumerate(components) for site in component}
+        own = range(first, first + self._each)
+        self._block((a, b) for a in own for b in own if home.get(a, -1 - a) != home.get(b, -1 - b))
+
+    def heal(self) -> None:
+        self._apart = []
+        super().heal()
+
+    def _more_rules(self) -> list[str]:
+        return [f"ip saddr {_net(a)}.0/24 ip daddr {_net(b)}.0/24 drop" for a, b in self._apart]
+
+    def _make(self) -> None:
+        mtu = str(self.mtu)
+        _call(["ip", "netns", "add", self._hub])
+        _call(["ip", "netns", "add", self._router])
+        _call(["ip", "netns", "exec", self._router, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1"])
+        for cluster in range(self._clusters):
+            bridge = f"bridge-{cluster}"
+            self._at_hub(["link", "add", bridge, "mtu", mtu, "type", "bridge", "mcast_snooping", "0"])
+            self._at_hub(["link", "set", bridge, "up"])
+            self._connect(self._router, f"line-{cluster}", f"eth{cluster}", bridge, f"{_net(cluster)}.{_ROUTER}")
+        for index, (name, address) in enumerate(zip(self.names, self.addresses, strict=True)):
+            cluster = index // self._each
+            _call(["ip", "netns", "add", name])
+            self._connect(name, _port(index), "eth0", f"bridge-{cluster}", address)
+            commands = f"link set lo up\nroute add default via {_net(cluster)}.{_ROUTER}\n"
+            _call(["ip", "-n", name, "-batch", "-"], commands)
+        self._begin_rules()
+
+    def _connect(self, name: str, port: str, device: str, bridge: str, address: str) -> None:
+        """A line from a bridge to a namespace."""
+        mtu = str(self.mtu)
+        peer = ["peer", "name", device, "mtu", mtu, "netns", name]
+        self._at_hub(["link", "add", port, "mtu", mtu, "type", "veth", *peer])
+        self._at_hub(["link", "set", port, "master", bridge, "up"])
+        _call(["ip", "-n", name, "-batch", "-"], f"address add {address}/24 dev {device}\nlink set {device} up\n")
 
 
 class _Rules:
@@ -246,6 +324,11 @@ class _Rules:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def _net(cluster: int) -> str:
+    """The first 24 bits of the addresses of a cluster that is joined with others."""
+    return f"{NETWORK.rpartition('.')[0]}.{cluster + 1}"
 
 
 def _port(index: int) -> str:

@@ -1,0 +1,149 @@
+"""Joined clusters of real processes: 3 × 3 sites on loopback, their representatives killed under load."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.real.wide_ledger import GROUP, Ledger
+
+import reconvene
+from reconvene.errors import Rejected
+from reconvene.local import LocalDomains
+from reconvene.verify.engine import verify
+from reconvene.verify.load import load_histories
+
+SETTINGS: dict[str, object] = {"log": {"enabled": False}}
+
+
+@pytest.mark.long("starts nine sites, and kills one under load")
+def test_a_representative_is_killed_under_load(tmp_path: Path) -> None:
+    with LocalDomains.create(tmp_path / "joined", clusters=3, nodes=3, gateways=2, settings=SETTINGS) as domains:
+        domains.start()
+        killed = asyncio.run(_kill_under_load(domains))
+        assert killed.startswith("berlin/")
+        assert f"berlin/{domains.representative('berlin')}" != killed
+        trace = domains.finish_trace()
+    expect_good(trace, "wide.order", "wide.first", "wide.rep", "wide.agree", "live.wide")
+
+
+async def _kill_under_load(domains: LocalDomains) -> str:
+    ledger = Ledger(domains, list(domains.nodes))
+    await ledger.start()
+    await asyncio.sleep(1.0)
+    (killed,) = await asyncio.to_thread(domains.crash, "@berlin")
+    ledger.programs[killed].ended = True
+    await asyncio.sleep(3.0)
+    await ledger.stop_sending()
+    await ledger.finish()
+    ledger.judge()
+    crossed = [message for message in ledger.programs["oslo/c"].got if message.startswith("berlin/c#")]
+    assert len(crossed) > 50, "messages crossed before and after"
+    return killed
+
+
+@pytest.mark.long("starts four sites in two clusters")
+def test_what_a_program_sees(tmp_path: Path) -> None:
+    with LocalDomains.create(tmp_path / "joined", clusters=2, nodes=2, gateways=1, settings=SETTINGS) as domains:
+        domains.start()
+        asyncio.run(_look(domains))
+        trace = domains.finish_trace()
+    expect_good(trace, "wide.once", "wide.pass", "wide.order")
+
+
+async def _look(domains: LocalDomains) -> None:
+    at = domains.addresses
+    async with reconvene.connect(at["berlin/b"]) as berlin, reconvene.connect(at["paris/b"]) as paris:
+        with pytest.raises(Rejected, match="wide group has no primary component"):
+            await berlin.join(GROUP, wide=True, primary=True)
+        here = await berlin.join(GROUP, wide=True, timeout=10)
+        there = await paris.join(GROUP, wide=True, timeout=10)
+        assert isinstance(here.view, reconvene.WideView)
+        assert here.view.domains == ("berlin", "paris")
+        await here.send(b"for this cluster", scope="cluster")
+        await here.send(b"for all")
+        texts: list[bytes] = []
+        while len(texts) < 2:
+            event = await here.next(10)
+            if isinstance(event, reconvene.Message):
+                assert str(event.sender).startswith("berlin/b:1:")
+                assert event.sender == here.me
+                texts.append(event.data)
+        assert texts == [b"for this cluster", b"for all"]
+        while not isinstance(event := await there.next(10), reconvene.Message):
+            pass
+        assert (event.data, event.sender) == (b"for all", here.me)
+        await asyncio.to_thread(domains.partition, [["berlin"], ["paris"]])
+        while not (isinstance(event := await there.next(20), reconvene.WideView) and event.domains == ("paris",)):
+            pass
+        assert event.kind == "transitional" or event.unreachable == ("berlin",)
+        await here.send(b"alone")
+        while not isinstance(event := await here.next(20), reconvene.Message):
+            pass
+        assert event.data == b"alone"
+        await asyncio.to_thread(domains.heal)
+        while not (isinstance(event := await there.next(20), reconvene.WideView) and len(event.domains) == 2):
+            pass
+        await there.send(b"together again")
+        while not isinstance(event := await here.next(20), reconvene.Message):
+            pass
+        assert event.data == b"together again"
+
+
+LIAR = """
+import sys
+from msgspec import structs
+from reconvene.domains import gateway, messages
+from reconvene.cli import main
+truthful = gateway.encode
+gateway.encode = lambda said: truthful(
+    structs.replace(said, domain="oslo") if isinstance(said, messages.Crossing) else said
+)
+main(sys.argv[1:])
+"""
+"""A gateway of berlin that says that its messages are oslo's."""
+
+
+@pytest.mark.long("starts three sites, one of them a liar")
+def test_a_gateway_that_speaks_for_another_cluster_is_refused_and_counted(tmp_path: Path) -> None:
+    names = ["berlin", "oslo", "paris"]
+    with LocalDomains.create(
+        tmp_path / "joined", names, nodes=1, gateways=1, trace=False, settings=SETTINGS
+    ) as domains:
+        domains.start()
+        domains.crash("berlin/a")
+        file = domains.clusters["berlin"].layout.config("a")
+        with (tmp_path / "liar.log").open("wb") as log:
+            liar = subprocess.Popen([sys.executable, "-c", LIAR, "node", "--config", str(file)], stderr=log)
+        try:
+            asyncio.run(_hear_a_liar(domains))
+        finally:
+            liar.kill()
+            liar.wait()
+
+
+async def _hear_a_liar(domains: LocalDomains) -> None:
+    at = domains.addresses
+    async with reconvene.connect(at["berlin/a"], wait=20) as liar, reconvene.connect(at["paris/a"]) as paris:
+        here = await liar.join(GROUP, wide=True, timeout=20)
+        there = await paris.join(GROUP, wide=True, timeout=20)
+        async with asyncio.timeout(30):
+            while (told := (await liar.status()).domain) is None or len(told.domains) < 3:
+                await asyncio.sleep(0.05)
+        await here.send(b"from oslo, really")
+        async with asyncio.timeout(20):
+            while not (await paris.status()).counters["wide_refused"]:
+                await asyncio.sleep(0.05)
+        await there.send(b"from paris")
+        while not isinstance(event := await there.next(20), reconvene.Message):
+            pass
+        assert (event.data, event.sender.site) == (b"from paris", "paris/a"), "nothing of the liar's was delivered"
+
+
+def expect_good(trace: Path, *looked: str) -> None:
+    """Every level holds, and these checks had cases."""
+    report = verify(load_histories(trace))
+    assert report.ok, [check.witnesses[:2] for check in report.checks if check.violations]
+    for check in looked:
+        assert report.check(check).cases > 0, f"{check} looked at nothing"
