@@ -28,6 +28,7 @@ def run(name: str) -> str:
 @pytest.mark.parametrize(
     "name",
     [
+        pytest.param("branches", marks=pytest.mark.long("starts six sites in three clusters")),
         pytest.param("cash_machine", marks=pytest.mark.long("seconds; one machine alone is tested below")),
         "chat",
         pytest.param("job_queue", marks=pytest.mark.long("seconds; test_simulated.py has it without real sites")),

@@ -9,7 +9,7 @@ from reconvene.runtime.diagnostics.loop_lag import LoopLag
 from reconvene.runtime.http.dashboard.beside import LogBeside, log_beside
 from reconvene.runtime.http.dashboard.delays import OrderDelays
 from reconvene.runtime.http.dashboard.isis_sampler import isis_sample
-from reconvene.runtime.http.dashboard.samples import IsisSample, LogSample, ShownMessage, SiteSample
+from reconvene.runtime.http.dashboard.samples import DomainSample, IsisSample, LogSample, ShownMessage, SiteSample
 from reconvene.runtime.http.dashboard.tail import Tail, segments
 from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.site.interface import Engine
@@ -19,6 +19,7 @@ __all__ = ["Sampler"]
 _COUNTERS = (
     *("sent_messages", "delivered_messages", "sent_bytes", "received_bytes", "resent"),
     *("log_accepted_messages", "log_ordered_messages"),
+    *("wide_crossed", "wide_brought_in", "wide_refused"),
     *("isis_casts", "isis_channel_packets", "isis_channel_records", "isis_kills"),
 )
 
@@ -68,6 +69,7 @@ class Sampler:
             order_ms=None if self._delays is None else self._delays.median_ms(),
             log=None if self._tail is None else self._look_at(self._tail, status["log"]),
             isis=None if engine.isis is None else self._look_at_groups(engine.isis, status["isis"]),
+            domain=_domain_sample(status.get("domain")),
             faults=self._config.faults.allowed,
             history=engine.history.since(since),
         )
@@ -89,3 +91,22 @@ class Sampler:
             pending=segments(waiting),
             greens_told={name: told["green"] for name, told in status["replicas"].items()},
         )
+
+
+def _domain_sample(domain: Mapping[str, Any] | None) -> DomainSample | None:
+    if domain is None:
+        return None
+    upper = domain["upper"]
+    return DomainSample(
+        name=domain["name"],
+        gateways=domain["gateways"],
+        representative=domain["representative"],
+        phase=domain["phase"],
+        configuration=domain["configuration"],
+        domains=domain["domains"],
+        all=domain["all"],
+        out=domain["out"],
+        into=domain["in"],
+        waiting=domain["waiting"],
+        above=None if upper is None else upper["members"],
+    )

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from reconvene.runtime.site.history import Stay
 
-__all__ = ["IsisGroupSample", "IsisSample", "LogSample", "QueueSegment", "ShownMessage", "SiteSample"]
+__all__ = ["DomainSample", "IsisGroupSample", "IsisSample", "LogSample", "QueueSegment", "ShownMessage", "SiteSample"]
 
 
 class QueueSegment(Struct, frozen=True, array_like=True):
@@ -69,6 +69,24 @@ class IsisSample(Struct, frozen=True):
     open_calls: int
 
 
+class DomainSample(Struct, frozen=True, rename={"into": "in"}):
+    """The site's part in a tree of clusters."""
+
+    name: str
+    gateways: list[str]
+    representative: str | None
+    phase: str
+    configuration: str
+    domains: list[str]
+    """The clusters of the wide configuration."""
+    all: list[str]
+    out: list[str]
+    into: list[str]
+    waiting: int
+    above: list[str] | None
+    """At a gateway: the members of its configuration above."""
+
+
 class SiteSample(Struct, frozen=True):
     cluster: str
     name: str
@@ -100,6 +118,8 @@ class SiteSample(Struct, frozen=True):
     """Its configurations that the requester does not know."""
     isis: IsisSample | None = None
     """None: it takes no part in process groups in the manner of ISIS."""
+    domain: DomainSample | None = None
+    """None: its cluster stands alone."""
 
 
 class ShownMessage(Struct, frozen=True):

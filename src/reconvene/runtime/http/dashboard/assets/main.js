@@ -3,6 +3,7 @@
 import { drawBeside } from "./beside.js";
 import { drawComponents, describe } from "./components.js";
 import { byId, text } from "./dom.js";
+import { drawDomains } from "./domains.js";
 import { FaultForm } from "./faults.js";
 import { drawGroups } from "./isis.js";
 import { Model } from "./model.js";
@@ -65,6 +66,7 @@ function draw() {
   faults.draw();
   drawQueues(byId("queues"), model);
   drawBeside(model);
+  drawDomains(model);
   drawGroups(model);
   timeline.draw();
   rates.draw();
