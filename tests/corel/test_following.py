@@ -104,6 +104,32 @@ def test_it_serves_only_what_is_synced_and_goes_on_there() -> None:
     assert [position for position, _ in shell.pulling.follower.read(0)] == [0, 2]
 
 
+def test_under_load_batches_are_asked_for_together() -> None:
+    shell = Shell("a")
+    shell.begin()
+    (asked,) = shell.answer(_pulled(5, _batch(1, b"p", b"q"), _batch(3, b"r")))
+    assert isinstance(asked, Pull), "at once: the source has more"
+    assert shell.answer(_pulled(5, _batch(4, b"s", b"t"))) == []
+    assert shell.sync() == []
+    assert shell.pulling.follower.green == 5, "what it has is served meanwhile"
+    assert shell.pulling.deadline() == shell.now + TIMING.gather_ns
+    (asked,) = shell.later(TIMING.gather_ns)
+    assert isinstance(asked, Pull)
+    assert (asked.start, asked.wait) == (5, True), "from now on it is answered as soon as there is more"
+    (asked,) = shell.answer(_pulled(5))
+    assert isinstance(asked, Pull), "at once: there was nothing"
+
+
+def test_a_new_source_is_asked_at_once() -> None:
+    shell = Shell("a", "b")
+    shell.begin()
+    assert shell.answer(_pulled(2, _batch(1, b"p", b"q"))) == []
+    shell.pulling.broken("gone", shell.now)
+    assert shell.later(100 * MS) == [Connect(0)]
+    (asked,) = shell.opened()
+    assert isinstance(asked, Pull)
+
+
 def test_a_source_that_is_silent_or_gone_is_followed_by_the_next() -> None:
     shell = Shell("a", "b")
     shell.begin()

@@ -60,6 +60,10 @@ class Timing:
     it could not be had, …"""
     prefer_most_ns: int = 60_000_000_000
     """… up to this."""
+    gather_ns: int = 20_000_000
+    """After an answer with all that the source had, the next one is asked for no sooner. So under load an answer has
+    many batches, and a follower costs its source little. After a quiet time the follower waits at its source, and has
+    what comes next at once."""
 
 
 class Connect(Struct, frozen=True):
@@ -151,6 +155,8 @@ class Pulling:
         """A piece of a snapshot that is wanted."""
         self._caught_up = False
         """The last answer had no batches, and no piece has come since."""
+        self._pull_at = now
+        """No batches are asked for before."""
         self._snapshots: list[Row] = []
         """What the source keeps, as it was last told."""
         self._base: bytes | None = None
@@ -195,6 +201,7 @@ class Pulling:
         self.trouble.pop(self.sources[self._source], None)
         self._prefer_at = NEVER if self._current == self._first else now + self._prefer_ns
         self.follower.snapshots.open((_SOURCE,))
+        self._pull_at = now
         self._wait(now)
 
     def broken(self, why: str, now: int) -> None:
@@ -292,6 +299,8 @@ class Pulling:
             return
         self._unsynced += sum(len(batch.body) for batch in answer.batches)
         self._caught_up = not answer.batches
+        if answer.batches and follower.received >= answer.green:
+            self._pull_at = self._now + self._timing.gather_ns
         if answer.snapshots != self._snapshots:
             self._snapshots = answer.snapshots
             self._learn_snapshots(answer.snapshots)
@@ -339,7 +348,13 @@ class Pulling:
     def deadline(self) -> int:
         wanted = self.follower.deadline()
         waits = self._due if self._state is State.IDLE or self._state is State.OPENING or self._asked else NEVER
-        return min(waits, self._prefer_at, NEVER if wanted is None else wanted)
+        gathers = self._state is State.PULLING and self._asked is None and self._pull_at > self._now
+        return min(
+            waits,
+            self._prefer_at,
+            self._pull_at if gathers else NEVER,
+            NEVER if wanted is None else wanted,
+        )
 
     def tick(self, now: int) -> None:
         self._now = now
@@ -404,7 +419,7 @@ class Pulling:
             ask: Ask = BaseAsk(len(self._sessions))
         elif self._piece is not None:
             ask = self._piece
-        elif self._unsynced >= _UNSYNCED_BYTES:
+        elif self._unsynced >= _UNSYNCED_BYTES or self._now < self._pull_at:
             return
         else:
             # The next piece of a snapshot is wanted once the one before is on stable storage.

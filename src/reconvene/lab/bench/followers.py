@@ -7,6 +7,10 @@ throughput without followers is measured in the same places, in turns, with the 
 follower of the tree, which is the one that the replicas serve, comes before the others on their half: it has to keep
 up, or the replicas would be spared. How far it was behind at the end is printed. The followers' data is in memory, if
 there is such a file system: their disk is another machine's too.
+
+Beside each throughput stands what the replicas needed for it: how many messages they ordered in a second of their own
+processor time, all three together. Where all share the cores that is no measure of their cost alone: replicas that
+get the processor less often order fewer messages in each round, and need more time for each.
 """
 
 import asyncio
@@ -19,9 +23,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import reconvene
 from reconvene.lab.bench.durable_disk import folder
+from reconvene.lab.bench.foreign import spent_s
 from reconvene.lab.bench.results import Bar, Results
 from reconvene.lab.bench.sheet import Settings, Sheet, number
 from reconvene.local import LocalCluster
@@ -47,13 +53,13 @@ def run(settings: Settings) -> Sheet:
         work = f"append {SIZE} B in batches of {_BATCH} until ordered, {FOLLOWERS} followers in a tree"
         results.begin("replicas and followers on cores of their own")
         with tree.apart():
-            _add(results, f"{work}, own cores", *tree.appends(rounds, seconds), _LOST)
+            _add(results, f"{work}, own cores", tree.appends(rounds, seconds), _LOST)
         results.sheet.notes.append(
             f"own cores: replicas and load on {_shown(tree.ours)}, followers on {_shown(tree.theirs)}; at the end of"
             f" a turn the follower that the replicas serve was {number(tree.behind)} messages behind (median)"
         )
         results.begin("everyone on all cores")
-        _add(results, f"{work}, shared cores", *tree.appends(rounds, seconds), None)
+        _add(results, f"{work}, shared cores", tree.appends(rounds, seconds), None)
         results.begin("reads")
         replica, follower = tree.reads(rounds, seconds)
         work = f"read {_READ} messages of {SIZE} B"
@@ -62,9 +68,20 @@ def run(settings: Settings) -> Sheet:
     return results.finish("followers beside none")
 
 
-def _add(results: Results, work: str, none: float, some: float, bar: Bar | None) -> None:
-    results.add(work, "no followers", none, "appends/s")
-    results.add(work, f"{FOLLOWERS} followers", some, "appends/s", ("no followers", none), bar)
+class _Load(NamedTuple):
+    """How fast messages were ordered, and what that cost."""
+
+    rate: float
+    """A second."""
+    by_work: float
+    """A second of the replicas' processor time."""
+
+
+def _add(results: Results, work: str, loads: tuple[list[_Load], list[_Load]], bar: Bar | None) -> None:
+    for at, unit in enumerate(("appends/s", "appends/s of replicas' processor time")):
+        none, some = (median(load[at] for load in found) for found in loads)
+        results.add(work, "no followers", none, unit)
+        results.add(work, f"{FOLLOWERS} followers", some, unit, ("no followers", none), bar)
 
 
 class _Tree:
@@ -117,8 +134,8 @@ class _Tree:
 
     # -- appends
 
-    def appends(self, rounds: int, seconds: float) -> tuple[float, float]:
-        """Appends a second without and with followers, in turns: medians."""
+    def appends(self, rounds: int, seconds: float) -> tuple[list[_Load], list[_Load]]:
+        """Without and with followers, in turns."""
         none, some, behind = [], [], []
         self._load(seconds)  # warms up
         for _ in range(rounds):
@@ -129,10 +146,16 @@ class _Tree:
             some.append(self._load(seconds))
             behind.append(self._green(self._cluster.names[0]) - self._green(self._cluster.followers[0]))
         self.behind = median(behind)
-        return median(none), median(some)
+        return none, some
 
-    def _load(self, seconds: float) -> float:
-        return asyncio.run(_append(list(self._sites().values()), seconds))
+    def _load(self, seconds: float) -> _Load:
+        before = self._work()
+        ordered, took = asyncio.run(_append(list(self._sites().values()), seconds))
+        return _Load(ordered / took, ordered / (self._work() - before))
+
+    def _work(self) -> float:
+        """The replicas' processor time, s."""
+        return sum(spent_s(self._pids[name]) for name in self._cluster.names)
 
     def _sites(self) -> dict[str, str]:
         return {name: self._cluster.addresses[name] for name in self._cluster.names}
@@ -187,8 +210,8 @@ def _cluster(place: Path) -> Iterator[_Tree]:
                 shutil.rmtree(memory, ignore_errors=True)
 
 
-async def _append(addresses: Sequence[str], seconds: float) -> float:
-    """Messages ordered a second."""
+async def _append(addresses: Sequence[str], seconds: float) -> tuple[int, float]:
+    """Messages that were ordered, and in how many s."""
     ordered = 0
     until = time.perf_counter() + seconds
 
@@ -205,7 +228,7 @@ async def _append(addresses: Sequence[str], seconds: float) -> float:
 
     began = time.perf_counter()
     await asyncio.gather(*(at(address) for address in addresses))
-    return ordered / (time.perf_counter() - began)
+    return ordered, time.perf_counter() - began
 
 
 async def _green(address: str) -> int:
