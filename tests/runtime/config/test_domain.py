@@ -11,6 +11,7 @@ from reconvene.runtime.access.key_files import write_cluster_key
 from reconvene.runtime.config.check_domain import check_together, domains_above
 from reconvene.runtime.config.file import load
 from reconvene.runtime.domain.tree import tree_of, upper_config
+from reconvene.runtime.node.explain import explain
 from reconvene.runtime.node.preflight import load_secrets
 
 GOOD = """
@@ -151,9 +152,22 @@ def test_the_command_compares_files(write: Write, capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit) as ended:
         main(["node", "--check", "--config", str(one), "--with", str(same)])
     assert ended.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "above cluster world, which joins berlin, paris" in shown
+    assert "gateways b, a; this site is berlin.a at 127.0.0.1:7101, key" in shown
+    assert "passes out orders*; in *" in shown
     with pytest.raises(SystemExit) as ended:
         main(["node", "--check", "--config", str(one), "--with", str(other)])
     assert ended.value.code == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "domain.pass: differs" in error
+
+
+def test_warnings(write: Write) -> None:
+    alone = load(write(('gateways = ["b", "a"]', 'gateways = ["a"]'), ('"berlin.b" = "127.0.0.1:7102"\n', "")))
+    assert any("without a second one" in warning for warning in explain(alone).warnings)
+    ordinary = load(write(('name = "a"', 'name = "c"'), ('out = ["orders*"]\nin = ["*"]', "")))
+    found = explain(ordinary).warnings
+    assert any("nothing leaves the cluster" in warning for warning in found)
+    assert any("needs no key of the cluster above" in warning for warning in found)

@@ -17,6 +17,7 @@ from reconvene.errors import ReconveneError
 from reconvene.quorum import Dynamic, make_quorum
 from reconvene.runtime.access.key_files import load_client_keys, load_cluster_keys
 from reconvene.runtime.config.check import check, is_loopback
+from reconvene.runtime.config.check_domain import domains_above
 from reconvene.runtime.config.settings import Address, Clients, Config, Http, TransportSettings
 from reconvene.runtime.net.path import choose_frame_bytes, family_of, path_mtu, resolve
 from reconvene.runtime.node.preflight import load_secrets
@@ -33,6 +34,22 @@ class NewLog:
     replicas: list[str]
     quorum: dict[str, Any]
     max_bytes: int
+
+
+@dataclass(slots=True)
+class Joined:
+    """The cluster as one of several."""
+
+    above: str
+    domains: list[str]
+    gateways: list[str]
+    """Of this cluster, best first."""
+    upper_site: str | None
+    """This site's name and address in the cluster above; None: it is no gateway."""
+    upper_keys: list[str] | None
+    """Ids of the keys there; None: none are needed."""
+    out: list[str]
+    into: list[str]
 
 
 @dataclass(slots=True)
@@ -77,6 +94,8 @@ class Explanation:
     """The addresses of a follower's sources."""
     trace: tuple[str, int] | None = None
     """Directory and size limit."""
+    domain: Joined | None = None
+    """None: the cluster stands alone."""
     warnings: list[str] = field(default_factory=list)
 
 
@@ -101,6 +120,7 @@ def explain(config: Config) -> Explanation:
         follow=list(config.log.follow),
         trace=None if config.trace.dir is None else (str(config.trace.dir), config.trace.max_bytes),
     )
+    found.domain = _joined(config)
     _buffers(config, found)
     _paths(config, found)
     options = config.options(found.frame_bytes, 2 * found.receive_buffer_bytes[1])
@@ -204,6 +224,23 @@ def _doors(config: Config, found: Explanation) -> None:
             found.client_keys[key.role] = found.client_keys.get(key.role, 0) + 1
 
 
+def _joined(config: Config) -> Joined | None:
+    domain = config.domain
+    if domain is None:
+        return None
+    name = f"{config.cluster}.{config.name}"
+    keys = load_cluster_keys(domain.upper.keys)
+    return Joined(
+        above=domain.upper.cluster,
+        domains=list(domains_above(domain)),
+        gateways=list(domain.gateways),
+        upper_site=f"{name} at {show_address(domain.upper.sites[name])}" if config.is_gateway else None,
+        upper_keys=[key.id.hex() for key in keys] if keys else None,
+        out=list(domain.pass_.out),
+        into=list(domain.pass_.in_),
+    )
+
+
 def _warn(config: Config, found: Explanation) -> None:
     warn = found.warnings.append
     if config.seal.insecure:
@@ -220,6 +257,13 @@ def _warn(config: Config, found: Explanation) -> None:
             warn("dashboard.payloads: without http.keys every user of this machine can read messages of the log")
         if config.faults.allowed:
             warn("faults.allowed: without http.keys every user of this machine can disconnect this site")
+    if config.domain is not None:
+        if len(config.domain.gateways) == 1:
+            warn("domain.gateways: without a second one the cluster is cut off while the first is down")
+        if not config.domain.pass_.out and not config.domain.pass_.in_:
+            warn("domain.pass: nothing leaves the cluster, and nothing comes in")
+        if config.domain.upper.keys and not config.is_gateway:
+            warn("domain.upper.keys: this site is no gateway, and needs no key of the cluster above")
     if len(config.sites) == 2:
         warn("sites: neither of two sites is a majority: while one is down there is no primary component")
     elif len(config.sites) > 1 and len(config.sites) % 2 == 0:
@@ -282,10 +326,21 @@ def lines(found: Explanation) -> list[str]:
         ("window", f"{show_size(found.window_bytes)} under way in the whole configuration"),
         ("memory", f"up to {show_size(found.queue_bytes)} to be sent, twice the window, {_inbox(found)}"),
         ("log", _log_words(found)),
+        *([] if found.domain is None else _domain_rows(found.domain)),
         ("trace", "none" if found.trace is None else f"{found.trace[0]}, up to {show_size(found.trace[1])}"),
     ]
     width = max(len(name) for name, _ in rows) + 2
     return [f"{name:{width}}{text}" for name, text in rows] + [f"warning: {text}" for text in found.warnings]
+
+
+def _domain_rows(domain: Joined) -> list[tuple[str, str]]:
+    above = f"cluster {domain.above}, which joins {', '.join(domain.domains)}"
+    where = ", ".join(domain.gateways)
+    if domain.upper_site is not None:
+        keys = "insecure" if domain.upper_keys is None else f"key {', '.join(domain.upper_keys)}"
+        where += f"; this site is {domain.upper_site}, {keys}"
+    passes = f"out {', '.join(domain.out) or 'nothing'}; in {', '.join(domain.into) or 'nothing'}"
+    return [("above", above), ("gateways", where), ("passes", passes)]
 
 
 def _list(found: Explanation) -> str:
