@@ -30,6 +30,7 @@ from reconvene.site_list import SiteList, read_list
 from reconvene.storage.directory import sync_directory
 from reconvene.storage.lmdb_store import LmdbStore
 from reconvene.storage.tables import Op, Put
+from reconvene.trace.domains import WIDE_DIR, wide_node
 from reconvene.trace.writer import node_file
 from reconvene.wire.codec import decode, decode_reports, decode_sites
 from reconvene.wire.messages import Beacon
@@ -144,6 +145,8 @@ def _put_in_place(config: Config, fresh: Path) -> list[str]:
     old = [config.dir / STORE]
     if config.trace_dir is not None:
         old.append(node_file(config.trace_dir, config.name))
+    if config.trace.dir is not None and config.domain is not None:
+        old.append(node_file(config.trace.dir / WIDE_DIR, wide_node(config.cluster, config.name)))
     moved = [str(path.rename(_aside(path))) for path in old if path.exists()]
     fresh.rename(config.dir / STORE)
     sync_directory(config.dir)
