@@ -175,7 +175,7 @@ class Replica(Running):
     @property
     def is_replica(self) -> bool:
         """It keeps the log, and accepts messages."""
-        return self.left_out is None and self.record.admitted
+        return self._standing.accepts
 
     @property
     def left_out(self) -> str | None:
@@ -217,7 +217,8 @@ class Replica(Running):
 
         Raises Rejected (too large, no replica), Unavailable at a limit; then it took none.
         """
-        self.check_accepts()
+        if not self._standing.accepts:
+            self.check_accepts()
         return self.accepting.append(messages, kind)
 
     def append_once(
@@ -229,7 +230,8 @@ class Replica(Running):
         Raises Rejected also where a number can't be remembered, or was taken with other data (`once`). Where two
         replicas took the same number, the first in the order counts, and the other is void (`Sessions.voids`).
         """
-        self.check_accepts()
+        if not self._standing.accepts:
+            self.check_accepts()
         return self._once.append(messages, session, number, kind)
 
     def forward(

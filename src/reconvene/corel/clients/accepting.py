@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconvene.corel.batch import BatchId, Heading, Kind, Origin, Source, encode_batch
@@ -43,30 +44,18 @@ def _fitting(messages: Sequence[bytes], room: int, most: int) -> int:
     return bisect_right(range(len(ends)), room, key=lambda at: ends[at] + _ITEM_BYTES * (at + 1))
 
 
-class _Run:
+class _Run(Struct):
     """Messages that were appended together."""
 
-    __slots__ = ("inner", "kind", "messages", "number", "origin", "session", "size")
-
-    def __init__(
-        self,
-        kind: Kind,
-        messages: Sequence[bytes],
-        size: int,
-        session: bytes | None,
-        number: int,
-        origin: Origin | None = None,
-        inner: Sequence[Source] = (),
-    ) -> None:
-        self.kind = kind
-        self.messages = messages
-        self.size = size
-        self.session = session
-        self.number = number
-        self.origin = origin
-        """An outpost's messages are in batches of their own …"""
-        self.inner = inner
-        """… and have the sessions of its clients too. Their `start` counts from the run's first message."""
+    kind: Kind
+    messages: Sequence[bytes]
+    size: int
+    session: bytes | None
+    number: int
+    origin: Origin | None = None
+    """An outpost's messages are in batches of their own …"""
+    inner: Sequence[Source] = ()
+    """… and have the sessions of its clients too. Their `start` counts from the run's first message."""
 
 
 class Accepting:
@@ -74,6 +63,7 @@ class Accepting:
         self._queue = queue
         self.incarnation = incarnation
         self._limits = limits
+        self._most = (limits.red_messages, limits.red_bytes)
         self._runs: deque[_Run] = deque()
         self._sizes: dict[BatchId, tuple[int, int]] = {}
         """(messages, bytes) of the replica's own batches that are not green."""
@@ -121,7 +111,7 @@ class Accepting:
         """Takes all of them, or raises. Returns the counter of the first."""
         if not messages:
             raise Rejected("nothing to append")
-        size = self.check(messages)
+        size = check_room(messages, self._limits.message_bytes, (self.open_messages, self.open_bytes), self._most)
         first = self._queue.next_counter() + self.pending
         self._runs.append(_Run(kind, messages, size, session, number, origin, inner))
         self.pending += len(messages)
@@ -146,9 +136,7 @@ class Accepting:
 
     def check(self, messages: Sequence[bytes]) -> int:
         """Returns how many bytes they have. Raises where `append` would not take them."""
-        limits = self._limits
-        most = (limits.red_messages, limits.red_bytes)
-        return check_room(messages, limits.message_bytes, (self.open_messages, self.open_bytes), most)
+        return check_room(messages, self._limits.message_bytes, (self.open_messages, self.open_bytes), self._most)
 
     def close(self, time: int) -> list[Heading]:
         """Makes batches of what was appended, unless earlier ones are being synced. Returns them."""

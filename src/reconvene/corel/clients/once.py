@@ -31,6 +31,7 @@ __all__ = ["Once"]
 class Once:
     def __init__(self, sessions: Sessions, queue: Queue, accepting: Accepting) -> None:
         self._sessions = sessions
+        self._index = sessions.index
         self._queue = queue
         self._accepting = accepting
 
@@ -46,39 +47,35 @@ class Once:
         """Takes what is new of these messages. Returns what became of all of them, in order. Raises Rejected,
         Unavailable; then it took none. `inner`: of an outpost's messages, the sessions of its clients."""
         check_session(session, number, len(messages))
-        if number == self._sessions.highest(session) + 1 > 0 and not inner:
-            return [self._take(messages, session, number, kind, origin)]  # nearly always: all new, and no further gap
+        accepting, own = self._accepting, self._queue.own
+        assert own is not None, "it is a replica"
+        known = self._index.ranges(session)
+        if known and number == known[-1][1] + 1:
+            parts = [SessionRun(number, len(messages), new=True)]  # nearly always: all new, and no further gap
+        else:
+            parts = self._parts(messages, session, number, kind)
+        for at, part in enumerate(parts):
+            if part.new:
+                skipped = part.number - number
+                some = messages if len(parts) == 1 else messages[skipped : skipped + part.count]
+                within = shifted(inner, skipped, part.count, 0) if inner else ()
+                first = accepting.append(some, kind, session, part.number, origin, within)
+                self._index.add(session, part.number, part.count, own, first)
+                parts[at] = SessionRun(part.number, part.count, own, first, True, None, accepting.incarnation)
+        return parts
+
+    def _parts(self, messages: Sequence[bytes], session: bytes, number: int, kind: Kind) -> list[SessionRun]:
+        """These messages, by what is known of them. Raises where they are not taken."""
         commits = kind is Kind.COMMIT and session.startswith(TRANSACTION)
         parts = list(self._sessions.parts(session, number, len(messages)))
         chosen = [messages[part.number - number :][: part.count] for part in parts]
         if not commits and any(part.new for part in parts):
-            check_gaps(self._sessions.ranges(session), session, number, len(messages))
-        for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
+            check_gaps(self._index.ranges(session), session, number, len(messages))
+        for at, (part, some) in enumerate(zip(parts, chosen, strict=True)):
             if not part.new:
-                parts[index] = self._known(part, session, None if commits else some)
-        new = [message for part, some in zip(parts, chosen, strict=True) if part.new for message in some]
-        self._accepting.check(new)
-        for index, (part, some) in enumerate(zip(parts, chosen, strict=True)):
-            if part.new:
-                within = shifted(inner, part.number - number, part.count, 0)
-                parts[index] = self._take(some, session, part.number, kind, origin, within)
+                parts[at] = self._known(part, session, None if commits else some)
+        self._accepting.check([one for part, some in zip(parts, chosen, strict=True) if part.new for one in some])
         return parts
-
-    def _take(
-        self,
-        messages: Sequence[bytes],
-        session: bytes,
-        number: int,
-        kind: Kind,
-        origin: Origin | None,
-        inner: Sequence[Source] = (),
-    ) -> SessionRun:
-        """New ones."""
-        accepting, own = self._accepting, self._queue.own
-        assert own is not None, "it is a replica"
-        first = accepting.append(messages, kind, session, number, origin, inner)
-        self._sessions.add(session, number, len(messages), own, first)
-        return SessionRun(number, len(messages), own, first, new=True, incarnation=accepting.incarnation)
 
     def forward(
         self,
@@ -104,7 +101,7 @@ class Once:
             for source in inner
             if 1 <= len(source.session) <= MOST_SESSION_BYTES
             and not source.session.startswith(TRANSACTION)
-            and length_with(self._sessions.ranges(source.session), source.number, source.number + source.count - 1)
+            and length_with(self._index.ranges(source.session), source.number, source.number + source.count - 1)
             <= MOST_RANGES
         ]
         return self.append(messages, session, number, Kind.DATA, origin, known)
@@ -136,7 +133,7 @@ class Once:
         found: list[bytes] = []
         while len(found) < count:
             counter = first + len(found)
-            first_of = self._sessions.batch(author, counter)
+            first_of = self._index.batch(author, counter)
             heading = None if first_of is None else bodies.heading(BatchId(author, first_of))
             if heading is None or counter > heading.last:
                 found += self._accepting.waiting(counter, count - len(found))

@@ -36,14 +36,11 @@ class SessionRun(Struct, frozen=True):
     """Of the author, where it is known."""
 
 
-class _Runs:
+class _Runs(Struct):
     """Ranges of numbers that do not overlap, each with the value of its first number; the others' values follow."""
 
-    __slots__ = ("runs",)
-
-    def __init__(self) -> None:
-        self.runs: list[tuple[int, int, int]] = []
-        """(number, count, value)."""
+    runs: list[tuple[int, int, int]] = []
+    """(number, count, value)."""
 
     def add(self, number: int, count: int, value: int) -> None:
         if self.runs and self.runs[-1][0] < number:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import DecodeError, msgpack
 
 from reconvene.corel.batch import Heading, Source
-from reconvene.corel.clients.ranges import Ranges
 from reconvene.corel.clients.session_index import SessionIndex, SessionRun
 from reconvene.corel.clients.session_table import Row, SessionTable, sound_sources
 from reconvene.corel.keeping.bodies import Bodies
@@ -30,7 +29,8 @@ class Sessions:
         """As of the green line …"""
         self.folded = SessionTable(FOLDED, most)
         """… and as of the base."""
-        self._index = SessionIndex(self.green)
+        self.index = SessionIndex(self.green)
+        """Where messages are, green or not. `Once` adds those that it takes."""
         self._tables = tables
         self._bodies = bodies
         self._voids: dict[int, tuple[int, ...]] = {}
@@ -46,46 +46,30 @@ class Sessions:
 
     def restart(self, headings: Iterable[Heading]) -> None:
         """These batches are all that is here and not green."""
-        self._index.clear_counters()
+        self.index.clear_counters()
         for heading in headings:
             self.add_batch(heading)
 
     # -- what is not green
 
-    def add(self, session: bytes, number: int, count: int, author: int, first: int) -> None:
-        """Messages were taken, and are in no batch yet: they are their author's from counter `first` on."""
-        self._index.add(session, number, count, author, first)
-
     def add_batch(self, heading: Heading) -> None:
         """A batch came from elsewhere."""
         if heading.sourced:
-            self._index.add_batch(heading)
+            self.index.add_batch(heading)
             for source in sound_sources(heading, self._bodies.get(heading.id)):
-                self._index.add(
+                self.index.add(
                     source.session, source.number, source.count, heading.author, heading.first + source.start
                 )
 
     def close_batch(self, heading: Heading) -> None:
         """Messages that were added are in this batch."""
-        self._index.add_batch(heading)
-
-    def batch(self, author: int, counter: int) -> int | None:
-        """The first counter of the last batch that begins no later than this message (`SessionIndex.batch`)."""
-        return self._index.batch(author, counter)
-
-    def highest(self, session: bytes) -> int:
-        """The highest number that is known here, green or not; -1: none is."""
-        return self._index.highest(session)
-
-    def ranges(self, session: bytes) -> Ranges:
-        """All numbers that are known here, green or not. Not to be changed."""
-        return self._index.ranges(session)
+        self.index.add_batch(heading)
 
     # -- the total order
 
     def take(self, heading: Heading, body: bytes, position: int) -> list[Op]:
         """A batch with sources is green. Returns what is to be written with its place, beside `changes`."""
-        self._index.remove_batch(heading, sound_sources(heading, body))
+        self.index.remove_batch(heading, sound_sources(heading, body))
         void = self.green.take(heading, body, position)
         self._place(heading, body, position, void)
         if not void:
@@ -103,20 +87,20 @@ class Sessions:
                 end = min(index, source.start + source.count)
                 if start < end:
                     number = source.number + start - source.start
-                    self._index.place(source.session, number, end - start, position + start)
+                    self.index.place(source.session, number, end - start, position + start)
                 start = index + 1
 
     def _place_forwarded(self, source: Source, position: int) -> None:
         """An outpost's number is where it came first, also if a client's session makes it void there."""
         number, end = source.number, source.number + source.count
         while number < end:
-            placed = self._index.position(source.session, number)
+            placed = self.index.position(source.session, number)
             if placed is not None:
                 number += placed[1]
                 continue
             at = position + source.start + number - source.number
-            fresh = min(self._index.next_placed(source.session, number), end) - number
-            self._index.place(source.session, number, fresh, at)
+            fresh = min(self.index.next_placed(source.session, number), end) - number
+            self.index.place(source.session, number, fresh, at)
             number += fresh
 
     def changes(self) -> list[Op]:
@@ -180,7 +164,7 @@ class Sessions:
 
     def place_of(self, session: bytes, number: int) -> int | None:
         """Of a session's number that became green: its position, if that is still known."""
-        placed = self._index.position(session, number)
+        placed = self.index.position(session, number)
         return None if placed is None else placed[0]
 
     def confirmed(self, session: bytes, first: int, most: int) -> list[tuple[int, int, int]]:
@@ -190,7 +174,7 @@ class Sessions:
         end = next((last + 1 for low, last in self.green.ranges(session) if low <= first <= last), first)
         end = min(end, first + most)
         while first < end:
-            placed = self._index.position(session, first)
+            placed = self.index.position(session, first)
             position, count = (-1, 1) if placed is None else placed
             count = min(count, end - first)
             if found and position < 0 and found[-1][2] < 0:
@@ -206,9 +190,9 @@ class Sessions:
         """The numbers from `number` on, by what is known of them; what is `new` is nowhere here."""
         end = number + count
         fresh = number
-        highest = self._index.highest(session)
+        highest = self.index.highest(session)
         while number < end and number <= highest:
-            part = self._index.find(session, number, end - number)
+            part = self.index.find(session, number, end - number)
             if part is None:
                 number += 1
                 continue
@@ -221,7 +205,7 @@ class Sessions:
 
     def forget_positions(self) -> None:
         """Where green messages are is not known any more, as after very many others."""
-        self._index.clear_positions()
+        self.index.clear_positions()
 
     # -- truncation, and another replica's base
 
@@ -235,7 +219,7 @@ class Sessions:
     def restore(self, rows: Sequence[Row]) -> list[Op]:
         """The table as of another replica's base, which is the green line now. Raises Malformed."""
         ops: list[Op] = [*self.green.restore(rows), *self.folded.restore(rows)]
-        self._index.clear_positions()
+        self.index.clear_positions()
         self._voids.clear()
         ops.append(Clear(VOIDS, table_end(VOIDS)))
         return ops

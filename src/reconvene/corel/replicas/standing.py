@@ -62,6 +62,12 @@ class Standing:
     # -- answers
 
     @property
+    def accepts(self) -> bool:
+        """It is a replica, and accepts messages: it is not left out, and does not wait."""
+        keeps = self.keeps and self._queue.own is not None and not self.removed
+        return keeps and self._record.admitted and self.name not in self.strangers
+
+    @property
     def left_out(self) -> str | None:
         """Why the log goes on without what this site holds, if it does: then it should not be read here either."""
         name, record = self.name, self._record
