@@ -352,7 +352,6 @@ class Unreadable(Struct):
     reason: str
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _Requests = Annotated[list[ToSite], Meta(max_length=RECORD_STRUCTS)]
 _from_client: Callable[[bytes], list[ToSite]] = msgspec.msgpack.Decoder(_Requests).decode
 _pieces: Callable[[bytes], list[msgspec.Raw]] = msgspec.msgpack.Decoder(
@@ -364,8 +363,8 @@ _WRONG = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
 _from_site = msgspec.msgpack.Decoder(list[ToClient]).decode
 
 
-def encode(structs: Sequence[ToSite] | Sequence[ToClient]) -> bytes:
-    return _encode(structs)
+encode: Callable[[Sequence[ToSite] | Sequence[ToClient]], bytes] = msgspec.msgpack.Encoder().encode
+"""What one record holds."""
 
 
 def decode_from_client(record: bytes) -> list[ToSite | Unreadable]:

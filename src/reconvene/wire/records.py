@@ -28,43 +28,46 @@ def frame(record: bytes) -> tuple[bytes, bytes]:
 class RecordReader:
     """Splits the received bytes into records."""
 
-    __slots__ = ("_kept", "limit")
+    __slots__ = ("_kept", "_wanted", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         """The most bytes of a record; it may change between records."""
         self._kept = bytearray()
+        self._wanted = 4
+        """Of the bytes that are kept: so many are needed to go on."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the records that `data` completes. Raises Malformed if a record claims to be too long."""
         kept = self._kept
         if kept:
             kept += data
-            if len(kept) < 4 or len(kept) < 4 + self._length(kept, 0):
+            if len(kept) < self._wanted:
                 return []
             data = bytes(kept)
             kept.clear()
         records = []
-        at, end = 0, len(data)
+        at, end, self._wanted = 0, len(data), 4
         while end - at >= 4:
-            length = self._length(data, at)
+            (length,) = _LENGTH.unpack_from(data, at)
+            if not 0 < length <= self.limit:
+                raise _wrong_length(data[at : at + 4], length, self.limit)
             if end - at < 4 + length:
+                self._wanted = 4 + length
                 break
             records.append(data[at + 4 : at + 4 + length])
             at += 4 + length
         kept += data[at:]
         return records
 
-    def _length(self, data: bytes | bytearray, at: int) -> int:
-        (length,) = _LENGTH.unpack_from(data, at)
-        if not 0 < length <= self.limit:
-            word = bytes(data[at : at + 4])
-            if word == b"HTTP":
-                raise Malformed("an answer in HTTP: this is a site's http.address; expected its clients.tcp")
-            if word in _HTTP_REQUESTS:
-                raise Malformed("an HTTP request came to a port for clients; expected it at http.address")
-            raise Malformed(f"record of {length} bytes: 1 to {self.limit} expected")
-        return int(length)
+
+def _wrong_length(word: bytes, length: int, limit: int) -> Malformed:
+    """`word`: the bytes that were read as this length."""
+    if word == b"HTTP":
+        return Malformed("an answer in HTTP: this is a site's http.address; expected its clients.tcp")
+    if word in _HTTP_REQUESTS:
+        return Malformed("an HTTP request came to a port for clients; expected it at http.address")
+    return Malformed(f"record of {length} bytes: 1 to {limit} expected")
 
 
 _HTTP_REQUESTS = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN")
