@@ -138,6 +138,8 @@ class FakeLog:
             raise Unavailable(self.trouble)
         if max(map(len, messages)) > 1_000_000:
             raise Rejected("a message that is too large")
+        if self.free() < len(messages):
+            raise Unavailable("no room")
         self.appends.append((len(messages), session, number))
         green = self.green
         taken = 0

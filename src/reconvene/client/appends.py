@@ -73,7 +73,7 @@ class Appends:
         self._refused = 0
         """The session's requests that a site did not take."""
         self._gathered: PendingAppend | None = None
-        """Carries all single messages of this round of the loop."""
+        """The last one that waits, if it takes all single messages of this round of the loop."""
         self.waiting: deque[PendingAppend] = deque()
         """For a connection, or for room in the window."""
         self._sent: dict[int, PendingAppend] = {}
@@ -95,35 +95,25 @@ class Appends:
     @property
     def quiet(self) -> bool:
         """Nothing is under way that another connection would disturb."""
-        return not (self._sent or self.waiting or self._staged or self._gathered)
+        return not (self._sent or self.waiting or self._staged)
 
     def gather(self, data: bytes) -> tuple[PendingAppend, int]:
         """Adds a message to the append of this round of the loop. Returns that append, and the message's index."""
         pending = self._gathered
-        if pending is not None and (pending.size + len(data) > APPEND_BYTES or pending.count >= APPEND_MESSAGES):
-            self._flush()
-            pending = None
-        if pending is None:
+        if pending is None or pending.size + len(data) > APPEND_BYTES or pending.count >= APPEND_MESSAGES:
             pending = self._gathered = PendingAppend([], self.session, 0)
-            self._loop.call_soon(self._flush)
+            self.waiting.append(pending)
+            self._loop.call_soon(self._send)
         pending.messages.append(data)
         pending.count += 1
         pending.size += len(data)
         return pending, pending.count - 1
-
-    def _flush(self) -> None:
-        if self._gathered is not None:
-            self.waiting.append(self._gathered)
-            self._gathered = None
-            self._send()
 
     def append(self, pending: PendingAppend) -> None:
         """Sends it as soon as it can; `pending` has what becomes of it."""
         if self._closed is not None:
             pending.end(None, Unavailable(self._closed))
             return
-        if self._gathered is not None:
-            self._flush()  # what was appended before goes before it
         if pending.kind is Kind.STAGED:
             self._staged.add(pending)
         self.waiting.append(pending)
@@ -159,9 +149,6 @@ class Appends:
         self._closed = why
         if self._give_up is not None:
             self._give_up.cancel()
-        if self._gathered is not None:
-            self.waiting.append(self._gathered)
-            self._gathered = None
         lost = [*self._sent.values(), *self.waiting] if self._link.retries else list(self.waiting)
         self.waiting.clear()
         for pending in lost:
@@ -183,6 +170,7 @@ class Appends:
     def _send(self) -> None:
         """What waits, as far as the window allows."""
         channel, waiting, sent = self._link.channel, self.waiting, self._sent
+        self._gathered = None
         if channel is None:
             if waiting and self._give_up is None and self._link.timeout_s is not None:
                 self._give_up = self._loop.call_later(self._link.timeout_s, self._too_late)

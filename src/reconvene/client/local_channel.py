@@ -15,7 +15,7 @@ from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.log_requests import ClientLog
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.log.interface import SiteLog
-from reconvene.wire.client_log import Append, Appended, Colored, LogAnswer, LogRequest
+from reconvene.wire.client_log import Append, Colored, LogAnswer, LogRequest
 from reconvene.wire.clients import MAJOR, MINOR, ToClient, Told, ToSite, Welcome
 
 __all__ = ["LocalChannel"]
@@ -33,6 +33,7 @@ class LocalChannel:
         )  # fmt: skip
         self._requests = requests
         self._link = link
+        self.appended = link.appends.answer
         self._log = ClientLog(
             port,
             self,
@@ -65,9 +66,7 @@ class LocalChannel:
     # -- the site answers
 
     def push(self, struct: ToClient, size: int = 64) -> None:
-        if type(struct) is Appended:
-            self._link.appends.answer(struct)
-        elif isinstance(struct, Colored):
+        if isinstance(struct, Colored):
             self._link.colored(struct)
         elif isinstance(struct, Told):
             self._requests.answer(struct.request, struct.document)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from reconvene.client.pending_append import PendingAppend, Runs
 from reconvene.client.positions import Positions
 from reconvene.errors import OutcomeUnknown, PlaceForgotten
@@ -56,15 +58,12 @@ class Receipts:
         return Positions(known_runs(runs))
 
 
-class Receipt:
+class Receipt(Struct, eq=False):
     """Of one message."""
 
-    __slots__ = ("_append", "_at", "_ordered")
-
-    def __init__(self, pending: PendingAppend, at: int, ordered: Ordered) -> None:
-        self._append = pending
-        self._at = at
-        self._ordered = ordered
+    _append: PendingAppend
+    _at: int
+    _ordered: Ordered
 
     @property
     def id(self) -> str | None:

@@ -286,14 +286,6 @@ class Appended(Struct, array_like=True, tag=14, gc=False):
     outpost: SessionId | None = None
     """By an outpost: the session of its own under which sites know its messages."""
 
-    def last_of(self, site: str) -> int:
-        """The counter of the site's last message among them that has no known position; 0: there is none."""
-        last = 0
-        for part in self.parts:
-            if part.author == site and part.position is None:
-                last = max(last, part.first + part.count - 1)
-        return last
-
 
 class Ordered(Struct, array_like=True, tag=15, gc=False):
     """The positions of an Order's messages: (position, count) …, in order."""

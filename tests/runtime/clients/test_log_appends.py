@@ -18,6 +18,8 @@ class Answered:
     def push(self, struct: ToClient, size: int = 64) -> None:
         self.structs.append(struct)
 
+    appended = push
+
     def answer(self, request: int) -> None:
         raise AssertionError("an append is answered by what became of it")
 

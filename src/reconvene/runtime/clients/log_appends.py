@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import partial
 
 from reconvene.corel.batch import Kind
-from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected
-from reconvene.room import UNBOUNDED, Waiter
+from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
+from reconvene.room import Waiter
 from reconvene.runtime.access.auth import Role
-from reconvene.runtime.clients.answers import Answers, Overstepped
+from reconvene.runtime.clients.answers import LogAnswers, Overstepped
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.log.transactions import check_kind
 from reconvene.wire.client_log import FORWARD_WINDOW_BYTES, Append, Appended, Forward
@@ -27,7 +27,7 @@ class ClientAppends:
     def __init__(
         self,
         port: SiteLog,
-        out: Answers,
+        out: LogAnswers,
         need: Callable[[Role, str], None],
         most_messages: int,
         trusted: bool = False,
@@ -39,8 +39,6 @@ class ClientAppends:
         self._need = need
         self._most_messages = most_messages
         self._trusted = trusted
-        self._window_requests = UNBOUNDED if trusted else WINDOW_REQUESTS
-        self._window_bytes = UNBOUNDED if trusted else WINDOW_BYTES
         self._open: dict[int, int] = {}
         """By unanswered request: the bytes of its messages; 0 where the client has no window."""
         self._open_bytes = 0
@@ -71,16 +69,20 @@ class ClientAppends:
             return
         size = self._open[forward.request] = sum(map(len, forward.messages))
         self._open_bytes += size
-        self._port.durable.when(appended.last_of(self._port.author), partial(self._durable, appended))
+        self._port.durable.when(appended, self._port.author, self._durable)
 
     def _check_window(self, request: int, most_bytes: int) -> None:
-        if len(self._open) > self._window_requests or self._open_bytes > most_bytes or request in self._open:
+        if len(self._open) > WINDOW_REQUESTS or self._open_bytes > most_bytes or request in self._open:
             raise Overstepped(f"more than {WINDOW_REQUESTS} appends or {most_bytes} bytes were sent unanswered")
 
     def append(self, append: Append) -> None:
         """Raises Overstepped if the client exceeds its window. Anything else that is wrong is the answer."""
-        self._check_window(append.request, self._window_bytes)
-        count = len(append.messages)
+        count, port, size = len(append.messages), self._port, 0
+        if not self._trusted:
+            self._check_window(append.request, WINDOW_BYTES)
+            size = sum(map(len, append.messages))
+        self._open[append.request] = size
+        self._open_bytes += size
         try:
             if not self._allowed:
                 self._need(Role.APPEND, "append to the log")
@@ -89,33 +91,39 @@ class ClientAppends:
                 check_kind(append.kind, append.messages)
             if count > self._most_messages:
                 raise Rejected(f"{count} messages at once: at most log.red_messages, {self._most_messages}")
-        except Rejected as error:
-            self._out.fail(append.request, error)
+            if port.room.waiting:
+                self._wait(append, count)
+                return
+            appended = port.append(append)
+        except ReconveneError as error:
+            if isinstance(error, Unavailable) and port.room.free() < count:
+                self._wait(append, count)  # that was the reason: it has no room, or has not begun
+            else:
+                self._refuse(append.request, error)
             return
-        size = self._open[append.request] = 0 if self._trusted else sum(map(len, append.messages))
-        self._open_bytes += size
-        if not self._port.room.waiting and self._port.room.free() >= count:
-            self._take(append)
-        else:
-            self._wait(append, count)
+        port.durable.when(appended, port.author, self._durable)
 
     def _wait(self, append: Append, count: int) -> None:
-        waiter = self._port.when_room(count, partial(self._take, append))
+        waiter = self._port.when_room(count, partial(self._enter, append))
         if waiter.waits:
             self.waiting[append.request] = waiter
             if not self._port.begins or len(self.waiting) >= WINDOW_REQUESTS:
                 self.held[append.request] = waiter
 
-    def _take(self, append: Append) -> None:
-        if self.waiting.pop(append.request, None) is not None:
-            self.held.pop(append.request, None)
+    def _enter(self, append: Append) -> None:
+        """It waited, and there is room now; or it need not wait any more, since it would be refused."""
+        self.waiting.pop(append.request, None)
+        self.held.pop(append.request, None)
         try:
             appended = self._port.append(append)
         except ReconveneError as error:
-            self._open_bytes -= self._open.pop(append.request, 0)
-            self._out.fail(append.request, error)
+            self._refuse(append.request, error)
             return
-        self._port.durable.when(appended.last_of(self._port.author), partial(self._durable, appended))
+        self._port.durable.when(appended, self._port.author, self._durable)
+
+    def _refuse(self, request: int, error: ReconveneError) -> None:
+        self._open_bytes -= self._open.pop(request, 0)
+        self._out.fail(request, error)
 
     def _durable(self, appended: Appended, error: ReconveneError | None) -> None:
         size = self._open.pop(appended.request, None)
@@ -123,7 +131,7 @@ class ClientAppends:
             return  # the connection has ended
         self._open_bytes -= size
         if error is None:
-            self._out.push(appended)
+            self._out.appended(appended)
         else:
             unknown = OutcomeUnknown(f"site {self._port.name}: not known to be durable: {error}")
             self._out.fail(appended.request, unknown)

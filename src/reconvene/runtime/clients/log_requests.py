@@ -14,7 +14,7 @@ from reconvene.entries import EntryBatch
 from reconvene.errors import ReconveneError, Unavailable
 from reconvene.room import UNBOUNDED
 from reconvene.runtime.access.auth import Role
-from reconvene.runtime.clients.answers import Answers, Overstepped
+from reconvene.runtime.clients.answers import LogAnswers, Overstepped
 from reconvene.runtime.clients.log_appends import ClientAppends
 from reconvene.runtime.clients.snapshot_uploads import SnapshotUploads
 from reconvene.runtime.log.interface import SiteLog
@@ -40,7 +40,7 @@ class ClientLog:
     def __init__(
         self,
         port: SiteLog,
-        out: Answers,
+        out: LogAnswers,
         need: Callable[[Role, str], None],
         red_messages: int,
         snapshot_bytes: int,

@@ -58,6 +58,8 @@ class ClientOutput:
             self._flushing = True
             self._loop.call_soon(self.flush)
 
+    appended = push
+
     def fail(self, request: int, error: ReconveneError, taken: int = 0) -> None:
         """The request failed. `taken`: how many of a send's messages were accepted, from the first on."""
         self.push(Failed(request, _kind_of(error), str(error)[:_LINE], taken))

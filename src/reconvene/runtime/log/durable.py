@@ -9,11 +9,13 @@ from heapq import heappop, heappush
 from itertools import count
 
 from reconvene.errors import ReconveneError
+from reconvene.wire.client_log import Appended
 
 __all__ = ["DurableWaiters"]
 
-Then = Callable[[ReconveneError | None], None]
-"""Called once: without an error when the messages are durable, with the error that leaves it unknown otherwise."""
+Then = Callable[[Appended, ReconveneError | None], None]
+"""Called once, with the append: without an error when its messages are durable, with the error that leaves it unknown
+otherwise."""
 
 
 class DurableWaiters:
@@ -21,26 +23,32 @@ class DurableWaiters:
         """`durable`: the counter up to which own messages are on stable storage."""
         self._durable = durable
         self._order = count()
-        self._waiting: list[tuple[int, int, Then]] = []
-        """A heap: (counter, order, then)."""
+        self._waiting: list[tuple[int, int, Appended, Then]] = []
+        """A heap: (counter, order, append, then)."""
 
-    def when(self, counter: int, then: Then) -> None:
-        """Calls `then` once own messages up to this counter are on stable storage: at once, if they are."""
+    def when(self, appended: Appended, author: str, then: Then) -> None:
+        """Calls `then` once those of the append's messages that are its author's own, and have no position, are on
+        stable storage: at once, if they are."""
+        counter = 0
+        for part in appended.parts:
+            if part.author == author and part.position is None:
+                counter = max(counter, part.first + part.count - 1)
         if counter <= self._durable:
-            then(None)
+            then(appended, None)
         else:
-            heappush(self._waiting, (counter, next(self._order), then))
+            heappush(self._waiting, (counter, next(self._order), appended, then))
 
     def reached(self, counter: int) -> None:
         """Own messages up to this counter are on stable storage."""
         self._durable = max(self._durable, counter)
         while self._waiting and self._waiting[0][0] <= counter:
-            heappop(self._waiting)[2](None)
+            _, _, appended, then = heappop(self._waiting)
+            then(appended, None)
 
     def restart(self, durable: int, error: ReconveneError) -> None:
         """Own messages are counted anew, and up to `durable` they are on stable storage. What waits fails: no further
         message becomes durable under the counters before."""
         waiting, self._waiting = self._waiting, []
         self._durable = durable
-        for _, _, then in waiting:
-            then(error)
+        for _, _, appended, then in waiting:
+            then(appended, error)

@@ -62,8 +62,7 @@ def _source_of(replica: Replica, cluster: str, pulling: Pulling | None) -> Sourc
 
 
 class LogService:
-    """`wake` asks for a turn. `trouble` returns why the site accepts no messages now (its disk, or it is stopping),
-    or None. `damaged` is called once, when a stored value turns out to be corrupt."""
+    """`wake` asks for a turn. `damaged` is called once, when a stored value turns out to be corrupt."""
 
     def __init__(
         self,
@@ -71,7 +70,6 @@ class LogService:
         incarnation: int,
         author: Callable[[int], str],
         wake: Callable[[], None],
-        trouble: Callable[[], str | None],
         damaged: Callable[[str], None],
         cluster: str = "",
         pulling: Pulling | None = None,
@@ -82,7 +80,8 @@ class LogService:
         self._incarnation = incarnation
         self._author = author
         self._wake = wake
-        self._trouble = trouble
+        self.trouble: str | None = None
+        """Why the site accepts no messages now: its disk, or it is stopping. The engine sets it."""
         self._reader = LogReader(replica, author, damaged)
         self._pulling = pulling
         self._source = _source_of(replica, cluster, pulling)
@@ -202,7 +201,8 @@ class LogService:
     # -- appending
 
     def append(self, append: Append) -> Appended:
-        self._check_trouble()
+        if self.trouble is not None or self._reader.damage is not None:
+            self._check_trouble()
         green = self._replica.queue.green
         messages, session, number, kind = append.messages, append.session, append.number, Kind(append.kind)
         if session is None:
@@ -244,7 +244,7 @@ class LogService:
 
     def _check_trouble(self) -> None:
         """Raises Unavailable if the log accepts no messages now."""
-        why = self._reader.damage or self._trouble()
+        why = self._reader.damage or self.trouble
         if why is not None:
             raise Unavailable(why)
 
@@ -252,7 +252,7 @@ class LogService:
         """How many messages may be appended without waiting. Messages that would be refused do not wait, unless the
         log is about to begin."""
         replica = self._replica
-        if self._reader.damage is None and self._trouble() is None:
+        if self._reader.damage is None and self.trouble is None:
             if replica.is_replica:
                 return replica.accepting.room()
             if self.begins:
@@ -356,7 +356,7 @@ class LogService:
             raise self._reader.note_damage(error) from None
 
     def status(self) -> dict[str, object]:
-        found = status(self._replica, self.damage or self._trouble() or "ok")
+        found = status(self._replica, self.damage or self.trouble or "ok")
         if self._pulling is not None:
             found["follow"] = follow_status(self._pulling)
         return found

@@ -144,7 +144,6 @@ class SiteEngine:
                 self.incarnation,
                 author,
                 self._wake,
-                self._log_trouble,
                 self._notes.damaged,
                 config.cluster,
                 None if started.following is None else started.following.pulling,
@@ -178,6 +177,7 @@ class SiteEngine:
         if self._sources is not None:
             self._sources.close()
         self._processes.stop()
+        self._note_trouble()
         if self._service is not None:
             self._service.room.wake()
         if self._isis is not None:
@@ -234,6 +234,7 @@ class SiteEngine:
             self._stack.synced(token, now)
         self._notes.disk_takes()
         self._look_for_room()
+        self._note_trouble()
         self._state_changed = True
         self._turn(now)
 
@@ -332,8 +333,13 @@ class SiteEngine:
 
     def _disk_failed(self, why: str) -> None:
         self._notes.disk_refuses(why)
+        self._note_trouble()
         if self._service is not None:
             self._service.room.wake()  # appends that wait for room are refused, with the reason
+
+    def _note_trouble(self) -> None:
+        if self._service is not None:
+            self._service.trouble = self._log_trouble()
 
     def _log_trouble(self) -> str | None:
         """Why the log takes nothing now."""
