@@ -5,6 +5,7 @@ from typing import Any
 from tests.mutants.harness import Mutant, planting
 
 from reconvene.domains import port
+from reconvene.domains.author import Author
 from reconvene.domains.gateway import Gateway
 from reconvene.domains.home import Home, Waiting
 from reconvene.domains.port import Site
@@ -174,7 +175,7 @@ def _(passes_in: Any) -> Any:
 
 @plant(
     "author-gives-up",
-    Site,
+    Author,
     "sent",
     "an author does not keep what it has sent until that comes back",
     {"wide.self", "live.wide", "wide.causal", "wide.fifo"},
@@ -182,9 +183,9 @@ def _(passes_in: Any) -> Any:
     wide,
 )
 def _(sent: Any) -> Any:
-    def mutated(self: Site, control: Any) -> None:
-        sent(self, control)
+    def mutated(self: Author) -> None:
+        sent(self)
         self._own.clear()
-        self._own_bytes = 0
+        self._bytes = 0
 
     return mutated

@@ -17,10 +17,9 @@ from msgspec import Struct
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent
 from reconvene.domains.events import Crossed, MessageId, WideEvent
-from reconvene.domains.messages import CROSSING, Crossing, Message, Seeing, decode, encode
+from reconvene.domains.messages import CROSSING, Crossing, Message, Seeing, decoded, encode
 from reconvene.domains.seen import Seen, SenderId
 from reconvene.domains.tree import Tree
-from reconvene.errors import Malformed
 from reconvene.ids import Service
 
 __all__ = ["Brought", "Gateway", "Launch", "UpperConf"]
@@ -152,13 +151,7 @@ class Gateway:
         self._append(self.conf)
 
     def _delivered(self, event: Delivered) -> None:
-        indices = event.indices or range(len(event.payloads))
-        for index, payload in zip(indices, event.payloads, strict=True):
-            try:
-                message = decode(payload)
-            except Malformed:
-                self.malformed += 1
-                continue
+        for index, message in decoded(event):
             if isinstance(message, Seeing):
                 self._seeing(event.sender, message)
             elif isinstance(message, Crossing) and message.domain == self.tree.domain_of(event.sender):

@@ -7,14 +7,17 @@ its sender sent after it, but for fifo, waits for it, or it would overtake it.
 """
 
 from collections import deque
+from collections.abc import Iterator
 
 from msgspec import Struct
 
-from reconvene.domains.messages import Wide
+from reconvene.domains.messages import Message, Wide
 from reconvene.domains.seen import Seen, SenderId
 from reconvene.ids import Service
 
-__all__ = ["Home", "Key", "Waiting"]
+__all__ = ["Home", "Kept", "Key", "Waiting"]
+
+_KEPT_SENDERS = 256
 
 Key = tuple[int, int]
 """Sender's number and counter: within one local configuration a site has one incarnation."""
@@ -103,6 +106,28 @@ class Home:
             if key[0] == sender and waiting.incarnation == incarnation and key[1] <= last:
                 released += self.back(key, incarnation, service)
         return released
+
+
+class Kept:
+    """Messages for this cluster alone that waited behind one that crosses when a local configuration ended: they come
+    before what their sender sent after them. Of so many senders at most; the oldest are dropped."""
+
+    def __init__(self) -> None:
+        self._by_sender: dict[tuple[str, int], deque[Waiting]] = {}
+        """By site and incarnation."""
+
+    def add(self, site: str, waiting: Waiting) -> None:
+        kept = self._by_sender.setdefault((site, waiting.incarnation), deque())
+        if not kept or kept[-1].wide.counter < waiting.wide.counter:
+            kept.append(waiting)
+        while len(self._by_sender) > _KEPT_SENDERS:
+            del self._by_sender[next(iter(self._by_sender))]
+
+    def before(self, message: Message) -> Iterator[Waiting]:
+        """Removes and returns those that come before this message of their sender, in order."""
+        kept = self._by_sender.get((message.site, message.incarnation))
+        while kept and message.service != Service.FIFO and kept[0].wide.counter < message.counter:
+            yield kept.popleft()
 
 
 def _sender(ordinal: int) -> SenderId:

@@ -17,17 +17,19 @@ Above, both safe:
 Everything that came over the network is checked here; what is wrong raises Malformed and nothing else.
 """
 
-from typing import Annotated, TypeVar
+from collections.abc import Iterator
+from typing import Annotated
 
 from msgspec import Meta, MsgspecError, Struct, msgpack
 
+from reconvene.core.effects import Delivered
 from reconvene.errors import Malformed
 from reconvene.ids import MAX_SITES
 
 __all__ = [
     "CROSS", "CROSSING", "IN", "KINDS", "LINE", "PORT", "SEEN", "TURN", "UPPER_KINDS", "WIDE",
     "Cross", "Crossing", "In", "Line", "Message", "Placed", "Port", "Seeing", "SeenEntry", "Turn", "Wide",
-    "decode", "encode",
+    "decode", "decoded", "encode",
 ]  # fmt: skip
 
 WIDE, CROSS, IN, PORT, TURN, LINE, CROSSING, SEEN = range(40, 48)
@@ -161,8 +163,6 @@ _DECODERS = {kind: msgpack.Decoder(of) for kind, of in _TYPES.items()}
 _KINDS = {of: kind for kind, of in _TYPES.items()}
 _ENCODER = msgpack.Encoder()
 
-T = TypeVar("T", bound=Struct)
-
 
 def encode(message: Struct) -> bytes:
     return bytes((_KINDS[type(message)],)) + _ENCODER.encode(message)
@@ -180,3 +180,13 @@ def decode(payload: bytes) -> Struct:
     if isinstance(message, In) and len(message.indices) != len(message.messages):
         raise Malformed("a message of domains: as many indices as messages expected")
     return message
+
+
+def decoded(event: Delivered) -> Iterator[tuple[int, Struct | None]]:
+    """The messages of a delivery, each with its index in it; None: malformed."""
+    indices = event.indices or range(len(event.payloads))
+    for index, payload in zip(indices, event.payloads, strict=True):
+        try:
+            yield index, decode(payload)
+        except Malformed:
+            yield index, None

@@ -24,6 +24,7 @@ from enum import Enum
 from msgspec import Struct
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent
+from reconvene.domains.author import Author, Limits
 from reconvene.domains.election import elect
 from reconvene.domains.events import (
     MessageId,
@@ -35,18 +36,16 @@ from reconvene.domains.events import (
     WideSent,
 )
 from reconvene.domains.gateway import Gateway
-from reconvene.domains.home import Home, Waiting
-from reconvene.domains.messages import Cross, In, Line, Message, Port, Turn, Wide, decode, encode
+from reconvene.domains.home import Home, Kept, Waiting
+from reconvene.domains.messages import Cross, In, Line, Message, Port, Turn, Wide, decoded, encode
 from reconvene.domains.representing import Representing
 from reconvene.domains.seen import Seen, SenderId
 from reconvene.domains.tree import Tree
-from reconvene.errors import Malformed, Unavailable
 from reconvene.ids import Service
 
-__all__ = ["Limits", "Phase", "Site", "WideConf"]
+__all__ = ["Phase", "Site", "WideConf"]
 
 
-_KEPT_SENDERS = 256
 _KEPT_PLACE = 1 << 40
 """After all places that a configuration's own order gives."""
 
@@ -55,12 +54,6 @@ class Phase(Enum):
     MEETING = "meeting"
     CATCHING_UP = "catching up"
     OPEN = "open"
-
-
-class Limits(Struct, frozen=True):
-    messages: int = 4_096
-    """Of this site's own that have not come back from above: then `send` waits."""
-    size: int = 4 << 20
 
 
 class WideConf(Struct, frozen=True):
@@ -79,20 +72,6 @@ class Control(Struct, frozen=True):
     service: Service
     payload: bytes
     event: WideEvent | None = None
-
-
-class Own(Struct, frozen=True):
-    """A message of this site."""
-
-    wide: Wide
-    service: Service
-
-
-class Request(Struct, frozen=True):
-    service: Service
-    group: str
-    crosses: bool
-    data: bytes
 
 
 class Site:
@@ -129,7 +108,7 @@ class Site:
         self.lines: list[Line] = []
         self.home = Home()
         self.control: deque[Control] = deque()
-        self._limits = limits or Limits()
+        self.author = Author(limits or Limits())
         self._part: tuple[int, ...] = (ordinal,)
         """Who comes from the last configuration together with this site."""
         self._connected: tuple[str, ...] = ()
@@ -143,15 +122,7 @@ class Site:
         self._resigned: str | None = None
         self._told = -1
         """The number above that this gateway's last PORT in this configuration had."""
-        self._requests: deque[Request] = deque()
-        self._own: dict[int, Own] = {}
-        """By counter: sent, and not come back."""
-        self._own_bytes = 0
-        self._again: deque[int] = deque()
-        """Counters of those that are sent again in this configuration."""
-        self._counter = 0
-        self._kept: dict[tuple[str, int], deque[Waiting]] = {}
-        """By sender and incarnation: messages for this cluster alone that waited when a configuration ended."""
+        self._kept = Kept()
         self._early: list[tuple[Delivered, Wide, tuple[int, ...] | None]] = []
         """Fifo messages of sites that knew before this one that all is open."""
 
@@ -159,21 +130,15 @@ class Site:
 
     def room(self) -> int:
         """How many messages `send` would take now."""
-        if self._own_bytes >= self._limits.size:
-            return 0
-        return max(0, self._limits.messages - len(self._own) - len(self._requests))
+        return self.author.room()
 
     def send(self, service: Service, group: str, crosses: bool, data: bytes) -> None:
         """`crosses`: to other clusters too, if the group passes. Raises Unavailable where there is no room."""
-        if self.room() <= 0:
-            raise Unavailable("too many messages have not crossed yet")
-        self._requests.append(Request(service, group, crosses, data))
+        self.author.send(service, group, crosses, data)
 
     def withdraw(self) -> int:
         """Takes back what is not sent; returns how many."""
-        count = len(self._requests)
-        self._requests.clear()
-        return count
+        return self.author.withdraw()
 
     def hand_over(self) -> None:
         """If this site represents its cluster, it gives way to a standby."""
@@ -197,10 +162,11 @@ class Site:
         self.local, self.members = event.conf, event.members
         self.term, self.representative, self._resigned = 0, None, None
         self.ports, self.lines = {}, []
-        self._keep()
+        for waiting in self.home.blocked():
+            self._kept.add(self.name_of(waiting.key[0]), waiting)
         self.home = Home()
         self.control.clear()
-        self._again = deque(sorted(self._own))
+        self.author.restart()
         self._early.clear()
         if self.representing is not None:
             self.representing.local_changed()
@@ -218,13 +184,7 @@ class Site:
             self.say(Service.AGREED, encode(Port(conf.number, list(conf.domains), resigns)))
 
     def _delivered(self, event: Delivered) -> None:
-        indices = event.indices or range(len(event.payloads))
-        for index, payload in zip(indices, event.payloads, strict=True):
-            try:
-                message = decode(payload)
-            except Malformed:
-                self.malformed += 1
-                continue
+        for index, message in decoded(event):
             place = None if event.timestamp is None else (*event.timestamp, index)
             match message:
                 case Wide():
@@ -342,17 +302,12 @@ class Site:
         """Another wide configuration begins. A site that was not led there, or of which messages can get no place in
         it, since some cluster has seen them, leaves the last one through one of its own: there it delivers those."""
         placed = {(one.site, one.incarnation): one for one in turn.placed}.get((self.name, self.incarnation))
-        lost = [
-            counter
-            for counter, own in sorted(self._own.items())
-            if placed is not None
-            and counter <= (placed.fifo if own.service is Service.FIFO else placed.ordered)
-        ]  # fmt: skip
+        lost = [] if placed is None else self.author.passed_over(placed)
         if lost or (turn.enters and not self.wide.detached):
             conf = f"{self.domain.name}/{self.local}/{self.name}/{turn.number}"
             self._enter(WideConf(conf, True, self.wide.number, (self.domain.name,), True))
-        for counter in lost:
-            self._deliver_own(self._own[counter].wide, self._after_line((0, counter)))
+        for wide in lost:
+            self._deliver_own(wide, self._after_line((0, wide.counter)))
 
     def _skip(self, turn: Turn) -> None:
         for one in turn.placed:
@@ -390,12 +345,12 @@ class Site:
         )  # fmt: skip
         self._deliver(self.domain.name, message, None if waiting.place is None else self._after_line(waiting.place))
         if sender == self.ordinal and not waiting.crosses:
-            self._done(wide.counter)
+            self.author.done(wide.counter)
 
     def _deliver_own(self, wide: Wide, place: tuple[int, ...]) -> None:
         message = Message(self.name, self.incarnation, wide.counter, wide.service, wide.group, wide.data)
         self._deliver(self.domain.name, message, place)
-        self._done(wide.counter)
+        self.author.done(wide.counter)
 
     def _after_line(self, local: tuple[int, ...]) -> tuple[int, ...]:
         """The place of a message that has one in the cluster's own order only."""
@@ -408,11 +363,6 @@ class Site:
             name = MessageId(domain, message.site, message.incarnation, message.counter)
             at = place if service >= Service.AGREED else None
             self.events.append(WideDelivered(self.wide.conf, name, service, message.group, at, message.data))
-
-    def _done(self, counter: int) -> None:
-        own = self._own.pop(counter, None)
-        if own is not None:
-            self._own_bytes -= len(own.wide.data)
 
     def _in(self, brought: In) -> None:
         place = tuple(brought.place)
@@ -433,26 +383,15 @@ class Site:
     def _overtaken(self, message: Message) -> None:
         """Messages for this cluster alone that waited behind an earlier one of their sender when the configuration
         changed come before this one."""
-        kept = self._kept.get((message.site, message.incarnation))
-        while kept and message.service != Service.FIFO and kept[0].wide.counter < message.counter:
-            waiting = kept.popleft()
+        for waiting in self._kept.before(message):
             place = None if waiting.place is None else (int(self.local), _KEPT_PLACE, *waiting.key)
             self._deliver_home(Waiting(waiting.key, waiting.incarnation, waiting.wide, place, False))
-
-    def _keep(self) -> None:
-        """The local configuration is over."""
-        for waiting in self.home.blocked():
-            kept = self._kept.setdefault((self.name_of(waiting.key[0]), waiting.incarnation), deque())
-            if not kept or kept[-1].wide.counter < waiting.wide.counter:
-                kept.append(waiting)
-        while len(self._kept) > _KEPT_SENDERS:
-            del self._kept[next(iter(self._kept))]
 
     def _back(self, message: Message) -> None:
         """A message of this cluster has come back."""
         ordinal = self.domain.sites.index(message.site)
         if (ordinal, message.incarnation) == (self.ordinal, self.incarnation):
-            self._done(message.counter)
+            self.author.done(message.counter)
         released = self.home.back((ordinal, message.counter), message.incarnation, Service(message.service))
         for waiting in released:
             self._deliver_home(waiting)
@@ -482,33 +421,23 @@ class Site:
             return self.control[0]
         if self.phase is not Phase.OPEN:
             return None
-        while self._again and self._again[0] not in self._own:
-            self._again.popleft()
-        if self._again:
-            own = self._own[self._again[0]]
-            return Control(own.service, encode(own.wide))
-        if not self._requests:
+        mine = self.author.next()
+        if mine is None:
             return None
-        request = self._requests[0]
-        wide = Wide(self._counter + 1, request.service, request.group, request.crosses, request.data)
+        wide, is_new = mine
+        service = Service(wide.service)
         name = MessageId(self.domain.name, self.name, self.incarnation, wide.counter)
-        event = WideSent(self.wide.conf, name, request.service, request.group, request.crosses)
-        return Control(request.service, encode(wide), event)
+        event = WideSent(self.wide.conf, name, service, wide.group, wide.crosses) if is_new else None
+        return Control(service, encode(wide), event)
 
     def sent(self, control: Control) -> None:
         if control.event is not None:
             self.events.append(control.event)
         if self.control:
             self.control.popleft()
-        elif self._again:
-            self._again.popleft()
         else:
-            request = self._requests.popleft()
-            self._counter += 1
-            wide = Wide(self._counter, request.service, request.group, request.crosses, request.data)
-            self._own[self._counter] = Own(wide, request.service)
-            self._own_bytes += len(request.data)
+            self.author.sent()
 
     def invariants(self) -> None:
         assert self.term >= 0
-        assert self._own_bytes == sum(len(own.wide.data) for own in self._own.values())
+        self.author.invariants()
