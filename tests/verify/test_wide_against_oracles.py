@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, structs
 from tests.verify.wide_oracles import NEED_AN_ORDER, ORACLES, Told
 
-from reconvene.lab.ideal.wide import random_wide_run
+from reconvene.lab.ideal.wide_run import random_wide_run
 from reconvene.trace.domains import WideTrace
 from reconvene.trace.events import Row
 from reconvene.trace.shapes import check_row, check_wide_row

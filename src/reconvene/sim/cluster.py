@@ -16,6 +16,7 @@ from reconvene.ids import MAX_SITES, Service
 from reconvene.isis.events import IsisEvent
 from reconvene.outpost.outpost import Outpost
 from reconvene.quorum import Spec, full_spec
+from reconvene.sim.befalling import Befalling
 from reconvene.sim.calls import Calls
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.core import Core, LogCore, real_core
@@ -40,7 +41,7 @@ OnAppend = Callable[[Node | OutpostNode, int, list[bytes]], None]
 """A node or an outpost, and messages that it has taken, with the counter of the first."""
 
 
-class Cluster:
+class Cluster(Befalling):
     """Everything in it follows from `seed`; names are those of its nodes, in any order.
 
     `check_every`: the sites' invariants are checked after each so many turns; 0: never.
@@ -252,40 +253,17 @@ class Cluster:
             if member.name in chosen:
                 member.start()
 
-    def restart(self, name: str) -> None:
-        self.member(name).start()
-
     def crash(self, name: str) -> None:
         self.record_fault("crash", [name])
         self.member(name).crash()
         if name in self.names:
             self._steps[self._ordinals[name]] = "down"
 
-    def doom(self, name: str, copies: int) -> None:
-        """Crash amid the next sending, after so many copies; the fault is recorded as of now."""
-        self.record_fault("crash", [name])
-        self.member(name).doom(copies)
-
-    def doom_sync(self, name: str, *, completes: bool) -> None:
-        """Crash just before or just after its next write is durable; recorded when it happens."""
-        self.member(name).doom_sync(lambda: self.record_fault("sync", [name]), completes=completes)
-
-    def pause(self, name: str) -> None:
-        self.record_fault("pause", [name])
-        self.member(name).pause()
-
     def kill(self, process: str) -> None:
         """This process of a node dies; the node does not."""
         node = home(process)[0]
         self.record_fault("kill", [node])
         self.node(node).ask(Kill((process,)))
-
-    def resume(self, name: str) -> None:
-        self.member(name).resume()
-
-    def jump(self, name: str, by_ns: int) -> None:
-        self.record_fault("clock", [name])
-        self.member(name).jump(by_ns)
 
     def stall(self, name: str, for_ns: int) -> None:
         self.record_fault("disk", [name])

@@ -1,6 +1,7 @@
 """Which fields an event of each layer and kind has, and what is wrong with a row that lacks them."""
 
 import re
+from collections.abc import Mapping
 
 from msgspec import UNSET
 
@@ -101,9 +102,14 @@ def check_row(row: Row) -> str | None:
 
 
 def _check_log(row: Row) -> str | None:
-    required = _LOG.get(row.kind)
+    return _check_kind(row, _LOG)
+
+
+def _check_kind(row: Row, kinds: Mapping[str, tuple[str, ...]]) -> str | None:
+    """What all layers above evs have in common: a known kind with its columns, an incarnation, a position."""
+    required = kinds.get(row.kind)
     if required is None:
-        return f"`kind` is {row.kind!r}; expected {', '.join(_LOG)}"
+        return f"`kind` is {row.kind!r}; expected {', '.join(kinds)}"
     problem = _missing(row, required)
     if problem is not None:
         return problem
@@ -155,16 +161,9 @@ def check_wide_row(row: Row) -> str | None:
         return _check_evs(row)  # they are in both files of a site, "as in layer evs"
     if row.layer != "wide":
         return f"`layer` is {row.layer!r}; expected wide"
-    required = _WIDE.get(row.kind)
-    if required is None:
-        return f"`kind` is {row.kind!r}; expected {', '.join(_WIDE)}"
-    problem = _missing(row, required)
+    problem = _check_kind(row, _WIDE)
     if problem is not None:
         return problem
-    if row.inc < 1:
-        return "`inc` expected to be 1 or more"
-    if row.pos is not UNSET and row.pos < 0:
-        return f"`pos` is {row.pos}; expected 0 or more"
     if row.kind == "send" and row.scope not in SCOPES:
         return f"`scope` is {row.scope!r}; expected {', '.join(sorted(SCOPES))}"
     if row.kind == "conf":

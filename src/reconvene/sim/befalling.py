@@ -1,0 +1,52 @@
+"""Faults that befall one process, in a single cluster and in several: each is recorded, then done to the process."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+__all__ = ["Befalling"]
+
+
+class _Process(Protocol):
+    def start(self) -> None: ...
+
+    def doom(self, copies: int | None) -> None: ...
+
+    def doom_sync(self, before: Callable[[], None], *, completes: bool) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def jump(self, by_ns: int) -> None: ...
+
+
+class Befalling(ABC):
+    @abstractmethod
+    def member(self, name: str) -> _Process: ...
+
+    @abstractmethod
+    def record_fault(self, kind: str, befallen: Iterable[str]) -> None: ...
+
+    def restart(self, name: str) -> None:
+        self.member(name).start()
+
+    def doom(self, name: str, copies: int) -> None:
+        """Crash amid the next sending, after so many copies; the fault is recorded as of now."""
+        self.record_fault("crash", [name])
+        self.member(name).doom(copies)
+
+    def doom_sync(self, name: str, *, completes: bool) -> None:
+        """Crash just before or just after its next write is durable; recorded when it happens."""
+        self.member(name).doom_sync(lambda: self.record_fault("sync", [name]), completes=completes)
+
+    def pause(self, name: str) -> None:
+        self.record_fault("pause", [name])
+        self.member(name).pause()
+
+    def resume(self, name: str) -> None:
+        self.member(name).resume()
+
+    def jump(self, name: str, by_ns: int) -> None:
+        self.record_fault("clock", [name])
+        self.member(name).jump(by_ns)
