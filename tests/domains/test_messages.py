@@ -8,18 +8,42 @@ from msgspec import msgpack
 from reconvene.core.effects import Changed, ConfKind, Delivered
 from reconvene.domains.events import WideChanged
 from reconvene.domains.gateway import Gateway
-from reconvene.domains.messages import KINDS, UPPER_KINDS, Cross, Crossing, Line, Message, Port, Wide, decode, encode
+from reconvene.domains.messages import (
+    KINDS,
+    UPPER_KINDS,
+    Carried,
+    Cross,
+    Crossing,
+    Gone,
+    Joined,
+    Line,
+    Loss,
+    Member,
+    Message,
+    News,
+    Port,
+    Roster,
+    Vote,
+    Wide,
+    decode,
+    encode,
+)
 from reconvene.domains.port import Site
 from reconvene.domains.tree import Domain, Tree
 from reconvene.errors import Malformed
 from reconvene.ids import Service
 
 TREE = Tree([Domain("berlin", ("a", "b"), ("a",)), Domain("paris", ("p",), ("p",))])
+WIDE = Wide(1, 2, "bank", True, b"x")
 MESSAGES = [
-    Wide(1, 2, "bank", True, b"x"),
-    Cross(1, [(0, 1)]),
+    WIDE,
+    Cross(1, [(0, 1, 1)]),
     Port(65_536, ["berlin"], False),
-    Line([0], "", 0, [0], []),
+    Line([0], "", 0, [0], [], [0, 1], [Loss("b", 65_536)], [Joined(0, "bank", "a.x")], [Carried(0, 1, WIDE)]),
+    Member("bank", "a.x", True),
+    News(1, [65_536, 1], Roster("berlin", 65_536, 1, [0, 1], [("bank", ["a.x"])], [])),
+    Vote(1),
+    Gone("a"),
     Crossing("berlin", "65536", 1, 1, [Message("a", 1, 1, 2, "bank", b"x")]),
 ]
 
@@ -70,11 +94,15 @@ def test_a_gateway_speaks_for_its_own_domain_only() -> None:
     gateway.take([Changed(ConfKind.REGULAR, "65537", (1,))])
     seen = gateway.next()
     assert seen is not None
-    gateway.take([Delivered("65537", 1, 1, Service.SAFE, 1, [seen], (65537, 0, 1))])
+    assert seen[0] is Service.SAFE
+    gateway.take([Delivered("65537", 1, 1, Service.SAFE, 1, [seen[1]], (65537, 0, 1))])
     crossing = encode(Crossing("berlin", "65536", 1, 1, [Message("a", 1, 1, 2, "bank", b"x")]))
     gateway.take([Delivered("65537", 1, 1, Service.SAFE, 2, [crossing], (65537, 0, 2))])
     assert gateway.malformed == 1
     assert gateway.end == 1, "the configuration alone"
+    gateway.take([Delivered("65537", 1, 1, Service.FIFO, 3, [encode(Gone("a"))], None)])
+    assert gateway.malformed == 2
+    assert gateway.suspects == []
 
 
 def test_a_site_without_a_gateway_is_in_a_wide_configuration_of_its_own() -> None:
@@ -84,3 +112,15 @@ def test_a_site_without_a_gateway_is_in_a_wide_configuration_of_its_own() -> Non
     assert line is not None
     site.take([Delivered("65537", 1, 1, Service.SAFE, 1, [line.payload], (65537, 0, 1))])
     assert site.events == [WideChanged("berlin/65537", True, ("berlin",), (0,))]
+
+
+def test_a_line_speaks_only_for_those_that_know_the_same() -> None:
+    """Two parts come together and part again from the others before both have said where they are: they stay two."""
+    site = Site(TREE, "berlin", 0, 1)
+    site.take([Changed(ConfKind.TRANSITIONAL, "65536+131072", (0,)), Changed(ConfKind.REGULAR, "131072", (0, 1))])
+    site.take([Changed(ConfKind.TRANSITIONAL, "131072+196608", (0, 1)), Changed(ConfKind.REGULAR, "196608", (0, 1))])
+    control = site.next()
+    assert control is not None
+    line = decode(control.payload)
+    assert isinstance(line, Line)
+    assert line.members == [0]

@@ -2,18 +2,24 @@
 
 from typing import Any
 
+from msgspec.structs import replace
 from tests.mutants.harness import Mutant, planting
 
-from reconvene.domains import port
+from reconvene.core.effects import Changed, ConfKind
+from reconvene.domains import port, representing
 from reconvene.domains.author import Author
-from reconvene.domains.gateway import Gateway
+from reconvene.domains.events import Lost, Unreachable
+from reconvene.domains.gateway import Gateway, Launch
 from reconvene.domains.home import Home, Waiting
+from reconvene.domains.messages import Crossing, In
 from reconvene.domains.port import Site
 from reconvene.domains.representing import Representing
 from reconvene.domains.seen import Seen
 from reconvene.domains.tree import Domain
+from reconvene.domains.views import Views
 from reconvene.ids import Service
 from reconvene.lab.campaign.seeds import histories
+from reconvene.sim.conditions import Changes
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
 from reconvene.sim.scenario import Scenario
@@ -28,6 +34,19 @@ plant = planting(MUTANTS)
 def wide(seed: int) -> Scenario:
     """The campaign's run of this seed."""
     return random_scenario(seed, "wide")
+
+
+def lossy(seed: int) -> Scenario:
+    """The same clusters with much that is safe under way between them, on bad and slow lines that are cut often."""
+    scenario = wide(seed)
+    assert scenario.chaos is not None
+    loads = tuple(
+        replace(load, service=Service.SAFE, rate=60.0, group="all", scope="wide", from_ns=0, until_ns=5_000_000_000)
+        for load in scenario.loads
+    )
+    chaos = replace(scenario.chaos, faults=("gateway", "split"), mean_gap_ns=150_000_000, ambush=0.0, ambush_steps=())
+    between = Changes(latency_ns=30_000_000, jitter_ns=20_000_000, loss=0.3)
+    return replace(scenario, loads=loads, chaos=chaos, between=between, order="all-ack", patience_ns=None)
 
 
 def catch_wide(scenario: Scenario) -> set[str]:
@@ -189,3 +208,124 @@ def _(sent: Any) -> Any:
         self._bytes = 0
 
     return mutated
+
+
+@plant(
+    "an-older-term-counts",
+    Representing,
+    "end",
+    "a representative goes on after its term, and what it brings in counts",
+    {"wide.rep"},
+    0,
+    wide,
+    also=((Site, "_is_current", lambda _: lambda self, sender, term: True),),
+)
+def _(end: Any) -> Any:
+    def mutated(self: Representing) -> None:
+        if self._site.term == 0:
+            end(self)  # a local configuration begins
+
+    return mutated
+
+
+@plant(
+    "transitional-brought-in-at-once",
+    Gateway,
+    "_changed",
+    "a gateway brings in what comes in a transitional configuration above as if it came in the regular one",
+    {"wide.agree", "wide.order", "wide.causal", "wide.fifo", "wide.once"},
+    0,
+    lossy,
+)
+def _(changed: Any) -> Any:
+    def mutated(self: Gateway, event: Changed) -> None:
+        if event.kind is not ConfKind.TRANSITIONAL:
+            changed(self, event)
+        elif self._forming is not None:
+            self._formed(self._forming)
+
+    return mutated
+
+
+@plant("agreed-above", Gateway, "service", "crossings are agreed above, not safe", {"wide.safe"}, 0, lossy)
+def _(_service: Any) -> Any:
+    return Service.AGREED
+
+
+@plant(
+    "exported-again",
+    Site,
+    "_in",
+    "the representative sends above again what came in from another domain",
+    {"wide.once", "wide.first"},
+    0,
+    wide,
+)
+def _(take_in: Any) -> Any:
+    def mutated(self: Site, brought: In) -> None:
+        take_in(self, brought)
+        if self.representing is not None and self.representing.active and brought.domain != self.domain.name:
+            crossing = Crossing(self.domain.name, self.local, 1, self.term, brought.messages)
+            if self.gateway is not None and brought.messages:
+                self.gateway.launch(Launch(crossing, (self.name, self.incarnation, 1)))
+
+    return mutated
+
+
+@plant(
+    "roster-not-told-after-a-merge",
+    Representing,
+    "_tell",
+    "a representative tells its cluster's roster when that changes, and not to those who have come since",
+    {"wide.views"},
+    0,
+    wide,
+    also=((Views, "enter", lambda _: lambda self, number: setattr(self, "_told", (number,))),),
+)
+def _(tell: Any) -> Any:
+    def mutated(self: Representing) -> None:
+        if self._told is None or self._told[0] != self._site.views.version:
+            tell(self)
+
+    return mutated
+
+
+@plant(
+    "unreachable-told-as-failed",
+    Site,
+    "_enter",
+    "a domain that is out of reach counts as failed",
+    {"wide.lost"},
+    0,
+    wide,
+)
+def _(enter: Any) -> Any:
+    def mutated(self: Site, wide: Any, reg: str | None = None) -> None:
+        enter(self, wide, reg)
+        self.events = [
+            Lost(event.conf, event.domain, self.tree.domains[event.domain].sites[0], self.local)
+            if isinstance(event, Unreachable)
+            else event
+            for event in self.events
+        ]
+
+    return mutated
+
+
+def _lies(crossing: Any) -> Any:
+    """One gateway says that its crossings are berlin's."""
+    return lambda domain, *rest: crossing("berlin" if domain == "oslo" else domain, *rest)
+
+
+@plant(
+    "another-domains-name-accepted",
+    Gateway,
+    "_speaks_for",
+    "a gateway may speak for any domain, and one does",
+    {"wide.once"},
+    0,
+    wide,
+    also=((representing, "Crossing", _lies),),
+)
+def _(_speaks_for: Any) -> Any:
+    return lambda self, sender, domain: True

@@ -73,15 +73,20 @@ class Mutant:
     """The seed that is known to catch it; the search starts there."""
     family: Family
     """Makes a scenario from a seed: the profile `chaos`, or one that reaches a situation that `chaos` does not."""
+    also: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = ()
+    """Where two guards stand before the same fault: the other one, as owner, function and what it is turned into."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        original = getattr(self.owner, self.function)
-        setattr(self.owner, self.function, self.mutate(original))
+        places = ((self.owner, self.function, self.mutate), *self.also)
+        originals = [getattr(owner, function) for owner, function, _ in places]
+        for (owner, function, mutate), original in zip(places, originals, strict=True):
+            setattr(owner, function, mutate(original))
         try:
             yield
         finally:
-            setattr(self.owner, self.function, original)
+            for (owner, function, _), original in zip(places, originals, strict=True):
+                setattr(owner, function, original)
 
 
 Plant = Callable[..., Callable[[Callable[[Any], Any]], Callable[[Any], Any]]]
@@ -99,9 +104,10 @@ def planting(mutants: list[Mutant]) -> Plant:
         expected: Iterable[str],
         seed: int,
         family: Family = random_scenario,
+        also: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = (),
     ) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
         def register(mutate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-            mutants.append(Mutant(name, breaks, owner, function, mutate, frozenset(expected), seed, family))
+            mutants.append(Mutant(name, breaks, owner, function, mutate, frozenset(expected), seed, family, also))
             return mutate
 
         return register

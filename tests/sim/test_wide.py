@@ -8,6 +8,8 @@ from tests.once import Once
 from tests.sim.chunks import few
 from tests.sim.shipped import FOLDER, play
 
+from reconvene.domains.gateway import Gateway
+from reconvene.domains.tree import Tree
 from reconvene.lab.campaign.seeds import histories, run_seed
 from reconvene.sim.parse import parse_scenario
 from reconvene.sim.runner import Result, Runner
@@ -28,8 +30,10 @@ BERLIN = '[[domain]]\nname = "berlin"\nnodes = ["a", "b", "c"]\ngateways = ["a",
 PARIS = '[[domain]]\nname = "paris"\nnodes = ["p", "q"]\ngateways = ["p"]\n'
 
 
-def run(text: str, seed: int = 0) -> Result:
-    result = Runner(parse_scenario(HEAD + text, Path("x.toml")), seed, check_every=5).run()
+def run(text: str, seed: int = 0, top: str = "", between: str = "", gateway: type[Gateway] = Gateway) -> Result:
+    """`top`, `between`: more keys of the file, and of its [between]."""
+    scenario = parse_scenario(top + HEAD + between + text, Path("x.toml"))
+    result = Runner(scenario, seed, check_every=5, gateway=gateway).run()
     report = verify(histories(result))
     assert report.violated() == []
     assert report.check("live.membership").cases > 0
@@ -84,6 +88,45 @@ def test_a_standby_goes_on() -> None:
     assert not rows(result, "paris/q", "unreachable")
 
 
+def _until_it_crosses_again(text: str) -> float:
+    """Seconds from the crash of berlin's representative at 2 s until paris delivers what berlin sent after it."""
+    down = 'final_down = ["berlin/a"]\n'
+    load = '[[load]]\nnodes = ["berlin/c"]\nservice = "agreed"\nrate = 50\nfrom = "1s"\n'
+    result = run(BERLIN + PARIS + load + '[[at]]\ntime = "2s"\ncrash = ["berlin/a"]\n', top=down, between=text)
+    late = {str(row.msg) for row in rows(result, "berlin/c", "send") if row.t > 2_000_000_000}
+    return min(row.t for row in rows(result, "paris/p", "deliver") if row.msg in late) / 1e9 - 2
+
+
+def test_the_level_above_does_not_wait_for_its_own_time_out() -> None:
+    """The cluster's verdict on its gateway counts above: GONE."""
+    patient, quick = (_until_it_crosses_again(f'patience = "{wait}"\n') for wait in ("4s", "600ms"))
+    assert patient < quick + 0.3
+
+
+def test_without_gone_two_suspicions_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gateway, "left", lambda self, gateway: None)
+    assert _until_it_crosses_again('patience = "2500ms"\n') > 2.4
+
+
+def test_a_representative_that_gets_nothing_across_is_voted_out() -> None:
+    made: list[Gateway] = []
+
+    class Stuck(Gateway):
+        """The one that is made first, berlin's preferred one, sends nothing above."""
+
+        def __init__(self, tree: Tree, domain: str) -> None:
+            super().__init__(tree, domain)
+            made.append(self)
+
+        @property
+        def may_launch(self) -> bool:
+            return self is not made[0] and super().may_launch
+
+    result = run(BERLIN + PARIS + send("berlin/c") + send("paris/q"), gateway=Stuck)
+    assert [str(row.sender) for row in rows(result, "berlin/c", "rep")][-1] == "berlin/b"
+    assert "berlin/c:1:1" in delivered(result, "paris/q")
+
+
 def test_a_cluster_without_a_gateway_goes_on_alone() -> None:
     part = '[[at]]\ntime = "1s"\npartition = [["berlin/a", "berlin/b", "paris/p", "paris/q"], ["berlin/c"]]\n'
     result = run(BERLIN + PARIS + part + send("berlin/c") + send("paris/q"))
@@ -93,6 +136,72 @@ def test_a_cluster_without_a_gateway_goes_on_alone() -> None:
     assert delivered(result, "berlin/a") == ["paris/q:1:1"]
     last = [row for row in rows(result, "berlin/c", "conf") if row.conf_kind == "regular"][-1]
     assert last.members == ["berlin", "paris"], "it comes back in settle"
+
+
+def test_a_cause_crosses_though_its_author_and_the_representative_crash() -> None:
+    """Both crash before it has crossed. Another site has delivered it, and what that sent then crosses too."""
+    steps = (
+        send("berlin/c", "causal")
+        + send("berlin/b", "causal").replace('"2s"', '"2001500us"')
+        + '[[at]]\ntime = "2002ms"\ncrash = ["berlin/a", "berlin/c"]\n'
+    )
+    result = run(BERLIN + PARIS + steps, top='final_down = ["berlin/a", "berlin/c"]\n')
+    assert delivered(result, "berlin/b") == delivered(result, "paris/q") == ["berlin/c:1:1", "berlin/b:1:1"]
+
+
+def process(node: str, *groups: str) -> str:
+    inside = ", ".join(f'"{group}"' for group in groups)
+    return f'[[process]]\nnode = "{node}"\nname = "x"\ngroups = [{inside}]\n'
+
+
+def views(result: Result, node: str, group: str = "bank") -> list[list[str]]:
+    """Without the local configurations."""
+    found = [[*map(str, row.members)] for row in rows(result, node, "view") if row.group == group]  # type: ignore[arg-type]
+    return [[f"{name.split('/')[0]}/{name.split('/')[2]}" for name in members] for members in found]
+
+
+def test_wide_views() -> None:
+    join = '[[at]]\ntime = "1s"\njoin = { process = "paris/q.x", group = "bank" }\n'
+    leave = '[[at]]\ntime = "2s"\nleave = { process = "berlin/c.x", group = "bank" }\n'
+    result = run(BERLIN + PARIS + process("berlin/c", "bank") + process("paris/q", "news") + join + leave)
+    expected = [["berlin/c.x"], ["berlin/c.x", "paris/q.x"], ["paris/q.x"]]
+    for node in result.meta.nodes:
+        assert views(result, node)[-3:] == expected, node
+
+
+def test_a_view_follows_the_rules() -> None:
+    """What does not leave can't be joined; what does not come in is not seen."""
+    paris = PARIS + 'pass = { out = ["bank"], in = ["news"] }\n'
+    groups = process("berlin/c", "bank", "news") + process("paris/q", "bank", "news")
+    result = run(BERLIN + paris + groups)
+    assert views(result, "berlin/a")[-1] == ["berlin/c.x", "paris/q.x"]
+    assert views(result, "paris/p")[-1] == ["paris/q.x"]
+    assert views(result, "berlin/a", "news")[-1] == views(result, "paris/p", "news")[-1] == ["berlin/c.x"]
+
+
+def test_views_of_a_cluster_without_a_gateway_and_after_it_has_come_back() -> None:
+    part = '[[at]]\ntime = "1s"\npartition = [["berlin/a", "berlin/b", "paris/p", "paris/q"], ["berlin/c"]]\n'
+    result = run(BERLIN + PARIS + process("berlin/c", "bank") + process("paris/q", "bank") + part)
+    seen = views(result, "berlin/c")
+    assert seen[-1] == views(result, "paris/p")[-1] == ["berlin/c.x", "paris/q.x"]
+    assert ["berlin/c.x"] in seen[1:]
+    assert ["paris/q.x"] in views(result, "paris/p")
+
+
+def test_a_site_that_its_majority_goes_on_without_is_lost_everywhere() -> None:
+    part = '[[at]]\ntime = "1s"\ncrash = ["berlin/c"]\n'
+    result = run(BERLIN + PARIS + part, top='final_down = ["berlin/c"]\n')
+    for node in ("berlin/a", "paris/q"):
+        (lost,) = rows(result, node, "lost")
+        assert lost.sender == "berlin/c"
+        assert not rows(result, node, "unreachable")
+
+
+def test_what_is_out_of_reach_is_not_lost() -> None:
+    part = '[[at]]\ntime = "1s"\nsplit = [["berlin"], ["paris"]]\n'
+    result = run(BERLIN + PARIS + part)
+    assert [row.sender for row in rows(result, "berlin/c", "unreachable")] == ["paris"]
+    assert not rows(result, "berlin/c", "lost")
 
 
 def test_the_trace(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ def test_domains() -> None:
     )
     assert scenario.nodes == ("berlin/a", "berlin/b.c", "paris/p")
     assert scenario.between.latency_ns == 30_000_000
+    assert scenario.patience_ns is None
+    assert parse('[between]\npatience = "2s"\n').patience_ns == 2_000_000_000
     assert scenario.final == (scenario.nodes,)
 
 
@@ -76,6 +78,8 @@ REFUSED = {
     rome(rules="pass = { up = [] }"): "domain[2].pass.up: unknown key",
     rome(rules="pass = { in = [7] }"): "domain[2].pass.in: expected",
     "[between]\nlatency = 7\n": "between.latency: expected",
+    '[between]\npatience = "1ms"\n': "between.patience: expected 100ms to 1min",
+    rome(rules='upper = "europe"'): "domain[2].upper: expected no third level",
     '[chaos]\nfaults = ["kill"]\n': "chaos.faults: expected",
 }
 

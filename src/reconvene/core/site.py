@@ -186,6 +186,11 @@ class Site:
         self._wake(now)
         return self.changes.renew(now)
 
+    def is_silent(self, site: int, now: int) -> bool:
+        """The site was not heard for several beacons."""
+        self._wake(now)
+        return self.changes.hearing.is_silent(site, now)
+
     def suspect(self, site: int, now: int) -> bool:
         """The layer above gets no further with this site: it counts as unheard for a while. Returns whether it was
         heard until now."""

@@ -1,10 +1,11 @@
-"""What a site's own applications send: in order, and again in each local configuration until it has come back.
+"""What a site's own applications send: in order, and kept until it has come back.
 
 Given: requests; what has come back from above. Promised: each message has one counter, and none is given up before
 it has come back or can get no place any more.
 """
 
 from collections import deque
+from collections.abc import Set
 
 from msgspec import Struct
 
@@ -19,6 +20,9 @@ class Limits(Struct, frozen=True):
     messages: int = 4_096
     """Of this site's own that have not come back from above: then `send` waits."""
     size: int = 4 << 20
+    confirm_ns: int = 4_000_000_000
+    """Nothing has come back for so long: then a standby votes the representative out. Longer than a change of the
+    configuration above takes."""
 
 
 class Request(Struct, frozen=True):
@@ -36,7 +40,7 @@ class Author:
         """By counter: sent, and not come back."""
         self._bytes = 0
         self._again: deque[int] = deque()
-        """Counters of those that are sent again in this configuration."""
+        """Counters of those that are sent again in this configuration: nobody else has brought them into it."""
         self._counter = 0
 
     # -- requests
@@ -61,9 +65,9 @@ class Author:
 
     # -- sending
 
-    def restart(self) -> None:
-        """A local configuration begins."""
-        self._again = deque(sorted(self._own))
+    def restart(self, known: Set[int]) -> None:
+        """Messages flow in a local configuration. All its members know those with these counters."""
+        self._again = deque(counter for counter in sorted(self._own) if counter not in known)
 
     def next(self) -> tuple[Wide, bool] | None:
         """What is to be sent next, and whether for the first time; `sent` follows, if it is taken."""

@@ -7,6 +7,7 @@ from reconvene.ids import Service
 __all__ = [
     "BroughtIn",
     "Crossed",
+    "Lost",
     "MessageId",
     "Represents",
     "Unreachable",
@@ -14,6 +15,7 @@ __all__ = [
     "WideDelivered",
     "WideEvent",
     "WideSent",
+    "WideView",
 ]
 
 
@@ -98,4 +100,24 @@ class Unreachable(Struct, frozen=True):
     domain: str
 
 
-WideEvent = WideChanged | WideSent | WideDelivered | Represents | Crossed | BroughtIn | Unreachable
+class WideView(Struct, frozen=True):
+    """Who is in a wide group, as far as the connected clusters have told."""
+
+    conf: str
+    group: str
+    place: tuple[int, ...]
+    members: tuple[str, ...]
+    """DOMAIN/LOCAL-CONFIGURATION/PROCESS, sorted."""
+
+
+class Lost(Struct, frozen=True):
+    """A majority of the domain has gone on without this site. That is a verdict; `Unreachable` is none."""
+
+    conf: str
+    domain: str
+    site: str
+    reg: str
+    """The local configuration of that majority."""
+
+
+WideEvent = WideChanged | WideSent | WideDelivered | Represents | Crossed | BroughtIn | Unreachable | WideView | Lost

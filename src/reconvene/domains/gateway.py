@@ -17,12 +17,13 @@ from msgspec import Struct
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent
 from reconvene.domains.events import Crossed, MessageId, WideEvent
-from reconvene.domains.messages import CROSSING, Crossing, Message, Seeing, decoded, encode
+from reconvene.domains.messages import CROSSING, Crossing, Gone, Message, Roster, Seeing, decoded, encode
+from reconvene.domains.rosters import Rosters
 from reconvene.domains.seen import Seen, SenderId
 from reconvene.domains.tree import Tree
 from reconvene.ids import Service
 
-__all__ = ["Brought", "Gateway", "Launch", "UpperConf"]
+__all__ = ["Brought", "Gateway", "Launch", "Told", "UpperConf"]
 
 _KEPT = 1_024
 _KEPT_BYTES = 1 << 20
@@ -44,7 +45,7 @@ class UpperConf(Struct):
     """The configuration that it follows, regular or transitional."""
     needs: int
     floor: list[tuple[str, int, int, int]]
-    """Site, newest incarnation and both counters of this domain's senders: what gets no place in it."""
+    """Site, incarnation and both counters of this domain's senders: what gets no place in it."""
 
 
 class Brought(Struct):
@@ -59,11 +60,31 @@ class Brought(Struct):
     needs: int
 
     @property
+    def end(self) -> tuple[int, ...]:
+        return (*self.place, len(self.crossing.messages))
+
+    @property
     def size(self) -> int:
         return sum(len(message.data) for message in self.crossing.messages)
 
 
-Entry = UpperConf | Brought
+class Told(Struct):
+    """A roster that was delivered above."""
+
+    place: tuple[int, ...]
+    roster: Roster
+    needs: int
+
+    @property
+    def end(self) -> tuple[int, ...]:
+        return (*self.place, 0)
+
+    @property
+    def size(self) -> int:
+        return sum(len(group) + sum(map(len, processes)) for group, processes in self.roster.groups)
+
+
+Entry = UpperConf | Brought | Told
 
 
 class Launch(Struct, frozen=True):
@@ -98,6 +119,12 @@ class Gateway:
         self._start: tuple[str, tuple[int, ...]] = ("", ())
         """The configuration and the place of the last entry that was dropped."""
         self._bytes = 0
+        self._first_rosters = Rosters()
+        """What was told up to the first entry that is kept …"""
+        self.rosters = Rosters()
+        """… and up to the last, in its configuration."""
+        self._roster: Roster | None = None
+        """To be told."""
         self._placed = Seen()
         self._transitional = False
         self._forming: Changed | None = None
@@ -110,6 +137,10 @@ class Gateway:
         self._again: deque[bytes] = deque()
         """Crossings that were taken by a configuration that is over, and not sent in it."""
         self._launches: deque[Launch] = deque()
+        self._gone: deque[str] = deque()
+        """Gateways of its own cluster that have left that, and that others are to be told of."""
+        self.suspects: list[int] = []
+        """Sites above that have left their clusters, as the others there say: its site need not wait for them."""
 
     # -- what comes from above
 
@@ -129,6 +160,7 @@ class Gateway:
             self._last = event.conf
             return
         self._transitional = False
+        self._roster = None
         self._forming = event
         self._told = set()
         self._seeing_due = True
@@ -154,10 +186,18 @@ class Gateway:
         for index, message in decoded(event):
             if isinstance(message, Seeing):
                 self._seeing(event.sender, message)
-            elif isinstance(message, Crossing) and message.domain == self.tree.domain_of(event.sender):
+            elif isinstance(message, Gone):
+                self._left(event.sender, message)
+            elif isinstance(message, Roster) and self._speaks_for(event.sender, message.domain):
+                self._told_above(event, index, message)
+            elif isinstance(message, Crossing) and self._speaks_for(event.sender, message.domain):
                 self._crossing(event, index, message)
             else:
-                self.malformed += 1  # a gateway speaks for its own domain only
+                self.malformed += 1
+
+    def _speaks_for(self, sender: int, domain: str) -> bool:
+        """A gateway speaks for its own domain only."""
+        return domain == self.tree.domain_of(sender)
 
     def _seeing(self, sender: int, seeing: Seeing) -> None:
         forming = self._forming
@@ -168,6 +208,13 @@ class Gateway:
         if self._told == set(forming.members):
             self._formed(forming)
 
+    def _left(self, sender: int, gone: Gone) -> None:
+        site = self.tree.upper_site(self.tree.domain_of(sender), gone.gateway)
+        if site is None or site == sender:
+            self.malformed += 1  # a gateway speaks for its own domain only, and for others of it
+        else:
+            self.suspects.append(site)
+
     def _crossing(self, event: Delivered, index: int, crossing: Crossing) -> None:
         if self._forming is not None:
             self.malformed += 1  # its sender had not heard all
@@ -177,6 +224,14 @@ class Gateway:
         upper_id = (self.tree.upper[event.sender], event.incarnation, event.first + index)
         needs = _PENDING if self._transitional else self.number
         self._append(Brought((*event.timestamp, index), upper_id, crossing, new, needs))
+
+    def _told_above(self, event: Delivered, index: int, roster: Roster) -> None:
+        sites = len(self.tree.domains[roster.domain].sites)
+        if self._forming is not None or any(site >= sites for site in roster.sites):
+            self.malformed += 1
+            return
+        assert event.timestamp is not None, "rosters are safe messages"
+        self._append(Told((*event.timestamp, index), roster, _PENDING if self._transitional else self.number))
 
     def _place(self, domain: str, message: Message) -> bool:
         named = SenderId(domain, message.site), message.incarnation, Service(message.service), message.counter
@@ -194,7 +249,8 @@ class Gateway:
 
     def _append(self, entry: Entry) -> None:
         self.entries.append(entry)
-        if isinstance(entry, Brought):
+        self.rosters = _after(self.rosters, entry)
+        if not isinstance(entry, UpperConf):
             self._bytes += entry.size
         while len(self.entries) > _MOST or self._bytes > _MOST_BYTES:
             self._drop()
@@ -207,10 +263,11 @@ class Gateway:
     def _drop(self) -> None:
         entry = self.entries.popleft()
         self.first += 1
+        self._first_rosters = _after(self._first_rosters, entry)
         if isinstance(entry, UpperConf):
             self._start = (entry.conf, (entry.number,))
         else:
-            self._start = (self._start[0], (*entry.place, len(entry.crossing.messages)))
+            self._start = (self._start[0], entry.end)
             self._bytes -= entry.size
 
     def find(self, conf: str, line: tuple[int, ...]) -> int | None:
@@ -231,32 +288,42 @@ class Gateway:
         """The last place before this index in its configuration."""
         for earlier in range(index - 1, self.first - 1, -1):
             entry = self.entry(earlier)
-            if isinstance(entry, Brought):
-                return (*entry.place, len(entry.crossing.messages))
+            if not isinstance(entry, UpperConf):
+                return entry.end
             if entry.regular:
                 return (entry.number,)
         return self._start[1]
+
+    def rosters_at(self, index: int) -> list[Roster]:
+        """What was told before this index in its configuration."""
+        found = Rosters(self._first_rosters.all())
+        for earlier in range(self.first, min(index, self.end)):
+            found = _after(found, self.entry(earlier))
+        return found.all()
 
     def permitted(self, index: int, number: int) -> bool:
         """May the entry be told to the cluster by a representative that was elected with this number?"""
         return index < self.end and self.entry(index).needs <= number
 
     def placed(self, index: int) -> list[tuple[str, int, int, int]]:
-        """Site, newest incarnation and both counters of this domain's senders: what can get no place from `index` on
+        """Site, incarnation and both counters of this domain's senders: what can get no place from `index` on
         in the configuration above."""
-        found = {site: (born, [fifo, ordered]) for site, born, fifo, ordered in newest(self._placed, self.domain)}
+        found = {(site, born): [fifo, ordered] for site, born, fifo, ordered in newest(self._placed, self.domain)}
         for later in range(self.end - 1, max(index, self.first) - 1, -1):
             entry = self.entry(later)
-            if isinstance(entry, UpperConf) or entry.crossing.domain != self.domain:
+            if not isinstance(entry, Brought) or entry.crossing.domain != self.domain:
                 continue
             for i in reversed(entry.indices):
                 message = entry.crossing.messages[i]
-                last = found.get(message.site)
-                if last is not None and last[0] == message.incarnation:
-                    last[1][Service(message.service) is not Service.FIFO] = message.counter - 1
-        return [(site, born, fifo, ordered) for site, (born, (fifo, ordered)) in sorted(found.items())]
+                last = found.get((message.site, message.incarnation))
+                if last is not None:
+                    last[Service(message.service) is not Service.FIFO] = message.counter - 1
+        return [(*sender, fifo, ordered) for sender, (fifo, ordered) in sorted(found.items())]
 
     # -- what goes up
+
+    def tell(self, roster: Roster) -> None:
+        self._roster = roster
 
     def launch(self, launch: Launch) -> None:
         self._launches.append(launch)
@@ -265,6 +332,7 @@ class Gateway:
         """Its term is over: the next representative sends what waits here."""
         self._launches.clear()
         self._again.clear()
+        self._roster = None
 
     @property
     def wants_turn(self) -> bool:
@@ -280,7 +348,20 @@ class Gateway:
         """After a change above, it goes on only once its cluster has elected it with that."""
         return self.formed and self.elected == self.number
 
-    def next(self) -> bytes | None:
+    def left(self, gateway: str) -> None:
+        """This other gateway has left the cluster's configuration."""
+        if gateway not in self._gone:
+            self._gone.append(gateway)
+
+    def next(self) -> tuple[Service, bytes] | None:
+        """What is to be sent above next; `sent` follows, if it is taken."""
+        if self._gone:
+            # Not safe, nor agreed: what is waits for the one that has left.
+            return Service.FIFO, encode(Gone(self._gone[0]))
+        payload = self._next()
+        return None if payload is None else (self.service, payload)
+
+    def _next(self) -> bytes | None:
         if self._seeing_due:
             seen = Seen()
             seen.merge(self.known().table())
@@ -288,13 +369,21 @@ class Gateway:
             return encode(Seeing(seen.table()))
         if not self.may_launch:
             return None
+        if self._roster is not None:
+            return encode(self._roster)
         if self._again:
             return self._again[0]
         return encode(self._launches[0].crossing) if self._launches else None
 
     def sent(self) -> None:
+        if self._gone:
+            self._gone.popleft()
+            return
         if self._seeing_due:
             self._seeing_due = False
+            return
+        if self._roster is not None:
+            self._roster = None
             return
         if self._again:
             self._again.popleft()
@@ -308,7 +397,15 @@ class Gateway:
         self._again.extend(payload for _, payload in unsent if payload[0] == CROSSING)
 
 
+def _after(rosters: Rosters, entry: Entry) -> Rosters:
+    """What is told after this entry."""
+    if isinstance(entry, UpperConf):
+        return Rosters() if entry.regular else rosters
+    if isinstance(entry, Told):
+        rosters.apply(entry.roster)
+    return rosters
+
+
 def newest(seen: Seen, domain: str) -> list[tuple[str, int, int, int]]:
-    """Site, newest incarnation and both counters of the domain's senders."""
-    found = {site: (born, *lanes) for site, born, lanes in seen.of_domain(domain)}
-    return [(site, *rest) for site, rest in sorted(found.items())]
+    """Site, incarnation and both counters of the domain's senders: of each the newest incarnations."""
+    return [(site, born, *lanes) for site, born, lanes in seen.of_domain(domain)]

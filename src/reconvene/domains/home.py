@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from reconvene.domains.messages import Message, Wide
+from reconvene.domains.messages import Carried, Message, Wide
 from reconvene.domains.seen import Seen, SenderId
 from reconvene.ids import Service
 
@@ -19,13 +19,12 @@ __all__ = ["Home", "Kept", "Key", "Waiting"]
 
 _KEPT_SENDERS = 256
 
-Key = tuple[int, int]
-"""Sender's number and counter: within one local configuration a site has one incarnation."""
+Key = tuple[int, int, int]
+"""The sender's number and incarnation, and the counter. An author that has crashed leaves messages behind."""
 
 
 class Waiting(Struct):
     key: Key
-    incarnation: int
     wide: Wide
     place: tuple[int, ...] | None
     """In the cluster's own order, of agreed and safe ones."""
@@ -44,7 +43,7 @@ class Home:
         """Those of `crossing` that no CROSS has named."""
         self.crosses = 0
         """How many were decided."""
-        self._queues: dict[int, deque[Waiting]] = {}
+        self._queues: dict[tuple[int, int], deque[Waiting]] = {}
         """By sender, in its order: messages that wait for their place above, and those that wait behind them."""
         self._back = Seen()
         """What has come back in this configuration."""
@@ -52,9 +51,12 @@ class Home:
     def take(self, waiting: Waiting) -> bool:
         """Takes a message that was delivered in the cluster. Returns whether it is delivered to applications now."""
         service = Service(waiting.wide.service)
-        sender, counter = waiting.key
-        if self._back.has(_sender(sender), waiting.incarnation, service, counter):
+        ordinal, incarnation, counter = waiting.key
+        sender = ordinal, incarnation
+        if self._back.has(_sender(ordinal), incarnation, service, counter):
             return True  # it came back already, in a crossing of an earlier configuration
+        if waiting.key in self.crossing:
+            return False  # it was there before: two parts of the cluster have brought it
         if waiting.crosses:
             self.crossing[waiting.key] = self.fresh[waiting.key] = waiting
         if service is Service.FIFO:
@@ -79,18 +81,22 @@ class Home:
         """What of this crossing has not come back."""
         return [self.crossing[key] for key in self.crossings[number] if key in self.crossing]
 
-    def back(self, key: Key, incarnation: int, service: Service) -> list[Waiting]:
+    def carried(self) -> list[Carried]:
+        """What has not come back, for the next configuration."""
+        return [Carried(key[0], key[1], waiting.wide) for key, waiting in self.crossing.items()]
+
+    def back(self, key: Key, service: Service) -> list[Waiting]:
         """A message has come back. Returns those that waited only for it and do not cross, in order."""
-        sender, counter = key
-        self._back.add(_sender(sender), incarnation, service, counter)
+        ordinal, incarnation, counter = key
+        self._back.add(_sender(ordinal), incarnation, service, counter)
         self.crossing.pop(key, None)
         self.fresh.pop(key, None)
-        queue = self._queues.get(sender)
+        queue = self._queues.get((ordinal, incarnation))
         released: list[Waiting] = []
         while queue:
             head = queue[0]
             if head.crosses:
-                if not self._back.has(_sender(sender), head.incarnation, Service.CAUSAL, head.key[1]):
+                if not self._back.has(_sender(ordinal), incarnation, Service.CAUSAL, head.key[2]):
                     break
                 queue.popleft()
             else:
@@ -103,8 +109,8 @@ class Home:
         for key, waiting in [*self.crossing.items()]:
             service = Service(waiting.wide.service)
             last = fifo if service is Service.FIFO else ordered
-            if key[0] == sender and waiting.incarnation == incarnation and key[1] <= last:
-                released += self.back(key, incarnation, service)
+            if key[:2] == (sender, incarnation) and key[2] <= last:
+                released += self.back(key, service)
         return released
 
 
@@ -117,7 +123,7 @@ class Kept:
         """By site and incarnation."""
 
     def add(self, site: str, waiting: Waiting) -> None:
-        kept = self._by_sender.setdefault((site, waiting.incarnation), deque())
+        kept = self._by_sender.setdefault((site, waiting.key[1]), deque())
         if not kept or kept[-1].wide.counter < waiting.wide.counter:
             kept.append(waiting)
         while len(self._by_sender) > _KEPT_SENDERS:

@@ -8,11 +8,16 @@ The first byte of each says what it is. In the cluster:
     PORT    agreed            a gateway: its configuration above
     TURN    safe              the representative: a wide configuration begins
     LINE    safe              where components meet: how far each of them is
+    VOTE    agreed            a gateway: the representative gets nothing across
+    MEMBER  agreed            a site: a process of its joins or leaves a wide group
+    NEWS    agreed            the representative: a ROSTER from above
 
-Above, both safe:
+Above:
 
-    SEEN      each gateway, first in each configuration: which messages its cluster has seen
-    CROSSING  a representative: messages that cross
+    SEEN      safe   each gateway, first in each configuration: which messages its cluster has seen
+    CROSSING  safe   a representative: messages that cross
+    GONE      fifo   a gateway: this other one has left its cluster's configuration
+    ROSTER    safe   a representative: its cluster's processes in wide groups, and which sites its majority has lost
 
 Everything that came over the network is checked here; what is wrong raises Malformed and nothing else.
 """
@@ -27,14 +32,16 @@ from reconvene.errors import Malformed
 from reconvene.ids import MAX_SITES
 
 __all__ = [
-    "CROSS", "CROSSING", "IN", "KINDS", "LINE", "PORT", "SEEN", "TURN", "UPPER_KINDS", "WIDE",
-    "Cross", "Crossing", "In", "Line", "Message", "Placed", "Port", "Seeing", "SeenEntry", "Turn", "Wide",
-    "decode", "decoded", "encode",
+    "CROSS", "CROSSING", "GONE", "IN", "KINDS", "LINE", "MEMBER", "MOST_MEMBERS", "NEWS", "PORT", "ROSTER", "SEEN",
+    "TURN", "UPPER_KINDS", "VOTE", "WIDE",
+    "Carried", "Cross", "Crossing", "Gone", "In", "Joined", "Line", "Loss", "Member", "Message", "News", "Placed",
+    "Port", "Roster", "Seeing", "SeenEntry", "Turn", "Vote", "Wide",
+    "bounded", "decode", "decoded", "encode",
 ]  # fmt: skip
 
-WIDE, CROSS, IN, PORT, TURN, LINE, CROSSING, SEEN = range(40, 48)
-KINDS = frozenset((WIDE, CROSS, IN, PORT, TURN, LINE))
-UPPER_KINDS = frozenset((CROSSING, SEEN))
+WIDE, CROSS, IN, PORT, TURN, LINE, CROSSING, SEEN, VOTE, GONE, MEMBER, NEWS, ROSTER = range(40, 53)
+KINDS = frozenset((WIDE, CROSS, IN, PORT, TURN, LINE, VOTE, MEMBER, NEWS))
+UPPER_KINDS = frozenset((CROSSING, SEEN, GONE, ROSTER))
 
 Number = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Ordinal = Annotated[int, Meta(ge=0, lt=MAX_SITES)]
@@ -43,6 +50,7 @@ Place = Annotated[list[Number], Meta(max_length=16)]
 _Service = Annotated[int, Meta(ge=0, le=3)]
 _Group = Annotated[str, Meta(min_length=1, max_length=256)]
 
+_CARRIED_BYTES = 8 << 20
 MOST_MESSAGES = 1_024
 """In one crossing."""
 
@@ -58,8 +66,20 @@ class Wide(Struct, array_like=True, frozen=True):
 
 class Cross(Struct, array_like=True, frozen=True):
     term: Number
-    ids: Annotated[list[tuple[Ordinal, Number]], Meta(min_length=1, max_length=MOST_MESSAGES)]
-    """Sender's number and counter, in the order in which they cross."""
+    ids: Annotated[list[tuple[Ordinal, Number, Number]], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    """Sender's number and incarnation, and the counter; in the order in which they cross."""
+
+
+class Carried(Struct, array_like=True, frozen=True):
+    """A message that waits to cross, whoever of its cluster is still there: its author need not be."""
+
+    site: Ordinal
+    incarnation: Number
+    wide: Wide
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        return self.site, self.incarnation, self.wide.counter
 
 
 class Message(Struct, array_like=True, frozen=True):
@@ -106,6 +126,60 @@ class Placed(Struct, array_like=True, frozen=True):
     ordered: Number
 
 
+_Process = Annotated[str, Meta(min_length=1, max_length=256)]
+MOST_MEMBERS = 1_024
+"""Processes of one cluster in wide groups; one that is in two groups counts twice."""
+
+
+class Joined(Struct, array_like=True, frozen=True, order=True):
+    """A process in a wide group, and its site's number."""
+
+    site: Ordinal
+    group: _Group
+    process: _Process
+
+
+class Member(Struct, array_like=True, frozen=True):
+    group: _Group
+    process: _Process
+    joins: bool
+    """Or it leaves."""
+
+
+class Loss(Struct, array_like=True, frozen=True):
+    """A majority of the cluster has gone on without this site, in the local configuration of this number."""
+
+    site: Name
+    conf: Number
+
+
+class Roster(Struct, array_like=True, frozen=True):
+    """A cluster's, or a part's: those of its processes that are in wide groups."""
+
+    domain: Name
+    conf: Number
+    """The number of its local configuration …"""
+    version: Number
+    """… and how often the roster has changed in it."""
+    sites: Annotated[list[Ordinal], Meta(min_length=1, max_length=MAX_SITES)]
+    """The members of the local configuration."""
+    groups: Annotated[
+        list[tuple[_Group, Annotated[list[_Process], Meta(max_length=MOST_MEMBERS)]]], Meta(max_length=MOST_MEMBERS)
+    ]
+    lost: Annotated[list[Loss], Meta(max_length=MAX_SITES)]
+    """Of which it is not known yet that the others have heard of it."""
+
+    @property
+    def age(self) -> tuple[int, int]:
+        return self.conf, self.version
+
+
+class News(Struct, array_like=True, frozen=True):
+    term: Number
+    place: Annotated[list[Number], Meta(min_length=2, max_length=16)]
+    roster: Roster
+
+
 class Turn(Struct, array_like=True, frozen=True):
     term: Number
     after: str
@@ -121,6 +195,10 @@ class Turn(Struct, array_like=True, frozen=True):
     place: Place
     placed: Annotated[list[Placed], Meta(max_length=4 * MAX_SITES)]
     """Of this domain's senders, for those that enter."""
+    rosters: Annotated[list[Roster], Meta(max_length=2 * MAX_SITES)]
+    """For those that enter: what was told in this configuration …"""
+    told: Place
+    """… up to this place."""
 
 
 SeenEntry = tuple[Name, Name, Number, Number, Number]
@@ -138,6 +216,24 @@ class Line(Struct, array_like=True, frozen=True):
     """The last place that they delivered up to."""
     seen: _Table
     """What any of them, or of those they met before, has delivered."""
+    before: Annotated[list[Ordinal], Meta(max_length=MAX_SITES)]
+    """The members of their last local configuration."""
+    lost: Annotated[list[Loss], Meta(max_length=MAX_SITES)]
+    joined: Annotated[list[Joined], Meta(max_length=MOST_MEMBERS)]
+    carried: Annotated[list[Carried], Meta(max_length=1 << 18)]
+    """What waits to cross, in an order in which causes come before effects."""
+
+
+class Vote(Struct, array_like=True, frozen=True):
+    """A standby could represent the cluster, and nothing has come back in this term for long."""
+
+    term: Number
+
+
+class Gone(Struct, array_like=True, frozen=True):
+    """The cluster's verdict: this gateway has left its configuration."""
+
+    gateway: Name
 
 
 class Crossing(Struct, array_like=True, frozen=True):
@@ -158,10 +254,21 @@ class Seeing(Struct, array_like=True, frozen=True):
 
 _TYPES: dict[int, type[Struct]] = {
     WIDE: Wide, CROSS: Cross, IN: In, PORT: Port, TURN: Turn, LINE: Line, CROSSING: Crossing, SEEN: Seeing,
+    VOTE: Vote, GONE: Gone, MEMBER: Member, NEWS: News, ROSTER: Roster,
 }  # fmt: skip
 _DECODERS = {kind: msgpack.Decoder(of) for kind, of in _TYPES.items()}
 _KINDS = {of: kind for kind, of in _TYPES.items()}
 _ENCODER = msgpack.Encoder()
+
+
+def bounded(carried: list[Carried]) -> list[Carried]:
+    """As much of it as one LINE takes, from the first on."""
+    size = 0
+    for index, one in enumerate(carried):
+        size += len(one.wide.data) + len(one.wide.group) + 32
+        if size > _CARRIED_BYTES:
+            return carried[:index]
+    return carried
 
 
 def encode(message: Struct) -> bytes:

@@ -10,9 +10,8 @@ What each site knows at a place of its local order:
                 then all others enter where it stands (TURN, `enters`). Nothing new is sent meanwhile.
     open        messages flow.
 
-Why nothing gets lost or doubled: an author keeps what it has sent until that comes back from above, and sends it
-again in each local configuration, in order. A message that has a place in a configuration above gets no second one
-there (gateway), and a site delivers each message once (seen). Why sites that go together from one wide configuration
+Why nothing gets lost or doubled: what has not come back from above, all sites carry into the next local
+configuration, in order. A message that has a place in a configuration above gets no second one there (gateway), and a site delivers each message once (seen). Why sites that go together from one wide configuration
 to the next deliver the same: all that is brought in between is the representative's log above, from the place where
 they were, without gaps; a site that can't be led on that way leaves through a wide configuration of its own.
 """
@@ -37,10 +36,27 @@ from reconvene.domains.events import (
 )
 from reconvene.domains.gateway import Gateway
 from reconvene.domains.home import Home, Kept, Waiting
-from reconvene.domains.messages import Cross, In, Line, Message, Port, Turn, Wide, decoded, encode
+from reconvene.domains.messages import (
+    Carried,
+    Cross,
+    In,
+    Line,
+    Member,
+    Message,
+    News,
+    Port,
+    Turn,
+    Vote,
+    Wide,
+    bounded,
+    decoded,
+    encode,
+)
+from reconvene.domains.patience import Patience
 from reconvene.domains.representing import Representing
 from reconvene.domains.seen import Seen, SenderId
 from reconvene.domains.tree import Tree
+from reconvene.domains.views import Views
 from reconvene.ids import Service
 
 __all__ = ["Phase", "Site", "WideConf"]
@@ -108,9 +124,19 @@ class Site:
         self.lines: list[Line] = []
         self.home = Home()
         self.control: deque[Control] = deque()
-        self.author = Author(limits or Limits())
+        limits = limits or Limits()
+        self.author = Author(limits)
+        self._patience = Patience(limits.confirm_ns)
+        self.views = Views(self.domain, ordinal)
+        self._backs = 0
+        """Messages of this cluster that came back."""
         self._part: tuple[int, ...] = (ordinal,)
+        """Sites that know what this one knows: it comes from the last configuration together with them, and all
+        parts had met there, or they were one part before."""
+        self._together: tuple[int, ...] = (ordinal,)
         """Who comes from the last configuration together with this site."""
+        self._carried: list[Carried] = []
+        """What waits to cross, as the parts have brought it into this configuration; until messages flow."""
         self._connected: tuple[str, ...] = ()
         """The domains of the last regular wide configuration."""
         self._seen = Seen()
@@ -120,6 +146,8 @@ class Site:
         if gateway is not None:
             gateway.known = lambda: self.known
         self._resigned: str | None = None
+        self._votes = 0
+        """In this configuration, to replace a representative."""
         self._told = -1
         """The number above that this gateway's last PORT in this configuration had."""
         self._kept = Kept()
@@ -140,10 +168,39 @@ class Site:
         """Takes back what is not sent; returns how many."""
         return self.author.withdraw()
 
+    def join(self, group: str, process: str) -> None:
+        """The process joins this wide group; views report it (`WideView`). Raises Rejected where the group does not
+        leave the cluster, Unavailable at a limit."""
+        self.views.join(group, process)
+
+    def leave(self, group: str, process: str) -> None:
+        self.views.leave(group, process)
+
     def hand_over(self) -> None:
         """If this site represents its cluster, it gives way to a standby."""
         if self.gateway is not None and self.representative == self.name:
             self._say_port(resigns=True)
+
+    # -- time
+
+    def look(self, now: int) -> None:
+        """In each turn; `now` is the site's clock. A standby may find that the representative gets nothing across."""
+        progress = (self.local, self.term, self.phase, self._backs if self.is_open else self.line)
+        if self.gateway is not None and self._patience.is_over(self._waits_as_standby(), self._votes, progress, now):
+            self.say(Service.AGREED, encode(Vote(self.term)))
+
+    def deadline(self) -> int | None:
+        return self._patience.deadline()
+
+    def _waits_as_standby(self) -> bool:
+        """Could this gateway do what the representative has not done yet?"""
+        mine = self.ports.get(self.name)
+        present = None if self.representative is None else self.ports.get(self.representative)
+        if mine is None or present is None or mine is present or self.phase is Phase.MEETING:
+            return False
+        if mine.number < self.floor or len(mine.domains) < len(present.domains):
+            return False
+        return not self.is_open or bool(self.home.crossing)
 
     # -- the local configuration
 
@@ -153,28 +210,41 @@ class Site:
                 self._delivered(event)
             elif type(event) is Changed:
                 if event.kind is ConfKind.TRANSITIONAL:
-                    self._part = event.members
+                    self._together = event.members
                 elif event.kind is ConfKind.REGULAR:
                     self._changed(event)
 
     def _changed(self, event: Changed) -> None:
+        if self.gateway is not None:
+            for member in self.members:
+                if member not in event.members and self.name_of(member) in self.domain.gateways:
+                    self.gateway.left(self.name_of(member))
+        if self.phase is Phase.MEETING:
+            self._part = tuple(member for member in self._part if member in self._together)
+        else:
+            self._part = self._together
+        if self.is_open:
+            self._carried = self.home.carried()
         self.phase = Phase.MEETING
         self.local, self.members = event.conf, event.members
         self.term, self.representative, self._resigned = 0, None, None
-        self.ports, self.lines = {}, []
+        self.ports, self.lines, self._votes = {}, [], 0
         for waiting in self.home.blocked():
             self._kept.add(self.name_of(waiting.key[0]), waiting)
         self.home = Home()
         self.control.clear()
-        self.author.restart()
         self._early.clear()
         if self.representing is not None:
             self.representing.local_changed()
         if self.ordinal == min(self._part):
             members = sorted(self._part)
             number = max(self.floor, self.wide.number)
-            line = Line(members, self.wide.conf, number, list(self.line), self.known.table())
+            brings = self.views.line(members)
+            line = Line(
+                members, self.wide.conf, number, list(self.line), self.known.table(), *brings, bounded(self._carried)
+            )
             self.say(Service.SAFE, encode(line))
+        self.views.begin(int(event.conf), event.members)
         self._told = -1
 
     def _say_port(self, *, resigns: bool = False) -> None:
@@ -192,14 +262,20 @@ class Site:
                 case Line():
                     self._line(message)
                 case Port():
-                    self._port(self.domain.sites[event.sender], message)
-                case In() | Turn() | Cross():
+                    self._port(self.name_of(event.sender), message)
+                case Vote():
+                    self._vote(self.name_of(event.sender), message)
+                case Member():
+                    self._member(event.sender, message, place)
+                case In() | Turn() | Cross() | News():
                     if not self._is_current(event.sender, message.term):
                         continue
                     if isinstance(message, In):
                         self._in(message)
                     elif isinstance(message, Turn):
                         self._turn(message)
+                    elif isinstance(message, News):
+                        self._news(message)
                     else:
                         self._cross(message, (self.name_of(event.sender), event.incarnation, event.first + index))
                 case _:
@@ -239,6 +315,15 @@ class Site:
         else:
             self._elect()
 
+    def _vote(self, name: str, vote: Vote) -> None:
+        """A standby votes the representative out: it counts as one that has resigned."""
+        if name not in self.domain.gateways:
+            self.malformed += 1
+        elif vote.term == self.term and self.representative not in (None, name):
+            self._votes += 1
+            self._resigned = self.representative
+            self._elect()
+
     def _met(self) -> None:
         """Has every part said where it is, and every gateway what it sees above?"""
         gateways = [self.name_of(member) for member in self.members if self.name_of(member) in self.domain.gateways]
@@ -248,12 +333,16 @@ class Site:
         self.floor = max(line.number for line in self.lines)
         for line in self.lines:
             self.known.merge(line.seen)
+        self.views.met(self.lines, self.domain.sites)
+        carried = {one.key: one for line in self.lines for one in line.carried if one.site < len(self.domain.sites)}
+        self._carried = list(carried.values())
         if gateways:
             self.phase = Phase.CATCHING_UP
             self._elect()
         else:
             self.line = max(tuple(line.line) for line in self.lines)
             self._enter(WideConf(f"{self.domain.name}/{self.local}", True, self.floor, (self.domain.name,), True))
+            self.events += self.views.alone(self.wide.conf, self.line)
             self._open()
 
     def _elect(self) -> None:
@@ -274,6 +363,7 @@ class Site:
         self.wide = wide
         self.events.append(WideChanged(wide.conf, wide.regular, wide.domains, self.line, reg))
         if wide.regular:
+            self.views.enter(wide.number)
             for domain in self._connected:
                 if domain not in wide.domains:
                     self.events.append(Unreachable(wide.conf, domain))
@@ -287,9 +377,10 @@ class Site:
                 self.line = max(self.line, tuple(turn.place))
                 self._enter(WideConf(turn.conf, True, turn.number, tuple(turn.domains), False))
             self.line = max(self.line, tuple(turn.place))
-            self._skip(turn)
+            self.views.learn(turn.rosters, tuple(turn.told))
             if not self.is_open:
                 self._open()
+            self._skip(turn)
         elif self.wide.conf == turn.after and self.line <= tuple(turn.upto):
             reg = None if turn.regular else self.wide.conf
             if turn.regular:
@@ -324,28 +415,41 @@ class Site:
 
     def _open(self) -> None:
         self.phase = Phase.OPEN
+        carried, self._carried = self._carried, []
+        for index, one in enumerate(carried):
+            # Before all that is sent in this configuration.
+            place = (int(self.local), 0, 0, index) if one.wide.service >= Service.AGREED else None
+            self._take_home(one.site, one.incarnation, one.wide, place)
+        self.author.restart(
+            {
+                counter
+                for site, born, counter in self.home.crossing
+                if (site, born) == (self.ordinal, self.incarnation)
+            }
+        )
         early, self._early = self._early, []
-        for event, wide, place in early:
-            self._wide(event, wide, place)
+        for event, wide, at in early:
+            self._wide(event, wide, at)
 
     def _wide(self, event: Delivered, wide: Wide, place: tuple[int, ...] | None) -> None:
-        if not self.is_open:
+        if self.is_open:
+            self._take_home(event.sender, event.incarnation, wide, place)
+        else:
             self._early.append((event, wide, place))
-            return
+
+    def _take_home(self, site: int, incarnation: int, wide: Wide, place: tuple[int, ...] | None) -> None:
         crosses = not self.wide.detached and wide.crosses and self.domain.passes_out(wide.group)
-        waiting = Waiting((event.sender, wide.counter), event.incarnation, wide, place, crosses)
+        waiting = Waiting((site, incarnation, wide.counter), wide, place, crosses)
         if self.home.take(waiting):
             self._deliver_home(waiting)
 
     def _deliver_home(self, waiting: Waiting) -> None:
-        sender = waiting.key[0]
+        site, incarnation, counter = waiting.key
         wide = waiting.wide
-        message = Message(
-            self.name_of(sender), waiting.incarnation, wide.counter, wide.service, wide.group, wide.data
-        )  # fmt: skip
+        message = Message(self.name_of(site), incarnation, counter, wide.service, wide.group, wide.data)
         self._deliver(self.domain.name, message, None if waiting.place is None else self._after_line(waiting.place))
-        if sender == self.ordinal and not waiting.crosses:
-            self.author.done(wide.counter)
+        if (site, incarnation) == (self.ordinal, self.incarnation) and not waiting.crosses:
+            self.author.done(counter)
 
     def _deliver_own(self, wide: Wide, place: tuple[int, ...]) -> None:
         message = Message(self.name, self.incarnation, wide.counter, wide.service, wide.group, wide.data)
@@ -380,19 +484,30 @@ class Site:
                 self._back(message)
         self.line = (*place, brought.count)
 
+    def _member(self, sender: int, member: Member, place: tuple[int, ...] | None) -> None:
+        if self.views.member(sender, member) and self.is_open and self.wide.detached and place is not None:
+            self.events += self.views.alone(self.wide.conf, self._after_line(place))
+
+    def _news(self, news: News) -> None:
+        place = tuple(news.place)
+        if not self.wide.detached and place[0] == self.wide.number:
+            self.events += self.views.news(news, self.wide.conf, self.line)
+            self.line = max(self.line, (*place, 0))
+
     def _overtaken(self, message: Message) -> None:
         """Messages for this cluster alone that waited behind an earlier one of their sender when the configuration
         changed come before this one."""
         for waiting in self._kept.before(message):
             place = None if waiting.place is None else (int(self.local), _KEPT_PLACE, *waiting.key)
-            self._deliver_home(Waiting(waiting.key, waiting.incarnation, waiting.wide, place, False))
+            self._deliver_home(Waiting(waiting.key, waiting.wide, place, False))
 
     def _back(self, message: Message) -> None:
         """A message of this cluster has come back."""
+        self._backs += 1
         ordinal = self.domain.sites.index(message.site)
         if (ordinal, message.incarnation) == (self.ordinal, self.incarnation):
             self.author.done(message.counter)
-        released = self.home.back((ordinal, message.counter), message.incarnation, Service(message.service))
+        released = self.home.back((ordinal, message.incarnation, message.counter), Service(message.service))
         for waiting in released:
             self._deliver_home(waiting)
 
@@ -421,6 +536,11 @@ class Site:
             return self.control[0]
         if self.phase is not Phase.OPEN:
             return None
+        member = self.views.due()
+        if member is not None:
+            self.views.sent(member)
+            self.say(Service.AGREED, encode(member))
+            return self.control[0]
         mine = self.author.next()
         if mine is None:
             return None

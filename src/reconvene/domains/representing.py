@@ -6,10 +6,12 @@ place of it.
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from reconvene.domains.events import BroughtIn, MessageId
-from reconvene.domains.gateway import Brought, Gateway, Launch, UpperConf
+from reconvene.domains.gateway import Brought, Gateway, Launch, Told, UpperConf
 from reconvene.domains.home import Key
-from reconvene.domains.messages import Cross, Crossing, In, Message, Placed, Turn, encode
+from reconvene.domains.messages import Cross, Crossing, In, Message, News, Placed, Roster, Turn, encode
 from reconvene.ids import Service
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class Representing:
         """The index above of what it brings in next."""
         self._entered = False
         """The TURN by which all others enter is under way."""
+        self._told: tuple[int, int] | None = None
+        """The roster's version and the number above with which it was told last in this term."""
         self._offered: set[Key] = set()
         """In a CROSS that is not delivered yet."""
         self._offers = 0
@@ -51,6 +55,7 @@ class Representing:
 
     def end(self) -> None:
         self.active = self._entered = False
+        self._told = None
         self._offered.clear()
         self._offers = 0
         self._gateway.resign()
@@ -89,6 +94,9 @@ class Representing:
             entry = gateway.entry(self._cursor)
             if isinstance(entry, Brought):
                 self._bring(entry)
+            elif isinstance(entry, Told):
+                news = News(site.term, list(entry.place), self._passing(entry.roster))
+                site.say(Service.AGREED, encode(news))
             else:
                 self._turn(entry)
             self._cursor += 1
@@ -98,6 +106,7 @@ class Representing:
             if gateway.formed and gateway.number == number:
                 self._let_in()
         elif site.is_open:
+            self._tell()
             self._cross()
 
     def _stand_by(self) -> None:
@@ -106,6 +115,13 @@ class Representing:
             reached = gateway.find(site.wide.conf, site.line)
             if reached is not None:
                 gateway.trim(reached)
+
+    def _passing(self, roster: Roster) -> Roster:
+        """What of it may come into this cluster."""
+        domain = self._site.domain
+        if roster.domain == domain.name:
+            return roster
+        return replace(roster, groups=[told for told in roster.groups if domain.passes_in(told[0])])
 
     def _bring(self, entry: Brought) -> None:
         site, crossing = self._site, entry.crossing
@@ -136,6 +152,7 @@ class Representing:
         turn = Turn(
             term=site.term, after=conf.after, upto=list(upto), enters=False, conf=conf.conf, regular=conf.regular,
             number=conf.number, domains=list(conf.domains), place=place, placed=[Placed(*one) for one in conf.floor],
+            rosters=[], told=[],
         )  # fmt: skip
         site.say(Service.SAFE, encode(turn))
 
@@ -153,6 +170,8 @@ class Representing:
             term=site.term, after="", upto=[], enters=True, conf=conf.conf, regular=True, number=conf.number,
             domains=list(conf.domains), place=list(place),
             placed=[Placed(*one) for one in gateway.placed(self._cursor)],
+            rosters=[self._passing(roster) for roster in gateway.rosters_at(self._cursor)],
+            told=list(self._reached()),
         )  # fmt: skip
         site.say(Service.SAFE, encode(turn))
 
@@ -161,6 +180,17 @@ class Representing:
         return self._gateway.reached(self._cursor)
 
     # -- up
+
+    def _tell(self) -> None:
+        """The cluster's roster, where it is not told yet in this configuration above: some there do not know it."""
+        site, gateway = self._site, self._gateway
+        now = (site.views.version, gateway.number)
+        if now == self._told or not gateway.may_launch:
+            return
+        self._told = now
+        roster = site.views.roster()
+        if roster.groups or roster.lost or gateway.rosters.speaks_of(roster.domain, roster.sites):
+            gateway.tell(roster)
 
     def _cross(self) -> None:
         if self._offers >= _CROSSES:
@@ -191,7 +221,7 @@ class Representing:
         site = self._site
         messages = [
             Message(
-                site.name_of(waiting.key[0]), waiting.incarnation, waiting.wide.counter,
+                site.name_of(waiting.key[0]), waiting.key[1], waiting.key[2],
                 waiting.wide.service, waiting.wide.group, waiting.wide.data,
             )
             for waiting in site.home.unconfirmed(number)

@@ -71,8 +71,8 @@ class Seen:
         ]
 
     def of_domain(self, domain: str) -> Iterator[tuple[str, int, Lanes]]:
-        """Site, incarnation and lanes of this domain's senders, in order."""
+        """Site, incarnation and lanes of this domain's senders, in order; of each the newest incarnations."""
         for sender in sorted(self._senders):
             if sender.domain == domain:
-                for incarnation, lanes in sorted(self._senders[sender].items()):
+                for incarnation, lanes in sorted(self._senders[sender].items())[-_TOLD:]:
                     yield sender.site, incarnation, lanes

@@ -41,10 +41,15 @@ class Tree:
         self.upper = tuple(sorted(upper))
         """The names of the sites above, by their number there."""
         self._domain_of = upper
+        self._numbers = {name: number for number, name in enumerate(self.upper)}
 
     def domain_of(self, upper_site: int) -> str:
         """For whom this site of the cluster above speaks: for its own domain only."""
         return self._domain_of[self.upper[upper_site]]
+
+    def upper_site(self, domain: str, gateway: str) -> int | None:
+        """The number above of this gateway of the domain."""
+        return self._numbers.get(f"{domain}.{gateway}")
 
 
 def matches(patterns: Sequence[str], group: str) -> bool:

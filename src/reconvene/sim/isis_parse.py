@@ -29,11 +29,11 @@ def needs_isis(table: Table, key: str, stack: str) -> None:
 
 def parse_processes(top: Table, nodes: Nodes, stack: str) -> tuple[ProcessPlan, ...]:
     tables = top.tables("process")
-    if tables:
+    if tables and stack != "wide":
         needs_isis(top, "process", stack)
     plans: dict[str, ProcessPlan] = {}
     for table in tables:
-        table.only(("node", "name", "groups", "replies", "state"))
+        table.only(("node", "name", "groups", *(() if stack == "wide" else ("replies", "state"))))
         name = table.text("name")
         if not _NAME.fullmatch(name):
             expected = "up to 64 letters, digits, '_' and '-', a letter or digit first, and no dot"

@@ -51,9 +51,11 @@ from reconvene.sim.scenario import (
 )
 from reconvene.sim.timeline import check_timeline
 from reconvene.sim.wide_parse import (
+    WIDE_GROUP_VERBS,
     WIDE_TOP,
     WIDE_VERBS,
     needs_wide,
+    parse_between,
     parse_domains,
     parse_group,
     parse_scope,
@@ -128,6 +130,7 @@ def _scenario(top: Table, path: Path) -> Scenario:
     everyone = [*sorted(names), *followers, *outposts]
     nodes = Nodes(everyone)
     chaos = _chaos(top, stack, duration_ns)
+    between, patience_ns = parse_between(top)
     plans = parse_processes(top, Nodes(names), stack)
     processes = process_names(plans)
     scenario = Scenario(
@@ -150,7 +153,8 @@ def _scenario(top: Table, path: Path) -> Scenario:
         followers=followers,
         outposts=outposts,
         domains=domains,
-        between=_changes(top.table("between")) if top.has("between") else Changes(),
+        between=_changes(between) if between.content else Changes(),
+        patience_ns=patience_ns,
         path=path,
     )
     if chaos is None:
@@ -335,7 +339,8 @@ def _verb(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, domains: N
             needs_wide(table, verb, stack)
             return parse_wide_verb(table, verb, domains)
         case verb:
-            needs_isis(table, verb, stack)
+            if stack != "wide" or verb not in WIDE_GROUP_VERBS:
+                needs_isis(table, verb, stack)
             return parse_verb(table, verb, processes)
 
 

@@ -145,6 +145,8 @@ class Runner:
                 options=options or Options(order=scenario.order),
                 conditions=scenario.conditions,
                 between=scenario.between,
+                patience_ns=scenario.patience_ns,
+                processes=scenario.processes,
                 links=scenario.links,
                 check_every=check_every,
                 make=wide,
@@ -165,7 +167,8 @@ class Runner:
                 outpost=outpost,
             )
         self._application = Application(self.world)
-        self.processes = IsisApplication(scenario.processes, self._application.payload)
+        plans = scenario.processes if scenario.stack == "isis" else ()
+        self.processes = IsisApplication(plans, self._application.payload)
         """Of stack isis."""
         if scenario.stack == "isis":
             for node in self.cluster.nodes:
@@ -276,6 +279,11 @@ class Runner:
                 for domain in domains:
                     if not self._wide.hand_over(domain):
                         self._skipped += 1
+            case Join() | Leave() if isinstance(cluster, WideWorld):
+                node, process = home(step.verb.process)
+                joins = isinstance(step.verb, Join)
+                if not cluster.node(node).change_group(step.verb.group, process, joins=joins):
+                    self._skipped += 1
             case Join() | Leave() | Cast() | Flush() | Rank() | Watch():
                 self._ask(step.verb)
             case _:

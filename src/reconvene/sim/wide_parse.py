@@ -6,10 +6,21 @@ from reconvene.ids import MAX_SITES
 from reconvene.sim.fields import Nodes, Table, show
 from reconvene.sim.wide_scenario import DEFAULT_GROUP, UPPER, DomainPlan, Handover, Split
 
-__all__ = ["WIDE_TOP", "WIDE_VERBS", "needs_wide", "parse_domains", "parse_group", "parse_scope", "parse_wide_verb"]
+__all__ = [
+    "WIDE_TOP",
+    "WIDE_VERBS",
+    "needs_wide",
+    "parse_between",
+    "parse_domains",
+    "parse_group",
+    "parse_scope",
+    "parse_wide_verb",
+]
 
 WIDE_TOP = ("domain", "between")
 WIDE_VERBS = ("split", "handover")
+WIDE_GROUP_VERBS = ("join", "leave")
+"""Which stack isis has too."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _SITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _EXPECTED = "up to 64 letters, digits, '_' and '-', a letter or digit first"
@@ -44,6 +55,8 @@ def parse_domains(top: Table) -> tuple[DomainPlan, ...]:
 
 
 def _domain(table: Table) -> DomainPlan:
+    if table.has("upper"):
+        table.fail("upper", "expected no third level: all domains are joined by one cluster above them")
     table.only(("name", "nodes", "gateways", "pass"))
     name = table.text("name", 'a name such as "berlin"')
     if not _NAME.fullmatch(name):
@@ -91,6 +104,20 @@ def _patterns(table: Table, key: str) -> tuple[str, ...]:
         if not isinstance(pattern, str) or not pattern:
             table.fail(key, f"expected {expected}, not {show(pattern)} in it")
     return tuple(patterns)
+
+
+def parse_between(top: Table) -> tuple[Table, int | None]:
+    """The network between clusters, and how long a gateway may be silent above; None: as in a cluster."""
+    if not top.has("between"):
+        return Table(top.file, "between", {}), None
+    table = top.table("between")
+    if not table.has("patience"):
+        return table, None
+    patience_ns = table.duration("patience")
+    if not 100_000_000 <= patience_ns <= 60_000_000_000:
+        table.fail("patience", f"expected 100ms to 1min, not {show(table.content['patience'])}")
+    fields = {key: value for key, value in table.content.items() if key != "patience"}
+    return Table(table.file, table.place, fields), patience_ns
 
 
 def parse_group(table: Table) -> str:

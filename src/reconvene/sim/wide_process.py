@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from reconvene.domains.port import Site as DomainSite
+from reconvene.errors import ReconveneError
 from reconvene.ids import Service
 from reconvene.sim.core import SiteLike
 from reconvene.sim.node import Node
@@ -35,6 +36,8 @@ class WideProcess:
         """Not all its sites are up yet."""
         self.submitted = 0
         """Messages of the application that its site has taken."""
+        self.joins: tuple[tuple[str, str], ...] = ()
+        """Group and process: who joins what whenever it starts."""
         self._recorder: WideRecorder
         self._outbox: deque[tuple[Service, str, bool, bytes]] = deque()
         for one in self.nodes:
@@ -93,6 +96,8 @@ class WideProcess:
         for node in self.nodes:
             node.start()
         self.starting = False
+        for group, process in self.joins:
+            self.change_group(group, process, joins=True)
 
     def crash(self) -> None:
         self.node.crash()
@@ -146,6 +151,18 @@ class WideProcess:
         if site is not None:
             site.hand_over()
             self.node.wake()
+
+    def change_group(self, group: str, process: str, *, joins: bool) -> bool:
+        """One of its processes joins or leaves a wide group. Returns whether the site took that."""
+        site = self.domain_site
+        if site is None or self.paused:
+            return False
+        try:
+            (site.join if joins else site.leave)(group, f"{self.site_name}.{process}")
+        except ReconveneError:
+            return False
+        self.node.wake()
+        return True
 
     def say(self, service: Service, payloads: Iterable[bytes], group: str, scope: str) -> None:
         """From the application. What there is no room for waits, and is lost at a crash."""

@@ -4,7 +4,8 @@ from random import Random
 
 from reconvene.ids import Service
 from reconvene.sim.conditions import Changes, Conditions
-from reconvene.sim.scenario import ChaosPlan, Load, Scenario
+from reconvene.sim.isis_scenario import Join, Leave, ProcessPlan
+from reconvene.sim.scenario import ChaosPlan, Load, Scenario, Step
 from reconvene.sim.wide_scenario import DomainPlan
 
 __all__ = ["wide_scenario"]
@@ -25,6 +26,8 @@ def wide_scenario(seed: int, random: Random, names: tuple[str, ...], conditions:
     between_ns = random.choice((2, 10, 30)) * MS
     kinds = {"gateway", *random.sample(_FAULTS, random.randint(2, len(_FAULTS)))}
     down = (random.choice(nodes),) if random.random() < 0.15 else ()
+    extra = Random(f"groups {seed}")
+    processes = tuple(_process(extra, node) for node in nodes if extra.random() < 0.5)
     return Scenario(
         name="wide",
         nodes=nodes,
@@ -37,7 +40,8 @@ def wide_scenario(seed: int, random: Random, names: tuple[str, ...], conditions:
         final_down=down,
         conditions=conditions,
         links={},
-        steps=(),
+        steps=_joins(extra, processes, duration_ns),
+        processes=processes,
         loads=tuple(_load(random, plan, duration_ns) for plan in plans for _ in range(random.randint(1, 3))),
         chaos=ChaosPlan(
             from_ns=500 * MS,
@@ -48,6 +52,7 @@ def wide_scenario(seed: int, random: Random, names: tuple[str, ...], conditions:
             ambush_steps=_STEPS,
         ),
         domains=plans,
+        patience_ns=extra.choice((None, None, 1_500 * MS, 3_000 * MS)),
         between=Changes(latency_ns=between_ns, jitter_ns=random.choice((0, between_ns // 4))),
     )
 
@@ -57,6 +62,20 @@ def _plan(random: Random, name: str, names: tuple[str, ...]) -> DomainPlan:
     gateways = tuple(random.sample(sites, min(len(sites), random.choice((1, 2, 2, 3)))))
     passes = ("*",) if random.random() < 0.7 else ("all", "b*")
     return DomainPlan(name, sites, gateways, passes, ("*",) if random.random() < 0.7 else ("all", "news"))
+
+
+def _process(random: Random, node: str) -> ProcessPlan:
+    return ProcessPlan(node, "x", tuple(random.sample(_GROUPS, random.randint(0, len(_GROUPS)))))
+
+
+def _joins(random: Random, processes: tuple[ProcessPlan, ...], duration_ns: int) -> tuple[Step, ...]:
+    """Processes join and leave wide groups all the time."""
+    steps: list[Step] = []
+    for _ in range(4 * len(processes)):
+        process, group = random.choice(processes).written, random.choice(_GROUPS)
+        verb = Join(process, group) if random.random() < 0.5 else Leave(process, group)
+        steps.append(Step(random.randrange(duration_ns), verb, "profile"))
+    return tuple(sorted(steps, key=lambda step: step.time_ns))
 
 
 def _load(random: Random, plan: DomainPlan, duration_ns: int) -> Load:

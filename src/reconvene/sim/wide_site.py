@@ -10,6 +10,7 @@ from reconvene.core.groups.groups import Groups
 from reconvene.core.options import Options
 from reconvene.core.record import boot
 from reconvene.core.site import Site
+from reconvene.domains.author import Limits
 from reconvene.domains.gateway import Gateway
 from reconvene.domains.port import Site as DomainSite
 from reconvene.domains.tree import Tree
@@ -73,18 +74,25 @@ class _Core:
 
 class WideCore(_Core):
     def __init__(
-        self, tree: Tree, domain: str, gateways: dict[str, Gateway], make: type[DomainSite] = DomainSite
+        self,
+        tree: Tree,
+        domain: str,
+        gateways: dict[str, Gateway],
+        limits: Limits | None = None,
+        make: type[DomainSite] = DomainSite,
     ) -> None:
         super().__init__(gateways)
         self._tree = tree
         self._domain = domain
         self._names: Sequence[str] = tree.domains[domain].sites
+        self._limits = limits
         self._make = make
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> WideSite:
         site, groups = self._site(options, ordinal, sites, record, now)
         gateway = self._gateways.get(f"{self._domain}.{self._names[ordinal]}")
-        return WideSite(site, groups, self._make(self._tree, self._domain, ordinal, site.incarnation, gateway))
+        domain = self._make(self._tree, self._domain, ordinal, site.incarnation, gateway, self._limits)
+        return WideSite(site, groups, domain)
 
 
 class UpperCore(_Core):

@@ -6,15 +6,19 @@ sites, each in a network of its own.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from random import Random
 
 from reconvene.core.options import Options
+from reconvene.domains.author import Limits
 from reconvene.domains.gateway import Gateway
 from reconvene.domains.port import Site as DomainSite
 from reconvene.domains.tree import Domain, Tree
 from reconvene.quorum import Spec, full_spec
+from reconvene.sim.befalling import Befalling
 from reconvene.sim.cluster import Cluster, OnLog
 from reconvene.sim.conditions import Changes, Conditions
+from reconvene.sim.isis_scenario import ProcessPlan
 from reconvene.sim.loop import Loop
 from reconvene.sim.network import Traffic
 from reconvene.sim.node import Node
@@ -25,6 +29,9 @@ from reconvene.trace.events import Row
 from reconvene.trace.wide_recorder import WideRecorder
 
 __all__ = ["WideWorld"]
+
+_CONFIRM = 2
+"""So many times what a change above takes: then a representative that gets nothing across is voted out."""
 
 OnWideStep = Callable[[WideProcess, str, str], None]
 
@@ -48,7 +55,7 @@ class _Networks:
         return total
 
 
-class WideWorld:
+class WideWorld(Befalling):
     def __init__(
         self,
         plans: Sequence[DomainPlan],
@@ -57,12 +64,15 @@ class WideWorld:
         options: Options | None = None,
         conditions: Conditions | None = None,
         between: Changes | None = None,
+        patience_ns: int | None = None,
+        processes: Sequence[ProcessPlan] = (),
         links: dict[tuple[str, str], Changes] | None = None,
         check_every: int = 0,
         make: type[DomainSite] = DomainSite,
         gateway: type[Gateway] = Gateway,
     ) -> None:
-        """`make`, `gateway`: what a site's part in the tree, and a gateway's, is made of."""
+        """`patience_ns`: with a silent gateway above, where it is not as in a cluster.
+        `make`, `gateway`: what a site's part in the tree, and a gateway's, is made of."""
         self.seed = seed
         self.plans = tuple(plans)
         self.loop = Loop()
@@ -75,11 +85,16 @@ class WideWorld:
         self._links = links or {}
         self._gateways: dict[str, Gateway] = {}
         self._gateway = gateway
+        timing = self.options.timing
+        if patience_ns is not None:
+            timing = replace(timing, suspect_base_ns=patience_ns, suspect_per_site_ns=0)
+        above = replace(self.options, timing=timing)
+        self._limits = Limits(confirm_ns=_CONFIRM * (timing.suspect_base_ns + timing.round_patience_ns))
         self.clusters = {plan.name: self._cluster(plan, check_every, make) for plan in plans}
         self.upper = Cluster(
             self.tree.upper,
             seed=seed,
-            options=self.options,
+            options=above,
             check_every=check_every,
             core=UpperCore(self.tree, self._gateways),
             loop=self.loop,
@@ -96,6 +111,8 @@ class WideWorld:
         self.members = [self._process(name) for name in self.names]
         self.nodes = self.members
         self._members = {member.name: member for member in self.members}
+        for process in processes:
+            self.node(process.node).joins += tuple((group, process.name) for group in process.groups)
         for cluster in (*self.clusters.values(), self.upper):
             cluster.on_turn(self._turned)
 
@@ -112,7 +129,7 @@ class WideWorld:
             conditions=self._conditions,
             links=links,
             check_every=check_every,
-            core=WideCore(self.tree, plan.name, self._gateways, make),
+            core=WideCore(self.tree, plan.name, self._gateways, self._limits, make),
             loop=self.loop,
             label=f"{plan.name}/",
         )
@@ -215,30 +232,9 @@ class WideWorld:
             if member.name in chosen:
                 member.start()
 
-    def restart(self, name: str) -> None:
-        self.member(name).start()
-
     def crash(self, name: str, kind: str = "crash") -> None:
         self.record_fault(kind, [name])
         self.member(name).crash()
-
-    def doom(self, name: str, copies: int) -> None:
-        self.record_fault("crash", [name])
-        self.member(name).doom(copies)
-
-    def doom_sync(self, name: str, *, completes: bool) -> None:
-        self.member(name).doom_sync(lambda: self.record_fault("sync", [name]), completes=completes)
-
-    def pause(self, name: str) -> None:
-        self.record_fault("pause", [name])
-        self.member(name).pause()
-
-    def resume(self, name: str) -> None:
-        self.member(name).resume()
-
-    def jump(self, name: str, by_ns: int) -> None:
-        self.record_fault("clock", [name])
-        self.member(name).jump(by_ns)
 
     def stall(self, name: str, for_ns: int) -> None:
         self.record_fault("disk", [name])
@@ -286,6 +282,12 @@ class WideWorld:
         self.upper.network.partition(
             [[site for site in upper if self.tree.domain_of(site) in part] for part in parts]
         )
+
+    def split_gateways(self, components: Iterable[Iterable[str]]) -> None:
+        """In the cluster above only, by gateway: those of one cluster may part there."""
+        self.record_fault("split", self.everyone)
+        parts = [[upper_name(*domain_of(name)) for name in component] for component in components]
+        self.upper.network.partition([self.upper.ordinals(part) for part in parts])
 
     def heal(self) -> None:
         for cluster in (*self.clusters.values(), self.upper):

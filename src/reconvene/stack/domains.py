@@ -39,7 +39,7 @@ class DomainLayer(_Unwritten):
         """For requests and questions."""
 
     def begin(self, outlet: Outlet, time: int) -> None:
-        """Nothing is prepared."""
+        self.site.look(outlet.now)
 
     def take(self, events: Sequence[LayerEvent]) -> None:
         self.site.take(events)
@@ -60,6 +60,9 @@ class DomainLayer(_Unwritten):
     def flush(self, now: int, turn: Turn) -> Write | None:
         turn.wide, self.site.events = self.site.events, []
         return None
+
+    def deadline(self) -> int | None:
+        return self.site.deadline()
 
     def invariants(self) -> None:
         self.site.invariants()
@@ -94,9 +97,14 @@ class UpperLayer(_Unwritten):
             gateway.renew = False
             return outlet.renew()
         spoken = False
+        for site in gateway.suspects:
+            # The others of its cluster may have lost it, and the cluster above may not: then it stays.
+            if outlet.is_silent(site) and outlet.suspect(site):
+                spoken = True
+        gateway.suspects.clear()
         while outlet.has_room(_AHEAD, _AHEAD_BYTES):
-            payload = gateway.next()
-            if payload is None or not outlet.submit(gateway.service, payload):
+            message = gateway.next()
+            if message is None or not outlet.submit(*message):
                 break
             gateway.sent()
             spoken = True

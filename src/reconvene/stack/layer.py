@@ -5,8 +5,8 @@ The first byte of a message says whose it is:
      1 … 15   groups (`core.groups.payloads`)
     16 … 33   the log (`corel.messages`), but for 31: plain messages, which only the simulator sends
     34 … 38   ISIS (`isis.messages`)
-    40 … 46   domains (`domains.messages`)
-    47 …      free
+    40 … 53   domains (`domains.messages`)
+    54 …      free
 
 Such a layer is handed its own messages and every change of configuration, in their order. One that follows the line
 of used primary configurations (`Bringing`) is handed `Used` too. Nothing else.
@@ -63,6 +63,10 @@ class Outlet:
     def take_packets(self) -> list[Packet]:
         """Packets of channels that came since the last call, in order. What no layer takes in its turn is dropped."""
         return self._site.take_packets()
+
+    def is_silent(self, site: int) -> bool:
+        """It was not heard for several beacons, which is less than what makes it suspect."""
+        return self._site.is_silent(site, self.now)
 
     def suspect(self, site: int) -> bool:
         """The site counts as unheard from now on, for a second or two: its channel stands still. The next

@@ -12,12 +12,14 @@ from msgspec import UNSET
 from reconvene.domains.events import (
     BroughtIn,
     Crossed,
+    Lost,
     Represents,
     Unreachable,
     WideChanged,
     WideDelivered,
     WideEvent,
     WideSent,
+    WideView,
 )
 from reconvene.ids import message_id
 from reconvene.trace.events import Row
@@ -74,6 +76,12 @@ class WideRecorder:
                 case Unreachable():
                     row = self._row(t, "unreachable", event.conf)
                     row.sender = event.domain
+                case WideView():
+                    row = self._row(t, "view", event.conf)
+                    row.group, row.ts, row.members = event.group, list(event.place), list(event.members)
+                case Lost():
+                    row = self._row(t, "lost", event.conf)
+                    row.sender, row.reg = f"{event.domain}/{event.site}", event.reg
                 case _:
                     assert_never(event)
             self._sink(row)

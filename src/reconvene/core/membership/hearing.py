@@ -20,6 +20,7 @@ __all__ = ["NUMBERS_AHEAD", "Hearing"]
 _NEVER = -(1 << 62)
 _LATE_DATAGRAMS = 8
 """Times the patience with a silent site: no late datagram is delayed for longer than this."""
+_SILENT_BEACONS = 3
 NUMBERS_AHEAD = 1 << 48
 """A configuration number this far above all others is false, and would soon be too large for the wire."""
 
@@ -168,10 +169,14 @@ class Hearing:
             self.update(hears=mask)
         return probes
 
+    def is_silent(self, site: int, now: int) -> bool:
+        """Nothing was heard from it for longer than a few beacons take."""
+        return now - self._last[site] > _SILENT_BEACONS * self._timing.beacon_every_ns
+
     def leave_out(self, site: int, now: int) -> None:
         """The site did not answer or makes no progress: it does not count as heard for a while. If it is also silent,
         it is only suspected early, and counts again with its first sign of life."""
-        if now - self._last[site] <= 3 * self._timing.beacon_every_ns:
+        if not self.is_silent(site, now):
             span = self._timing.leave_out_ns
             if now - self._left_out_at[site] < 10 * span:
                 span *= 2

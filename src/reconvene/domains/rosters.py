@@ -1,0 +1,89 @@
+"""Who has joined wide groups: in this cluster, and as every connected cluster has told above (ROSTER).
+
+Given: the cluster's joins and leaves at their places in its order; rosters of all clusters at their places above.
+Promised: sites of the same wide configuration that are at the same place above know the same rosters. A wide
+configuration begins with none: each representative tells its own again, so that those who met know the same.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from reconvene.domains.messages import MOST_MEMBERS, Joined, Roster
+
+__all__ = ["Local", "Rosters"]
+
+
+class Local:
+    """Processes of this cluster in wide groups: the same at all its sites, at the same place of their order."""
+
+    def __init__(self) -> None:
+        self._joined: set[Joined] = set()
+
+    def apply(self, one: Joined, joins: bool) -> bool:
+        """Returns whether that changed anything. At the limit nobody joins, at any site."""
+        if joins == (one in self._joined) or (joins and len(self._joined) >= MOST_MEMBERS):
+            return False
+        if joins:
+            self._joined.add(one)
+        else:
+            self._joined.discard(one)
+        return True
+
+    def meet(self, parts: Iterable[tuple[Sequence[int], Iterable[Joined]]]) -> None:
+        """Parts come together; each speaks for its own sites."""
+        met = sorted({one for members, joined in parts for one in joined if one.site in members})
+        self._joined = set(met[:MOST_MEMBERS])
+
+    def of_part(self, members: Sequence[int]) -> list[Joined]:
+        return sorted(one for one in self._joined if one.site in members)
+
+    def of_site(self, site: int) -> list[Joined]:
+        return sorted(one for one in self._joined if one.site == site)
+
+    def groups(self) -> dict[str, list[str]]:
+        """By group its processes, sorted."""
+        found: dict[str, list[str]] = {}
+        for one in sorted(self._joined):
+            found.setdefault(one.group, []).append(one.process)
+        return {group: sorted(processes) for group, processes in found.items()}
+
+
+class Rosters:
+    """What was told in one configuration above, up to a place."""
+
+    def __init__(self, told: Iterable[Roster] = ()) -> None:
+        self._told: dict[tuple[str, int], Roster] = {}
+        """By domain and local configuration: a cluster that has parted tells one for each part."""
+        for roster in told:
+            self.apply(roster)
+
+    def apply(self, roster: Roster) -> None:
+        """It takes the place of those of local configurations that have sites in common with its own; if one of these
+        is newer, it is out of date itself."""
+        sites = set(roster.sites)
+        shared = [
+            key for key, told in self._told.items() if key[0] == roster.domain and not sites.isdisjoint(told.sites)
+        ]
+        if any(self._told[key].age > roster.age for key in shared):
+            return
+        for key in shared:
+            del self._told[key]
+        self._told[roster.domain, roster.conf] = roster
+
+    def has(self, domain: str, conf: int) -> bool:
+        return (domain, conf) in self._told
+
+    def speaks_of(self, domain: str, sites: Iterable[int]) -> bool:
+        """Is there one of the domain with one of these sites?"""
+        wanted = set(sites)
+        return any(own == domain and not wanted.isdisjoint(told.sites) for (own, _), told in self._told.items())
+
+    def all(self) -> list[Roster]:
+        return [self._told[key] for key in sorted(self._told)]
+
+    def views(self) -> dict[str, tuple[str, ...]]:
+        """By group its members: DOMAIN/LOCAL-CONFIGURATION/PROCESS, sorted."""
+        found: dict[str, list[str]] = {}
+        for roster in self.all():
+            for group, processes in roster.groups:
+                found.setdefault(group, []).extend(f"{roster.domain}/{roster.conf}/{one}" for one in processes)
+        return {group: tuple(sorted(found[group])) for group in sorted(found)}
