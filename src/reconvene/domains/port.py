@@ -11,9 +11,10 @@ What each site knows at a place of its local order:
     open        messages flow.
 
 Why nothing gets lost or doubled: what has not come back from above, all sites carry into the next local
-configuration, in order. A message that has a place in a configuration above gets no second one there (gateway), and a site delivers each message once (seen). Why sites that go together from one wide configuration
-to the next deliver the same: all that is brought in between is the representative's log above, from the place where
-they were, without gaps; a site that can't be led on that way leaves through a wide configuration of its own.
+configuration, in order. A message that has a place in a configuration above gets no second one there (gateway), and a
+site delivers each message once (seen). Why sites that go together from one wide configuration to the next deliver the
+same: what is brought in between is the representative's log above, from the place where they were, without gaps; a
+site that can't be led on that way leaves through a wide configuration of its own.
 """
 
 from collections import deque

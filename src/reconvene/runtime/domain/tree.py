@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from reconvene.domains.port import Limits
+from reconvene.domains.author import Limits
 from reconvene.domains.tree import Domain, Tree
 from reconvene.errors import Rejected
 from reconvene.runtime.config.settings import (
