@@ -9,6 +9,7 @@ from reconvene.core.effects import Changed, ConfKind
 from reconvene.domains import port, representing
 from reconvene.domains.author import Author
 from reconvene.domains.events import Lost, Unreachable
+from reconvene.domains.flow import Flow
 from reconvene.domains.gateway import Gateway, Launch
 from reconvene.domains.home import Home, Waiting
 from reconvene.domains.messages import Crossing, In
@@ -100,17 +101,17 @@ def _(begin: Any) -> Any:
 
 @plant(
     "seen-is-forgotten",
-    Site,
-    "_changed",
+    Flow,
+    "restart",
     "a site forgets at a change of its configuration what it has delivered",
     {"wide.once"},
     6,
     wide,
 )
-def _(changed: Any) -> Any:
-    def mutated(self: Site, event: Any) -> None:
+def _(restart: Any) -> Any:
+    def mutated(self: Flow, *, was_open: bool) -> Any:
         self._seen = Seen()
-        changed(self, event)
+        return restart(self, was_open=was_open)
 
     return mutated
 
@@ -196,10 +197,11 @@ def _(passes_in: Any) -> Any:
     "author-gives-up",
     Author,
     "sent",
-    "an author does not keep what it has sent until that comes back",
+    "what has not come back is not kept, neither by its author nor for the next local configuration",
     {"wide.self", "live.wide", "wide.causal", "wide.fifo"},
     3,
     wide,
+    also=((Home, "carried", lambda _: lambda self: []),),
 )
 def _(sent: Any) -> Any:
     def mutated(self: Author) -> None:
@@ -254,20 +256,21 @@ def _(_service: Any) -> Any:
 
 @plant(
     "exported-again",
-    Site,
-    "_in",
+    Flow,
+    "take_in",
     "the representative sends above again what came in from another domain",
     {"wide.once", "wide.first"},
     0,
     wide,
 )
 def _(take_in: Any) -> Any:
-    def mutated(self: Site, brought: In) -> None:
+    def mutated(self: Flow, brought: In) -> None:
         take_in(self, brought)
-        if self.representing is not None and self.representing.active and brought.domain != self.domain.name:
-            crossing = Crossing(self.domain.name, self.local, 1, self.term, brought.messages)
-            if self.gateway is not None and brought.messages:
-                self.gateway.launch(Launch(crossing, (self.name, self.incarnation, 1)))
+        site = self._site
+        if site.representing is not None and site.representing.active and brought.domain != site.domain.name:
+            crossing = Crossing(site.domain.name, site.local, 1, site.term, brought.messages)
+            if site.gateway is not None and brought.messages:
+                site.gateway.launch(Launch(crossing, (site.name, site.incarnation, 1)))
 
     return mutated
 

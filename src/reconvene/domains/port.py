@@ -31,40 +31,33 @@ from reconvene.domains.events import (
     Represents,
     Unreachable,
     WideChanged,
-    WideDelivered,
     WideEvent,
     WideSent,
 )
+from reconvene.domains.flow import Flow
 from reconvene.domains.gateway import Gateway
-from reconvene.domains.home import Home, Kept, Waiting
+from reconvene.domains.home import Home
 from reconvene.domains.messages import (
-    Carried,
     Cross,
     In,
     Line,
     Member,
-    Message,
     News,
     Port,
     Turn,
     Vote,
     Wide,
-    bounded,
     decoded,
     encode,
 )
 from reconvene.domains.patience import Patience
 from reconvene.domains.representing import Representing
-from reconvene.domains.seen import Seen, SenderId
+from reconvene.domains.seen import Seen
 from reconvene.domains.tree import Tree
 from reconvene.domains.views import Views
 from reconvene.ids import Service
 
 __all__ = ["Phase", "Site", "WideConf"]
-
-
-_KEPT_PLACE = 1 << 40
-"""After all places that a configuration's own order gives."""
 
 
 class Phase(Enum):
@@ -123,27 +116,21 @@ class Site:
         """No lower number above is used any more: places would go back."""
         self.ports: dict[str, Port] = {}
         self.lines: list[Line] = []
-        self.home = Home()
+        self.flow = Flow(self)
         self.control: deque[Control] = deque()
         limits = limits or Limits()
         self.author = Author(limits)
         self._patience = Patience(limits.confirm_ns)
         self.views = Views(self.domain, ordinal)
-        self._backs = 0
-        """Messages of this cluster that came back."""
         self._part: tuple[int, ...] = (ordinal,)
         """Sites that know what this one knows: it comes from the last configuration together with them, and all
         parts had met there, or they were one part before."""
         self._together: tuple[int, ...] = (ordinal,)
         """Who comes from the last configuration together with this site."""
-        self._carried: list[Carried] = []
-        """What waits to cross, as the parts have brought it into this configuration; until messages flow."""
         self._connected: tuple[str, ...] = ()
         """The domains of the last regular wide configuration."""
-        self._seen = Seen()
-        """What this site has delivered …"""
         self.known = Seen()
-        """… and what any site of its cluster has got from above, as far as it knows: the same at all."""
+        """What any site of its cluster has got from above, as far as it knows: the same at all."""
         if gateway is not None:
             gateway.known = lambda: self.known
         self._resigned: str | None = None
@@ -151,9 +138,6 @@ class Site:
         """In this configuration, to replace a representative."""
         self._told = -1
         """The number above that this gateway's last PORT in this configuration had."""
-        self._kept = Kept()
-        self._early: list[tuple[Delivered, Wide, tuple[int, ...] | None]] = []
-        """Fifo messages of sites that knew before this one that all is open."""
 
     # -- requests
 
@@ -186,7 +170,7 @@ class Site:
 
     def look(self, now: int) -> None:
         """In each turn; `now` is the site's clock. A standby may find that the representative gets nothing across."""
-        progress = (self.local, self.term, self.phase, self._backs if self.is_open else self.line)
+        progress = (self.local, self.term, self.phase, self.flow.backs if self.is_open else self.line)
         if self.gateway is not None and self._patience.is_over(self._waits_as_standby(), self._votes, progress, now):
             self.say(Service.AGREED, encode(Vote(self.term)))
 
@@ -224,26 +208,19 @@ class Site:
             self._part = tuple(member for member in self._part if member in self._together)
         else:
             self._part = self._together
-        if self.is_open:
-            self._carried = self.home.carried()
+        carried = self.flow.restart(was_open=self.is_open)
         self.phase = Phase.MEETING
         self.local, self.members = event.conf, event.members
         self.term, self.representative, self._resigned = 0, None, None
         self.ports, self.lines, self._votes = {}, [], 0
-        for waiting in self.home.blocked():
-            self._kept.add(self.name_of(waiting.key[0]), waiting)
-        self.home = Home()
         self.control.clear()
-        self._early.clear()
         if self.representing is not None:
             self.representing.local_changed()
         if self.ordinal == min(self._part):
             members = sorted(self._part)
             number = max(self.floor, self.wide.number)
             brings = self.views.line(members)
-            line = Line(
-                members, self.wide.conf, number, list(self.line), self.known.table(), *brings, bounded(self._carried)
-            )
+            line = Line(members, self.wide.conf, number, list(self.line), self.known.table(), *brings, carried)
             self.say(Service.SAFE, encode(line))
         self.views.begin(int(event.conf), event.members)
         self._told = -1
@@ -259,7 +236,7 @@ class Site:
             place = None if event.timestamp is None else (*event.timestamp, index)
             match message:
                 case Wide():
-                    self._wide(event, message, place)
+                    self.flow.wide(event, message, place)
                 case Line():
                     self._line(message)
                 case Port():
@@ -272,13 +249,13 @@ class Site:
                     if not self._is_current(event.sender, message.term):
                         continue
                     if isinstance(message, In):
-                        self._in(message)
+                        self.flow.take_in(message)
                     elif isinstance(message, Turn):
                         self._turn(message)
                     elif isinstance(message, News):
                         self._news(message)
                     else:
-                        self._cross(message, (self.name_of(event.sender), event.incarnation, event.first + index))
+                        self.flow.cross(message, (self.name_of(event.sender), event.incarnation, event.first + index))
                 case _:
                     self.malformed += 1
 
@@ -335,8 +312,7 @@ class Site:
         for line in self.lines:
             self.known.merge(line.seen)
         self.views.met(self.lines, self.domain.sites)
-        carried = {one.key: one for line in self.lines for one in line.carried if one.site < len(self.domain.sites)}
-        self._carried = list(carried.values())
+        self.flow.meet(self.lines)
         if gateways:
             self.phase = Phase.CATCHING_UP
             self._elect()
@@ -381,14 +357,14 @@ class Site:
             self.views.learn(turn.rosters, tuple(turn.told))
             if not self.is_open:
                 self._open()
-            self._skip(turn)
+            self.flow.skip(turn)
         elif self.wide.conf == turn.after and self.line <= tuple(turn.upto):
             reg = None if turn.regular else self.wide.conf
             if turn.regular:
                 self._leave(turn)
             self.line = max(self.line, tuple(turn.place))
             self._enter(WideConf(turn.conf, turn.regular, turn.number, tuple(turn.domains), False), reg)
-            self._skip(turn)
+            self.flow.skip(turn)
 
     def _leave(self, turn: Turn) -> None:
         """Another wide configuration begins. A site that was not led there, or of which messages can get no place in
@@ -399,14 +375,7 @@ class Site:
             conf = f"{self.domain.name}/{self.local}/{self.name}/{turn.number}"
             self._enter(WideConf(conf, True, self.wide.number, (self.domain.name,), True))
         for wide in lost:
-            self._deliver_own(wide, self._after_line((0, wide.counter)))
-
-    def _skip(self, turn: Turn) -> None:
-        for one in turn.placed:
-            if one.site in self.domain.sites:
-                ordinal = self.domain.sites.index(one.site)
-                for waiting in self.home.skip(ordinal, one.incarnation, one.fifo, one.ordered):
-                    self._deliver_home(waiting)
+            self.flow.deliver_own(wide, self.flow.after_line((0, wide.counter)))
 
     # -- messages
 
@@ -414,108 +383,23 @@ class Site:
     def is_open(self) -> bool:
         return self.phase is Phase.OPEN
 
+    @property
+    def home(self) -> Home:
+        return self.flow.home
+
     def _open(self) -> None:
         self.phase = Phase.OPEN
-        carried, self._carried = self._carried, []
-        for index, one in enumerate(carried):
-            # Before all that is sent in this configuration.
-            place = (int(self.local), 0, 0, index) if one.wide.service >= Service.AGREED else None
-            self._take_home(one.site, one.incarnation, one.wide, place)
-        self.author.restart(
-            {
-                counter
-                for site, born, counter in self.home.crossing
-                if (site, born) == (self.ordinal, self.incarnation)
-            }
-        )
-        early, self._early = self._early, []
-        for event, wide, at in early:
-            self._wide(event, wide, at)
-
-    def _wide(self, event: Delivered, wide: Wide, place: tuple[int, ...] | None) -> None:
-        if self.is_open:
-            self._take_home(event.sender, event.incarnation, wide, place)
-        else:
-            self._early.append((event, wide, place))
-
-    def _take_home(self, site: int, incarnation: int, wide: Wide, place: tuple[int, ...] | None) -> None:
-        crosses = not self.wide.detached and wide.crosses and self.domain.passes_out(wide.group)
-        waiting = Waiting((site, incarnation, wide.counter), wide, place, crosses)
-        if self.home.take(waiting):
-            self._deliver_home(waiting)
-
-    def _deliver_home(self, waiting: Waiting) -> None:
-        site, incarnation, counter = waiting.key
-        wide = waiting.wide
-        message = Message(self.name_of(site), incarnation, counter, wide.service, wide.group, wide.data)
-        self._deliver(self.domain.name, message, None if waiting.place is None else self._after_line(waiting.place))
-        if (site, incarnation) == (self.ordinal, self.incarnation) and not waiting.crosses:
-            self.author.done(counter)
-
-    def _deliver_own(self, wide: Wide, place: tuple[int, ...]) -> None:
-        message = Message(self.name, self.incarnation, wide.counter, wide.service, wide.group, wide.data)
-        self._deliver(self.domain.name, message, place)
-        self.author.done(wide.counter)
-
-    def _after_line(self, local: tuple[int, ...]) -> tuple[int, ...]:
-        """The place of a message that has one in the cluster's own order only."""
-        return (*self.line, 1 + self.tree.numbers[self.domain.name], *local)
-
-    def _deliver(self, domain: str, message: Message, place: tuple[int, ...] | None) -> None:
-        service = Service(message.service)
-        sender = SenderId(domain, message.site)
-        if self._seen.add(sender, message.incarnation, service, message.counter):
-            name = MessageId(domain, message.site, message.incarnation, message.counter)
-            at = place if service >= Service.AGREED else None
-            self.events.append(WideDelivered(self.wide.conf, name, service, message.group, at, message.data))
-
-    def _in(self, brought: In) -> None:
-        place = tuple(brought.place)
-        if self.wide.detached or place[0] != self.wide.number or place <= self.line:
-            return
-        own = brought.domain == self.domain.name
-        for index, message in zip(brought.indices, brought.messages, strict=True):
-            if own:
-                self._overtaken(message)
-            self.line = (*place, index)
-            sender = SenderId(brought.domain, message.site)
-            self.known.add(sender, message.incarnation, Service(message.service), message.counter)
-            self._deliver(brought.domain, message, (*place, index))
-            if own and message.site in self.domain.sites:
-                self._back(message)
-        self.line = (*place, brought.count)
+        self.flow.open()
 
     def _member(self, sender: int, member: Member, place: tuple[int, ...] | None) -> None:
         if self.views.member(sender, member) and self.is_open and self.wide.detached and place is not None:
-            self.events += self.views.alone(self.wide.conf, self._after_line(place))
+            self.events += self.views.alone(self.wide.conf, self.flow.after_line(place))
 
     def _news(self, news: News) -> None:
         place = tuple(news.place)
         if not self.wide.detached and place[0] == self.wide.number:
             self.events += self.views.news(news, self.wide.conf, self.line)
             self.line = max(self.line, (*place, 0))
-
-    def _overtaken(self, message: Message) -> None:
-        """Messages for this cluster alone that waited behind an earlier one of their sender when the configuration
-        changed come before this one."""
-        for waiting in self._kept.before(message):
-            place = None if waiting.place is None else (int(self.local), _KEPT_PLACE, *waiting.key)
-            self._deliver_home(Waiting(waiting.key, waiting.wide, place, False))
-
-    def _back(self, message: Message) -> None:
-        """A message of this cluster has come back."""
-        self._backs += 1
-        ordinal = self.domain.sites.index(message.site)
-        if (ordinal, message.incarnation) == (self.ordinal, self.incarnation):
-            self.author.done(message.counter)
-        released = self.home.back((ordinal, message.incarnation, message.counter), Service(message.service))
-        for waiting in released:
-            self._deliver_home(waiting)
-
-    def _cross(self, cross: Cross, named: tuple[str, int, int]) -> None:
-        number = self.home.cross(cross.ids)
-        if self.representing is not None:
-            self.representing.crossed(number, named, cross.ids)
 
     # -- speaking
 

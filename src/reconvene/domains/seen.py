@@ -13,7 +13,7 @@ __all__ = ["Lanes", "Seen", "SenderId"]
 
 _INCARNATIONS = 8
 """Of one site that are remembered; messages of older ones count as seen."""
-_TOLD = 2
+_TOLD = 4
 """Of one site that others are told of."""
 
 
