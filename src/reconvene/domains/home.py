@@ -43,6 +43,8 @@ class Home:
         """Those of `crossing` that no CROSS has named."""
         self.crosses = 0
         """How many were decided."""
+        self._open: dict[Key, Waiting] = {}
+        """All of `crossing`, and what waits behind it and does not cross, in this site's order."""
         self._queues: dict[tuple[int, int], deque[Waiting]] = {}
         """By sender, in its order: messages that wait for their place above, and those that wait behind them."""
         self._back = Seen()
@@ -55,16 +57,17 @@ class Home:
         sender = ordinal, incarnation
         if self._back.has(_sender(ordinal), incarnation, service, counter):
             return True  # it came back already, in a crossing of an earlier configuration
-        if waiting.key in self.crossing:
+        if waiting.key in self._open:
             return False  # it was there before: two parts of the cluster have brought it
         if waiting.crosses:
-            self.crossing[waiting.key] = self.fresh[waiting.key] = waiting
+            self.crossing[waiting.key] = self.fresh[waiting.key] = self._open[waiting.key] = waiting
         if service is Service.FIFO:
             return True
         queue = self._queues.get(sender)
         if not queue and not (waiting.crosses and service >= Service.AGREED):
             return True
         self._queues.setdefault(sender, deque()).append(waiting)
+        self._open[waiting.key] = waiting
         return False
 
     def blocked(self) -> list[Waiting]:
@@ -82,15 +85,19 @@ class Home:
         return [self.crossing[key] for key in self.crossings[number] if key in self.crossing]
 
     def carried(self) -> list[Carried]:
-        """What has not come back, for the next configuration."""
-        return [Carried(key[0], key[1], waiting.wide) for key, waiting in self.crossing.items()]
+        """What has not come back, and what waits for it, for the next configuration."""
+        return [Carried(key[0], key[1], waiting.wide) for key, waiting in self._open.items()]
+
+    def counters(self, sender: int, incarnation: int) -> set[int]:
+        """Of this sender's messages that have not come back, or wait for one that has not."""
+        return {key[2] for key in self._open if key[:2] == (sender, incarnation)}
 
     def back(self, key: Key, service: Service) -> list[Waiting]:
         """A message has come back. Returns those that waited only for it and do not cross, in order."""
         ordinal, incarnation, counter = key
         self._back.add(_sender(ordinal), incarnation, service, counter)
-        self.crossing.pop(key, None)
-        self.fresh.pop(key, None)
+        for those in (self.crossing, self.fresh, self._open):
+            those.pop(key, None)
         queue = self._queues.get((ordinal, incarnation))
         released: list[Waiting] = []
         while queue:
@@ -101,6 +108,7 @@ class Home:
                 queue.popleft()
             else:
                 released.append(queue.popleft())
+                self._open.pop(head.key, None)
         return released
 
     def skip(self, sender: int, incarnation: int, fifo: int, ordered: int) -> list[Waiting]:
