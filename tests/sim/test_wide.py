@@ -149,6 +149,15 @@ def test_a_cause_crosses_though_its_author_and_the_representative_crash() -> Non
     assert delivered(result, "berlin/b") == delivered(result, "paris/q") == ["berlin/c:1:1", "berlin/b:1:1"]
 
 
+def test_what_waits_behind_a_message_that_crosses_keeps_its_place() -> None:
+    """Its group does not leave the cluster. Its site parts from the gateways before the first one has crossed."""
+    berlin = BERLIN + 'pass = { out = ["all"], in = ["*"] }\n'
+    part = '[[at]]\ntime = "2002ms"\npartition = [["berlin/a", "berlin/b", "paris/p", "paris/q"], ["berlin/c"]]\n'
+    sends = send("berlin/c") + send("berlin/c", group="news") + send("berlin/c")
+    result = run(berlin + PARIS + sends + part)
+    assert delivered(result, "berlin/c") == ["berlin/c:1:1", "berlin/c:1:2", "berlin/c:1:3"]
+
+
 def process(node: str, *groups: str) -> str:
     inside = ", ".join(f'"{group}"' for group in groups)
     return f'[[process]]\nnode = "{node}"\nname = "x"\ngroups = [{inside}]\n'

@@ -298,14 +298,10 @@ class Chaos:
             return
         if self._random.random() < 0.4:
             # Gateways of one cluster in different components above, while the cluster is whole.
-            gateways = [f"{plan.name}/{gateway}" for plan in world.plans for gateway in plan.gateways]
-            self._random.shuffle(gateways)
-            cut = self._random.randint(1, len(gateways) - 1)
-            world.split_gateways([gateways[:cut], gateways[cut:]])
-        else:
-            self._random.shuffle(names)
-            cut = self._random.randint(1, len(names) - 1)
-            world.split([names[:cut], names[cut:]])
+            names = [f"{plan.name}/{gateway}" for plan in world.plans for gateway in plan.gateways]
+        self._random.shuffle(names)
+        cut = self._random.randint(1, len(names) - 1)
+        world.split([names[:cut], names[cut:]])
         self._heal_later()
 
     # -- conditions --------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class Split(Struct, frozen=True):
     """Replaces all connectivity between clusters; within them nothing changes."""
 
     components: tuple[tuple[str, ...], ...]
+    """Of domains; or of single gateways, DOMAIN/SITE, which may part from others of their cluster there."""
 
 
 class Handover(Struct, frozen=True):

@@ -273,21 +273,16 @@ class WideWorld(Befalling):
         self.upper.network.partition([self.upper.ordinals(upper_name(*name) for name in part) for part in parts])
 
     def split(self, components: Iterable[Iterable[str]]) -> None:
-        """Between clusters only; a domain in no component is alone."""
+        """Between clusters only, by domain or by gateway. A gateway of a domain that is in no component is alone with
+        the others of its domain."""
         self.record_fault("split", self.everyone)
-        parts = [list(component) for component in components]
-        named = {name for part in parts for name in part}
-        parts += [[plan.name] for plan in self.plans if plan.name not in named]
-        upper = range(len(self.tree.upper))
-        self.upper.network.partition(
-            [[site for site in upper if self.tree.domain_of(site) in part] for part in parts]
-        )
-
-    def split_gateways(self, components: Iterable[Iterable[str]]) -> None:
-        """In the cluster above only, by gateway: those of one cluster may part there."""
-        self.record_fault("split", self.everyone)
-        parts = [[upper_name(*domain_of(name)) for name in component] for component in components]
-        self.upper.network.partition([self.upper.ordinals(part) for part in parts])
+        parts = {name: place for place, part in enumerate(components) for name in part}
+        found: dict[int | str, list[int]] = {}
+        for site, name in enumerate(self.tree.upper):
+            domain = self.tree.domain_of(site)
+            place = parts.get(name.replace(".", "/", 1), parts.get(domain, domain))
+            found.setdefault(place, []).append(site)
+        self.upper.network.partition(found.values())
 
     def heal(self) -> None:
         for cluster in (*self.clusters.values(), self.upper):
