@@ -262,7 +262,7 @@ def _(end: Any) -> Any:
     "_changed",
     "a gateway brings in what comes in a transitional configuration above as if it came in the regular one",
     {"wide.agree"},
-    0,
+    6,
     apart,
 )
 def _(changed: Any) -> Any:
@@ -307,7 +307,7 @@ def _(take_in: Any) -> Any:
     "_tell",
     "a representative tells its cluster's roster when that changes, and not to those who have come since",
     {"wide.views"},
-    0,
+    1,
     wide,
     also=((Views, "enter", lambda _: lambda self, number: setattr(self, "_told", (number,))),),
 )
