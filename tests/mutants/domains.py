@@ -72,7 +72,7 @@ def apart(seed: int) -> Scenario:
     between = Changes(latency_ns=20_000_000, jitter_ns=15_000_000, loss=0.25)
     return replace(
         wide(seed), nodes=nodes, domains=plans, steps=tuple(steps), loads=(load,), chaos=None, between=between,
-        duration_ns=10 * SECOND, processes=(), final=(nodes,), final_down=(), patience_ns=None, order=("atop", "all-ack")[seed % 2],
+        duration_ns=10 * SECOND, processes=(), final=(nodes,), final_down=(), patience_ns=None,
     )  # fmt: skip
 
 

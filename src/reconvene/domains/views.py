@@ -45,6 +45,8 @@ class Views:
         self._lost: dict[str, int] = {}
         """By site, the configuration that went on without it: what the others are not known to have heard."""
         self._losses: deque[tuple[str, str, int]] = deque(maxlen=_REPORTED)
+        self._entered: deque[int] = deque(maxlen=_REPORTED)
+        """The local configurations that this site was in."""
 
     # -- requests
 
@@ -83,6 +85,7 @@ class Views:
 
     def begin(self, conf: int, members: tuple[int, ...]) -> None:
         self._conf, self._members = conf, members
+        self._entered.append(conf)
         self.version = 0
         self._under_way.clear()
         self._is_due = True
@@ -165,6 +168,9 @@ class Views:
     def _report_lost(self, conf: str, roster: Roster) -> Iterable[Lost]:
         for loss in roster.lost:
             named = (roster.domain, loss.site, loss.conf)
-            if named not in self._losses:
+            # At home it is the verdict of those that were there: the others may be members of that configuration that
+            # never entered it. Their own configurations show them who is there.
+            is_known = roster.domain != self._domain.name or loss.conf in self._entered
+            if is_known and named not in self._losses:
                 self._losses.append(named)
                 yield Lost(conf, roster.domain, loss.site, str(loss.conf))
