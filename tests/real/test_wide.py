@@ -25,11 +25,63 @@ def test_a_representative_is_killed_under_load(tmp_path: Path) -> None:
         assert killed.startswith("berlin/")
         assert f"berlin/{domains.representative('berlin')}" != killed
         trace = domains.finish_trace()
-    expect_good(trace, "wide.order", "wide.first", "wide.rep", "wide.agree", "live.wide")
+    expect_good(
+        trace,
+        "wide.order",
+        "wide.first",
+        "wide.rep",
+        "wide.agree",
+        "wide.safe",
+        "wide.causal",
+        "wide.fifo",
+        "live.wide",
+    )
+
+
+@pytest.mark.long("starts six sites, and kills both gateways of a cluster")
+def test_a_cluster_without_a_gateway_goes_on_alone_and_comes_back(tmp_path: Path) -> None:
+    with LocalDomains.create(tmp_path / "joined", clusters=2, nodes=3, gateways=2, settings=SETTINGS) as domains:
+        domains.start()
+        asyncio.run(_lose_both_gateways(domains))
+        trace = domains.finish_trace()
+    expect_good(trace, "wide.order", "wide.self", "wide.rep", "live.wide")
+
+
+async def _lose_both_gateways(domains: LocalDomains) -> None:
+    at = domains.addresses
+    async with reconvene.connect(at["berlin/c"]) as berlin, reconvene.connect(at["paris/c"]) as paris:
+        here = await berlin.join(GROUP, wide=True, timeout=10)
+        there = await paris.join(GROUP, wide=True, timeout=10)
+        await asyncio.to_thread(domains.crash, "berlin/a", "berlin/b")
+        await _until_connected(here, "berlin")
+        await _until_connected(there, "paris")
+        await here.send(b"alone")
+        assert await _next_data(here) == b"alone"
+        await asyncio.to_thread(domains.restart, "berlin/a", "berlin/b")
+        await _until_connected(here, "berlin", "paris")
+        await _until_connected(there, "berlin", "paris")
+        await asyncio.to_thread(
+            domains.wait_for
+        )  # both gateways are above: the final wide configuration has a message
+        await here.send(b"back")
+        assert await _next_data(here) == await _next_data(there) == b"back"
+
+
+async def _until_connected(group: reconvene.Group, *domains: str) -> None:
+    while True:
+        event = await group.next(30)
+        if isinstance(event, reconvene.WideView) and event.kind == "regular" and event.domains == domains:
+            return
+
+
+async def _next_data(group: reconvene.Group) -> bytes:
+    while not isinstance(event := await group.next(30), reconvene.Message):
+        pass
+    return event.data
 
 
 async def _kill_under_load(domains: LocalDomains) -> str:
-    ledger = Ledger(domains, list(domains.nodes))
+    ledger = Ledger(domains, list(domains.nodes), services=("agreed", "causal", "safe", "fifo"))
     await ledger.start()
     await asyncio.sleep(1.0)
     (killed,) = await asyncio.to_thread(domains.crash, "@berlin")

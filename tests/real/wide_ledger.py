@@ -39,12 +39,17 @@ class Ledger:
     """Runs a program at each of these sites."""
 
     def __init__(
-        self, domains: LocalDomains, nodes: list[str], every_s: float = 0.02, service: str = "agreed"
+        self,
+        domains: LocalDomains,
+        nodes: list[str],
+        every_s: float = 0.02,
+        services: tuple[str, ...] = ("agreed",),
     ) -> None:
+        """`services`: each program's messages take turns."""
         self.programs = {node: Program(node) for node in nodes}
         self._addresses = domains.addresses
         self._every_s = every_s
-        self._service = service
+        self._services = services
         self._sending = True
         self._ready = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -73,23 +78,29 @@ class Ledger:
         lacks = {program.node: sorted(set(sent) - set(program.got)) for program in up}
         return {node: found for node, found in lacks.items() if found}
 
+    def _service(self, message: str) -> str:
+        return self._services[int(message.rpartition("#")[2]) % len(self._services)]
+
+    def _is_ordered(self, message: str) -> bool:
+        return self._service(message) in ("agreed", "safe")
+
     # -- the verdict
 
     def judge(self, *, one_order: bool = True) -> None:
         assert not self.missing(), {node: found[:5] for node, found in self.missing().items()}
         for program in self.programs.values():
             self._judge_one(program)
-        # What a killed program sent reached everybody or nobody.
+        # What a killed program sent reached everybody or nobody, if it has a place in the order.
         up = [program for program in self.programs.values() if not program.ended]
         for program in self.programs.values():
             if program.ended:
-                for message in program.sent:
+                for message in filter(self._is_ordered, program.sent):
                     having = [other.node for other in up if message in other.at]
                     assert len(having) in (0, len(up)), f"{message} reached {having} only"
         if one_order and up:
             first = up[0]
             for program in up[1:]:
-                common = set(first.got) & set(program.got)
+                common = set(filter(self._is_ordered, set(first.got) & set(program.got)))
                 mine = [message for message in first.got if message in common]
                 theirs = [message for message in program.got if message in common]
                 assert mine == theirs, f"{first.node} and {program.node} differ in their order"
@@ -106,7 +117,11 @@ class Ledger:
         programs = list(self.programs.values())
         for at, one in enumerate(programs):
             for two in programs[at + 1 :]:
-                common = {message for message, conf in one.conf.items() if conf and two.conf.get(message) == conf}
+                common = {
+                    message
+                    for message, conf in one.conf.items()
+                    if conf and two.conf.get(message) == conf and self._is_ordered(message)
+                }
                 assert len(common) > 100, f"{one.node} and {two.node} have little in common"
                 mine = [message for message in one.got if message in common]
                 theirs = [message for message in two.got if message in common]
@@ -115,11 +130,12 @@ class Ledger:
     def _judge_one(self, program: Program) -> None:
         twice = [message for message, times in Counter(program.got).items() if times > 1]
         assert not twice, f"{program.node} got twice: {twice[:5]}"
-        last: dict[str, int] = {}
+        last: dict[tuple[str, bool], int] = {}
         for message in program.got:
             sender, _, number = message.rpartition("#")
-            assert int(number) > last.get(sender, -1), f"{program.node}: {message} after {last[sender]}"
-            last[sender] = int(number)
+            lane = sender, self._service(message) == "fifo"  # a fifo message may overtake the others
+            assert int(number) > last.get(lane, -1), f"{program.node}: {message} after {last[lane]}"
+            last[lane] = int(number)
 
     # -- one program
 
@@ -162,7 +178,7 @@ class Ledger:
             message = f"{program.node}#{number}"
             program.sent.append(message)
             try:
-                await group.send(message.encode(), self._service)
+                await group.send(message.encode(), self._service(message))
             except (OutcomeUnknown, Unavailable):
                 program.unsure.add(message)
                 program.ended = True
