@@ -71,6 +71,7 @@ def test_a_gateway(write: Write) -> None:
     tree = tree_of(config, config.names)
     assert tree.upper == ("berlin.a", "berlin.b", "paris.x")
     assert tree.domains["berlin"].gateways == ("b", "a")
+    assert len(tree.domains["paris"].sites) == 64, "how many sites another cluster has is not known"
     assert tree.domains["berlin"].passes_out("orders.eu")
     assert not tree.domains["berlin"].passes_out("stock")
     above = upper_config(config)

@@ -5,6 +5,7 @@ from msgspec import structs
 from reconvene.domains.author import Limits
 from reconvene.domains.tree import Domain, Tree
 from reconvene.errors import Rejected
+from reconvene.ids import MAX_SITES
 from reconvene.runtime.config.settings import (
     Config,
     DomainSettings,
@@ -15,6 +16,10 @@ from reconvene.runtime.config.settings import (
 )
 
 __all__ = ["limits_of", "tree_of", "upper_config", "upper_name"]
+
+
+_UNKNOWN = ("",) * MAX_SITES
+"""The sites of another cluster: it tells of them by their numbers, and how many it has is not known here."""
 
 
 def upper_name(config: Config) -> str:
@@ -35,7 +40,7 @@ def tree_of(config: Config, names: tuple[str, ...]) -> Tree:
         [
             Domain(name, names, domain.gateways, domain.pass_.out, domain.pass_.in_)
             if name == config.cluster
-            else Domain(name, tuple(sorted(known)), tuple(sorted(known)))
+            else Domain(name, _UNKNOWN, tuple(sorted(known)))
             for name, known in sorted(gateways.items())
         ]
     )
