@@ -113,6 +113,12 @@ async def _look(domains: LocalDomains) -> None:
         there = await paris.join(GROUP, wide=True, timeout=10)
         assert isinstance(here.view, reconvene.WideView)
         assert here.view.domains == ("berlin", "paris")
+        while here.view.members != (here.me, there.me):  # both are told of each other
+            await here.next(10)
+        while there.view.members != (here.me, there.me):
+            await there.next(10)
+        for site in (berlin, paris):
+            assert (await site.status()).counters["wide_refused"] == 0, "rosters of other clusters are valid"
         await here.send(b"for this cluster", scope="cluster")
         await here.send(b"for all")
         texts: list[bytes] = []

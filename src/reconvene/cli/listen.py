@@ -86,6 +86,7 @@ def _document(event: Event) -> dict[str, object]:
                 "configuration": event.conf,
                 "domains": list(event.domains),
                 "unreachable": list(event.unreachable),
+                "members": [str(member) for member in event.members],
             }
         case View():
             return {
@@ -150,6 +151,8 @@ def _wide_view(view: WideView) -> Text:
     text = Text("── ", style="dim")
     text.append(f"{view.kind} wide view" if view.kind != "regular" else "wide view")
     text.append(f" {' '.join(view.domains)}")
+    if view.members:
+        text.append(f" · {' '.join(map(str, view.members))}", style="dim")
     if view.unreachable:
         text.append(f" · unreachable {' '.join(view.unreachable)}", style="yellow")
     return text

@@ -102,8 +102,9 @@ class View(Struct, frozen=True):
 
 class WideView(View, frozen=True):
     """In a group joined with `wide=True`: the clusters that are connected from here on, at the same point of the
-    order at every site of the cluster. `conf` is the wide configuration. `members` is empty: which processes are in
-    the group is not reported across clusters."""
+    order at every site of the cluster, and the processes of the group in them. `conf` is the wide configuration.
+    `members` is empty until the clusters have told each other who is in the group: then another view follows. It
+    stays empty in a group that does not leave the cluster, and in a cluster without a gateway."""
 
     domains: tuple[str, ...] = ()
     """The connected clusters, this one included."""

@@ -298,13 +298,24 @@ class Group:
             was, self._me = self._me, event.me
             return Rejoined(named(event.me), named(was), event.site)
         if isinstance(event, WideViewed):
-            kind = "regular" if event.regular else "transitional"
-            self._view = WideView(
-                kind, _wide_id(event.conf), (), False, (), (), event.conf, event.domains, event.unreachable
-            )
-            return self._view
+            return self._absorb_wide(event)
         self._blocked = True
         return Blocked()
+
+    def _absorb_wide(self, event: WideViewed) -> WideView:
+        members = tuple(Process(f"{cluster}/{site}", *rest) for cluster, site, *rest in event.members)
+        before = () if self._view is None else self._view.members
+        joined: tuple[Process, ...] = ()
+        left: tuple[Process, ...] = ()
+        if members:
+            joined = tuple(member for member in members if member not in before)
+            left = tuple(member for member in before if member not in members)
+        view = WideView(
+            "regular" if event.regular else "transitional", _wide_id(event.conf), members, False, joined, left,
+            event.conf, event.domains, event.unreachable,
+        )  # fmt: skip
+        self._view = view
+        return view
 
     def _absorb_view(self, changed: ViewChanged) -> View:
         members = tuple(map(self._link.roll.named, changed.members))

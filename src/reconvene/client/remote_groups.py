@@ -94,10 +94,11 @@ class RemoteGroups:
                 member = self._numbered.get(struct.membership)
                 if member is not None:
                     member.inbox.put(_wide_arrived(struct))
-            case WideViewed(membership, regular, conf, domains, unreachable):
-                self._begin(
-                    membership, wide.WideViewed(membership, regular, conf, tuple(domains), tuple(unreachable))
+            case WideViewed(membership, regular, conf, domains, unreachable, members):
+                viewed = wide.WideViewed(
+                    membership, regular, conf, tuple(domains), tuple(unreachable), tuple(members)
                 )
+                self._begin(membership, viewed)
             case Arrived():
                 self._arrived(struct)
             case Viewed(membership=membership):

@@ -333,6 +333,8 @@ class WideViewed(Struct, array_like=True, tag=81):
     conf: str
     domains: Annotated[list[Name], Meta(max_length=64)]
     unreachable: Annotated[list[Name], Meta(max_length=64)]
+    members: list[tuple[Name, Name, Count, Count]] = []
+    """Cluster, site, the site's incarnation and number of each process of the group; empty: not known yet."""
 
 
 ToClient = (

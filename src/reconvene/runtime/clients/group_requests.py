@@ -93,8 +93,11 @@ class ClientGroups:
                 case WideArrived():
                     if happened.membership not in self._muted:
                         self._out.push(wire.WideArrived(*astuple(happened)), len(happened.payload) + _HEADER_BYTES)
-                case WideViewed(membership, regular, conf, domains, unreachable):
-                    self._out.push(wire.WideViewed(membership, regular, conf, list(domains), list(unreachable)))
+                case WideViewed(membership, regular, conf, domains, unreachable, members):
+                    viewed = wire.WideViewed(
+                        membership, regular, conf, list(domains), list(unreachable), list(members)
+                    )
+                    self._out.push(viewed, _HEADER_BYTES * (1 + len(members)))
                 case WideEnded(membership, reason):
                     self._muted.discard(membership)
                     self._memberships.discard(membership)

@@ -26,7 +26,7 @@ class WideArrived(Struct, frozen=True):
 
 
 class WideViewed(Struct, frozen=True):
-    """A wide configuration begins, or the membership does."""
+    """A wide configuration begins, or the membership does, or the group has other members."""
 
     membership: int
     regular: bool
@@ -34,6 +34,8 @@ class WideViewed(Struct, frozen=True):
     domains: tuple[str, ...]
     unreachable: tuple[str, ...]
     """Of the last regular one, and not in this: they need not have failed."""
+    members: tuple[WideSender, ...] = ()
+    """Of the group, in all connected clusters, sorted. Empty: not known yet in this configuration."""
 
 
 class WideEnded(Struct, frozen=True):

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from reconvene.core.groups.events import Process
-from reconvene.domains.events import Unreachable, WideChanged, WideDelivered, WideEvent
+from reconvene.domains.events import Unreachable, WideChanged, WideDelivered, WideEvent, WideView
 from reconvene.domains.port import Site
-from reconvene.errors import Rejected, Unavailable
+from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.room import UNBOUNDED, Room
-from reconvene.runtime.domain.events import WideArrived, WideEnded, WideGroupEvent, WideViewed
+from reconvene.runtime.domain.events import WideArrived, WideEnded, WideGroupEvent, WideSender, WideViewed
 
 __all__ = ["WIDE_FIRST", "Receive", "WideGroups"]
 
@@ -60,6 +60,8 @@ class WideGroups:
         self._places: dict[int, _Place] = {}
         self._groups: dict[str, dict[int, _Place]] = {}
         self._processes: dict[Process, dict[str, _Place]] = {}
+        self._connected: tuple[str, ...] = ()
+        """The clusters of the wide configuration that was last handed out."""
         self.stopping = False
         self.room = Room(self._free)
 
@@ -81,6 +83,13 @@ class WideGroups:
         place = _Place(next(self._numbers), process, group, receive)
         own[group] = self._places[place.membership] = place
         self._groups.setdefault(group, {})[place.membership] = place
+        if self._site.domain.passes_out(group):
+            try:
+                self._site.join(group, self._named(process))
+            except ReconveneError:
+                self._remove(place)
+                raise
+            self._wake()
         asyncio.get_running_loop().call_soon(self._begin, place)  # not before the membership's number is known
         return place.membership
 
@@ -114,7 +123,7 @@ class WideGroups:
     # -- what the site's turn brought
 
     def deliver(self, events: Sequence[WideEvent]) -> None:
-        if events and self._places:
+        if events:
             self._hand_out(events)
         if self.room.waiting:
             asyncio.get_running_loop().call_soon(self.room.wake)  # not amid the turn
@@ -126,7 +135,14 @@ class WideGroups:
                 for place in self._groups.get(event.group, {}).values():
                     if place.begun and (arrived := _arrived(place.membership, event)) is not None:
                         _add(batches, place, arrived)
+            elif isinstance(event, WideView):
+                members = tuple(map(_member, event.members))
+                for place in self._groups.get(event.group, {}).values():
+                    if place.begun:
+                        viewed = WideViewed(place.membership, True, event.conf, self._connected, (), members)
+                        _add(batches, place, viewed)
             elif isinstance(event, WideChanged):
+                self._connected = event.domains
                 gone = tuple(
                     later.domain
                     for later in events[at + 1 :]
@@ -166,11 +182,18 @@ class WideGroups:
         del members[place.membership]
         if not members:
             del self._groups[place.group]
+        if self._site.domain.passes_out(place.group):
+            self._site.leave(place.group, self._named(place.process))
+            self._wake()
         own = self._processes[place.process]
         del own[place.group]
         if not own:
             del self._processes[place.process]
         return place
+
+    def _named(self, process: Process) -> str:
+        """As it is written in wide views."""
+        return f"{self._site.name}:{process.incarnation}:{process.number}"
 
     def _free(self) -> int:
         return UNBOUNDED if self.stopping else self._site.room()
@@ -186,6 +209,13 @@ def _arrived(membership: int, event: WideDelivered) -> WideArrived | None:
     return WideArrived(
         membership, sender, event.service, data[_NUMBER_BYTES:], event.conf, name.counter, event.place
     )  # fmt: skip
+
+
+def _member(written: str) -> WideSender:
+    """From CLUSTER/LOCAL-CONFIGURATION/SITE:INCARNATION:NUMBER."""
+    cluster, _, process = written.split("/", 2)
+    site, incarnation, number = process.rsplit(":", 2)
+    return cluster, site, int(incarnation), int(number)
 
 
 def _add(batches: dict[Process, tuple[Receive, list[WideGroupEvent]]], place: _Place, event: WideGroupEvent) -> None:
