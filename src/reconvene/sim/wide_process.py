@@ -120,12 +120,15 @@ class WideProcess:
 
     def pause(self) -> None:
         for node in self.nodes:
-            node.pause()
+            if not node.paused:  # it may be about to go on after a pause, site by site
+                node.pause()
 
     def resume(self) -> None:
         for node in self.nodes:
             if node.up and node.paused:  # the first of them may have crashed the process
                 node.resume()
+            if self.node.paused:
+                return  # or a fault that waited for its first step has paused it again
 
     def jump(self, by_ns: int) -> None:
         for node in self.nodes:
