@@ -76,6 +76,8 @@ class Site:
         self._counter = 1
         """Of the next message."""
         self._last = now
+        self.stirred = True
+        """It wants to be flushed: something has come but packets of channels, in which it has no part."""
         self._install(self.changes.current)
 
     # -- what a shell asks
@@ -173,17 +175,17 @@ class Site:
 
         Raises Rejected if it is too large, Unavailable if too much waits already.
         """
-        self._wake(now)
+        self._stir(now)
         self.outbox.submit(service, payload)
 
     def submit_many(self, service: Service, payloads: Sequence[bytes], now: int) -> int:
         """Takes as many as there is room for, from the first on; returns how many."""
-        self._wake(now)
+        self._stir(now)
         return self.outbox.submit_many(service, payloads)
 
     def renew(self, now: int) -> bool:
         """Asks for a new configuration with the same members. Returns False while one is being formed anyway."""
-        self._wake(now)
+        self._stir(now)
         return self.changes.renew(now)
 
     def is_silent(self, site: int, now: int) -> bool:
@@ -194,7 +196,7 @@ class Site:
     def suspect(self, site: int, now: int) -> bool:
         """The layer above gets no further with this site: it counts as unheard for a while. Returns whether it was
         heard until now."""
-        self._wake(now)
+        self._stir(now)
         hearing = self.changes.hearing
         if site == self.ordinal or not hearing.hears(site):
             return False
@@ -215,21 +217,21 @@ class Site:
     def used(self, version: int, number: int, now: int) -> None:
         """The primary configuration of this number is used, and all its members have stored this version of the
         list, the newest that they knew."""
-        self._wake(now)
+        self._stir(now)
         self.changes.kept.used(version, number)
 
     def leave(self, now: int) -> None:
         """From now on this site reports that it hears nobody: the others go on without it at once."""
-        self._wake(now)
+        self._stir(now)
         self.changes.hearing.leave()
 
     def synced(self, token: int, now: int) -> None:
-        self._wake(now)
+        self._stir(now)
         self.changes.synced(token, now)
         self._check_installed(now)
 
     def tick(self, now: int) -> None:
-        self._wake(now)
+        self._stir(now)
 
     def receive(self, data: bytes, now: int) -> None:
         """Takes a datagram; one that is malformed or stale is counted and dropped."""
@@ -239,6 +241,10 @@ class Site:
         except Malformed:
             self.counters.malformed += 1
             return
+        if type(datagram) is Packet:
+            self._receive_packet(datagram, now)
+            return
+        self.stirred = True
         changes = self.changes
         match datagram:
             case Frame() | Alive() | Nack():
@@ -249,9 +255,6 @@ class Site:
                 return
             case Beacon():
                 self._beacons.receive(datagram, now)
-                return
-            case Packet():
-                self._receive_packet(datagram, now)
                 return
             case Propose(number=number, site=proposer, members=members, incs=incs):
                 changes.receive_proposal(number, proposer, tuple(members), tuple(incs), now)
@@ -276,13 +279,20 @@ class Site:
                 self._out.send(self._peers if rank is None else (current.members[rank],), datagram)
         self._beacons.speak(current, now)
         self._out.move_to(effects)
+        # Whom it hears may have changed just now, and while it forms a configuration it looks at that in every turn.
+        self.stirred = self.changes.hearing.changed or self.changes.phase is not Phase.OPERATIONAL
         return effects
+
+    def _stir(self, now: int) -> None:
+        self.stirred = True
+        self._wake(now)
 
     def _wake(self, now: int) -> None:
         """After a long gap this site has slept: then it is no sign of failure that it has not heard the others."""
         gap = now - self._last
         self._last = now
         if gap > 2 * self._timing.beacon_every_ns:
+            self.stirred = True
             self.changes.slept(gap, now)
 
     # -- the present configuration
@@ -326,6 +336,8 @@ class Site:
         else:
             if site in self._current.members:
                 self.changes.hearing.sign(site, now)
+                if self.changes.hearing.changed:
+                    self.stirred = True
             self._packets.append(packet)
 
     def _check_installed(self, now: int) -> None:

@@ -17,6 +17,7 @@ from reconvene.isis.isis import Isis
 from reconvene.isis.limits import IsisLimits
 from reconvene.stack.isis import IsisLayer
 from reconvene.stack.stack import Stack
+from reconvene.stack.turn import Turn
 from reconvene.storage.tables import Reader
 
 __all__ = ["IsisSite", "RealIsisCore"]
@@ -32,6 +33,10 @@ class IsisSite(Stack):
         """The site's own while it changes its configuration, then the layer's."""
         step = self.site.step
         return self.isis.step if step == "operational" else step
+
+    def flush(self, now: int, time: int, *, asked: bool = False) -> Turn:
+        """Nothing is ever requested of groups."""
+        return super().flush(now, time, asked=asked)
 
     def submit(self, service: Service, payload: bytes, now: int) -> None:
         raise Unavailable("plain messages are not sent beside process groups")

@@ -17,6 +17,7 @@ _AHEAD_BYTES = 1 << 20
 
 class IsisLayer:
     kinds = KINDS
+    apart = True
 
     def __init__(self, isis: Isis) -> None:
         self.isis = isis
@@ -51,7 +52,10 @@ class IsisLayer:
         return spoken
 
     def flush(self, now: int, turn: Turn) -> Write | None:
+        counters = self.isis.channels.counters
+        bare = counters.bare
         turn.isis, packets = self.isis.finish(now)
+        turn.acks_only = bool(packets) and not turn.datagrams and counters.bare - bare == len(packets)
         turn.datagrams += packets
         write = self.isis.stored.flush()
         return None if write is None else Write(*write)

@@ -21,7 +21,7 @@ from reconvene.ids import Service
 from reconvene.stack.turn import Turn, Write
 from reconvene.wire.messages import Packet
 
-__all__ = ["Bringing", "Layer", "Outlet"]
+__all__ = ["Apart", "Bringing", "Layer", "Outlet"]
 
 
 class Outlet:
@@ -128,3 +128,11 @@ class Bringing(Protocol):
 
         Before, the layer was handed all events up to the `Changed` of that configuration, and what came back unsent.
         """
+
+
+@runtime_checkable
+class Apart(Protocol):
+    """A layer whose data path is the channels between sites, and not the configuration's messages. Where nothing has
+    come but packets and its own requests, it has a turn without the others: `begin`, `speak` and `flush`."""
+
+    apart: bool

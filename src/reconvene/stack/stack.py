@@ -9,6 +9,9 @@ The layers, bottom up: the site (configurations, delivery), groups (processes), 
 (`stack.layer`): the log, and others. A stack without groups is a bare site: what the simulator runs as `evs`.
 
 No input, no output, no clock: the shell is the engine of a real site, or a node of the simulator.
+
+A turn that concerns channels alone (`stack.layer.Apart`), such as that of a lone cast, leaves out the site, the
+groups and the other layers: nothing has come for them, and none of them is due.
 """
 
 from collections.abc import Sequence
@@ -17,7 +20,7 @@ from typing import NamedTuple
 from reconvene.core.effects import Effects, LayerEvent
 from reconvene.core.groups.groups import Groups
 from reconvene.core.site import Site
-from reconvene.stack.layer import Bringing, Layer, Outlet
+from reconvene.stack.layer import Apart, Bringing, Layer, Outlet
 from reconvene.stack.turn import Turn, Write
 from reconvene.storage.tables import Op, Put
 
@@ -50,6 +53,14 @@ class Stack:
         self._token = 0
         self._syncs: dict[int, _Sync] = {}
         """Writes under way, by token."""
+        self._apart: tuple[Layer, ...] = tuple(layer for layer in layers if isinstance(layer, Apart))
+        self._others = tuple(layer for layer in layers if not isinstance(layer, Apart))
+        self._stirred = True
+        """Since the last whole turn a sync was reported, or a layer is damaged."""
+        self._idle_until = 0
+        """Until then, the site and the other layers want no turn, unless something comes for them."""
+        self._whole = True
+        """The last turn was a whole one."""
 
     def _share(self, groups: Groups, layer: Layer) -> list[LayerEvent]:
         if not isinstance(layer, Bringing):
@@ -115,8 +126,16 @@ class Stack:
 
     def deadline(self) -> int:
         """When it wants a turn though nothing happens."""
+        at = self._deadline_of_others() if self._whole else self._idle_until
+        for layer in self._apart:
+            own = layer.deadline()
+            if own is not None and own < at:
+                at = own
+        return at
+
+    def _deadline_of_others(self) -> int:
         at = self.site.deadline()
-        for layer in self._layers:
+        for layer in self._others:
             own = layer.deadline()
             if own is not None and own < at:
                 at = own
@@ -131,6 +150,7 @@ class Stack:
     def synced(self, token: int, now: int) -> None:
         """The write with this token, and all before it, are on stable storage."""
         sync = self._syncs.pop(token)
+        self._stirred = True
         for own in sync.tokens:
             if sync.layer is None:
                 self.site.synced(own, now)
@@ -147,16 +167,25 @@ class Stack:
 
     # -- the end of a turn
 
-    def flush(self, now: int, time: int) -> Turn:
-        """Ends the turn. `now`: the site's clock in ns, which never goes back; `time`: ns since 1970."""
+    def flush(self, now: int, time: int, *, asked: bool = True) -> Turn:
+        """Ends the turn. `now`: the site's clock in ns, which never goes back; `time`: ns since 1970. `asked`: since
+        the last turn something may have been requested of groups, or of a layer that is not `Apart`."""
         effects = self._effects = Effects()
         groups, outlet = self._groups, self._outlet
         if groups is None or outlet is None:
             self.site.flush(now, effects)
             return self._bundle(effects, now)
         outlet.now = now
+        begun: Sequence[Layer] = ()
+        if not (asked or self._stirred or self.site.stirred) and now < self._idle_until:
+            turn = self._flush_apart(outlet, time)
+            if turn is not None:
+                return turn
+            begun = self._apart
+        self._stirred = False
         for layer in self._layers:
-            layer.begin(outlet, time)
+            if layer not in begun:
+                layer.begin(outlet, time)
         spoken = True
         while spoken:
             groups.flush(now, effects)
@@ -169,7 +198,26 @@ class Stack:
             for layer in self._layers:
                 if layer.speak(outlet):
                     spoken = True
-        return self._bundle(effects, now)
+        turn = self._bundle(effects, now)
+        self._whole = True
+        self._idle_until = self._deadline_of_others()
+        return turn
+
+    def _flush_apart(self, outlet: Outlet, time: int) -> Turn | None:
+        """None: a layer has something to say to the site, so that all have to take part after all."""
+        spoken = False
+        for layer in self._apart:
+            layer.begin(outlet, time)
+            if layer.speak(outlet):
+                spoken = True
+        if spoken or self.site.stirred:
+            return None
+        turn = Turn(apart=True)
+        for layer in self._apart:
+            self._flush_layer(layer, outlet.now, turn)
+        self.site.drop_packets()
+        self._whole = False
+        return turn
 
     def finish(self) -> Turn:
         """What is still to be written when the site stops: values that wait for another write to go with."""
@@ -203,6 +251,7 @@ class Stack:
             turn.notes, turn.processes = groups.take_notes(), groups.take()
         self.site.drop_packets()
         if damaged:
+            self._stirred = True
             turn.datagrams = []
         return turn
 

@@ -47,3 +47,8 @@ class Turn(Struct):
     `writes`. Empty where a layer is damaged: a site that cannot trust its own storage is silent."""
     processes: list[tuple[Process, list[GroupEvent]]] = field(default_factory=list)
     """For each process of the site, what it sees, in order: hand over after the rows above are recorded."""
+    acks_only: bool = False
+    """All datagrams are acks of channels, which nobody waits for. A shell may send them after it has handed over what
+    the turn has brought, but before those of its next turn."""
+    apart: bool = False
+    """Neither the site nor its groups nor the log took part in this turn: nothing of theirs has changed."""

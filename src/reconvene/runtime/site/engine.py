@@ -33,6 +33,7 @@ from reconvene.runtime.site.starting import start_stack
 from reconvene.runtime.site.trace import SiteTrace
 from reconvene.stack.no_log import NoLog
 from reconvene.stack.stack import Stack
+from reconvene.stack.turn import Turn
 from reconvene.world import world
 
 __all__ = ["SiteEngine"]
@@ -73,6 +74,10 @@ class SiteEngine:
         self._now = self._world.monotonic_ns
         self._stopping = False
         self._due = False
+        self._asked = True
+        """Since the last turn something was requested of groups, or of the log."""
+        self._later: list[tuple[tuple[int, ...], bytes]] = []
+        """Acks of channels, which leave once programs have seen what is acknowledged."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
         self._started_at = self._now()
@@ -153,7 +158,7 @@ class SiteEngine:
                 raise Rejected(f"site {config.name}: log.follow: this program can't connect to other sites")
             self._sources = Sources(started.following, self._dial, self._wake, self._log)
         if started.isis is not None:
-            self._isis = IsisService(config.name, self.names, started.isis, self._wake)
+            self._isis = IsisService(config.name, self.names, started.isis, self._wake_isis)
         if config.trace_dir is not None and started.following is not None and author is not None:
             self._trace = FollowerTrace(
                 config,
@@ -246,6 +251,10 @@ class SiteEngine:
 
     def _wake(self) -> None:
         """One flush for all that this round of the loop brings."""
+        self._asked = True
+        self._wake_isis()
+
+    def _wake_isis(self) -> None:
         if not self._due:
             self._due = True
             self._loop.call_soon(self._turn_if_due)
@@ -258,9 +267,10 @@ class SiteEngine:
         """`began`: when the turn's first input was taken, if there was one."""
         self._due = False
         now = self._now()
-        if self._service is not None:
+        asked, self._asked = self._asked, False
+        if self._service is not None and asked:
             self._service.before_turn()
-        turn = self._stack.flush(now, self._world.time_ns())
+        turn = self._stack.flush(now, self._world.time_ns(), asked=asked)
         if turn.events and self._notes.events(turn.events):
             self._state_changed = True
         if self._trace is not None:
@@ -271,10 +281,37 @@ class SiteEngine:
             self._keeper.write(turn.writes)
         if turn.datagrams and self._keeper.trouble is None:
             # A site that can't keep a configuration is silent, or the others would keep trying to form one with it.
-            self._transport.send(turn.datagrams)
-        self._processes.deliver(turn.processes)
+            if turn.acks_only and turn.isis:
+                self._send_later(turn.datagrams)
+            else:
+                self._send_now(turn.datagrams)
+        if not turn.apart:
+            self._processes.deliver(turn.processes)
         if self._isis is not None:
             self._isis.after_turn(turn.isis)
+        if not turn.apart:
+            self._after_whole_turn(turn)
+        self._arm(now)
+        self._notes.turn(self._now() - (began or now))
+
+    def _send_now(self, datagrams: list[tuple[tuple[int, ...], bytes]]) -> None:
+        if self._later:
+            datagrams, self._later = self._later + datagrams, []
+        self._transport.send(datagrams)
+
+    def _send_later(self, datagrams: list[tuple[tuple[int, ...], bytes]]) -> None:
+        """After the program inside this site has read what the turn brought, and the task that waits for that has
+        gone on: two rounds of the loop. Sending wakes another site. Where that runs on the same core, it takes the
+        core at once, and the program here would wait until that site is done with an ack."""
+        if not self._later:
+            self._loop.call_soon(self._loop.call_soon, self._send_what_waits)
+        self._later += datagrams
+
+    def _send_what_waits(self) -> None:
+        if self._later and self._keeper.trouble is None:
+            self._send_now([])
+
+    def _after_whole_turn(self, turn: Turn) -> None:
         if self._part is not None:
             self._part.after_turn(turn.wide)
         if self._service is not None:
@@ -285,8 +322,6 @@ class SiteEngine:
         self._note_phase()
         if self._state_changed:
             self._report_state()
-        self._arm(now)
-        self._notes.turn(self._now() - (began or now))
 
     def _note_damage(self, service: LogService) -> None:
         damage = self._stack.damage
