@@ -44,7 +44,7 @@ MESSAGES = [
     News(1, [65_536, 1], Roster("berlin", 65_536, 1, [0, 1], [("bank", ["a.x"])], [])),
     Vote(1),
     Gone("a"),
-    Crossing("berlin", "65536", 1, 1, [Message("a", 1, 1, 2, "bank", b"x")]),
+    Crossing("berlin", "65536", 1, 1, False, [Message("a", 1, 1, 2, "bank", b"x")]),
 ]
 
 
@@ -96,7 +96,7 @@ def test_a_gateway_speaks_for_its_own_domain_only() -> None:
     assert seen is not None
     assert seen[0] is Service.SAFE
     gateway.take([Delivered("65537", 1, 1, Service.SAFE, 1, [seen[1]], (65537, 0, 1))])
-    crossing = encode(Crossing("berlin", "65536", 1, 1, [Message("a", 1, 1, 2, "bank", b"x")]))
+    crossing = encode(Crossing("berlin", "65536", 1, 1, False, [Message("a", 1, 1, 2, "bank", b"x")]))
     gateway.take([Delivered("65537", 1, 1, Service.SAFE, 2, [crossing], (65537, 0, 2))])
     assert gateway.malformed == 1
     assert gateway.end == 1, "the configuration alone"

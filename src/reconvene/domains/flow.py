@@ -62,7 +62,7 @@ class Flow:
         for index, one in enumerate(carried):
             # Before all that is sent in this configuration.
             place = (int(self._site.local), 0, 0, index) if one.wide.service >= Service.AGREED else None
-            self._take_home(one.site, one.incarnation, one.wide, place)
+            self._take_home(one.site, one.incarnation, one.wide, place, again=True)
         self._site.author.restart(self.home.counters(self._site.ordinal, self._site.incarnation))
         early, self._early = self._early, []
         for event, wide, at in early:
@@ -74,9 +74,11 @@ class Flow:
         else:
             self._early.append((event, wide, place))
 
-    def _take_home(self, site: int, incarnation: int, wide: Wide, place: tuple[int, ...] | None) -> None:
+    def _take_home(
+        self, site: int, incarnation: int, wide: Wide, place: tuple[int, ...] | None, *, again: bool = False
+    ) -> None:
         crosses = not self._site.wide.detached and wide.crosses and self._site.domain.passes_out(wide.group)
-        waiting = Waiting((site, incarnation, wide.counter), wide, place, crosses)
+        waiting = Waiting((site, incarnation, wide.counter), wide, place, crosses, again)
         if self.home.take(waiting):
             self._deliver_home(waiting)
 

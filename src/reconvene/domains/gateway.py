@@ -8,6 +8,10 @@ configuration above find the same messages at the same places, and each message 
 What came in a transitional configuration can be told to the cluster only when the gateway knows that it still
 represents it: another gateway of the cluster may be in another component, whose clusters never see those messages.
 `needs` says so: the number of the configuration above which the gateway must have been elected with.
+
+Messages that may have crossed before get no place in a transitional configuration, at any gateway: where the
+configuration parted, others may have the earlier crossing, and with it the messages at another place. Nor does what
+comes after them there: it may be of the same senders, or follow from them. All this crosses again in the next one.
 """
 
 from collections import deque
@@ -17,7 +21,7 @@ from msgspec import Struct
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent
 from reconvene.domains.events import Crossed, MessageId, WideEvent
-from reconvene.domains.messages import CROSSING, Crossing, Gone, Message, Roster, Seeing, decoded, encode
+from reconvene.domains.messages import CROSSING, Crossing, Gone, Message, Roster, Seeing, decode, decoded, encode
 from reconvene.domains.rosters import Rosters
 from reconvene.domains.seen import Seen, SenderId
 from reconvene.domains.tree import Tree
@@ -137,6 +141,12 @@ class Gateway:
         self._again: deque[bytes] = deque()
         """Crossings that were taken by a configuration that is over, and not sent in it."""
         self._launches: deque[Launch] = deque()
+        self._flying: dict[tuple[str, int, int], bytes] = {}
+        """By local configuration, number and term: crossings that it has sent, and that are not delivered."""
+        self._dropped: deque[bytes] = deque()
+        """Those that got no place in the transitional configuration."""
+        self._dropping = False
+        """Nothing gets a place in it any more."""
         self._gone: deque[str] = deque()
         """Gateways of its own cluster that have left that, and that others are to be told of."""
         self.suspects: list[int] = []
@@ -156,6 +166,7 @@ class Gateway:
             if self._forming is not None:
                 self._formed(self._forming)  # nothing has crossed in it
             self._transitional = True
+            self._dropping = False
             self._append(UpperConf(event.conf, False, self.number, self._domains(event), self._last, _PENDING, []))
             self._last = event.conf
             return
@@ -220,6 +231,12 @@ class Gateway:
             self.malformed += 1  # its sender had not heard all
             return
         assert event.timestamp is not None, "crossings are safe messages"
+        own = self._flying.pop(_name(crossing), None) if crossing.domain == self.domain else None
+        if self._transitional and (crossing.again or self._dropping):
+            self._dropping = True
+            if own is not None:
+                self._dropped.append(own)
+            return
         new = [i for i, message in enumerate(crossing.messages) if self._place(crossing.domain, message)]
         upper_id = (self.tree.upper[event.sender], event.incarnation, event.first + index)
         needs = _PENDING if self._transitional else self.number
@@ -332,6 +349,8 @@ class Gateway:
         """Its term is over: the next representative sends what waits here."""
         self._launches.clear()
         self._again.clear()
+        self._flying.clear()
+        self._dropped.clear()
         self._roster = None
 
     @property
@@ -371,8 +390,8 @@ class Gateway:
             return None
         if self._roster is not None:
             return encode(self._roster)
-        if self._again:
-            return self._again[0]
+        if self._dropped or self._again:
+            return (self._dropped or self._again)[0]
         return encode(self._launches[0].crossing) if self._launches else None
 
     def sent(self) -> None:
@@ -385,16 +404,27 @@ class Gateway:
         if self._roster is not None:
             self._roster = None
             return
-        if self._again:
-            self._again.popleft()
+        waiting = self._dropped or self._again
+        if waiting:
+            self._sent_again(waiting.popleft())
             return
         launch = self._launches.popleft()
         crossing = launch.crossing
+        self._flying[_name(crossing)] = encode(crossing)
         ids = tuple(MessageId(self.domain, m.site, m.incarnation, m.counter) for m in crossing.messages)
         self.events.append(Crossed(crossing.conf, crossing.term, launch.cross, crossing.pos, ids))
 
+    def _sent_again(self, payload: bytes) -> None:
+        crossing = decode(payload)
+        assert isinstance(crossing, Crossing), "nothing else is sent again"
+        self._flying[_name(crossing)] = payload
+
     def take_back(self, unsent: Sequence[tuple[Service, bytes]]) -> None:
         self._again.extend(payload for _, payload in unsent if payload[0] == CROSSING)
+
+
+def _name(crossing: Crossing) -> tuple[str, int, int]:
+    return crossing.conf, crossing.pos, crossing.term
 
 
 def _after(rosters: Rosters, entry: Entry) -> Rosters:

@@ -29,6 +29,13 @@ class Waiting(Struct):
     place: tuple[int, ...] | None
     """In the cluster's own order, of agreed and safe ones."""
     crosses: bool
+    again: bool = False
+    """It was sent in an earlier local configuration."""
+
+    @property
+    def holds(self) -> bool:
+        """Its sender's later ones, but for fifo, wait until it has come back."""
+        return self.crosses and self.wide.service >= Service.AGREED
 
 
 class Home:
@@ -64,7 +71,7 @@ class Home:
         if service is Service.FIFO:
             return True
         queue = self._queues.get(sender)
-        if not queue and not (waiting.crosses and service >= Service.AGREED):
+        if not queue and not waiting.holds:
             return True
         self._queues.setdefault(sender, deque()).append(waiting)
         self._open[waiting.key] = waiting
@@ -93,7 +100,8 @@ class Home:
         return {key[2] for key in self._open if key[:2] == (sender, incarnation)}
 
     def back(self, key: Key, service: Service) -> list[Waiting]:
-        """A message has come back. Returns those that waited only for it and do not cross, in order."""
+        """A message has come back. Returns those that waited only for it, and are delivered before they come back
+        themselves, in order."""
         ordinal, incarnation, counter = key
         self._back.add(_sender(ordinal), incarnation, service, counter)
         for those in (self.crossing, self.fresh, self._open):
@@ -102,12 +110,13 @@ class Home:
         released: list[Waiting] = []
         while queue:
             head = queue[0]
-            if head.crosses:
-                if not self._back.has(_sender(ordinal), incarnation, Service.CAUSAL, head.key[2]):
-                    break
-                queue.popleft()
-            else:
-                released.append(queue.popleft())
+            is_back = head.crosses and self._back.has(_sender(ordinal), incarnation, Service.CAUSAL, head.key[2])
+            if head.holds and not is_back:
+                break
+            queue.popleft()
+            if not is_back:
+                released.append(head)
+            if not head.crosses:
                 self._open.pop(head.key, None)
         return released
 

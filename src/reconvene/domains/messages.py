@@ -243,6 +243,8 @@ class Crossing(Struct, array_like=True, frozen=True):
     pos: Number
     """… which one it was there: together its name."""
     term: Number
+    again: bool
+    """Some of these may have crossed before: by another gateway, or in another local configuration."""
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
 
 

@@ -46,6 +46,11 @@ class Representing:
         self._crosses: dict[int, tuple[str, int, int]] = {}
         """The ids of this configuration's CROSSes, by number."""
 
+    @property
+    def offers(self) -> int:
+        """CROSSes of its own that are not delivered yet."""
+        return self._offers
+
     # -- terms
 
     def local_changed(self) -> None:
@@ -70,7 +75,7 @@ class Representing:
         found = [index for conf, line in lines if (index := gateway.find(conf, line)) is not None]
         self._cursor = min(found) if found else self._present(number)
         for cross in sorted(site.home.crossings):
-            self._launch(cross)
+            self._launch(cross, again=True)
 
     def _present(self, number: int) -> int:
         """The index of the first entry that can't be told yet by one that was elected with this number."""
@@ -217,15 +222,18 @@ class Representing:
             self._offered.difference_update(ids)
             self._launch(number)
 
-    def _launch(self, number: int) -> None:
+    def _launch(self, number: int, *, again: bool = False) -> None:
+        """`again`: an earlier representative may have sent it."""
         site = self._site
+        unconfirmed = site.home.unconfirmed(number)
         messages = [
             Message(
                 site.name_of(waiting.key[0]), waiting.key[1], waiting.key[2],
                 waiting.wide.service, waiting.wide.group, waiting.wide.data,
             )
-            for waiting in site.home.unconfirmed(number)
+            for waiting in unconfirmed
         ]  # fmt: skip
         if messages:
-            crossing = Crossing(site.domain.name, site.local, number, site.term, messages)
+            again = again or any(waiting.again for waiting in unconfirmed)
+            crossing = Crossing(site.domain.name, site.local, number, site.term, again, messages)
             self._gateway.launch(Launch(crossing, self._crosses[number]))
