@@ -126,8 +126,8 @@ class Network:
         self.size = len(receivers)
         self.conditions = conditions
         self.traffic = Traffic()
-        self.watch: Callable[[int, bytes], None] | None = None
-        """Called with each datagram that is sent, and the number of its copies."""
+        self.watch: Callable[[int, tuple[int, ...], bytes], None] | None = None
+        """Called with each datagram that is sent: its source, its destinations, its bytes."""
         self._random = random
         self._own = {_pair(*ends): changes for ends, changes in (links or {}).items()}
         self._overlays: dict[int, tuple[frozenset[tuple[int, int]] | None, Changes]] = {}
@@ -237,7 +237,7 @@ class Network:
             traffic.sent += len(destinations)
             traffic.bytes += len(data) * len(destinations)
             if self.watch is not None:
-                self.watch(len(destinations), data)
+                self.watch(source, destinations, data)
             for destination in destinations:
                 assert destination != source, "a site keeps what it has to say to itself"
                 link = row[destination]

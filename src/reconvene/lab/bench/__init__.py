@@ -28,6 +28,7 @@ BENCHES: dict[str, str] = {
     "spark-log": "the log through Spark, out of it and into it, beside the Python client (on this machine)",
     "spark-verify": "events verified a second on Spark, by size, runs and cores (on this machine; half an hour)",
     "turns": "the longest turn of a site with much that waits, beside the time to suspicion (on this machine)",
+    "wide": "bytes between clusters, latency and changes, beside one flat cluster (virtual time)",
     "voting": "time in which some component may order, by dynamic voting and by a majority (a model)",
     "wide-real": "how long nothing crosses after a representative's crash, beside a local crash (on this machine)",
 }

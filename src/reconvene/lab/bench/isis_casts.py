@@ -58,10 +58,11 @@ class _Tap:
         """Copies of payloads."""
         cluster.network.watch = self._see
 
-    def _see(self, copies: int, data: bytes) -> None:
+    def _see(self, source: int, destinations: tuple[int, ...], data: bytes) -> None:
         message = decode(data)
         if isinstance(message, Beacon):
             return
+        copies = len(destinations)
         self.datagrams += copies
         payloads = data.count(_MARK)
         if isinstance(message, Packet) and payloads:
