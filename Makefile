@@ -7,11 +7,11 @@ BIN := .venv/bin
 WORKERS ?= 3
 ARGS ?=
 MINUTES ?= 10
-# The part of the soak: real | real-log | real-places | real-isis | sim | log | dynamic | outposts | isis | spark | certificates | demo | all. SEEDS and ARGS are for one part: `sim` by default.
+# The part of the soak: real | real-log | real-places | real-isis | sim | log | dynamic | outposts | isis | wide | spark | certificates | demo | all. SEEDS and ARGS are for one part: `sim` by default.
 PART ?= $(if $(SEEDS)$(ARGS),sim,all)
 # Folders with Python code. bench only if it has some, since mypy rejects a folder without.
 CODE := src tests scripts examples $(if $(wildcard bench/*.py),bench)
-PROFILES ?= chaos,log,isis,dynamic,outposts
+PROFILES ?= chaos,log,isis,dynamic,outposts,wide
 
 .PHONY: help setup test test-all seeds check format demo soak bench docs docs-check lock clean
 
@@ -43,7 +43,7 @@ format: setup ## format the code
 demo: setup ## run an election on five real sites while the network breaks (ARGS=--keep leaves them running)
 	@$(BIN)/reconvene demo --dir out/demo $(ARGS)
 
-soak: setup ## run real sites with faults for MINUTES=10, then many seeds in the simulator: PART=real|real-log|real-places|real-isis|sim|log|dynamic|outposts|isis|spark|certificates|demo, SEEDS=1-500
+soak: setup ## run real sites with faults for MINUTES=10, then many seeds in the simulator: PART=real|real-log|real-places|real-isis|sim|log|dynamic|outposts|isis|wide|spark|certificates|demo, SEEDS=1-500
 	$(if $(filter real all,$(PART)),$(BIN)/python -m reconvene.lab.soak --minutes $(MINUTES) $(ARGS))
 	$(if $(filter real-log all,$(PART)),$(BIN)/python -m reconvene.lab.soak --log --minutes $(MINUTES) $(ARGS))
 	$(if $(filter real-places all,$(PART)),$(BIN)/python -m reconvene.lab.soak --log --followers 3 --outposts 2 --rate 1000 --least 500 --out out/soak-places --minutes $(MINUTES) $(ARGS))
@@ -54,6 +54,7 @@ soak: setup ## run real sites with faults for MINUTES=10, then many seeds in the
 	$(if $(filter dynamic all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile dynamic $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter outposts all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile outposts $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter isis all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile isis $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
+	$(if $(filter wide all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile wide --seeds $(or $(SEEDS),0-2999) $(ARGS))
 	$(if $(filter spark all,$(PART)),$(BIN)/python -m reconvene.lab.exactly_once $(ARGS))
 	$(if $(filter certificates all,$(PART)),$(BIN)/python -m pytest -m slow tests $(ARGS))
 	$(if $(filter demo all,$(PART)),for run in 1 2 3; do $(BIN)/reconvene demo --dir out/soak-demo $(ARGS) || exit 1; done)

@@ -14,10 +14,10 @@ import sys
 
 from reconvene.lab.campaign.command import main as run_seeds
 
-OF_A_COMMIT = {"chaos": 12, "log": 12, "isis": 100, "dynamic": 10, "outposts": 5}
+OF_A_COMMIT = {"chaos": 12, "log": 12, "isis": 100, "dynamic": 10, "outposts": 5, "wide": 4}
 """By profile: how many seeds each commit draws."""
 PROFILES = ",".join(OF_A_COMMIT)
-ALWAYS = {"outposts": "0-199"}
+ALWAYS = {"outposts": "0-199", "wide": "0-149"}
 ALWAYS_ELSE = "0-299"
 """Enough for every check to have cases, and for every kind of fault to meet every step of the protocol."""
 

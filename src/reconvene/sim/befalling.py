@@ -31,9 +31,9 @@ class Befalling(ABC):
     def restart(self, name: str) -> None:
         self.member(name).start()
 
-    def doom(self, name: str, copies: int) -> None:
+    def doom(self, name: str, copies: int, kind: str = "crash") -> None:
         """Crash amid the next sending, after so many copies; the fault is recorded as of now."""
-        self.record_fault("crash", [name])
+        self.record_fault(kind, [name])
         self.member(name).doom(copies)
 
     def doom_sync(self, name: str, *, completes: bool) -> None:

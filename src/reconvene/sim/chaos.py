@@ -106,7 +106,7 @@ class Chaos:
 
     def _sprung(self, node: Node | WideProcess, before: str, now: str) -> None:
         kind = next((kind for kind, step in self._traps if step == now), None)
-        if self._stopped or kind is None or self._random.random() < 0.5:
+        if self._stopped or kind is None or (not now.endswith(_RARE_STEP) and self._random.random() < 0.5):
             return  # not always the first that comes
         self._traps.remove((kind, now))
         if self._random.random() < 0.7:
@@ -223,12 +223,12 @@ class Chaos:
         sites = [(node, node.site) for node in self._cluster.nodes]
         return [node.name for node, site in sites if site is not None and site.members[0] == node.ordinal]
 
-    def _crash_one(self, name: str) -> None:
+    def _crash_one(self, name: str, kind: str = "crash") -> None:
         node = self._cluster.member(name)
         if not node.paused and self._random.random() < 0.3:
-            self._cluster.doom(name, self._random.randrange(2 * len(self._cluster.everyone)))
+            self._cluster.doom(name, self._random.randrange(2 * len(self._cluster.everyone)), kind)
         else:
-            self._cluster.crash(name)
+            self._cluster.crash(name, kind)
         self._later(lambda: self._restart(node))
 
     def _restart(self, node: Node | Remote | WideProcess) -> None:
@@ -281,14 +281,17 @@ class Chaos:
         world = self._cluster
         assert isinstance(world, WideWorld), "there are several clusters"
         plan = self._random.choice(world.plans)
-        if self._random.random() < 0.3:
-            world.hand_over(plan.name)
+        gateways = [f"{plan.name}/{gateway}" for gateway in plan.gateways]
+        name = world.representative(plan.name) or self._random.choice(gateways)
+        if self._victim is not None and world.member(self._victim).upper is not None:
+            name, gateways = self._victim, [self._victim]
+        domain = world.member(name).domain
+        if name == world.representative(domain) and self._random.random() < 0.3:
+            world.hand_over(domain)
             return
-        name = world.representative(plan.name) or f"{plan.name}/{self._random.choice(plan.gateways)}"
-        names = [name] if self._random.random() < 0.8 else [f"{plan.name}/{gateway}" for gateway in plan.gateways]
-        for each in names:
+        for each in [name] if self._random.random() < 0.8 else gateways:
             if world.member(each).up:
-                self._crash_one(each)
+                self._crash_one(each, "gateway")
 
     def _split(self) -> None:
         world = self._cluster

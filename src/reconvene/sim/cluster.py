@@ -253,8 +253,8 @@ class Cluster(Befalling):
             if member.name in chosen:
                 member.start()
 
-    def crash(self, name: str) -> None:
-        self.record_fault("crash", [name])
+    def crash(self, name: str, kind: str = "crash") -> None:
+        self.record_fault(kind, [name])
         self.member(name).crash()
         if name in self.names:
             self._steps[self._ordinals[name]] = "down"

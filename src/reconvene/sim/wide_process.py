@@ -85,8 +85,28 @@ class WideProcess:
 
     @property
     def steps(self) -> list[str]:
-        """Of both its sites."""
-        return [self.node.step, *([] if self.upper is None else [f"upper: {self.upper.step}"])]
+        """All that it is in the midst of: of a gateway its step in its cluster, and that of its site above."""
+        if self.upper is None:
+            return [self.node.step]
+        return [self.node.step, f"gateway: {self._gateway_step()}", f"upper: {self._upper_step(self.upper)}"]
+
+    def _gateway_step(self) -> str:
+        """The site's own while its cluster changes its configuration, then what it does for the cluster."""
+        site, step = self.domain_site, self.node.step
+        if site is None or site.representing is None or not step.startswith("wide: "):
+            return step
+        if not site.is_open:
+            return site.phase.value
+        if not site.representing.active:
+            return "standby"
+        if site.representing.offers:
+            return "crossing"
+        return "unconfirmed" if any(map(site.home.unconfirmed, site.home.crossings)) else "idle"
+
+    @staticmethod
+    def _upper_step(node: Node) -> str:
+        site, step = node.site, node.step
+        return "seeing" if isinstance(site, UpperSite) and step == "operational" and not site.formed else step
 
     # -- what befalls it
 
@@ -116,7 +136,9 @@ class WideProcess:
             node.doom(copies)
 
     def doom_sync(self, before: Callable[[], None], *, completes: bool) -> None:
-        self.node.doom_sync(before, completes=completes)
+        """Whichever of its sites writes next."""
+        for node in self.nodes:
+            node.doom_sync(before, completes=completes)
 
     def pause(self) -> None:
         for node in self.nodes:

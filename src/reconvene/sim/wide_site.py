@@ -55,6 +55,11 @@ class UpperSite(_Site):
         self.upper = UpperLayer(gateway)
         super().__init__(site, groups, (self.upper,))
 
+    @property
+    def formed(self) -> bool:
+        """Every gateway of its configuration has said what it has seen."""
+        return self.upper.gateway.formed
+
 
 class _Core:
     """How they are made."""

@@ -107,7 +107,7 @@ class WideWorld(Befalling):
         self.rows: dict[str, list[Row]] = {name: [] for name in self.names}
         """Of layer `wide`."""
         self._on_step: list[OnWideStep] = []
-        self._steps = dict.fromkeys(self.names, "down")
+        self._steps: dict[str, list[str]] = {name: [] for name in self.names}
         self.members = [self._process(name) for name in self.names]
         self.nodes = self.members
         self._members = {member.name: member for member in self.members}
@@ -207,11 +207,12 @@ class WideWorld(Befalling):
         assert isinstance(process, WideProcess)
         process.exchange(node)
         if self._on_step and not process.starting:
-            before, now = self._steps[process.name], process.step
+            before, now = self._steps[process.name], process.steps
             if before != now:
                 self._steps[process.name] = now
-                for callback in self._on_step:
-                    callback(process, before, now)
+                for was, step in zip(before or ["down"] * len(now), now, strict=True):
+                    for callback in self._on_step if was != step and process.up else ():
+                        callback(process, was, step)
 
     def run_quorum(self, first: Spec) -> dict[str, object]:
         return full_spec(first, self.names)

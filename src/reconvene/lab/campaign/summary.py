@@ -7,7 +7,8 @@ from itertools import product
 from msgspec import Struct
 
 from reconvene.lab.campaign.seeds import Outcome
-from reconvene.sim.scenario import FAULTS, ISIS_FAULTS
+from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, WIDE_FAULTS
+from reconvene.sim.wide_profile import GATEWAY_STEPS
 
 __all__ = ["CASES_WANTED", "STEPS", "Failing", "Summary", "Totals", "add_up", "failing"]
 
@@ -27,7 +28,7 @@ STEPS = {
     "isis": (*_CHANGES, *(f"isis: {step}" for step in _ISIS)),
     "dynamic": (*_CHANGES, *(f"log: {step}" for step in (*_LOG[:6], "establish", *_LOG[6:]))),
 }
-STEPS["wide"] = (*STEPS["evs"], "wide: meeting", "wide: catching up")
+STEPS["wide"] = (*_CHANGES, "wide: meeting", "wide: catching up", "wide: open", *GATEWAY_STEPS)
 STEPS["followers"] = (*STEPS["corel"], *(f"follower: {step}" for step in ("idle", "opening", "pulling", "base")))
 STEPS["outposts"] = (
     *STEPS["followers"],
@@ -45,7 +46,7 @@ _WANTED = {
     "dynamic": tuple(f"log: {step}" for step in ("states", "attempt", "commit", "establish", "primary", "minority")),
     "followers": ("follower: idle", "follower: pulling"),
     "outposts": ("outpost: open", "outpost: resting"),
-    "wide": (),
+    "wide": GATEWAY_STEPS,
 }
 """Steps in which every kind of fault has to hit a site. Where there is a layer above the site, only that layer's."""
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -55,11 +56,18 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "dynamic": FAULTS,
     "followers": FAULTS,
     "outposts": FAULTS,
-    "wide": (),
+    "wide": WIDE_FAULTS,
 }
 """Kinds of fault that are listed though they hit no site."""
-_ELSEWHERE = {"isis": ("sync",)}
-"""Kinds that hit no site in these steps: the site writes only while it changes its configuration."""
+_ELSEWHERE = {"isis": ("sync",), "wide": ("handover",)}
+"""Kinds that hit no site in these steps: the site writes only while it changes its configuration; and a hand-over,
+which is no fault."""
+
+
+def _can_not_hit(step: str, kind: str) -> bool:
+    """A gateway's sites write only when they answer a proposal."""
+    return kind == "sync" and step.startswith(("gateway: ", "upper: ")) and not step.endswith(": sync")
+
 
 _DOMAINS = ("wide.", "live.wide")
 _NOT_HERE = {
@@ -72,7 +80,7 @@ _NOT_HERE = {
     "wide": ("evs.primary.", "corel.", "vs.", "isis."),
 }
 """Prefixes of checks that can have no cases: of layers that the stack does not have."""
-_SELDOM = ("evs.primary.continuity", "corel.dynamic.live")
+_SELDOM = ("evs.primary.continuity", "corel.dynamic.live", "wide.lost")
 """Checks with few cases in a run: a tenth of what the others need is enough."""
 _ERROR = "error"
 """Listed among the failed checks of a run that an exception ended."""
@@ -189,7 +197,7 @@ class Summary:
         """Pairs of step and fault of which no run had one."""
         elsewhere = _ELSEWHERE.get(self.stack, ())
         pairs = product(_WANTED[self.stack], [kind for kind in self.kinds() if kind not in elsewhere])
-        return [pair for pair in pairs if not self.coverage[pair]]
+        return [pair for pair in pairs if not self.coverage[pair] and not _can_not_hit(*pair)]
 
     def _ordered_line(self) -> str:
         left = self.accepted - self.ordered
@@ -201,6 +209,7 @@ class Summary:
     def lines(self) -> list[str]:
         """For people: the totals, the cases of each check, which fault hit which step, and what failed."""
         kinds, steps, totals = self.kinds(), STEPS[self.stack], self.totals
+        width = max(map(len, steps))
         out = [
             f"{totals.runs:,} seeds, {totals.faults:,} faults, {totals.configurations:,} configurations, "
             f"{totals.messages:,} messages, {totals.events:,} events, {totals.core_seconds:,.0f} core-seconds",
@@ -209,8 +218,9 @@ class Summary:
             "cases by check",
         ]
         out += [f"  {check:<24}{cases:>14,}" for check, cases in self.cases.items()]
-        out += ["", "faults by the step in which they hit a site", " " * 22 + "".join(f"{k:>10}" for k in kinds)]
-        out += [f"  {step:<20}" + "".join(f"{self.coverage[step, k]:>10,}" for k in kinds) for step in steps]
+        heads = "".join(f"{kind:>10}" for kind in kinds)
+        out += ["", "faults by the step in which they hit a site", " " * (width + 2) + heads]
+        out += [f"  {step:<{width}}" + "".join(f"{self.coverage[step, k]:>10,}" for k in kinds) for step in steps]
         out.append("")
         for outcome in self.failed:
             out.append(
