@@ -294,7 +294,7 @@ def _(take_in: Any) -> Any:
         take_in(self, brought)
         site = self._site
         if site.representing is not None and site.representing.active and brought.domain != site.domain.name:
-            crossing = Crossing(site.domain.name, site.local, 1, site.term, brought.messages)
+            crossing = Crossing(site.domain.name, site.local, 1, site.term, False, brought.messages)
             if site.gateway is not None and brought.messages:
                 site.gateway.launch(Launch(crossing, (site.name, site.incarnation, 1)))
 
