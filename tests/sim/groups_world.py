@@ -121,8 +121,8 @@ class GroupSite(Stack):
     def withdraw(self) -> int:
         return 0
 
-    def flush(self, now: int, time: int) -> Turn:
-        turn = super().flush(now, time)
+    def flush(self, now: int, time: int, *, asked: bool = True) -> Turn:
+        turn = super().flush(now, time, asked=asked)
         installed = any(isinstance(e, Changed) and e.kind is ConfKind.REGULAR for e in turn.events)
         for process, events in turn.processes:
             for event in events:

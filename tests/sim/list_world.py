@@ -126,8 +126,8 @@ class ListWorld(World):
 
 
 class _ListSite(GroupSite):
-    def flush(self, now: int, time: int) -> Turn:
-        turn = super().flush(now, time)
+    def flush(self, now: int, time: int, *, asked: bool = True) -> Turn:
+        turn = super().flush(now, time, asked=asked)
         lineage = self.groups._lineage
         if lineage.active:
             world = self._world
