@@ -249,7 +249,7 @@ LAYERS = (
         ("lab.*",),
         uses=(
             *("words", "wire", "seal", "interface", "multicast", "membership", "evs", "order", "site", "groups"),
-            *("intersite", "isis", "corel", "entries", "protocol"),
+            *("intersite", "isis", "corel", "domains", "entries", "protocol"),
             *("trace", "verify", "sim", "config", "access", "node", "client", "objects", "local"),
             *("public", "report", "pipeline"),
         ),
