@@ -4,9 +4,9 @@ Service: a wide group, across clusters that are joined by their gateways. A pric
 all cities set the prices in one order, so they end with the same ones. A sale has scope="cluster": the tills of the
 city share it, and nothing of it goes over the line to other cities.
 
-When a city is cut off: it goes on selling at the prices that it has, and knows which cities are out of reach. They
-may well be open. A merge brings nothing that was missed, so the tills send their prices again, with the time at which
-each was set: the latest counts.
+In a minority: a city that is cut off goes on selling at the prices that it has, and knows which cities are out of
+reach. They may well be open. A merge brings nothing that was missed, so the tills send their prices again, with the
+time at which each was set: the latest counts.
 
 Run it: python examples/branches.py
 """
