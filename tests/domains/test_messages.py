@@ -29,6 +29,7 @@ from reconvene.domains.messages import (
     encode,
 )
 from reconvene.domains.port import Site
+from reconvene.domains.rules import rules_of
 from reconvene.domains.tree import Domain, Tree
 from reconvene.errors import Malformed
 from reconvene.ids import Service
@@ -38,8 +39,8 @@ WIDE = Wide(1, 2, "bank", True, b"x")
 MESSAGES = [
     WIDE,
     Cross(1, [(0, 1, 1)]),
-    Port(65_536, ["berlin"], False),
-    Line([0], "", 0, [0], [], [0, 1], [Loss("b", 65_536)], [Joined(0, "bank", "a.x")], [Carried(0, 1, WIDE)]),
+    Port(65_536, ["berlin"], False, 0, rules_of(TREE, "berlin")),
+    Line([0], [0], "", 0, [0], [], [0, 1], [Loss("b", 65_536)], [Joined(0, "bank", "a.x")], [Carried(0, 1, WIDE)]),
     Member("bank", "a.x", True),
     News(1, [65_536, 1], Roster("berlin", 65_536, 1, [0, 1], [("bank", ["a.x"])], [])),
     Vote(1),

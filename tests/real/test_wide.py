@@ -1,6 +1,7 @@
 """Joined clusters of real processes: 3 × 3 sites on loopback, their representatives killed under load."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -197,6 +198,47 @@ async def _hear_a_liar(domains: LocalDomains) -> None:
         while not isinstance(event := await there.next(20), reconvene.Message):
             pass
         assert (event.data, event.sender.site) == (b"from paris", "paris/a"), "nothing of the liar's was delivered"
+
+
+@pytest.mark.long("starts three sites, one of them with other rules")
+def test_a_gateway_with_other_rules_is_refused_and_named(tmp_path: Path) -> None:
+    with LocalDomains.create(
+        tmp_path / "joined", ["berlin"], nodes=3, gateways=2, trace=False, settings=SETTINGS
+    ) as domains:
+        domains.start()
+        domains.crash("berlin/b")
+        layout = domains.clusters["berlin"].layout
+        text = layout.config("b").read_text()
+        other = layout.config("b").with_name("other.toml")
+        other.write_text(text.replace('out = ["*"]', 'out = ["orders*"]'))
+        assert other.read_text() != text
+        with (tmp_path / "b.log").open("wb") as log:
+            program = [sys.executable, "-m", "reconvene", "node", "--config", str(other)]
+            started = subprocess.Popen(program, stderr=log)
+        try:
+            asyncio.run(_see_refused(domains))
+        finally:
+            started.kill()
+            started.wait()
+        (line,) = [line for line in layout.log("c").read_text().splitlines() if "refused: other rules" in line]
+        assert "domain.pass.out" in line
+        assert "site=b" in line
+
+
+async def _see_refused(domains: LocalDomains) -> None:
+    at = domains.addresses
+    async with reconvene.connect(at["berlin/c"]) as here, reconvene.connect(at["berlin/b"], wait=20) as refused:
+        for site in (here, refused):
+            async with asyncio.timeout(30):
+                while (told := (await site.status()).domain) is None or not told.refused:
+                    await asyncio.sleep(0.05)
+            assert (told.refused, told.representative) == ({"b": ["domain.pass.out"]}, "a")
+            assert (await site.status()).counters["wide_refused"] > 0
+    shown = subprocess.run(
+        [sys.executable, "-m", "reconvene", "domains", "--dir", str(domains.layout)],
+        capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+    assert "refused, its rules differ: domain.pass.out" in shown.stdout
 
 
 def expect_good(trace: Path, *looked: str) -> None:

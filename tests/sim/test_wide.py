@@ -1,14 +1,17 @@
 """Several clusters in one run: what crosses, who represents a cluster, and that every level holds."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 from tests.once import Once
 from tests.sim.chunks import few
 from tests.sim.shipped import FOLDER, play
 
 from reconvene.domains.gateway import Gateway
+from reconvene.domains.port import Site
 from reconvene.domains.tree import Tree
 from reconvene.lab.campaign.seeds import histories, run_seed
 from reconvene.sim.parse import parse_scenario
@@ -30,10 +33,13 @@ BERLIN = '[[domain]]\nname = "berlin"\nnodes = ["a", "b", "c"]\ngateways = ["a",
 PARIS = '[[domain]]\nname = "paris"\nnodes = ["p", "q"]\ngateways = ["p"]\n'
 
 
-def run(text: str, seed: int = 0, top: str = "", between: str = "", gateway: type[Gateway] = Gateway) -> Result:
+def run(
+    text: str, seed: int = 0, top: str = "", between: str = "", gateway: type[Gateway] = Gateway,
+    wide: type[Site] = Site,
+) -> Result:  # fmt: skip
     """`top`, `between`: more keys of the file, and of its [between]."""
     scenario = parse_scenario(top + HEAD + between + text, Path("x.toml"))
-    result = Runner(scenario, seed, check_every=5, gateway=gateway).run()
+    result = Runner(scenario, seed, check_every=5, gateway=gateway, wide=wide).run()
     report = verify(histories(result))
     assert report.violated() == []
     assert report.check("live.membership").cases > 0
@@ -124,6 +130,31 @@ def test_a_representative_that_gets_nothing_across_is_voted_out() -> None:
 
     result = run(BERLIN + PARIS + send("berlin/c") + send("paris/q"), gateway=Stuck)
     assert [str(row.sender) for row in rows(result, "berlin/c", "rep")][-1] == "berlin/b"
+    assert "berlin/c:1:1" in delivered(result, "paris/q")
+
+
+class OtherRules(Site):
+    """Gateway b of berlin has another configuration than the others: there, only some groups leave."""
+
+    def __init__(self, tree: Tree, domain: str, ordinal: int, *more: Any) -> None:
+        if domain == "berlin" and ordinal == 1:
+            tree = Tree([replace(one, out=("all",)) if one.name == domain else one for one in tree.domains.values()])
+        super().__init__(tree, domain, ordinal, *more)
+
+
+def test_a_gateway_whose_rules_differ_does_not_represent_its_cluster() -> None:
+    """The representative resigns, and the other gateway is not elected."""
+    steps = '[[at]]\ntime = "1s"\nhandover = ["berlin"]\n' + send("berlin/c")
+    result = run(BERLIN + PARIS + steps, wide=OtherRules)
+    for node in ("berlin/a", "berlin/b", "berlin/c"):
+        assert rows(result, node, "rep")[-1].sender == "berlin/a", node
+    assert "berlin/c:1:1" in delivered(result, "paris/q")
+
+
+def test_alone_its_rules_count() -> None:
+    crash = '[[at]]\ntime = "1s"\ncrash = ["berlin/a"]\n'
+    result = run(BERLIN + PARIS + crash + send("berlin/c"), top='final_down = ["berlin/a"]\n', wide=OtherRules)
+    assert [row.sender for row in rows(result, "berlin/c", "rep")][-1] == "berlin/b"
     assert "berlin/c:1:1" in delivered(result, "paris/q")
 
 

@@ -59,6 +59,7 @@ def domains_document(domains: LocalDomains) -> dict[str, object]:
                 "crossed": sum(one["wide_crossed"] for one in counters),
                 "brought_in": sum(one["wide_brought_in"] for one in counters),
                 "refused": sum(one["wide_refused"] for one in counters),
+                "rules_differ": {site: keys for one in told for site, keys in one["refused"].items()},
                 "above": {one["name"]: one["members"] for one in uppers},
                 "sites": sites_of(views),
             }
@@ -96,6 +97,9 @@ def _cluster_node(cluster: dict[str, Any]) -> Tree:
         role = "gateway" if site["name"] in cluster["gateways"] else ""
         if site["name"] == cluster["representative"]:
             role = "represents"
+        differs = cluster["rules_differ"].get(site["name"])
+        if differs is not None:
+            role = f"refused, its rules differ: {' '.join(differs)}"
         above = cluster["above"].get(f"{cluster['name']}.{site['name']}")
         health = site["health"] or site["state"]
         table.add_row(

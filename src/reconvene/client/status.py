@@ -289,6 +289,9 @@ class DomainStatus(Struct, frozen=True, rename={"into": "in"}):
     """Messages sent here that have not come back."""
     upper: UpperStatus | None
     """None: the site is no gateway."""
+    refused: dict[str, list[str]] = {}
+    """Gateways whose rules are not the representative's, and this site if its are not: by name, the keys of the site
+    file that differ."""
 
 
 class SiteStatus(Struct, frozen=True, rename={"site_list": "list"}):

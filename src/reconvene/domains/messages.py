@@ -35,7 +35,7 @@ __all__ = [
     "CROSS", "CROSSING", "GONE", "IN", "KINDS", "LINE", "MEMBER", "MOST_MEMBERS", "NEWS", "PORT", "ROSTER", "SEEN",
     "TURN", "UPPER_KINDS", "VOTE", "WIDE",
     "Carried", "Cross", "Crossing", "Gone", "In", "Joined", "Line", "Loss", "Member", "Message", "News", "Placed",
-    "Port", "Roster", "Seeing", "SeenEntry", "Turn", "Vote", "Wide",
+    "Port", "Roster", "Rules", "Seeing", "SeenEntry", "Turn", "Vote", "Wide",
     "bounded", "decode", "decoded", "encode",
 ]  # fmt: skip
 
@@ -45,6 +45,7 @@ UPPER_KINDS = frozenset((CROSSING, SEEN, GONE, ROSTER))
 
 Number = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Ordinal = Annotated[int, Meta(ge=0, lt=MAX_SITES)]
+Digest = Annotated[int, Meta(ge=0, lt=1 << 32)]
 Name = Annotated[str, Meta(min_length=1, max_length=160)]
 Place = Annotated[list[Number], Meta(max_length=16)]
 _Service = Annotated[int, Meta(ge=0, le=3)]
@@ -108,6 +109,16 @@ class In(Struct, array_like=True, frozen=True):
     """Where in the crossing each message was: some did not pass."""
 
 
+class Rules(Struct, array_like=True, frozen=True):
+    """Digests of what is the same at all sites of a cluster, if their configurations are right."""
+
+    out: Digest
+    into: Digest
+    gateways: Digest
+    sites: Digest
+    upper: Digest
+
+
 class Port(Struct, array_like=True, frozen=True):
     number: Number
     """Of the gateway's configuration above."""
@@ -115,6 +126,10 @@ class Port(Struct, array_like=True, frozen=True):
     """That have a gateway in it."""
     resigns: bool
     """It gives way to a standby that is as good."""
+    rank: Ordinal
+    """The gateway's place in its own list of gateways."""
+    rules: Rules
+    """By which it would represent the cluster."""
 
 
 class Placed(Struct, array_like=True, frozen=True):
@@ -209,6 +224,8 @@ _Table = Annotated[list[SeenEntry], Meta(max_length=1 << 14)]
 class Line(Struct, array_like=True, frozen=True):
     members: Annotated[list[Ordinal], Meta(min_length=1, max_length=MAX_SITES)]
     """For whom it speaks: those that came from the sender's last configuration together with it."""
+    gateways: Annotated[list[Ordinal], Meta(max_length=MAX_SITES)]
+    """Those of them that are gateways, each by its own configuration."""
     conf: str
     """Their wide configuration; empty: none yet."""
     number: Number

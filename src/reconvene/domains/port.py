@@ -18,7 +18,7 @@ site that can't be led on that way leaves through a wide configuration of its ow
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -52,6 +52,7 @@ from reconvene.domains.messages import (
 )
 from reconvene.domains.patience import Patience
 from reconvene.domains.representing import Representing
+from reconvene.domains.rules import counting, differing, ranked, rules_of
 from reconvene.domains.seen import Seen
 from reconvene.domains.tree import Tree
 from reconvene.domains.views import Views
@@ -115,6 +116,11 @@ class Site:
         self.floor = 0
         """No lower number above is used any more: places would go back."""
         self.ports: dict[str, Port] = {}
+        self.rules = rules_of(tree, domain)
+        self.refused: dict[str, tuple[str, ...]] = {}
+        """Gateways whose rules are not those that count, and this site if its are not; by name, what differs."""
+        self.gateways: set[int] = set() if gateway is None else {ordinal}
+        """Of the sites that this one has met: each by its own word."""
         self.lines: list[Line] = []
         self.flow = Flow(self)
         self.control: deque[Control] = deque()
@@ -183,7 +189,7 @@ class Site:
         present = None if self.representative is None else self.ports.get(self.representative)
         if mine is None or present is None or mine is present or self.phase is Phase.MEETING:
             return False
-        if mine.number < self.floor or len(mine.domains) < len(present.domains):
+        if mine.number < self.floor or len(mine.domains) < len(present.domains) or self.name in self.refused:
             return False
         return not self.is_open or bool(self.home.crossing)
 
@@ -220,7 +226,16 @@ class Site:
             members = sorted(self._part)
             number = max(self.floor, self.wide.number)
             brings = self.views.line(members)
-            line = Line(members, self.wide.conf, number, list(self.line), self.known.table(), *brings, carried)
+            line = Line(
+                members,
+                sorted(self.gateways.intersection(members)),
+                self.wide.conf,
+                number,
+                list(self.line),
+                self.known.table(),
+                *brings,
+                carried,
+            )
             self.say(Service.SAFE, encode(line))
         self.views.begin(int(event.conf), event.members)
         self._told = -1
@@ -229,7 +244,12 @@ class Site:
         conf = None if self.gateway is None else self.gateway.conf
         if conf is not None:
             self._told = conf.number
-            self.say(Service.AGREED, encode(Port(conf.number, list(conf.domains), resigns)))
+            self.say(
+                Service.AGREED,
+                encode(
+                    Port(conf.number, list(conf.domains), resigns, self.domain.gateways.index(self.name), self.rules)
+                ),
+            )
 
     def _delivered(self, event: Delivered) -> None:
         for index, message in decoded(event):
@@ -268,6 +288,8 @@ class Site:
         is not below what the cluster has used."""
         if self.phase is Phase.MEETING or gateway.conf is None or gateway.number >= self.floor:
             return False
+        if self.name in self.refused:
+            return False
         present = None if self.representative is None else self.ports[self.representative]
         return present is None or len(gateway.conf.domains) > len(present.domains)
 
@@ -282,7 +304,7 @@ class Site:
             self._met()
 
     def _port(self, name: str, port: Port) -> None:
-        if name not in self.domain.gateways:
+        if port.rules.gateways == self.rules.gateways and self.domain.gateways[port.rank : port.rank + 1] != (name,):
             self.malformed += 1
             return
         self.ports[name] = port
@@ -291,11 +313,21 @@ class Site:
         if self.phase is Phase.MEETING:
             self._met()
         else:
+            self._refuse([name])
             self._elect()
+
+    def _refuse(self, names: Iterable[str]) -> None:
+        """Compares the rules in the PORTs of these gateways with those that count."""
+        expected = counting(self.ports, self.representative)
+        if expected is not None:
+            told = {name: port.rules for name, port in self.ports.items()}
+            found = {name: differing(rules, expected) for name, rules in {self.name: self.rules, **told}.items()}
+            self.refused = {name: what for name, what in found.items() if what}
+            self.malformed += sum(name in self.refused for name in names)
 
     def _vote(self, name: str, vote: Vote) -> None:
         """A standby votes the representative out: it counts as one that has resigned."""
-        if name not in self.domain.gateways:
+        if name not in self.ports:
             self.malformed += 1
         elif vote.term == self.term and self.representative not in (None, name):
             self._votes += 1
@@ -304,10 +336,12 @@ class Site:
 
     def _met(self) -> None:
         """Has every part said where it is, and every gateway what it sees above?"""
-        gateways = [self.name_of(member) for member in self.members if self.name_of(member) in self.domain.gateways]
+        found = {member for line in self.lines for member in line.gateways if member in line.members}
+        gateways = [self.name_of(member) for member in sorted(found)]
         told = {member for line in self.lines for member in line.members}
         if told != set(self.members) or any(name not in self.ports for name in gateways):
             return
+        self.gateways = found
         self.floor = max(line.number for line in self.lines)
         for line in self.lines:
             self.known.merge(line.seen)
@@ -315,15 +349,18 @@ class Site:
         self.flow.meet(self.lines)
         if gateways:
             self.phase = Phase.CATCHING_UP
+            self._refuse(gateways)
             self._elect()
         else:
+            self.refused = {}
             self.line = max(tuple(line.line) for line in self.lines)
             self._enter(WideConf(f"{self.domain.name}/{self.local}", True, self.floor, (self.domain.name,), True))
             self.events += self.views.alone(self.wide.conf, self.line)
             self._open()
 
     def _elect(self) -> None:
-        chosen = elect(self.ports, self.domain.gateways, self.representative, self._resigned, self.floor)
+        order = [name for name in ranked(self.ports) if name not in self.refused]
+        chosen = elect(self.ports, order, self.representative, self._resigned, self.floor)
         if chosen is None or chosen == self.representative:
             return
         self.representative = chosen

@@ -5,6 +5,7 @@ log of what was delivered above, and sends what crosses; the local site reads th
 cluster. After each turn, each wakes the other if it has something for it.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from reconvene.domains.events import BroughtIn, Crossed, Represents, WideChanged
 from reconvene.domains.gateway import Gateway
 from reconvene.domains.port import Site
 from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.structured_logging import WARNING, event
 from reconvene.runtime.domain.groups import WideGroups
 from reconvene.runtime.domain.tree import limits_of, tree_of
 from reconvene.stack.domains import DomainLayer, UpperLayer
@@ -24,6 +26,13 @@ __all__ = ["NO_WIDE_COUNTERS", "DomainPart", "Part", "UpperPart"]
 _MESSAGE_BYTES = 1 << 20
 _NAME_BYTES = 256
 """The most of a message and of a group's name between clusters."""
+
+
+_KEYS = {
+    "out": "domain.pass.out", "into": "domain.pass.in", "gateways": "domain.gateways", "sites": "sites",
+    "upper": "domain.upper.sites",
+}  # fmt: skip
+"""Where a site file has the rules that must be the same at all sites of a cluster."""
 
 
 class Part(Protocol):
@@ -69,9 +78,12 @@ NO_WIDE_COUNTERS = {
 class DomainPart:
     """Of a site of the cluster."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, log: logging.Logger) -> None:
         assert config.domain is not None
         self._config = config
+        self._log = log
+        self._refused: dict[str, tuple[str, ...]] = {}
+        """As last logged."""
         self._domain = config.domain
         self.gateway: Gateway | None = None
         self.site: Site
@@ -110,25 +122,36 @@ class DomainPart:
 
     def after_turn(self, events: Sequence[WideEvent]) -> None:
         counts = self._counts
-        for event in events:
-            if isinstance(event, WideDelivered):
+        for happened in events:
+            if isinstance(happened, WideDelivered):
                 counts["wide_delivered"] += 1
-            elif isinstance(event, WideSent):
+            elif isinstance(happened, WideSent):
                 counts["wide_sent"] += 1
-            elif isinstance(event, WideChanged):
-                counts["wide_configurations"] += event.regular
-            elif isinstance(event, Represents):
+            elif isinstance(happened, WideChanged):
+                counts["wide_configurations"] += happened.regular
+            elif isinstance(happened, Represents):
                 counts["wide_terms"] += 1
-            elif isinstance(event, BroughtIn):
-                counts["wide_brought_in"] += len(event.ids)
+            elif isinstance(happened, BroughtIn):
+                counts["wide_brought_in"] += len(happened.ids)
         assert self.groups is not None, "it has booted"
         self.groups.deliver(events)
+        if self.site.refused is not self._refused:
+            self._note_refused()
         if self.gateway is not None and self.gateway.wants_turn:
             self.wake_upper()
 
+    def _note_refused(self) -> None:
+        before, self._refused = self._refused, self.site.refused
+        for name, what in self._refused.items():
+            if before.get(name) != what:
+                event(
+                    self._log, WARNING, "refused: other rules than the representative's", site=name,
+                    differs=",".join(_KEYS[field] for field in what), representative=self.site.representative,
+                )  # fmt: skip
+
     def crossed(self, events: Sequence[WideEvent]) -> None:
         """What the site above reports."""
-        self._counts["wide_crossed"] += sum(len(event.ids) for event in events if isinstance(event, Crossed))
+        self._counts["wide_crossed"] += sum(len(one.ids) for one in events if isinstance(one, Crossed))
 
     @property
     def drained(self) -> bool:
@@ -157,6 +180,7 @@ class DomainPart:
             "all": sorted(site.tree.domains),
             "out": list(domain.pass_.out),
             "in": list(domain.pass_.in_),
+            "refused": {name: [_KEYS[field] for field in what] for name, what in sorted(site.refused.items())},
             "groups": 0 if self.groups is None else len(self.groups),
             "waiting": domain.backlog - site.room(),
         }

@@ -57,7 +57,7 @@ COUNTERS: Mapping[str, str] = {
     "wide_configurations": "Regular wide configurations entered.",
     "wide_crossed": "Messages that this site, representing its cluster, sent to the cluster above.",
     "wide_delivered": "Messages of wide groups delivered here, from whichever cluster.",
-    "wide_refused": "Messages of domains that were invalid, or of a gateway that spoke for another cluster.",
+    "wide_refused": "Messages of domains that were invalid, or of a gateway that lied or has other rules.",
     "wide_sent": "Messages to wide groups sent here.",
     "wide_terms": "Changes of the site that represents this cluster.",
 }

@@ -132,7 +132,7 @@ async def _parts(
         numbers = read_numbers(config, LmdbDisk(check_all=crashed))
         transport = Udp(config, logger("udp"), numbers)
         ends.callback(transport.close)
-        part = None if config.domain is None else DomainPart(config)
+        part = None if config.domain is None else DomainPart(config, logger("domain"))
         engine = SiteEngine(config, transport, logger("site"), LmdbDisk(), numbers, dial, part)
         await engine.start()
         try:

@@ -107,6 +107,7 @@ def _domain_sample(domain: Mapping[str, Any] | None) -> DomainSample | None:
         all=domain["all"],
         out=domain["out"],
         into=domain["in"],
+        refused=domain["refused"],
         waiting=domain["waiting"],
         above=None if upper is None else upper["members"],
     )

@@ -82,6 +82,8 @@ class DomainSample(Struct, frozen=True, rename={"into": "in"}):
     all: list[str]
     out: list[str]
     into: list[str]
+    refused: dict[str, list[str]]
+    """By name, what of the site's rules is not as the representative's."""
     waiting: int
     above: list[str] | None
     """At a gateway: the members of its configuration above."""

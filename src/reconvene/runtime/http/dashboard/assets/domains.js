@@ -61,6 +61,7 @@ function gateways(name, { look }) {
 }
 
 function role(site, domain) {
+  if (domain.refused[site]) return `${site} refused, its rules differ: ${names(domain.refused[site])}`;
   if (site === domain.representative) return `${site} represents`;
   return domain.gateways.includes(site) ? `${site} gateway` : site;
 }
