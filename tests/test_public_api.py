@@ -71,6 +71,7 @@ def test_what_a_program_imports() -> None:
             "Limits",
             "Log",
             "LogStatus",
+            "Lost",
         ),
         *("Malformed", "Message", "OutcomeTimedOut", "OutcomeUnknown", "PlaceForgotten", "Positions", "Process"),
         *("ProcessFailed",),

@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from reconvene import blocking
     from reconvene.client.colors import ColorChanges
     from reconvene.client.connecting import connect
-    from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View, ViewId, WideView
+    from reconvene.client.events import (
+        Batch,
+        Blocked,
+        Event,
+        Lost,
+        Message,
+        Process,
+        Rejoined,
+        View,
+        ViewId,
+        WideView,
+    )
     from reconvene.client.follow import Follow
     from reconvene.client.group import Group
     from reconvene.client.isis import Isis, IsisGroup
@@ -100,6 +111,7 @@ __all__ = [
     "Limits",
     "Log",
     "LogStatus",
+    "Lost",
     "Malformed",
     "Message",
     "OutcomeTimedOut",
@@ -140,7 +152,8 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(
-        ("Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId", "WideView"), "client.events"
+        ("Batch", "Blocked", "Event", "Lost", "Message", "Process", "Rejoined", "View", "ViewId", "WideView"),
+        "client.events",
     ),
     **dict.fromkeys(
         (

@@ -200,6 +200,40 @@ async def _hear_a_liar(domains: LocalDomains) -> None:
         assert (event.data, event.sender.site) == (b"from paris", "paris/a"), "nothing of the liar's was delivered"
 
 
+@pytest.mark.long("starts six sites, one of them in the test itself, and kills one")
+def test_programs_are_told_of_lost_sites_embedded_and_behind_a_socket(tmp_path: Path) -> None:
+    with LocalDomains.create(
+        tmp_path / "joined", clusters=2, nodes=3, gateways=1, trace=False, settings=SETTINGS
+    ) as domains:
+        domains.start()
+        domains.crash("paris/c")
+        asyncio.run(_lose_a_site(domains))
+
+
+async def _lose_a_site(domains: LocalDomains) -> None:
+    at = domains.addresses
+    file = domains.clusters["paris"].layout.config("c")
+    async with (
+        reconvene.connect(at["berlin/c"]) as berlin,
+        reconvene.connect(at["paris/b"]) as paris,
+        reconvene.open(file) as inside,
+    ):
+        there = await berlin.join(GROUP, wide=True, timeout=10)
+        groups = [await site.join(GROUP, wide=True, timeout=20) for site in (paris, inside)]
+        me = there.me
+        for group in groups:
+            while me not in group.view.members or len(group.view.members) < 3:
+                await group.next(30)
+        await asyncio.to_thread(domains.crash, "berlin/c")
+        for group in groups:
+            while not (isinstance(event := await group.next(30), reconvene.WideView) and event.lost):
+                pass
+            (lost,) = event.lost
+            assert (lost.site, lost.processes) == ("berlin/c", (me,))
+            assert lost.conf.isdecimal()
+            assert (event.left, event.unreachable) == ((me,), ())
+
+
 @pytest.mark.long("starts three sites, one of them with other rules")
 def test_a_gateway_with_other_rules_is_refused_and_named(tmp_path: Path) -> None:
     with LocalDomains.create(

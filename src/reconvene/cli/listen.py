@@ -86,6 +86,7 @@ def _document(event: Event) -> dict[str, object]:
                 "configuration": event.conf,
                 "domains": list(event.domains),
                 "unreachable": list(event.unreachable),
+                "lost": [one.site for one in event.lost],
                 "members": [str(member) for member in event.members],
             }
         case View():
@@ -155,4 +156,6 @@ def _wide_view(view: WideView) -> Text:
         text.append(f" · {' '.join(map(str, view.members))}", style="dim")
     if view.unreachable:
         text.append(f" · unreachable {' '.join(view.unreachable)}", style="yellow")
+    if view.lost:
+        text.append(f" · lost {' '.join(one.site for one in view.lost)}", style="red")
     return text

@@ -10,7 +10,7 @@ from reconvene.core.groups.events import ViewId
 from reconvene.errors import InvalidArgument
 from reconvene.ids import Service, message_id
 
-__all__ = ["Batch", "Blocked", "Event", "Message", "Process", "Rejoined", "View", "ViewId", "WideView"]
+__all__ = ["Batch", "Blocked", "Event", "Lost", "Message", "Process", "Rejoined", "View", "ViewId", "WideView"]
 
 _WRITTEN = re.compile(r"(.+):(\d{1,18}):(\d{1,18})", re.ASCII)
 
@@ -100,6 +100,18 @@ class View(Struct, frozen=True):
     """The sites' configuration, as in traces."""
 
 
+class Lost(Struct, frozen=True):
+    """A site that a majority of its cluster goes on without. That is a verdict: the site has failed, or is cut
+    off with a minority. A cluster that is out of reach (`WideView.unreachable`) has lost nobody by that."""
+
+    site: str
+    """CLUSTER/SITE, as in `Process.site`."""
+    processes: tuple[Process, ...]
+    """Of the group that were there, as far as the last view with members had them."""
+    conf: str
+    """The configuration of that majority, in its cluster."""
+
+
 class WideView(View, frozen=True):
     """In a group joined with `wide=True`: the clusters that are connected from here on, at the same point of the
     order at every site of the cluster, and the processes of the group in them. `conf` is the wide configuration.
@@ -110,6 +122,8 @@ class WideView(View, frozen=True):
     """The connected clusters, this one included."""
     unreachable: tuple[str, ...] = ()
     """Clusters of the last regular wide view that are not in this one. They need not have failed."""
+    lost: tuple[Lost, ...] = ()
+    """Sites that were lost since the last view, in this cluster or another one. Each is told once."""
 
 
 class Blocked(Struct, frozen=True):

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from reconvene.client.arguments import check_payloads, check_timeout
-from reconvene.client.events import Batch, Blocked, Event, Message, Process, Rejoined, View, ViewId, WideView
+from reconvene.client.events import Batch, Blocked, Event, Lost, Message, Process, Rejoined, View, ViewId, WideView
 from reconvene.client.inbox import Again, Waiting
 from reconvene.client.link import Link
 from reconvene.client.membership import Membership
@@ -48,6 +48,8 @@ class Group:
         self._at = 0
         """How many messages of `_batch` were read."""
         self._view: View | None = None
+        self._known: tuple[Process, ...] = ()
+        """The members of the last wide view that had any."""
         self._blocked = False
         self._me = place.me
 
@@ -310,11 +312,16 @@ class Group:
         if members:
             joined = tuple(member for member in members if member not in before)
             left = tuple(member for member in before if member not in members)
+        lost = tuple(
+            Lost(where, tuple(member for member in self._known if member.site == where), conf)
+            for where, conf in ((f"{cluster}/{site}", conf) for cluster, site, conf in event.lost)
+        )
         view = WideView(
             "regular" if event.regular else "transitional", _wide_id(event.conf), members, False, joined, left,
-            event.conf, event.domains, event.unreachable,
+            event.conf, event.domains, event.unreachable, lost,
         )  # fmt: skip
         self._view = view
+        self._known = members or self._known
         return view
 
     def _absorb_view(self, changed: ViewChanged) -> View:

@@ -85,7 +85,7 @@ class Inbox:
             size = len(event.payload)
         else:
             count = 1
-            size = _VIEW_BYTES + (_MEMBER_BYTES * len(event.members) if type(event) is ViewChanged else 0)
+            size = _VIEW_BYTES + _MEMBER_BYTES * len(getattr(event, "members", ()))
         self._waiting.append((event, size, count))
         self.bytes += size
         self.messages += count

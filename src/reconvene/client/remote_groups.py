@@ -94,9 +94,9 @@ class RemoteGroups:
                 member = self._numbered.get(struct.membership)
                 if member is not None:
                     member.inbox.put(_wide_arrived(struct))
-            case WideViewed(membership, regular, conf, domains, unreachable, members):
+            case WideViewed(membership, regular, conf, domains, unreachable, members, lost):
                 viewed = wide.WideViewed(
-                    membership, regular, conf, tuple(domains), tuple(unreachable), tuple(members)
+                    membership, regular, conf, tuple(domains), tuple(unreachable), tuple(members), tuple(lost)
                 )
                 self._begin(membership, viewed)
             case Arrived():

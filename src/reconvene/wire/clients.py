@@ -335,6 +335,8 @@ class WideViewed(Struct, array_like=True, tag=81):
     unreachable: Annotated[list[Name], Meta(max_length=64)]
     members: list[tuple[Name, Name, Count, Count]] = []
     """Cluster, site, the site's incarnation and number of each process of the group; empty: not known yet."""
+    lost: list[tuple[Name, Name, str]] = []
+    """Cluster and site of each that its cluster's majority goes on without, and that majority's configuration."""
 
 
 ToClient = (

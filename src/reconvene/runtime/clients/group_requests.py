@@ -93,11 +93,11 @@ class ClientGroups:
                 case WideArrived():
                     if happened.membership not in self._muted:
                         self._out.push(wire.WideArrived(*astuple(happened)), len(happened.payload) + _HEADER_BYTES)
-                case WideViewed(membership, regular, conf, domains, unreachable, members):
+                case WideViewed(membership, regular, conf, domains, unreachable, members, lost):
                     viewed = wire.WideViewed(
-                        membership, regular, conf, list(domains), list(unreachable), list(members)
+                        membership, regular, conf, list(domains), list(unreachable), list(members), list(lost)
                     )
-                    self._out.push(viewed, _HEADER_BYTES * (1 + len(members)))
+                    self._out.push(viewed, _HEADER_BYTES * (1 + len(members) + len(lost)))
                 case WideEnded(membership, reason):
                     self._muted.discard(membership)
                     self._memberships.discard(membership)

@@ -4,10 +4,13 @@ from msgspec import Struct
 
 from reconvene.ids import Service
 
-__all__ = ["WideArrived", "WideEnded", "WideGroupEvent", "WideSender", "WideViewed"]
+__all__ = ["LostSite", "WideArrived", "WideEnded", "WideGroupEvent", "WideSender", "WideViewed"]
 
 WideSender = tuple[str, str, int, int]
 """Cluster, site, the site's incarnation, and the process's number there."""
+
+LostSite = tuple[str, str, str]
+"""Cluster and site, and the local configuration of the majority that goes on without it."""
 
 
 class WideArrived(Struct, frozen=True):
@@ -26,7 +29,7 @@ class WideArrived(Struct, frozen=True):
 
 
 class WideViewed(Struct, frozen=True):
-    """A wide configuration begins, or the membership does, or the group has other members."""
+    """A wide configuration begins, or the membership does, or the group has other members, or a site is lost."""
 
     membership: int
     regular: bool
@@ -36,6 +39,8 @@ class WideViewed(Struct, frozen=True):
     """Of the last regular one, and not in this: they need not have failed."""
     members: tuple[WideSender, ...] = ()
     """Of the group, in all connected clusters, sorted. Empty: not known yet in this configuration."""
+    lost: tuple[LostSite, ...] = ()
+    """Sites that the majority of their cluster goes on without, of which this is the first that is heard."""
 
 
 class WideEnded(Struct, frozen=True):

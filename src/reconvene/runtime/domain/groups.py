@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from reconvene.core.groups.events import Process
-from reconvene.domains.events import Unreachable, WideChanged, WideDelivered, WideEvent, WideView
+from reconvene.domains.events import Lost, Unreachable, WideChanged, WideDelivered, WideEvent, WideView
 from reconvene.domains.port import Site
 from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.room import UNBOUNDED, Room
-from reconvene.runtime.domain.events import WideArrived, WideEnded, WideGroupEvent, WideSender, WideViewed
+from reconvene.runtime.domain.events import LostSite, WideArrived, WideEnded, WideGroupEvent, WideSender, WideViewed
 
 __all__ = ["WIDE_FIRST", "Receive", "WideGroups"]
 
@@ -25,10 +25,11 @@ _NUMBER_BYTES = 8
 """Before each message: the process's number."""
 
 Receive = Callable[[list[WideGroupEvent]], None]
+_Batches = dict[Process, tuple[Receive, list[WideGroupEvent]]]
 
 
 class _Place:
-    __slots__ = ("begun", "group", "membership", "process", "receive")
+    __slots__ = ("begun", "group", "members", "membership", "process", "receive")
 
     def __init__(self, membership: int, process: Process, group: str, receive: Receive) -> None:
         self.membership = membership
@@ -36,6 +37,8 @@ class _Place:
         self.group = group
         self.receive = receive
         self.begun = False
+        self.members: tuple[WideSender, ...] = ()
+        """Of its last view."""
 
 
 class WideGroups:
@@ -60,8 +63,8 @@ class WideGroups:
         self._places: dict[int, _Place] = {}
         self._groups: dict[str, dict[int, _Place]] = {}
         self._processes: dict[Process, dict[str, _Place]] = {}
-        self._connected: tuple[str, ...] = ()
-        """The clusters of the wide configuration that was last handed out."""
+        self._now = WideChanged("", True, (), ())
+        """The wide configuration that was last handed out."""
         self.stopping = False
         self.room = Room(self._free)
 
@@ -129,8 +132,13 @@ class WideGroups:
             asyncio.get_running_loop().call_soon(self.room.wake)  # not amid the turn
 
     def _hand_out(self, events: Sequence[WideEvent]) -> None:
-        batches: dict[Process, tuple[Receive, list[WideGroupEvent]]] = {}
+        batches: _Batches = {}
+        lost: list[LostSite] = []
+        """That not all views tell of yet: those that come next, at the same place, do."""
+        told: set[str] = set()
         for at, event in enumerate(events):
+            if lost and not isinstance(event, Lost | WideView):
+                self._tell_lost(batches, lost, told)
             if isinstance(event, WideDelivered):
                 for place in self._groups.get(event.group, {}).values():
                     if place.begun and (arrived := _arrived(place.membership, event)) is not None:
@@ -139,10 +147,19 @@ class WideGroups:
                 members = tuple(map(_member, event.members))
                 for place in self._groups.get(event.group, {}).values():
                     if place.begun:
-                        viewed = WideViewed(place.membership, True, event.conf, self._connected, (), members)
+                        place.members = members
+                        viewed = WideViewed(
+                            place.membership, True, event.conf, self._now.domains, (), members,
+                            () if event.group in told else tuple(lost),
+                        )  # fmt: skip
                         _add(batches, place, viewed)
+                told.add(event.group)
+            elif isinstance(event, Lost):
+                if told:
+                    self._tell_lost(batches, lost, told)
+                lost.append((event.domain, event.site, event.reg))
             elif isinstance(event, WideChanged):
-                self._connected = event.domains
+                self._now = event
                 gone = tuple(
                     later.domain
                     for later in events[at + 1 :]
@@ -150,13 +167,27 @@ class WideGroups:
                 )
                 for place in self._places.values():
                     place.begun = True
+                    place.members = ()
                     _add(
                         batches,
                         place,
                         WideViewed(place.membership, event.regular, event.conf, event.domains, gone),
                     )
+        self._tell_lost(batches, lost, told)
         for receive, batch in batches.values():
             receive(batch)
+
+    def _tell_lost(self, batches: _Batches, lost: list[LostSite], told: set[str]) -> None:
+        """To those groups whose members have not changed with it."""
+        now = self._now
+        for place in self._places.values():
+            if lost and place.begun and place.group not in told:
+                viewed = WideViewed(
+                    place.membership, now.regular, now.conf, now.domains, (), place.members, tuple(lost)
+                )
+                _add(batches, place, viewed)
+        lost.clear()
+        told.clear()
 
     def _begin(self, place: _Place) -> None:
         wide = self._site.wide
@@ -218,5 +249,5 @@ def _member(written: str) -> WideSender:
     return cluster, site, int(incarnation), int(number)
 
 
-def _add(batches: dict[Process, tuple[Receive, list[WideGroupEvent]]], place: _Place, event: WideGroupEvent) -> None:
+def _add(batches: _Batches, place: _Place, event: WideGroupEvent) -> None:
     batches.setdefault(place.process, (place.receive, []))[1].append(event)
