@@ -1,5 +1,8 @@
 """What waits at home behind a message that crosses, and crossings that may have been sent before."""
 
+import pytest
+from msgspec import Struct
+
 from reconvene.core.effects import Changed, ConfKind, Delivered
 from reconvene.domains.gateway import Gateway, Launch
 from reconvene.domains.home import Home, Waiting
@@ -59,6 +62,27 @@ def test_what_may_have_crossed_before_gets_no_place_in_a_transitional_configurat
         before = gateway.end
         gateway.take([_delivered(65537, 2, encode(crossing(again)))])
         assert gateway.end - before == entries
+
+
+def test_a_crossing_is_encoded_once_and_not_to_answer_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[Struct] = []
+
+    def counting(message: Struct) -> bytes:
+        encoded.append(message)
+        return encode(message)
+
+    gateway = formed(65537)
+    monkeypatch.setattr("reconvene.domains.gateway.encode", counting)
+    assert not gateway.wants_turn
+    gateway.launch(Launch(crossing(False), ("a", 1, 1)))
+    assert gateway.wants_turn
+    assert encoded == [], "its cluster asks in each turn"
+    assert gateway.next() == gateway.next()
+    gateway.sent()
+    assert encoded == [crossing(False)]
+    assert not gateway.wants_turn
+    gateway.left("b")
+    assert gateway.wants_turn
 
 
 def test_it_crosses_once_more_in_the_next_one() -> None:

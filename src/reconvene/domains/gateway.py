@@ -141,6 +141,8 @@ class Gateway:
         self._again: deque[bytes] = deque()
         """Crossings that were taken by a configuration that is over, and not sent in it."""
         self._launches: deque[Launch] = deque()
+        self._encoded: bytes | None = None
+        """The first of them, once it was asked for."""
         self._flying: dict[tuple[str, int, int], bytes] = {}
         """By local configuration, number and term: crossings that it has sent, and that are not delivered."""
         self._dropped: deque[bytes] = deque()
@@ -348,6 +350,7 @@ class Gateway:
     def resign(self) -> None:
         """Its term is over: the next representative sends what waits here."""
         self._launches.clear()
+        self._encoded = None
         self._again.clear()
         self._flying.clear()
         self._dropped.clear()
@@ -355,7 +358,10 @@ class Gateway:
 
     @property
     def wants_turn(self) -> bool:
-        return self.renew or self.next() is not None
+        """Is there something to be sent above? Asked in each turn of its cluster, so it encodes nothing."""
+        if self.renew or self._gone or self._seeing_due:
+            return True
+        return self.may_launch and bool(self._roster is not None or self._dropped or self._again or self._launches)
 
     @property
     def formed(self) -> bool:
@@ -392,7 +398,9 @@ class Gateway:
             return encode(self._roster)
         if self._dropped or self._again:
             return (self._dropped or self._again)[0]
-        return encode(self._launches[0].crossing) if self._launches else None
+        if self._launches and self._encoded is None:
+            self._encoded = encode(self._launches[0].crossing)
+        return self._encoded
 
     def sent(self) -> None:
         if self._gone:
@@ -410,7 +418,8 @@ class Gateway:
             return
         launch = self._launches.popleft()
         crossing = launch.crossing
-        self._flying[_name(crossing)] = encode(crossing)
+        assert self._encoded is not None, "`next` came before"
+        self._flying[_name(crossing)], self._encoded = self._encoded, None
         ids = tuple(MessageId(self.domain, m.site, m.incarnation, m.counter) for m in crossing.messages)
         self.events.append(Crossed(crossing.conf, crossing.term, launch.cross, crossing.pos, ids))
 
