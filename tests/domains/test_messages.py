@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from reconvene.core.effects import Changed, ConfKind, Delivered
+from reconvene.domains.author import Limits
 from reconvene.domains.events import WideChanged
 from reconvene.domains.gateway import Gateway
 from reconvene.domains.messages import (
@@ -25,6 +27,7 @@ from reconvene.domains.messages import (
     Roster,
     Vote,
     Wide,
+    bounded,
     decode,
     encode,
 )
@@ -52,6 +55,42 @@ MESSAGES = [
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 def test_round_trip(message: Wide) -> None:
     assert decode(encode(message)) == message
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**61), st.text(min_size=1, max_size=256), st.integers(0, 3_000)), max_size=8),
+    st.integers(1_000, 10_000),
+)
+def test_a_line_carries_what_fits_into_a_message(sent: list[tuple[int, str, int]], most: int) -> None:
+    carried = [Carried(63, counter, Wide(counter, 3, group, True, bytes(size))) for counter, group, size in sent]
+    line = Line([0], [0], "65536", 65_536, [65_536, 1], [], [0, 1], [], [], carried)
+    told = bounded(line, most)
+    assert len(encode(told)) <= most
+    assert told.carried == carried[: len(told.carried)], "the first ones: causes come before effects"
+    if len(told.carried) < len(carried):
+        one_more = replace(line, carried=carried[: len(told.carried) + 1])
+        assert len(encode(one_more)) > most - 56 * len(one_more.carried), "as many as fit"
+
+
+def test_a_site_says_no_line_that_is_too_large() -> None:
+    """More waits to cross than a message of the cluster takes; its author sends the rest again."""
+    site = Site(TREE, "berlin", 1, 1, limits=Limits(message_bytes=4_096))
+    site.take([Changed(ConfKind.REGULAR, "65537", (1,))])
+    line = site.next()
+    assert line is not None
+    site.sent(line)
+    site.take([Delivered("65537", 1, 1, Service.SAFE, 1, [line.payload], (65537, 0, 1))])
+    site.wide = replace(site.wide, detached=False)  # a gateway was there
+    for counter in range(1, 9):
+        wide = Wide(counter, Service.AGREED, "bank", True, bytes(1_000))
+        site.take([Delivered("65537", 1, 1, Service.AGREED, 1 + counter, [encode(wide)], (65537, 0, 1 + counter))])
+    site.take([Changed(ConfKind.TRANSITIONAL, "65537+131073", (1,)), Changed(ConfKind.REGULAR, "131073", (1,))])
+    control = site.next()
+    assert control is not None
+    assert len(control.payload) <= 4_096
+    told = decode(control.payload)
+    assert isinstance(told, Line)
+    assert [one.wide.counter for one in told.carried] == [1, 2, 3]
 
 
 values = st.recursive(

@@ -20,6 +20,8 @@ class Limits(Struct, frozen=True):
     messages: int = 4_096
     """Of this site's own that have not come back from above: then `send` waits."""
     size: int = 4 << 20
+    message_bytes: int = 16 << 20
+    """The most of a message in the cluster."""
     confirm_ns: int = 4_000_000_000
     """Nothing has come back for so long: then a standby votes the representative out. Longer than a change of the
     configuration above takes."""

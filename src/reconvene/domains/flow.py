@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reconvene.core.effects import Delivered
 from reconvene.domains.events import MessageId, WideDelivered
 from reconvene.domains.home import Home, Kept, Waiting
-from reconvene.domains.messages import Carried, Cross, In, Line, Message, Turn, Wide, bounded
+from reconvene.domains.messages import Carried, Cross, In, Line, Message, Turn, Wide
 from reconvene.domains.seen import Seen, SenderId
 from reconvene.ids import Service
 
@@ -49,7 +49,7 @@ class Flow:
             self._kept.add(self._site.name_of(waiting.key[0]), waiting)
         self.home = Home()
         self._early.clear()
-        return bounded(self._carried)
+        return self._carried
 
     def meet(self, lines: "Iterable[Line]") -> None:
         """All parts have said what they carry."""

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta, MsgspecError, Struct, msgpack
+from msgspec.structs import replace
 
 from reconvene.core.effects import Delivered
 from reconvene.errors import Malformed
@@ -52,6 +53,10 @@ _Service = Annotated[int, Meta(ge=0, le=3)]
 _Group = Annotated[str, Meta(min_length=1, max_length=256)]
 
 _CARRIED_BYTES = 8 << 20
+_HEADER_BYTES = 8
+"""Of a list, at most."""
+_CARRIED_HEADER_BYTES = 48
+"""Numbers and lengths of one `Carried`, at most."""
 MOST_MESSAGES = 1_024
 """In one crossing."""
 
@@ -280,14 +285,15 @@ _KINDS = {of: kind for kind, of in _TYPES.items()}
 _ENCODER = msgpack.Encoder()
 
 
-def bounded(carried: list[Carried]) -> list[Carried]:
-    """As much of it as one LINE takes, from the first on."""
+def bounded(line: Line, message_bytes: int) -> Line:
+    """With as much of what it carries, from the first on, as fits into a message of the cluster."""
+    most = min(_CARRIED_BYTES, message_bytes - len(encode(replace(line, carried=[]))) - _HEADER_BYTES)
     size = 0
-    for index, one in enumerate(carried):
-        size += len(one.wide.data) + len(one.wide.group) + 32
-        if size > _CARRIED_BYTES:
-            return carried[:index]
-    return carried
+    for index, one in enumerate(line.carried):
+        size += len(one.wide.data) + len(one.wide.group.encode()) + _CARRIED_HEADER_BYTES
+        if size > most:
+            return replace(line, carried=line.carried[:index])
+    return line
 
 
 def encode(message: Struct) -> bytes:

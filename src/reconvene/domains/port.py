@@ -47,6 +47,7 @@ from reconvene.domains.messages import (
     Turn,
     Vote,
     Wide,
+    bounded,
     decoded,
     encode,
 )
@@ -126,6 +127,7 @@ class Site:
         self.control: deque[Control] = deque()
         limits = limits or Limits()
         self.author = Author(limits)
+        self._message_bytes = limits.message_bytes
         self._patience = Patience(limits.confirm_ns)
         self.views = Views(self.domain, ordinal)
         self._part: tuple[int, ...] = (ordinal,)
@@ -236,7 +238,7 @@ class Site:
                 *brings,
                 carried,
             )
-            self.say(Service.SAFE, encode(line))
+            self.say(Service.SAFE, encode(bounded(line, self._message_bytes)))
         self.views.begin(int(event.conf), event.members)
         self._told = -1
 

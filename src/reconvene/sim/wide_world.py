@@ -89,7 +89,10 @@ class WideWorld(Befalling):
         if patience_ns is not None:
             timing = replace(timing, suspect_base_ns=patience_ns, suspect_per_site_ns=0)
         above = replace(self.options, timing=timing)
-        self._limits = Limits(confirm_ns=_CONFIRM * (timing.suspect_base_ns + timing.round_patience_ns))
+        self._limits = Limits(
+            message_bytes=self.options.limits.message_bytes,
+            confirm_ns=_CONFIRM * (timing.suspect_base_ns + timing.round_patience_ns),
+        )
         self.clusters = {plan.name: self._cluster(plan, check_every, make) for plan in plans}
         self.upper = Cluster(
             self.tree.upper,

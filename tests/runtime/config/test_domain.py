@@ -99,6 +99,10 @@ def test_nothing_passes_by_default(write: Write) -> None:
             [('gateways = ["b", "a"]', 'gateways = ["a"]')],
             "berlin.b: b is not in domain.gateways",
         ),
+        (
+            [("[domain]", '[limits]\nmessage_bytes = "1MiB"\n[domain]')],
+            "limits.message_bytes: expected at least 2MiB where there is [domain], not 1MiB",
+        ),
         ([('cluster = "world"', 'cluster = "berlin"')], "domain.upper.cluster: berlin would be above itself"),
         ([('cluster = "world"', 'cluster = "paris"')], "domain.upper.cluster: paris would be above itself"),
         ([('cluster = "world"', 'cluster = "wide"')], "domain.upper.cluster: expected a name without '.'"),

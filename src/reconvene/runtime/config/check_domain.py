@@ -11,11 +11,15 @@ from typing import NoReturn
 from reconvene.errors import Malformed
 from reconvene.ids import MAX_SITES
 from reconvene.runtime.config.settings import Config, DomainSettings
+from reconvene.units import exact_size
 
 __all__ = ["check_domain", "check_together", "domains_above"]
 
 RESERVED = "wide"
 """A trace of domains has a directory of this name."""
+
+LEAST_MESSAGE = 2 << 20
+"""A list of all senders of 64 clusters with 64 sites each fits, with the longest names."""
 
 Fail = Callable[[str, str], NoReturn]
 
@@ -36,6 +40,12 @@ def check_domain(config: Config, fail: Fail) -> None:
         fail(
             "cluster",
             f"expected a name without '.', and not {RESERVED}, where there is [domain], not {config.cluster!r}",
+        )
+    if config.limits.message_bytes < LEAST_MESSAGE:
+        fail(
+            "limits.message_bytes",
+            f"expected at least {exact_size(LEAST_MESSAGE)} where there is [domain], not "
+            f"{exact_size(config.limits.message_bytes)}: what gateways tell each other has to fit",
         )
     _check_gateways(config, domain, fail)
     _check_upper(config, domain, fail)

@@ -98,7 +98,7 @@ class DomainPart:
         tree = tree_of(config, names)
         if config.is_gateway:
             self.gateway = Gateway(tree, config.cluster)
-        self.site = Site(tree, config.cluster, ordinal, incarnation, self.gateway, limits_of(self._domain))
+        self.site = Site(tree, config.cluster, ordinal, incarnation, self.gateway, limits_of(config))
         return DomainLayer(self.site)
 
     def booted(self, wake: Callable[[], None]) -> None:

@@ -8,7 +8,6 @@ from reconvene.errors import Rejected
 from reconvene.ids import MAX_SITES
 from reconvene.runtime.config.settings import (
     Config,
-    DomainSettings,
     FaultSettings,
     LogSettings,
     Seal,
@@ -46,8 +45,10 @@ def tree_of(config: Config, names: tuple[str, ...]) -> Tree:
     )
 
 
-def limits_of(domain: DomainSettings) -> Limits:
-    return Limits(messages=domain.backlog, size=domain.backlog_bytes)
+def limits_of(config: Config) -> Limits:
+    domain = config.domain
+    assert domain is not None
+    return Limits(messages=domain.backlog, size=domain.backlog_bytes, message_bytes=config.limits.message_bytes)
 
 
 def upper_config(config: Config) -> Config:
