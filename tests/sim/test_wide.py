@@ -69,6 +69,15 @@ def test_everyone_delivers_in_one_order(service: str) -> None:
         assert len({tuple(messages) for messages in found.values()}) == 1
 
 
+def test_a_causal_message_is_delivered_at_home_at_once_and_elsewhere_after_two_delays() -> None:
+    """docs/deviations.md names the price of safe crossings."""
+    result = run(BERLIN + PARIS + PARIS.replace("paris", "oslo") + send("berlin/c", "causal"))
+    (sent,) = rows(result, "berlin/c", "send")
+    here, there = (rows(result, node, "deliver")[0].t - sent.t for node in ("berlin/c", "paris/q"))
+    assert here == 0
+    assert 20_000_000 < there < 25_000_000, "10 ms between clusters, and less than 1 ms within"
+
+
 def test_scope_and_rules() -> None:
     paris = PARIS + 'pass = { out = ["bank*"], in = ["news"] }\n'
     steps = [
