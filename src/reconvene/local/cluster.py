@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 
 from reconvene.errors import Rejected, Unavailable
 from reconvene.local import traces
+from reconvene.local.directory import Ending
 from reconvene.local.fleet import POLL_S, Fleet
 from reconvene.local.layout import Choices, Layout, Ports, Settings, follower_names, outpost_names, site_names
 from reconvene.local.ports import LOOPBACK
@@ -48,7 +48,7 @@ class SiteState(Struct, frozen=True):
     """site | follower | outpost"""
 
 
-class LocalCluster:
+class LocalCluster(Ending):
     """Synchronous: a method returns when its work is done. Raises Rejected for an impossible request, Unavailable if
     something did not happen in time, with the end of the site's log if a site died.
 
@@ -107,14 +107,6 @@ class LocalCluster:
         )
         layout.save(choices)
         return cls(directory)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.kill()
 
     # -- state
 

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES
+from reconvene.local.directory import Directory, replace_file
 from reconvene.local.layout import DOMAINS_FILE
 from reconvene.local.toml import to_toml
 
@@ -58,20 +59,10 @@ def cluster_names(count: int) -> tuple[str, ...]:
     return tuple(_CITIES[at] if at < len(_CITIES) else f"c{at + 1}" for at in range(count))
 
 
-class DomainLayout:
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory.absolute()
-
-    def __str__(self) -> str:
-        return str(self.directory)
-
+class DomainLayout(Directory):
     @property
     def key(self) -> Path:
         return self.directory / "above.key"
-
-    @property
-    def trace(self) -> Path:
-        return self.directory / "trace"
 
     @property
     def between(self) -> Path:
@@ -93,13 +84,7 @@ class DomainLayout:
                 raise Rejected(
                     f"{self}: cluster {name!r}: expected up to 32 small letters, digits, - and _, not {ABOVE} or wide"
                 )
-        try:
-            if self.directory.exists() and (not self.directory.is_dir() or any(self.directory.iterdir())):
-                what = "is not empty and holds no clusters" if self.directory.is_dir() else "is a file"
-                raise Rejected(f"{self}: {what}; expected a new or an empty directory")
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise Rejected(f"{self}: can't be made: {error.strerror}") from None
+        self.make_empty("clusters")
 
     def load(self) -> DomainChoices:
         path = self.directory / _FILE
@@ -119,7 +104,4 @@ class DomainLayout:
         return choices
 
     def save(self, choices: DomainChoices) -> None:
-        path = self.directory / _FILE
-        scratch = path.with_name(path.name + ".new")
-        scratch.write_text(to_toml(msgspec.to_builtins(choices)))
-        scratch.replace(path)
+        replace_file(self.directory / _FILE, to_toml(msgspec.to_builtins(choices)).encode())

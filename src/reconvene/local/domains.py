@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -18,6 +17,7 @@ import msgspec
 from reconvene.errors import Rejected, Unavailable
 from reconvene.local import ports, traces
 from reconvene.local.cluster import LocalCluster, SiteState
+from reconvene.local.directory import Ending
 from reconvene.local.domain_layout import ABOVE, DomainChoices, DomainLayout, cluster_names
 from reconvene.local.domain_traces import copy_levels, files_of, note_run
 from reconvene.local.fleet import POLL_S
@@ -33,7 +33,7 @@ _STOP_S = 5.0
 """For signals to take effect."""
 
 
-class LocalDomains:
+class LocalDomains(Ending):
     """Synchronous, as `LocalCluster` is, and with the same errors.
 
     with LocalDomains.create(directory, clusters=3, nodes=3, gateways=2) as domains:
@@ -89,14 +89,6 @@ class LocalDomains:
             )
         layout.save(choices)
         return cls(directory)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.kill()
 
     # -- state
 

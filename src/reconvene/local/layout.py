@@ -25,6 +25,7 @@ from msgspec import Struct, field
 
 from reconvene.errors import Malformed, Rejected, Unavailable
 from reconvene.ids import MAX_SITES
+from reconvene.local.directory import Directory, replace_file
 from reconvene.local.toml import to_toml
 
 __all__ = ["Choices", "Layout", "Ports", "Settings", "follower_names", "outpost_names", "site_names"]
@@ -94,14 +95,8 @@ def site_names(count: int) -> tuple[str, ...]:
     return tuple(f"s{number:02}" for number in range(1, count + 1))
 
 
-class Layout:
+class Layout(Directory):
     """One cluster's directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory.absolute()
-
-    def __str__(self) -> str:
-        return str(self.directory)
 
     # -- files
 
@@ -112,10 +107,6 @@ class Layout:
     @property
     def faults(self) -> Path:
         return self.directory / "faults.json"
-
-    @property
-    def trace(self) -> Path:
-        return self.directory / "trace"
 
     def site(self, name: str) -> Path:
         return self.directory / "sites" / name
@@ -167,22 +158,13 @@ class Layout:
         return choices
 
     def save(self, choices: Choices) -> None:
-        _replace(self.directory / _CLUSTER_FILE, to_toml(msgspec.to_builtins(choices)).encode())
+        replace_file(self.directory / _CLUSTER_FILE, to_toml(msgspec.to_builtins(choices)).encode())
 
     def make(self, names: Sequence[str], followers: Sequence[str] = ()) -> None:
         """Makes the directory and one for each site. Raises Rejected if the directory contains anything else."""
         self._check(names)
         self._check_followers(names, followers)
-        try:
-            if self.directory.exists() and (not self.directory.is_dir() or any(self.directory.iterdir())):
-                what = "is not empty and holds no cluster" if self.directory.is_dir() else "is a file"
-                raise Rejected(f"{self}: {what}; expected a new or an empty directory")
-            # It contains the key, and anyone who can open a socket may do anything.
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for name in (*names, *followers):
-                self.data(name).mkdir(parents=True)
-        except OSError as error:
-            raise Rejected(f"{self}: can't be made: {error.strerror}") from None
+        self.make_empty("cluster", *map(self.data, (*names, *followers)))
 
     def place_sockets(self, choices: Choices) -> Choices:
         """If socket paths would be too long, a short directory that only this user can enter."""
@@ -254,10 +236,3 @@ def _is_mine(directory: Path) -> bool:
     except OSError:
         return False
     return directory.is_dir() and not directory.is_symlink() and status.st_uid == os.getuid()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Writes all or nothing."""
-    scratch = path.with_name(path.name + ".new")
-    scratch.write_bytes(data)
-    scratch.replace(path)

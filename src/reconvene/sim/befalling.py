@@ -1,4 +1,4 @@
-"""Faults that befall one process, in a single cluster and in several: each is recorded, then done to the process."""
+"""What befalls one process, in a single cluster and in several: it starts; a fault is recorded, then done to it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -22,11 +22,21 @@ class _Process(Protocol):
 
 
 class Befalling(ABC):
+    everyone: tuple[str, ...]
+    """The names of all processes."""
+
     @abstractmethod
     def member(self, name: str) -> _Process: ...
 
     @abstractmethod
     def record_fault(self, kind: str, befallen: Iterable[str]) -> None: ...
+
+    def start(self, names: Iterable[str] | None = None) -> None:
+        """The first start of these, or of all."""
+        chosen = frozenset(self.everyone if names is None else names)
+        for name in self.everyone:
+            if name in chosen:
+                self.member(name).start()
 
     def restart(self, name: str) -> None:
         self.member(name).start()

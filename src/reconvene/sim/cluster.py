@@ -246,13 +246,6 @@ class Cluster(Befalling):
 
     # -- processes ---------------------------------------------------------------------------------------
 
-    def start(self, names: Iterable[str] | None = None) -> None:
-        """The first start of these nodes, or of all."""
-        chosen = frozenset(self.everyone if names is None else names)
-        for member in self.members:
-            if member.name in chosen:
-                member.start()
-
     def crash(self, name: str, kind: str = "crash") -> None:
         self.record_fault(kind, [name])
         self.member(name).crash()

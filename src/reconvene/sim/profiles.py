@@ -15,13 +15,11 @@ from reconvene.ids import MAX_SITES, Service
 from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.isis_profile import isis_loads, isis_processes, isis_steps, isis_watches
-from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, Append, ChaosPlan, Load, OperatorPlan, Scenario, Step
+from reconvene.sim.profile_parts import MS, SECOND, outline, storm
+from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, Append, Load, OperatorPlan, Scenario, Step
 from reconvene.sim.wide_profile import wide_scenario
 
 __all__ = ["PROFILES", "random_scenario"]
-
-MS = 1_000_000
-SECOND = 1_000 * MS
 
 _FAULTS = tuple(kind for kind in FAULTS if kind not in ("full", "sync"))
 """Of sites without the log, which write little."""
@@ -97,26 +95,14 @@ def _scenario(
         until_ns=duration_ns,
     )
     return Scenario(
-        name=profile,
-        nodes=names,
-        seed=seed,
-        stack="evs",
-        order=("atop", "all-ack")[seed % 2],
-        duration_ns=duration_ns,
-        settle_ns=settle_ns,
+        **outline(profile, "evs", seed, names, duration_ns, settle_ns),
         final=_final(random, names),
         final_down=(random.choice(names),) if random.random() < 0.15 else (),
         conditions=conditions,
         links=_links(random, names),
         steps=(),
         loads=(*loads, big),
-        chaos=ChaosPlan(
-            from_ns=500 * MS,
-            until_ns=duration_ns,
-            faults=tuple(sorted(kinds)),
-            mean_gap_ns=random.choice((120, 300, 700)) * MS,
-            ambush=0.3,
-        ),
+        chaos=storm(random, kinds, duration_ns, 0.3),
     )
 
 
@@ -158,13 +144,7 @@ def _log_scenario(
         for place in range(random.randrange(4))
     )
     return Scenario(
-        name=profile,
-        nodes=names,
-        seed=seed,
-        stack="corel",
-        order=("atop", "all-ack")[seed % 2],
-        duration_ns=duration_ns,
-        settle_ns=settle_ns,
+        **outline(profile, "corel", seed, names, duration_ns, settle_ns),
         final=_final(random, names),
         final_down=(random.choice(names),) if random.random() < 0.15 else (),
         conditions=conditions,
@@ -172,14 +152,7 @@ def _log_scenario(
         steps=tuple(sorted(bursts, key=lambda step: step.time_ns)),
         loads=tuple(loads),
         quorum=_quorum(random, names),
-        chaos=ChaosPlan(
-            from_ns=500 * MS,
-            until_ns=duration_ns,
-            faults=tuple(sorted(kinds)),
-            mean_gap_ns=random.choice((120, 300, 700)) * MS,
-            ambush=0.6,
-            ambush_steps=_LOG_STEPS,
-        ),
+        chaos=storm(random, kinds, duration_ns, 0.6, _LOG_STEPS),
     )
 
 
@@ -297,13 +270,7 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
     down = (random.choice(names),) if random.random() < 0.15 else ()
     links = _links(random, names)
     return Scenario(
-        name="isis",
-        nodes=names,
-        seed=seed,
-        stack="isis",
-        order=("atop", "all-ack")[seed % 2],
-        duration_ns=duration_ns,
-        settle_ns=5 * SECOND,
+        **outline("isis", "isis", seed, names, duration_ns, 5 * SECOND),
         final=final,
         final_down=down,
         conditions=conditions,
@@ -312,14 +279,7 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
         + isis_watches(Random(f"watches {seed}"), processes, duration_ns),
         loads=isis_loads(random, processes, duration_ns),
         processes=processes,
-        chaos=ChaosPlan(
-            from_ns=500 * MS,
-            until_ns=duration_ns,
-            faults=tuple(sorted(kinds)),
-            mean_gap_ns=random.choice((150, 300, 700)) * MS,
-            ambush=0.6,
-            ambush_steps=_ISIS_STEPS,
-        ),
+        chaos=storm(random, kinds, duration_ns, 0.6, _ISIS_STEPS, 150),
     )
 
 

@@ -6,13 +6,12 @@ from random import Random
 from reconvene.ids import Service
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.isis_scenario import Join, Leave, ProcessPlan
-from reconvene.sim.scenario import WIDE_FAULTS, ChaosPlan, Load, Scenario, Step
+from reconvene.sim.profile_parts import MS, SECOND, outline, storm
+from reconvene.sim.scenario import WIDE_FAULTS, Load, Scenario, Step
 from reconvene.sim.wide_scenario import DomainPlan
 
 __all__ = ["GATEWAY_STEPS", "wide_scenario"]
 
-MS = 1_000_000
-SECOND = 1_000 * MS
 _CHANGES = ("gathering", "forming: sync", "forming: states", "recovering: exchange", "recovering: wait")
 _REPRESENTING = ("meeting", "catching up", "standby", "crossing", "unconfirmed", "idle")
 GATEWAY_STEPS = (
@@ -39,13 +38,7 @@ def wide_scenario(seed: int, random: Random, names: tuple[str, ...], conditions:
     extra = Random(f"groups {seed}")
     processes = tuple(_process(extra, node) for node in nodes if extra.random() < 0.5)
     return Scenario(
-        name="wide",
-        nodes=nodes,
-        seed=seed,
-        stack="wide",
-        order=("atop", "all-ack")[seed % 2],
-        duration_ns=duration_ns,
-        settle_ns=6 * SECOND,
+        **outline("wide", "wide", seed, nodes, duration_ns, 6 * SECOND),
         final=_final(random, plans),
         final_down=down,
         conditions=replace(conditions, loss=_LOSS) if extra.random() < 0.4 else conditions,
@@ -53,14 +46,7 @@ def wide_scenario(seed: int, random: Random, names: tuple[str, ...], conditions:
         steps=_joins(extra, processes, duration_ns),
         processes=processes,
         loads=tuple(_load(random, plan, duration_ns) for plan in plans for _ in range(random.randint(1, 3))),
-        chaos=ChaosPlan(
-            from_ns=500 * MS,
-            until_ns=duration_ns,
-            faults=tuple(sorted(kinds)),
-            mean_gap_ns=random.choice((150, 300, 700)) * MS,
-            ambush=0.6,
-            ambush_steps=(*GATEWAY_STEPS, *3 * _RARE),
-        ),
+        chaos=storm(random, kinds, duration_ns, 0.6, (*GATEWAY_STEPS, *3 * _RARE), 150),
         domains=plans,
         patience_ns=extra.choice((None, None, 1_500 * MS, 3_000 * MS)),
         between=Changes(latency_ns=between_ns, jitter_ns=random.choice((0, between_ns // 4))),

@@ -230,12 +230,6 @@ class WideWorld(Befalling):
 
     # -- processes
 
-    def start(self, names: Iterable[str] | None = None) -> None:
-        chosen = frozenset(self.everyone if names is None else names)
-        for member in self.members:
-            if member.name in chosen:
-                member.start()
-
     def crash(self, name: str, kind: str = "crash") -> None:
         self.record_fault(kind, [name])
         self.member(name).crash()
