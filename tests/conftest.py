@@ -1,7 +1,8 @@
 """Which suite a test is in, in which order tests run, and which worker runs them.
 
 A test without a mark is in both suites: `make test` and `make test-all`. The mark `long` takes it out of `make test`;
-the reason stands beside the mark. The mark `slow` takes it out of both: `make soak PART=certificates` runs it.
+the reason stands beside the mark. The tests in long.txt have this mark too. The mark `slow` takes a test out of both:
+`make soak PART=certificates` runs it.
 """
 
 import gc
@@ -32,8 +33,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long(reason): not in make test; run by make test-all")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    listed = long_tests()
+    for item in items:
+        if item.nodeid.removeprefix("tests/") in listed:
+            item.add_marker(pytest.mark.long("see long.txt"))
     items.sort(key=_rank)
+
+
+def long_tests() -> frozenset[str]:
+    """The ids in long.txt, without the folder."""
+    lines = (TESTS / "long.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if line and not line.startswith("#"))
 
 
 def pytest_collection_finish() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark.expression import Expression
+from tests.conftest import long_tests
 
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
@@ -64,3 +65,10 @@ def marked(file: Path) -> set[str]:
     if re.search(r"^pytestmark = .*\b(long|slow)\b", text, re.MULTILINE):
         return set(names_of_tests(file))
     return set(re.findall(r"^@pytest\.mark\.(?:long|slow)\b.*\n(?:@.*\n)*(?:async )?def (\w+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("test", sorted(long_tests()))
+def test_what_the_list_of_long_tests_names_exists(test: str) -> None:
+    file, name = test.split("::", 1)
+    function = name.split("[")[0]
+    assert re.search(rf"\bdef {function}\(", (TESTS / file).read_text(encoding="utf-8"))
