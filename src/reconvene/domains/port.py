@@ -129,7 +129,8 @@ class Site:
         self.author = Author(limits)
         self._message_bytes = limits.message_bytes
         self._patience = Patience(limits.confirm_ns)
-        self.views = Views(self.domain, ordinal)
+        # A TURN tells the rosters of all connected parts; each of these has a gateway.
+        self.views = Views(self.domain, ordinal, limits.message_bytes // (2 * len(tree.upper)))
         self._part: tuple[int, ...] = (ordinal,)
         """Sites that know what this one knows: it comes from the last configuration together with them, and all
         parts had met there, or they were one part before."""

@@ -9,29 +9,40 @@ from collections.abc import Iterable, Sequence
 
 from reconvene.domains.messages import MOST_MEMBERS, Joined, Roster
 
-__all__ = ["Local", "Rosters"]
+__all__ = ["Local", "Rosters", "size_of"]
+
+_HEADER_BYTES = 12
+"""Of a group and of a process in a list."""
 
 
 class Local:
     """Processes of this cluster in wide groups: the same at all its sites, at the same place of their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._joined: set[Joined] = set()
+        self._bytes = 0
 
     def apply(self, one: Joined, joins: bool) -> bool:
-        """Returns whether that changed anything. At the limit nobody joins, at any site."""
-        if joins == (one in self._joined) or (joins and len(self._joined) >= MOST_MEMBERS):
+        """Returns whether that changed anything. At the limits nobody joins, at any site."""
+        if joins == (one in self._joined) or (joins and not self._fits(one)):
             return False
         if joins:
             self._joined.add(one)
+            self._bytes += size_of(one)
         else:
             self._joined.discard(one)
+            self._bytes -= size_of(one)
         return True
+
+    def _fits(self, one: Joined) -> bool:
+        return len(self._joined) < MOST_MEMBERS and self._bytes + size_of(one) <= self._most_bytes
 
     def meet(self, parts: Iterable[tuple[Sequence[int], Iterable[Joined]]]) -> None:
         """Parts come together; each speaks for its own sites."""
-        met = sorted({one for members, joined in parts for one in joined if one.site in members})
-        self._joined = set(met[:MOST_MEMBERS])
+        self._joined, self._bytes = set(), 0
+        for one in sorted({one for members, joined in parts for one in joined if one.site in members}):
+            self.apply(one, joins=True)
 
     def of_part(self, members: Sequence[int]) -> list[Joined]:
         return sorted(one for one in self._joined if one.site in members)
@@ -45,6 +56,11 @@ class Local:
         for one in sorted(self._joined):
             found.setdefault(one.group, []).append(one.process)
         return {group: sorted(processes) for group, processes in found.items()}
+
+
+def size_of(one: Joined) -> int:
+    """Of a roster, at most."""
+    return len(one.group.encode()) + len(one.process.encode()) + _HEADER_BYTES
 
 
 class Rosters:

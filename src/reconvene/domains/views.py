@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from reconvene.domains.events import Lost, WideEvent, WideView
 from reconvene.domains.messages import MOST_MEMBERS, Joined, Line, Loss, Member, News, Roster
-from reconvene.domains.rosters import Local, Rosters
+from reconvene.domains.rosters import Local, Rosters, size_of
 from reconvene.domains.tree import Domain
 from reconvene.errors import Rejected, Unavailable
 
@@ -24,7 +24,8 @@ _REPORTED = 4_096
 
 
 class Views:
-    def __init__(self, domain: Domain, ordinal: int) -> None:
+    def __init__(self, domain: Domain, ordinal: int, most_bytes: int = 1 << 20) -> None:
+        """`most_bytes`: of the cluster's roster."""
         self.version = 0
         """How often the cluster's roster has changed in this local configuration."""
         self._domain = domain
@@ -33,10 +34,12 @@ class Views:
         self._members: tuple[int, ...] = ()
         self._wanted: set[Joined] = set()
         """What this site's processes have asked for."""
+        self._wanted_bytes = 0
         self._under_way: set[tuple[Joined, bool]] = set()
         self._is_due = False
         """Perhaps not all of it is sent."""
-        self._local = Local()
+        self._most_bytes = most_bytes
+        self._local = Local(most_bytes)
         self._rosters = Rosters()
         self._told: tuple[int, ...] = ()
         """The place up to which `_rosters` goes."""
@@ -55,11 +58,19 @@ class Views:
             raise Rejected(f"group {group!r} does not leave domain {self._domain.name}: join it without wide=True")
         if len(self._wanted) >= MOST_MEMBERS:
             raise Unavailable(f"processes of this site are in {MOST_MEMBERS} wide groups already")
-        self._wanted.add(Joined(self._ordinal, group, process))
+        one = Joined(self._ordinal, group, process)
+        if one not in self._wanted:
+            if self._wanted_bytes + size_of(one) > self._most_bytes:
+                raise Unavailable(f"the names in wide groups of this site exceed {self._most_bytes} bytes")
+            self._wanted.add(one)
+            self._wanted_bytes += size_of(one)
         self._is_due = True
 
     def leave(self, group: str, process: str) -> None:
-        self._wanted.discard(Joined(self._ordinal, group, process))
+        one = Joined(self._ordinal, group, process)
+        if one in self._wanted:
+            self._wanted.remove(one)
+            self._wanted_bytes -= size_of(one)
         self._is_due = True
 
     def due(self) -> Member | None:
