@@ -111,6 +111,10 @@ class Flow:
                 WideDelivered(self._site.wide.conf, name, service, message.group, at, message.data)
             )
 
+    def has_delivered(self, sender: SenderId, incarnation: int, counter: int) -> bool:
+        """This site has delivered the sender's message of this counter, which is not fifo, or a later one."""
+        return self._seen.has(sender, incarnation, Service.CAUSAL, counter)
+
     def take_in(self, brought: In) -> None:
         place = tuple(brought.place)
         if self._site.wide.detached or place[0] != self._site.wide.number or place <= self._site.line:

@@ -160,7 +160,7 @@ class Casting:
         return self._here.has(process)
 
     def _try(self, local: Local, wish: Wish) -> bool:
-        if not self._here.open or not self._own.has_room:
+        if not self._here.open or not self._own.has_room or (wish.follows and local.crossing):
             return False
         group: str | None = None
         view = 0

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from reconvene.core.groups.events import Process
+from reconvene.isis.far_events import FarEvent, FarFailed, FarReceived, FarUnreachable
 
 __all__ = [
     "ALL", "Answered", "Begun", "Blocked", "CallOver", "Cast", "CastId", "CastKind", "Ended", "Failed", "Flushed",
@@ -233,10 +234,10 @@ class Killed(Struct, frozen=True):
 
 IsisEvent = (
     SiteAdopted | Begun | Ended | JoinAsked | LeftGroup | ViewShown | Cast | Received | Rejection | Answered | Failed
-    | CallOver | Flushed | StateWanted | StateTaken | StateChunk | StateDone | Blocked | Killed
+    | CallOver | Flushed | StateWanted | StateTaken | StateChunk | StateDone | Blocked | Killed | FarEvent
 )  # fmt: skip
 Seen = (
     ViewShown, LeftGroup, Received, Answered, Failed, CallOver, Flushed, StateWanted, StateTaken, StateChunk,
-    StateDone, Blocked, Killed,
+    StateDone, Blocked, Killed, FarReceived, FarFailed, FarUnreachable,
 )  # fmt: skip
 """Those that the process itself sees."""

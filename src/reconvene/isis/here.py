@@ -1,13 +1,13 @@
 """What every part of the ISIS layer shares: this site, the adopted site view, the clock, the way to other sites."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from reconvene.core.groups.events import Process
 from reconvene.core.intersite.channels import Channels
 from reconvene.errors import Unavailable
 from reconvene.isis.events import CastId, IsisEvent
-from reconvene.isis.messages import Priority, Record, encode_record
+from reconvene.isis.messages import Copy, Priority, Record, encode_record
 
 __all__ = ["Born", "Here", "SiteView"]
 
@@ -56,6 +56,8 @@ class Here:
         self.external: dict[int, Born] = {}
         """Sites of other clusters that can be reached. They are in no site view here. What goes to them goes there
         directly, after it has arrived at the sites of this cluster (4.6)."""
+        self.mark: Callable[[int], Record | None] | None = None
+        """What a site has to be told before the next CBCAST that is sent to it, where there are several clusters."""
         self.open = False
         """This site is in the configuration of its adopted site view: it may send and deliver."""
         self.blocked = True
@@ -91,6 +93,10 @@ class Here:
 
     def send(self, site: int, record: Record) -> int:
         """Returns the record's number on the channel to that site."""
+        if self.mark is not None and type(record) is Copy:
+            mark = self.mark(site)
+            if mark is not None:
+                self.send(site, mark)
         data = encode_record(record)
         try:
             return self.channels.send(site, data)

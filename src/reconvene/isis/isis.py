@@ -20,6 +20,7 @@ from reconvene.isis.control import ControlQueue
 from reconvene.isis.delivery import Delivery
 from reconvene.isis.events import CastId, IsisEvent, SiteAdopted
 from reconvene.isis.excess import Excess
+from reconvene.isis.far import Far, Reach
 from reconvene.isis.gbcast import Gbcasts
 from reconvene.isis.here import Born, Here, SiteView
 from reconvene.isis.last_to_fail import StoredViews
@@ -81,6 +82,18 @@ class Isis:
             here, table, pool, own, delivery, casting, calls, monitor, gbcasts, state, control, self.stored, limits
         )
         self.reading = Reading(here, self._receipts, pool, abcasts, casting, calls, monitor, gbcasts, state, limits)
+        self.far: Far | None = None
+        """Casts to other clusters, where there are any."""
+
+    def extend(self, reach: Reach) -> Far:
+        """There are other clusters: requests about their processes go to what is returned."""
+        requests, limits = self.requests, self.limits
+        self.far = far = Far(
+            self.here, reach, self.casting, self.delivery, requests.unblocked, self._has_begun, limits
+        )
+        self.here.mark = far.mark
+        self.reading.is_reached = far.is_reached
+        return far
 
     def _find(self, process: Process) -> Local | None:
         return self.delivery.locals.get(process)
@@ -295,6 +308,8 @@ class Isis:
         if adoption.changing or self.change.active:
             self.change.begin(view.number, adoption.heirs)
         self.monitor.ask()
+        if self.far is not None:
+            self.far.release()
         self.reading.adopt(now)
 
     def _disconnect(self, left: Sequence[int], old: SiteView) -> dict[CastId, int]:
@@ -337,6 +352,8 @@ class Isis:
         self.table.reset()
         self.here.view = None
         self.here.external.clear()
+        if self.far is not None:
+            self.far.reset()
         self.here.open = False
         self.processes.lose(first_process)
 
@@ -361,6 +378,8 @@ class Isis:
         self.pool.hear_floors()
         self.abcasts.collect()
         self.own.hear_released()
+        if self.far is not None:
+            self.reading.resume()
         moved = True
         while moved:
             moved = self._arrive()
@@ -370,6 +389,8 @@ class Isis:
             moved = self.processes.serve() or moved
             self.gbcasts.work()
             self.change.work()
+        if self.far is not None:
+            self.far.work()
         self.calls.report_arrived(self.pool.awaits)
         self.pool.collect()
         if not self.change.active:

@@ -169,6 +169,9 @@ class Local:
         self.held: deque[Held] = deque()
         """Requests of the process that wait, in order."""
         self.last_cast: CastId | None = None
+        self.crossing: set[int] = set()
+        """CBCASTs of the process to other clusters that this site has not delivered yet: what it casts next within
+        the cluster waits for them, or it would overtake them."""
         self.calls: set[CastId] = set()
         self.watching: set[Process] = set()
         """Processes of which it wants to know when they are over."""

@@ -37,6 +37,7 @@ __all__ = [
     "Got",
     "GroupEntry",
     "HasState",
+    "Marked",
     "MemberEntry",
     "Missing",
     "Offer",
@@ -265,9 +266,18 @@ class Entered(Struct, array_like=True, frozen=True, tag=12):
     view: Count
 
 
+class Marked(Struct, array_like=True, frozen=True, tag=20):
+    """What follows is read once the receiver has taken these CBCASTs of crossings too (`isis.far`)."""
+
+    conf: Count
+    """The number of the local configuration in which they were taken."""
+    taken: Annotated[list[tuple[str, str, Count, Count]], Meta(max_length=MAX_SITES * MAX_SITES)]
+    """Domain, site and incarnation of the senders, and the counter of the last message of each."""
+
+
 Record = (
     Copy | Stub | Offer | Want | Ask | Propose | Raise | Commit | Takeover | Verdict | Answer | Missing | Got
-    | Watch | Over | WantState | GiveState | HasState | Entered
+    | Watch | Over | WantState | GiveState | HasState | Entered | Marked
 )  # fmt: skip
 
 

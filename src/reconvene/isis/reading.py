@@ -5,7 +5,7 @@ has not adopted waits too. A malformed record is counted and acknowledged, and n
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from reconvene.errors import Malformed
 from reconvene.isis.abcast import Abcasts
@@ -23,6 +23,7 @@ from reconvene.isis.messages import (
     GiveState,
     Got,
     HasState,
+    Marked,
     Missing,
     Offer,
     Over,
@@ -78,7 +79,10 @@ class Reading:
         """Packets that came while a site view was being adopted, beyond the limit."""
         self._early: deque[Packet] = deque()
         self._paused: dict[int, deque[tuple[int, Record]]] = {}
-        """By peer that speaks in a site view which this site has not adopted: what it said."""
+        """By peer that speaks in a site view which this site has not adopted, or after crossings that it has not
+        taken: what it said."""
+        self.is_reached: Callable[[Marked], bool] = _always
+        """This site has taken those crossings."""
 
     def receive(self, packets: Iterable[Packet], now: int) -> None:
         for packet in packets:
@@ -118,6 +122,11 @@ class Reading:
         early, self._early = self._early, deque()
         for packet in early:
             self._receive(packet, now)
+
+    def resume(self) -> None:
+        """Crossings were taken: what waited for that is read."""
+        for peer in [peer for peer, paused in self._paused.items() if isinstance(paused[0][1], Marked)]:
+            self._read_paused(peer)
 
     def _read_paused(self, peer: int) -> None:
         paused = self._paused.pop(peer)
@@ -177,6 +186,10 @@ class Reading:
                 if view is None or record.view > view.number:
                     self._paused[peer] = deque([(number, record)])
                     return
+            case Marked():
+                if not self.is_reached(record):
+                    self._paused[peer] = deque([(number, record)])
+                    return
         self._receipts.add(peer, number, None)
 
     def depart(self, sites: Iterable[int]) -> None:
@@ -186,3 +199,7 @@ class Reading:
     def reset(self) -> None:
         self._paused.clear()
         self._early.clear()
+
+
+def _always(marked: Marked) -> bool:
+    return True

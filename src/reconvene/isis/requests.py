@@ -125,7 +125,7 @@ class Requests:
         if more and replies:
             raise Rejected("casts that go together ask for no replies")
         wish = Wish(_to(to), payload, label, "", _replies(replies), ordered=False, causal=False, sent=done, more=more)
-        self._casting.cast(self._unblocked(process), wish)
+        self._casting.cast(self.unblocked(process), wish)
 
     def abcast(
         self,
@@ -139,10 +139,10 @@ class Requests:
         done: Sent | None = None,
     ) -> None:
         wish = Wish(_to(to), payload, None, label, _replies(replies), ordered=True, causal=causal, sent=done)
-        self._casting.cast(self._unblocked(process), wish)
+        self._casting.cast(self.unblocked(process), wish)
 
     def gbcast(self, process: Process, group: str, payload: bytes, *, done: Sent | None = None) -> None:
-        local = self._unblocked(process)
+        local = self.unblocked(process)
         self._check_known(group)
         self._check_size("a cast", payload)
         self._request(local, Action("cast", group, process, payload=payload), done)
@@ -150,7 +150,7 @@ class Requests:
     def rank(self, process: Process, group: str, order: Sequence[Process], *, done: Sent | None = None) -> None:
         """Members by their new rank. An order that is no permutation of the members when its turn comes is ignored
         by all of them."""
-        local = self._unblocked(process)
+        local = self.unblocked(process)
         known = self._table.groups.get(group)
         if known is None or sorted(order) != sorted(known.members()):
             raise Rejected(f"group {group!r}: the order expected to be a permutation of its members")
@@ -161,7 +161,7 @@ class Requests:
     ) -> None:
         """Properties of the group, which come with its next view. Those that are too much for the group, or for all
         groups together, when their turn comes are ignored by all sites."""
-        local = self._unblocked(process)
+        local = self.unblocked(process)
         self._check_known(group)
         if len(properties) > self._limits.properties:
             raise Rejected(f"{len(properties)} properties: expected at most {self._limits.properties}")
@@ -176,7 +176,7 @@ class Requests:
         self._request(local, Action("set", group, process, properties=properties), done)
 
     def delete(self, process: Process, group: str, *, done: Sent | None = None) -> None:
-        local = self._unblocked(process)
+        local = self.unblocked(process)
         known = self._table.groups.get(group)
         if self._here.open and (known is None or known.is_empty):
             raise Rejected(f"group {group!r}: there is no such group")
@@ -184,7 +184,7 @@ class Requests:
 
     def flush(self, process: Process, *, done: Sent | None = None) -> None:
         """`Flushed` follows when all that the process has cast, and all that it has received, is everywhere."""
-        local = self._unblocked(process)
+        local = self.unblocked(process)
         self._casting.hold(local, lambda: self._begin_flush(local, done))
 
     def _begin_flush(self, local: Local, done: Sent | None) -> bool:
@@ -200,7 +200,7 @@ class Requests:
 
     def watch(self, process: Process, watched: Process) -> None:
         """`Failed` follows when the watched process is over, behind all that it sent: at once where it is by now."""
-        self._monitor.watch(self._unblocked(process), watched)
+        self._monitor.watch(self.unblocked(process), watched)
 
     def reply(self, process: Process, cast_id: CastId, payload: bytes) -> None:
         self._check_size("a reply", payload)
@@ -240,7 +240,7 @@ class Requests:
             raise Rejected("the process is over, or never was")
         return local
 
-    def _unblocked(self, process: Process) -> Local:
+    def unblocked(self, process: Process) -> Local:
         local = self.local(process)
         if self._here.blocked:
             raise Unavailable("the site is not in the primary component")

@@ -28,7 +28,8 @@ from reconvene.isis.events import (
     StateWanted,
     ViewShown,
 )  # fmt: skip
-from reconvene.sim.isis_face import IsisFace
+from reconvene.isis.far_events import FarProcess
+from reconvene.sim.isis_face import FarFace, IsisFace
 from reconvene.sim.isis_scenario import Cast, Flush, IsisVerb, Join, Kill, Leave, ProcessPlan, Rank, Watch, home
 from reconvene.sim.isis_state import GroupState, StateLedger
 from reconvene.sim.isis_watches import WatchLedger
@@ -108,6 +109,16 @@ class IsisApplication:
     def identities(self, names: Sequence[str]) -> list[Process]:
         """Of those that have ever begun."""
         return [self._present[name] for name in names if name in self._present]
+
+    def far_identities(self, names: Sequence[str]) -> list[FarProcess]:
+        """The same of processes that are written DOMAIN/SITE.NAME."""
+        found: list[FarProcess] = []
+        for name in names:
+            process = self._present.get(name)
+            if process is not None:
+                domain, _, site = home(name)[0].partition("/")
+                found.append(FarProcess(domain, site, process.incarnation, process.number))
+        return found
 
     def transfers(self, view: ViewShown) -> bool:
         """Is there a member that gives state to the process whose first view this is?"""
@@ -260,6 +271,9 @@ class NodeProcesses:
                 isis.flush(running.id)
             case Rank(_, group, order):
                 isis.rank(running.id, group, self._all.identities(order))
+            case Watch(_, watched) if isinstance(isis, FarFace):
+                for far in self._all.far_identities((watched,)):
+                    isis.far_watch(running.id, far)
             case Watch(_, watched):
                 for process in self._all.identities((watched,)):
                     isis.watch(running.id, process)
@@ -268,6 +282,11 @@ class NodeProcesses:
     def _cast(self, isis: IsisFace, running: _Running, verb: Cast) -> None:
         casting = verb.casting
         payload = self._all.payload(verb.process.encode(), casting.size)
+        if casting.scope == "wide":
+            assert isinstance(isis, FarFace), "there are several clusters"
+            whom = casting.to if isinstance(casting.to, str) else self._all.far_identities(casting.to)
+            isis.far_cast(running.id, casting.kind, whom, payload, casting.label)
+            return
         to = casting.to if isinstance(casting.to, str) else self._all.identities(casting.to)
         if casting.kind == "gbcast":
             assert isinstance(to, str), "to a group"

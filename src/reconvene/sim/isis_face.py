@@ -5,9 +5,10 @@ from typing import Protocol, runtime_checkable
 
 from reconvene.core.groups.events import Process
 from reconvene.isis.events import CastId
+from reconvene.isis.far_events import FarProcess
 from reconvene.sim.isis_scenario import Label
 
-__all__ = ["HasProcesses", "IsisFace"]
+__all__ = ["FarFace", "HasProcesses", "IsisFace"]
 
 
 class IsisFace(Protocol):
@@ -40,6 +41,16 @@ class IsisFace(Protocol):
     def give(
         self, process: Process, group: str, view: int, newcomer: Process, index: int, data: bytes, last: bool, /
     ) -> None: ...
+
+
+@runtime_checkable
+class FarFace(Protocol):
+    """The same of requests about processes of other clusters."""
+
+    def far_cast(
+        self, process: Process, kind: str, to: str | Sequence[FarProcess], payload: bytes, label: Label
+    ) -> None: ...
+    def far_watch(self, process: Process, watched: FarProcess, /) -> None: ...
 
 
 @runtime_checkable

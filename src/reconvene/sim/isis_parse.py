@@ -23,17 +23,21 @@ _CASTS = ("cbcast", "abcast", "gbcast")
 
 
 def needs_isis(table: Table, key: str, stack: str) -> None:
+    if stack == "wide":
+        table.fail(key, "expected isis = true in the file: its processes only join wide groups")
     if stack != "isis":
         table.fail(key, f'expected stack = "isis" in the file, not "{stack}": processes are not there')
 
 
-def parse_processes(top: Table, nodes: Nodes, stack: str) -> tuple[ProcessPlan, ...]:
+def parse_processes(top: Table, nodes: Nodes, stack: str, isis: bool = False) -> tuple[ProcessPlan, ...]:
+    """`isis`: of stack wide, whether they are those of ISIS."""
     tables = top.tables("process")
     if tables and stack != "wide":
         needs_isis(top, "process", stack)
     plans: dict[str, ProcessPlan] = {}
     for table in tables:
-        table.only(("node", "name", "groups", *(() if stack == "wide" else ("replies", "state"))))
+        more = ("replies", "state") if stack == "isis" else ("replies",) if isis else ()
+        table.only(("node", "name", "groups", *more))
         name = table.text("name")
         if not _NAME.fullmatch(name):
             expected = "up to 64 letters, digits, '_' and '-', a letter or digit first, and no dot"
@@ -75,13 +79,13 @@ def _check_group(table: Table, key: str, group: object) -> str:
     return group
 
 
-def parse_verb(table: Table, verb: str, processes: Nodes) -> IsisVerb:
-    """`table`: the entry of [[at]]; `verb`: the one that it has."""
+def parse_verb(table: Table, verb: str, processes: Nodes, *, wide: bool = False) -> IsisVerb:
+    """`table`: the entry of [[at]]; `verb`: the one that it has. `wide`: there are several clusters."""
     if verb == "kill":
         return Kill(processes.distinct(table, "kill"))
     inner = table.table(verb)
     if verb in _CASTS:
-        return _cast(inner, verb, processes)
+        return _cast(inner, verb, processes, wide)
     inner.only(("process", *{"flush": (), "rank": ("group", "order")}.get(verb, ("group",))))
     process = _process(inner, processes)
     if verb == "flush":
@@ -96,18 +100,18 @@ def _process(table: Table, processes: Nodes) -> str:
     return processes.one(table, "process", table.text("process", "a process such as a.x"))
 
 
-def _cast(table: Table, kind: str, processes: Nodes) -> Cast:
+def _cast(table: Table, kind: str, processes: Nodes, wide: bool) -> Cast:
     own = {"cbcast": ("to", "label", "replies"), "abcast": ("to", "label", "causal", "replies"), "gbcast": ("group",)}
-    table.only(("process", *own[kind], "count", "size"))
+    table.only(("process", *own[kind], "count", "size", *(("scope",) if wide else ())))
     return Cast(
         process=_process(table, processes),
-        casting=parse_casting(table, kind, processes, "group" if kind == "gbcast" else "to"),
+        casting=parse_casting(table, kind, processes, "group" if kind == "gbcast" else "to", wide=wide),
         count=table.whole("count", 0, _MOST_COUNT) if table.has("count") else 1,
     )
 
 
-def parse_casting(table: Table, kind: str, processes: Nodes, to: str = "to") -> Casting:
-    """`to`: the key that says to whom."""
+def parse_casting(table: Table, kind: str, processes: Nodes, to: str = "to", *, wide: bool = False) -> Casting:
+    """`to`: the key that says to whom. `wide`: there are several clusters."""
     if kind not in _CASTS:
         table.fail("cast", f"expected one of {', '.join(_CASTS)}, not {show(kind)}")
     if kind == "gbcast":
@@ -117,6 +121,11 @@ def parse_casting(table: Table, kind: str, processes: Nodes, to: str = "to") -> 
     if kind != "abcast" and table.has("causal"):
         table.fail("causal", f"expected none: it is of an ABCAST, and this is a {kind}")
     whom = _to(table, to, kind, processes)
+    scope = _scope(table, kind) if wide else "cluster"
+    if scope == "wide":
+        for key in ("replies", "causal"):
+            if table.has(key):
+                table.fail(key, 'expected none beside scope = "wide": such a cast has none')
     return Casting(
         kind=kind,
         to=whom,
@@ -126,7 +135,17 @@ def parse_casting(table: Table, kind: str, processes: Nodes, to: str = "to") -> 
         replies=_replies(table, _LIMITS.destinations if isinstance(whom, str) else len(whom))
         if table.has("replies")
         else 0,
+        scope=scope,
     )
+
+
+def _scope(table: Table, kind: str) -> str:
+    if not table.has("scope"):
+        return "cluster" if kind == "gbcast" else "wide"
+    scope = table.choice("scope", ("wide", "cluster"))
+    if kind == "gbcast" and scope == "wide":
+        table.fail("scope", 'expected "cluster": a GBCAST stays in its cluster')
+    return scope
 
 
 def _to(table: Table, key: str, kind: str, processes: Nodes) -> str | tuple[str, ...]:

@@ -59,6 +59,8 @@ class Casting(Struct, frozen=True):
     """A causal ABCAST."""
     replies: int = 0
     """-1: of all."""
+    scope: str = "cluster"
+    """`wide`: to processes of any cluster, where there are several."""
 
 
 class Join(Struct, frozen=True):
@@ -94,7 +96,8 @@ class Rank(Struct, frozen=True):
 
 
 class Watch(Struct, frozen=True):
-    """A process watches another one. Files have no such verb: the profile draws it."""
+    """A process watches another one: of another cluster, where there are several. Files of stack isis have no such
+    verb: the profile draws it."""
 
     process: str
     watched: str

@@ -152,6 +152,10 @@ class Node:
         self._observe_log, self._observe_append = observe_log, observe_append
         self._observe_isis = observe_isis
 
+    def record_wide(self, recorder: WideRecorder) -> None:
+        """Its cluster is one of several."""
+        self.wide_recorder = self._isis_recorder.wide = recorder
+
     def serve(self, calls: Calls) -> None:
         """Processes beside the nodes may connect to it, and follow its log."""
         self._calls = calls

@@ -51,6 +51,7 @@ from reconvene.sim.scenario import (
 )
 from reconvene.sim.timeline import check_timeline
 from reconvene.sim.wide_parse import (
+    FAR_VERBS,
     WIDE_GROUP_VERBS,
     WIDE_TOP,
     WIDE_VERBS,
@@ -58,7 +59,9 @@ from reconvene.sim.wide_parse import (
     parse_between,
     parse_domains,
     parse_group,
+    parse_isis,
     parse_scope,
+    parse_watch,
     parse_wide_verb,
 )
 from reconvene.sim.wide_scenario import DomainPlan
@@ -131,7 +134,8 @@ def _scenario(top: Table, path: Path) -> Scenario:
     nodes = Nodes(everyone)
     chaos = _chaos(top, stack, duration_ns)
     between, patience_ns = parse_between(top)
-    plans = parse_processes(top, Nodes(names), stack)
+    isis = parse_isis(top)
+    plans = parse_processes(top, Nodes(names), stack, isis)
     processes = process_names(plans)
     scenario = Scenario(
         name=_name(top, path),
@@ -145,8 +149,10 @@ def _scenario(top: Table, path: Path) -> Scenario:
         final_down=nodes.distinct(top, "final_down") if top.has("final_down") else (),
         conditions=_changes(top.table("network")).over(Conditions()) if top.has("network") else Conditions(),
         links=_links(top, nodes),
-        steps=_steps(top, nodes, Nodes(names), processes, _domain_names(domains), stack, duration_ns),
-        loads=tuple(_load(table, nodes, Nodes(names), processes, stack, duration_ns) for table in top.tables("load")),
+        steps=_steps(top, nodes, Nodes(names), processes, _domain_names(domains), stack, duration_ns, isis),
+        loads=tuple(
+            _load(table, nodes, Nodes(names), processes, stack, duration_ns, isis) for table in top.tables("load")
+        ),
         chaos=chaos,
         quorum=_quorum(top, names, stack),
         processes=plans,
@@ -155,6 +161,7 @@ def _scenario(top: Table, path: Path) -> Scenario:
         domains=domains,
         between=_changes(between) if between.content else Changes(),
         patience_ns=patience_ns,
+        isis=isis,
         path=path,
     )
     if chaos is None:
@@ -282,7 +289,7 @@ def _links(top: Table, nodes: Nodes) -> dict[tuple[str, str], Changes]:
 
 
 def _steps(
-    top: Table, nodes: Nodes, sites: Nodes, processes: Nodes, domains: Nodes, stack: str, duration_ns: int
+    top: Table, nodes: Nodes, sites: Nodes, processes: Nodes, domains: Nodes, stack: str, duration_ns: int, isis: bool
 ) -> tuple[Step, ...]:
     """`nodes`: all that crash and part; `sites`: those of them that are sites."""
     steps: list[Step] = []
@@ -290,7 +297,7 @@ def _steps(
         time_ns = table.duration("time")
         if time_ns > duration_ns:
             table.fail("time", f"expected a time within duration, not {show(table.content['time'])}")
-        steps.append(Step(time_ns, _verb(table, nodes, sites, processes, domains, stack), table.place))
+        steps.append(Step(time_ns, _verb(table, nodes, sites, processes, domains, stack, isis), table.place))
     return tuple(sorted(steps, key=lambda step: step.time_ns))
 
 
@@ -299,10 +306,11 @@ _VERBS = (
     "append",
     *ISIS_VERBS,
     *WIDE_VERBS,
+    *FAR_VERBS,
 )
 
 
-def _verb(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, domains: Nodes, stack: str) -> Verb:
+def _verb(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, domains: Nodes, stack: str, isis: bool) -> Verb:
     table.only(("time", *_VERBS))
     verbs = [verb for verb in _VERBS if table.has(verb)]
     if len(verbs) != 1:
@@ -338,10 +346,15 @@ def _verb(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, domains: N
         case ("split" | "handover") as verb:
             needs_wide(table, verb, stack)
             return parse_wide_verb(table, verb, domains)
+        case "watch":
+            if not isis:
+                needs_wide(table, "watch", stack)
+                needs_isis(table, "watch", stack)
+            return parse_watch(table, processes)
         case verb:
-            if stack != "wide" or verb not in WIDE_GROUP_VERBS:
+            if not isis and (stack != "wide" or verb not in WIDE_GROUP_VERBS):
                 needs_isis(table, verb, stack)
-            return parse_verb(table, verb, processes)
+            return parse_verb(table, verb, processes, wide=isis)
 
 
 def _send(table: Table, nodes: Nodes, stack: str) -> Send:
@@ -387,11 +400,13 @@ def _size(table: Table) -> int:
     return table.whole("size", 0, Limits().message_bytes) if table.has("size") else 64
 
 
-def _load(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str, duration_ns: int) -> Load:
+def _load(
+    table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str, duration_ns: int, isis: bool
+) -> Load:
     table.only(("nodes", "service", "append", "rate", "size", "from", "until", *ISIS_LOAD, *_WIDE_SEND))
     _check_wide_send(table, stack)
-    if stack == "isis":
-        return _isis_load(table, processes, duration_ns)
+    if stack == "isis" or (isis and table.has("processes")):
+        return _isis_load(table, processes, stack, duration_ns)
     for key in ISIS_LOAD:
         if table.has(key):
             needs_isis(table, key, stack)
@@ -415,14 +430,15 @@ def _load(table: Table, nodes: Nodes, sites: Nodes, processes: Nodes, stack: str
     )
 
 
-def _isis_load(table: Table, processes: Nodes, duration_ns: int) -> Load:
-    for key in ("nodes", "service"):
+def _isis_load(table: Table, processes: Nodes, stack: str, duration_ns: int) -> Load:
+    for key in ("nodes", "service", *(() if stack == "isis" else ("group",))):
         if table.has(key):
             _needs_plain(table, key, "isis")
     if table.has("append"):
-        _needs_log(table, "append", "isis")
+        _needs_log(table, "append", stack)
     from_ns, until_ns = _window(table, duration_ns)
-    casting = parse_casting(table, table.text("cast", "one of cbcast, abcast, gbcast"), processes)
+    kind = table.text("cast", "one of cbcast, abcast, gbcast")
+    casting = parse_casting(table, kind, processes, wide=stack == "wide")
     return Load(
         nodes=(),
         service=None,

@@ -14,6 +14,7 @@ from reconvene.errors import Rejected
 from reconvene.ids import MAX_SITES, Service
 from reconvene.quorum import Spec
 from reconvene.sim.conditions import Changes, Conditions
+from reconvene.sim.far_profile import far_scenario
 from reconvene.sim.isis_profile import isis_loads, isis_processes, isis_steps, isis_watches
 from reconvene.sim.profile_parts import MS, SECOND, outline, storm
 from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, Append, Load, OperatorPlan, Scenario, Step
@@ -287,6 +288,10 @@ def _wide(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
     return wide_scenario(seed, random, names, _conditions(random))
 
 
+def _wide_isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
+    return far_scenario(seed, random, names, _conditions(random))
+
+
 def _quorum(random: Random, names: tuple[str, ...]) -> Spec:
     """Mostly a majority; any quorum has to do."""
     draw = random.random()
@@ -337,4 +342,5 @@ PROFILES: dict[str, Callable[[int, Random, tuple[str, ...]], Scenario]] = {
     "outposts": _outposts,
     "isis": _isis,
     "wide": _wide,
+    "wide-isis": _wide_isis,
 }

@@ -147,6 +147,7 @@ class Runner:
                 between=scenario.between,
                 patience_ns=scenario.patience_ns,
                 processes=scenario.processes,
+                isis=scenario.isis,
                 links=scenario.links,
                 check_every=check_every,
                 make=wide,
@@ -167,12 +168,12 @@ class Runner:
                 outpost=outpost,
             )
         self._application = Application(self.world)
-        plans = scenario.processes if scenario.stack == "isis" else ()
-        self.processes = IsisApplication(plans, self._application.payload)
-        """Of stack isis."""
-        if scenario.stack == "isis":
-            for node in self.cluster.nodes:
-                node.processes = self.processes.of_node(node.name)
+        has_isis = scenario.stack == "isis" or scenario.isis
+        self.processes = IsisApplication(scenario.processes if has_isis else (), self._application.payload)
+        """Of stack isis, or of stack wide with such processes."""
+        if has_isis:
+            for name in scenario.nodes:
+                self._node(name).processes = self.processes.of_node(name)
         self._unstarted = set(scenario.unstarted)
         for step in scenario.steps:
             self.world.loop.at(step.time_ns, self._apply, step)
@@ -196,6 +197,11 @@ class Runner:
         """Where there is one only."""
         assert isinstance(self.world, Cluster), "there are several"
         return self.world
+
+    def _node(self, name: str) -> Node:
+        """The one whose processes these are."""
+        node = self.world.node(name)
+        return node.node if isinstance(node, WideProcess) else node
 
     @property
     def skipped(self) -> int:
@@ -279,7 +285,7 @@ class Runner:
                 for domain in domains:
                     if not self._wide.hand_over(domain):
                         self._skipped += 1
-            case Join() | Leave() if isinstance(cluster, WideWorld):
+            case Join() | Leave() if isinstance(cluster, WideWorld) and not cluster.isis:
                 node, process = home(step.verb.process)
                 joins = isinstance(step.verb, Join)
                 if not cluster.node(node).change_group(step.verb.group, process, joins=joins):
@@ -319,14 +325,14 @@ class Runner:
             self._application.send(verb.node, verb.service, verb.size, verb.count, verb.group, verb.scope)
 
     def _kill(self, process: str) -> None:
-        node = self.cluster.node(home(process)[0])
+        node = self._node(home(process)[0])
         if node.processes is not None and process in node.processes.living:
-            self.cluster.kill(process)
+            self.world.kill(process)
         else:
             self._skipped += 1
 
     def _ask(self, verb: Join | Leave | Cast | Flush | Rank | Watch) -> None:
-        node = self.cluster.node(home(verb.process)[0])
+        node = self._node(home(verb.process)[0])
         if node.up:
             node.ask(verb)
         else:
@@ -343,7 +349,7 @@ class Runner:
     def _cast(self, load: Load, process: str) -> None:
         assert load.casting is not None, "a load of processes says what they cast"
         # A process that is blocked casts nothing meanwhile, as one that is down.
-        self.cluster.node(home(process)[0]).ask(Cast(process, load.casting), counted=False)
+        self._node(home(process)[0]).ask(Cast(process, load.casting), counted=False)
 
     # -- result ------------------------------------------------------------------------------------------
 

@@ -211,6 +211,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """Stack wide: the clusters; `nodes` are then DOMAIN/SITE of all of them …"""
     between: Changes = field(default_factory=Changes)
     """… and this is what the network between them is like, over `conditions`."""
+    isis: bool = False
+    """Stack wide: `processes` are those of ISIS, and cast within their clusters and between them."""
     patience_ns: int | None = None
     """Stack wide: how long a gateway may be silent in the cluster above; None: as in a cluster."""
     path: Path | None = None

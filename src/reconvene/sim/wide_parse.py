@@ -4,23 +4,30 @@ import re
 
 from reconvene.ids import MAX_SITES
 from reconvene.sim.fields import Nodes, Table, show
+from reconvene.sim.isis_scenario import Watch
 from reconvene.sim.wide_scenario import DEFAULT_GROUP, UPPER, DomainPlan, Handover, Split
 
 __all__ = [
+    "FAR_VERBS",
+    "WIDE_GROUP_VERBS",
     "WIDE_TOP",
     "WIDE_VERBS",
     "needs_wide",
     "parse_between",
     "parse_domains",
     "parse_group",
+    "parse_isis",
     "parse_scope",
+    "parse_watch",
     "parse_wide_verb",
 ]
 
-WIDE_TOP = ("domain", "between")
+WIDE_TOP = ("domain", "between", "isis")
 WIDE_VERBS = ("split", "handover")
 WIDE_GROUP_VERBS = ("join", "leave")
-"""Which stack isis has too."""
+"""Which stack isis has too. With `isis = true` stack wide has all of these …"""
+FAR_VERBS = ("watch",)
+"""… and this."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _SITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _EXPECTED = "up to 64 letters, digits, '_' and '-', a letter or digit first"
@@ -131,6 +138,21 @@ def parse_group(table: Table) -> str:
 
 def parse_scope(table: Table) -> str:
     return table.choice("scope", _SCOPES) if table.has("scope") else "wide"
+
+
+def parse_isis(top: Table) -> bool:
+    """Whether the processes are those of ISIS."""
+    return top.flag("isis")
+
+
+def parse_watch(table: Table, processes: Nodes) -> Watch:
+    inner = table.table("watch")
+    inner.only(("process", "watched"))
+    process = processes.one(inner, "process", inner.text("process", "a process such as berlin/a.x"))
+    watched = processes.one(inner, "watched", inner.text("watched", "a process such as paris/p.y"))
+    if process.partition("/")[0] == watched.partition("/")[0]:
+        inner.fail("watched", f"expected a process of another domain than {show(process)}, not {show(watched)}")
+    return Watch(process, watched)
 
 
 def parse_wide_verb(table: Table, verb: str, domains: Nodes) -> Split | Handover:

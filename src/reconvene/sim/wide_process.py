@@ -8,6 +8,7 @@ from reconvene.domains.port import Site as DomainSite
 from reconvene.errors import ReconveneError
 from reconvene.ids import Service
 from reconvene.sim.core import SiteLike
+from reconvene.sim.isis_application import NodeProcesses
 from reconvene.sim.node import Node
 from reconvene.sim.wide_scenario import domain_of
 from reconvene.sim.wide_site import UpperSite, WideSite
@@ -19,10 +20,8 @@ __all__ = ["WideProcess"]
 class WideProcess:
     """What a node is in a single cluster."""
 
-    processes = None
-    """It has no process groups in the manner of ISIS."""
     log = None
-    """Nor a log."""
+    """It has none."""
 
     def __init__(self, name: str, node: Node, upper: Node | None) -> None:
         self.name = name
@@ -48,9 +47,14 @@ class WideProcess:
         """Completes its making."""
         self._recorder = recorder
         for node in self.nodes:
-            node.wide_recorder = recorder
+            node.record_wide(recorder)
 
     # -- what it is
+
+    @property
+    def processes(self) -> NodeProcesses | None:
+        """Of ISIS, if it has any."""
+        return self.node.processes
 
     @property
     def up(self) -> bool:

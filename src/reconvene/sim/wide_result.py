@@ -27,7 +27,7 @@ def levels_of(world: WideWorld, scenario: Scenario, run: str) -> Levels:
     settled = scenario.settle_ns > 0
     clusters = {**world.clusters, UPPER: world.upper}
     traces = {
-        name: (_run(cluster, f"{run}/{name}", scenario.order, world.seed, settled), cluster.rows)
+        name: (_run(cluster, f"{run}/{name}", _stack(world, name), scenario.order, world.seed, settled), cluster.rows)
         for name, cluster in clusters.items()
     }
     entries = [
@@ -56,12 +56,16 @@ def levels_of(world: WideWorld, scenario: Scenario, run: str) -> Levels:
     return Levels(domains, traces)
 
 
-def _run(cluster: Cluster, run: str, order: str, seed: int, settled: bool) -> Run:
+def _stack(world: WideWorld, name: str) -> str:
+    return "isis" if world.isis and name != UPPER else "evs"
+
+
+def _run(cluster: Cluster, run: str, stack: str, order: str, seed: int, settled: bool) -> Run:
     return Run(
         schema=SCHEMA,
         run=run,
         nodes=list(cluster.names),
-        stack="evs",
+        stack=stack,
         order=order,
         seed=seed,
         settled=settled,

@@ -95,9 +95,11 @@ class WideCore(_Core):
 
     def site(self, options: Options, ordinal: int, sites: int, record: bytes, now: int) -> WideSite:
         site, groups = self._site(options, ordinal, sites, record, now)
+        return WideSite(site, groups, self._domain_site(ordinal, site.incarnation))
+
+    def _domain_site(self, ordinal: int, incarnation: int) -> DomainSite:
         gateway = self._gateways.get(f"{self._domain}.{self._names[ordinal]}")
-        domain = self._make(self._tree, self._domain, ordinal, site.incarnation, gateway, self._limits)
-        return WideSite(site, groups, domain)
+        return self._make(self._tree, self._domain, ordinal, incarnation, gateway, self._limits)
 
 
 class UpperCore(_Core):

@@ -18,10 +18,11 @@ from reconvene.quorum import Spec, full_spec
 from reconvene.sim.befalling import Befalling
 from reconvene.sim.cluster import Cluster, OnLog
 from reconvene.sim.conditions import Changes, Conditions
-from reconvene.sim.isis_scenario import ProcessPlan
+from reconvene.sim.isis_scenario import Kill, ProcessPlan, home
 from reconvene.sim.loop import Loop
 from reconvene.sim.network import Traffic
 from reconvene.sim.node import Node
+from reconvene.sim.wide_isis import WideIsisCore
 from reconvene.sim.wide_process import WideProcess
 from reconvene.sim.wide_scenario import UPPER, DomainPlan, domain_of, upper_name
 from reconvene.sim.wide_site import UpperCore, WideCore
@@ -66,15 +67,18 @@ class WideWorld(Befalling):
         between: Changes | None = None,
         patience_ns: int | None = None,
         processes: Sequence[ProcessPlan] = (),
+        isis: bool = False,
         links: dict[tuple[str, str], Changes] | None = None,
         check_every: int = 0,
         make: type[DomainSite] = DomainSite,
         gateway: type[Gateway] = Gateway,
     ) -> None:
         """`patience_ns`: with a silent gateway above, where it is not as in a cluster.
+        `isis`: the processes are those of ISIS, which join groups themselves.
         `make`, `gateway`: what a site's part in the tree, and a gateway's, is made of."""
         self.seed = seed
         self.plans = tuple(plans)
+        self.isis = isis
         self.loop = Loop()
         self.options = options or Options()
         self.tree = Tree([Domain(plan.name, plan.sites, plan.gateways, plan.out, plan.into) for plan in plans])
@@ -114,7 +118,7 @@ class WideWorld(Befalling):
         self.members = [self._process(name) for name in self.names]
         self.nodes = self.members
         self._members = {member.name: member for member in self.members}
-        for process in processes:
+        for process in () if isis else processes:
             self.node(process.node).joins += tuple((group, process.name) for group in process.groups)
         for cluster in (*self.clusters.values(), self.upper):
             cluster.on_turn(self._turned)
@@ -132,7 +136,7 @@ class WideWorld(Befalling):
             conditions=self._conditions,
             links=links,
             check_every=check_every,
-            core=WideCore(self.tree, plan.name, self._gateways, self._limits, make),
+            core=(WideIsisCore if self.isis else WideCore)(self.tree, plan.name, self._gateways, self._limits, make),
             loop=self.loop,
             label=f"{plan.name}/",
         )
@@ -243,7 +247,9 @@ class WideWorld(Befalling):
         self.member(name).refuse(for_ns)
 
     def kill(self, process: str) -> None:
-        raise AssertionError("there are no process groups in the manner of ISIS")
+        node = self.node(home(process)[0])
+        self.record_fault("kill", [node.name])
+        node.node.ask(Kill((process,)))
 
     def hand_over(self, domain: str) -> bool:
         """Returns whether there was a representative to give way."""

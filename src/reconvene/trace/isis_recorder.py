@@ -35,8 +35,10 @@ from reconvene.isis.events import (
     StateWanted,
     ViewShown,
 )  # fmt: skip
+from reconvene.isis.far_events import FarFailed, FarReceived, FarSent, FarUnreachable
 from reconvene.trace.events import Row
 from reconvene.trace.recorder import Recorder
+from reconvene.trace.wide_recorder import WideRecorder
 
 __all__ = ["IsisRecorder"]
 
@@ -46,12 +48,18 @@ class IsisRecorder:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self.wide: WideRecorder | None = None
+        """Where the site's cluster is one of several: casts between them are recorded there, in their place."""
 
     def events(self, t: int, events: Iterable[IsisEvent]) -> None:
         """Records what one turn brought, at clock `t`."""
         for event in events:
             match event:
                 case StateWanted() | StateTaken() | StateChunk() | CallOver() | Blocked() | Killed():
+                    continue
+                case FarSent() | FarReceived() | FarFailed() | FarUnreachable():
+                    if self.wide is not None:
+                        self.wide.far(t, event)
                     continue
                 case SiteAdopted():
                     row = self._site(t, event)

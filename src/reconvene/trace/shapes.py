@@ -66,11 +66,17 @@ _WIDE: dict[str, tuple[str, ...]] = {
     "view": ("conf", "group", "ts", "members"),
     "lost": ("conf", "sender", "reg"),
     "unreachable": ("conf", "sender"),
+    "cbcast": ("conf", "process", "msg", "dests", "label", "service"),
+    "abcast": ("conf", "process", "msg", "dests", "label", "service"),
+    "receive": ("conf", "process", "msg", "sender", "reg"),
+    "failed": ("conf", "process", "sender"),
     "fail": (),
     "stop": (),
 }
 """A part of a cluster may have no representative, so a `rep` may lack its `sender`; a site may fail before its first
 wide configuration, so `fail` and `stop` may lack their `conf`."""
+_FAR = ("cbcast", "abcast", "receive", "failed")
+"""Kinds of the layer `wide` that are about processes."""
 SCOPES = frozenset({"wide", "cluster"})
 CASTS = ("cbcast", "abcast", "gbcast", "receive")
 """Kinds of the layer `isis` that have both a group and a view, or neither."""
@@ -171,7 +177,9 @@ def check_wide_row(row: Row) -> str | None:
             return f"`conf_kind` is {row.conf_kind!r}; expected regular or transitional"
         if row.conf_kind == "transitional":
             return _missing(row, ("reg",))
-    return _check_service(row)
+    if row.kind == "cbcast" and (row.label is UNSET or not _IS_LABEL.fullmatch(row.label)):
+        return f"`label` is {row.label!r}; expected a JSON object of up to 16 whole numbers"
+    return _check_service(row) or (_check_process(row) if row.kind in _FAR else None)
 
 
 def _check_service(row: Row) -> str | None:

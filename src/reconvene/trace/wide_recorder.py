@@ -9,6 +9,7 @@ from typing import assert_never
 
 from msgspec import UNSET
 
+from reconvene.core.groups.events import Process
 from reconvene.domains.events import (
     BroughtIn,
     Crossed,
@@ -21,7 +22,8 @@ from reconvene.domains.events import (
     WideSent,
     WideView,
 )
-from reconvene.ids import message_id
+from reconvene.ids import Service, message_id
+from reconvene.isis.far_events import FarEvent, FarFailed, FarReceived, FarSent, FarUnreachable
 from reconvene.trace.events import Row
 from reconvene.trace.recorder import Recorder
 
@@ -85,6 +87,35 @@ class WideRecorder:
                 case _:
                     assert_never(event)
             self._sink(row)
+
+    def far(self, t: int, event: FarEvent) -> None:
+        """A cast between clusters. That a process hears of a domain out of reach leaves no row: the site's
+        `unreachable` does."""
+        conf = self._conf or ""
+        match event:
+            case FarSent():
+                row = self._row(t, event.kind, conf)
+                row.msg, row.label = str(event.id), event.label
+                row.dests = [str(one) for one in event.to]
+                row.service = (Service.CAUSAL if event.kind == "cbcast" else Service.AGREED).label
+                row.group = UNSET if event.group is None else event.group
+            case FarReceived():
+                row = self._row(t, "receive", event.conf)
+                row.msg, row.sender = str(event.id), str(event.sender)
+                row.reg = str(event.id._replace(counter=event.counter))
+                row.group = UNSET if event.group is None else event.group
+            case FarFailed():
+                row = self._row(t, "failed", conf)
+                row.sender = str(event.failed)
+            case FarUnreachable():
+                return
+            case _:
+                assert_never(event)
+        row.process = self._name(event.process)
+        self._sink(row)
+
+    def _name(self, process: Process) -> str:
+        return f"{self._domain}/{self._recorder.names[process.site]}:{process.incarnation}:{process.number}"
 
     def resume(self, conf: str | None) -> None:
         """The file holds an incarnation that has not ended, in this wide configuration; its end can be recorded."""
