@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.golden.wide_dsl import WideStory
-from tests.golden.wide_good import change
+from tests.golden.wide_good import casts, change
 
 
 @dataclass(frozen=True)
@@ -13,13 +13,14 @@ class BrokenWide:
     what: str
     also: tuple[str, ...]
     spoil: Callable[[WideStory], None]
+    base: Callable[[], WideStory] = change
 
     @property
     def name(self) -> str:
         return f"{self.check}--{self.what}"
 
     def tell(self) -> WideStory:
-        story = change()
+        story = self.base()
         story.name = self.name
         self.spoil(story)
         return story
@@ -34,10 +35,10 @@ NINE, TEN = "berlin/a:1:2", "berlin/a:1:3"
 
 
 def broken_wide(
-    check: str, what: str, also: Sequence[str] = ()
+    check: str, what: str, also: Sequence[str] = (), base: Callable[[], WideStory] = change
 ) -> Callable[[Callable[[WideStory], None]], Callable[[WideStory], None]]:
     def register(spoil: Callable[[WideStory], None]) -> Callable[[WideStory], None]:
-        BROKEN_WIDE.append(BrokenWide(check, what, tuple(also), spoil))
+        BROKEN_WIDE.append(BrokenWide(check, what, tuple(also), spoil, base))
         return spoil
 
     return register
@@ -234,3 +235,83 @@ def _(story: WideStory) -> None:
 @broken_wide("live.wide", "a-fifo-one-is-lost")
 def _(story: WideStory) -> None:
     story.send("berlin/a", "fifo")
+
+
+# -- casts between clusters
+
+Z_CASTS = {
+    1: "berlin/b:1:1",
+    2: "paris/a:1:1",
+    3: "berlin/c:1:1",
+    4: "paris/a:1:2",
+    5: "berlin/b:1:2",
+    6: "berlin/c:1:2",
+}
+
+
+@broken_wide("wide.cast-once", "received-twice", base=casts)
+def _(story: WideStory) -> None:
+    story.again(story.find("paris/a", "receive", Z_CASTS[1]))
+
+
+@broken_wide("wide.cast-once", "no-destination", base=casts)
+def _(story: WideStory) -> None:
+    story.find("berlin/b", "cbcast", Z_CASTS[1]).dests = ["berlin/c:1:1"]
+
+
+@broken_wide("wide.cast-once", "brought-by-what-never-came", base=casts)
+def _(story: WideStory) -> None:
+    story.find("paris/a", "receive", Z_CASTS[1]).reg = "berlin/b:1:77"
+
+
+@broken_wide("wide.cast-all", "not-handed-on", base=casts)
+def _(story: WideStory) -> None:
+    story.drop(story.find("berlin/b", "receive", Z_CASTS[2]))
+
+
+@broken_wide("wide.cast-all", "not-handed-on-elsewhere", base=casts)
+def _(story: WideStory) -> None:
+    story.drop(story.find("paris/a", "receive", Z_CASTS[3]))
+
+
+@broken_wide("wide.cast-causal", "by-way-of-a-cast-within-the-cluster", base=casts)
+def _(story: WideStory) -> None:
+    story.swap(story.find("paris/a", "receive", Z_CASTS[5]), story.find("paris/a", "receive", Z_CASTS[6]))
+
+
+@broken_wide("wide.cast-causal", "a-cast-within-the-cluster-comes-first", base=casts)
+def _(story: WideStory) -> None:
+    """c receives b's cast within the cluster before the one to other clusters that b sent before it."""
+    far = story.find("berlin/c", "receive", Z_CASTS[5])
+    near = next(row for row in story.levels["berlin"]["c"] if row.layer == "isis" and row.kind == "receive")
+    far.n, near.n = near.n, far.n
+
+
+@broken_wide("wide.cast-order", "two-orders", base=casts)
+def _(story: WideStory) -> None:
+    story.swap(story.find("berlin/b", "receive", Z_CASTS[3]), story.find("berlin/b", "receive", Z_CASTS[4]))
+
+
+@broken_wide("wide.cast-order", "another-order-elsewhere", base=casts)
+def _(story: WideStory) -> None:
+    story.swap(story.find("paris/a", "receive", Z_CASTS[3]), story.find("paris/a", "receive", Z_CASTS[4]))
+
+
+@broken_wide("wide.cast-direct", "a-cast-that-is-for-nobody-outside", ("wide.cast-once",), base=casts)
+def _(story: WideStory) -> None:
+    story.drop(story.find("berlin/b", "cbcast", Z_CASTS[1]))
+
+
+@broken_wide("wide.cast-direct", "cast-to-another-group", base=casts)
+def _(story: WideStory) -> None:
+    story.find("berlin/c", "cbcast", Z_CASTS[6]).group = "news"
+
+
+@broken_wide("wide.cast-failed", "lives", base=casts)
+def _(story: WideStory) -> None:
+    story.find("paris/a", "failed").sender = "berlin/b:1:1"
+
+
+@broken_wide("wide.cast-failed", "heard-of-after-that", base=casts)
+def _(story: WideStory) -> None:
+    story.swap(story.find("paris/a", "failed"), story.find("paris/a", "receive", Z_CASTS[6]))

@@ -154,6 +154,34 @@ class WideStory:
                 for node in self.up(other):
                     self.deliver(node, msg, [*place, k] if ordered else None)
 
+    # -- processes
+
+    def near(self, domain: str, site: str, kind: str, **fields: Any) -> Row:
+        """A row of layer isis, of the cluster's own trace."""
+        rows = self.levels[domain][site]
+        return self._row(rows, site, f"{domain}/{site}", layer="isis", kind=kind, **fields)
+
+    def open_processes(self, domain: str, conf: str, sites: str) -> None:
+        """The cluster adopts a site view, and at each of these sites process 1 begins."""
+        members = [f"{site}:{conf}" for site in NODES[domain]]
+        for site in NODES[domain]:
+            self.near(domain, site, "site", conf=conf, primary=int(conf), members=members)
+        for site in sites:
+            self.near(domain, site, "begin", process=f"{site}:1:1")
+
+    def far_cast(self, node: str, kind: str, to: list[str], label: str = '{"":1}') -> tuple[str, str]:
+        """Process 1 of the node casts to processes 1 of others. Returns the cast's id, and the message's."""
+        self.counts[f"far {node}"] += 1
+        cast = f"{node}:1:{self.counts[f'far {node}']}"
+        service = "causal" if kind == "cbcast" else "agreed"
+        dests = [f"{other}:1:1" for other in to]
+        self.at(node, kind, process=f"{node}:1:1", msg=cast, dests=dests, label=label, service=service, group="bank")
+        return cast, self.send(node, service, group="isis:bank")
+
+    def receive(self, node: str, cast: tuple[str, str]) -> None:
+        sender = cast[0].rpartition(":")[0].rpartition(":")[0] + ":1:1"
+        self.at(node, "receive", process=f"{node}:1:1", msg=cast[0], sender=sender, reg=cast[1], group="bank")
+
     # -- the whole
 
     def find(self, node: str, kind: str, msg: str | None = None, nth: int = 0) -> Row:

@@ -1,6 +1,10 @@
 """Traces of domains that keep every promise."""
 
+from typing import Any
+
 from tests.golden.wide_dsl import WideStory
+
+from reconvene.trace.domains import Pass
 
 
 def tour() -> WideStory:
@@ -56,4 +60,50 @@ def cut_short() -> WideStory:
     return story
 
 
-WIDE = (tour, change, cut_short)
+def casts() -> WideStory:
+    """Processes cast between clusters, and one of them within berlin; then one dies, and another cluster is told."""
+    story = tour()
+    story.name = "casts"
+    for domain in story.domains[:2]:
+        domain.passes = Pass(out=["*"], into=["*"])
+    story.drop(story.find("berlin/b", "send", "berlin/b:1:3"))
+    for node in ("berlin/a", "berlin/b", "berlin/c"):
+        story.drop(story.find(node, "deliver", "berlin/b:1:3"))
+    for node, kind in (("berlin/a", "cross"), ("berlin/a", "in")):
+        story.drop(story.find(node, kind, nth=-1))
+    story.open_processes("berlin", "10", "bc")
+    story.open_processes("paris", "11", "a")
+    b, c, z = "berlin/b", "berlin/c", "paris/a"
+    one = story.far_cast(b, "cbcast", [c, z])
+    story.receive(c, one)
+    story.cross("berlin", one[1])
+    story.receive(z, one)
+    two = story.far_cast(z, "cbcast", [b, c], '{"":2}')
+    story.cross("paris", two[1])
+    for node in (b, c):
+        story.receive(node, two)
+    three = story.far_cast(c, "abcast", [b, c, z], "queue")
+    four = story.far_cast(z, "abcast", [b, c, z], "queue")
+    story.cross("berlin", three[1])
+    story.cross("paris", four[1])
+    for node in (b, c, z):
+        story.receive(node, three)
+        story.receive(node, four)
+    five = story.far_cast(b, "cbcast", [c, z], '{"":3}')
+    story.receive(c, five)
+    near: dict[str, Any] = {"msg": "b:1:1", "attempt": 0}
+    story.near(
+        "berlin", "b", "cbcast", process="b:1:1", dests=["c:1:1"], replies=0, label='{"":4}', service="causal", **near
+    )
+    story.near("berlin", "c", "receive", process="c:1:1", sender="b:1:1", **near)
+    six = story.far_cast(c, "cbcast", [b, z], '{"":5}')
+    story.receive(b, six)
+    story.cross("berlin", five[1], six[1])
+    for cast in (five, six):
+        story.receive(z, cast)
+    story.near("berlin", "c", "end", process="c:1:1")
+    story.at(z, "failed", process="paris/a:1:1", sender="berlin/c:1:1")
+    return story
+
+
+WIDE = (tour, change, cut_short, casts)

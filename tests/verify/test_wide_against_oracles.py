@@ -18,7 +18,8 @@ from reconvene.verify.history import History
 from reconvene.verify.load import wide_histories
 from reconvene.verify.report import Report
 
-IDS = ids_of("wide")
+IDS = tuple(check for check in ids_of("wide") if not check.startswith("wide.cast-"))
+"""Those of casts have no rows in these runs; what precedes what is judged by the code of `isis.causal`."""
 
 
 def judge(trace: WideTrace) -> Report:

@@ -12,8 +12,8 @@ from reconvene.verify.isis import causes as isis_causes
 from reconvene.verify.isis import delivery as isis_delivery
 from reconvene.verify.isis import live as isis_live
 from reconvene.verify.vs import causes, complete, legal, views
+from reconvene.verify.wide import casts, crossings, members, order
 from reconvene.verify.wide import causes as wide_causes
-from reconvene.verify.wide import crossings, members, order
 from reconvene.verify.wide import delivery as wide_delivery
 from reconvene.verify.wide import live as wide_live
 
@@ -24,7 +24,7 @@ _LOG = (integrity, log_causal, green, liveness, yellow, phases, stamps, voting, 
 _VIEWS = (causes, complete, legal, views)
 _ISIS = (isis_delivery, isis_causes, orders, failures, groups, calls, sites, isis_live)
 
-_WIDE = (wide_delivery, wide_causes, order, crossings, members, wide_live)
+_WIDE = (wide_delivery, wide_causes, order, crossings, members, casts, wide_live)
 
 
 def _guarantees_first(check: Check[Any, Any]) -> str:

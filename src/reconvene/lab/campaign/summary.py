@@ -77,7 +77,7 @@ _NOT_HERE = {
     "followers": ("vs.", "isis.", "corel.dynamic.", *_DOMAINS),
     "outposts": ("vs.", "isis.", "corel.dynamic.", *_DOMAINS),
     "isis": ("evs.primary.", "corel.", "vs.", *_DOMAINS),
-    "wide": ("evs.primary.", "corel.", "vs.", "isis."),
+    "wide": ("evs.primary.", "corel.", "vs.", "isis.", "wide.cast-"),
 }
 """Prefixes of checks that can have no cases: of layers that the stack does not have."""
 _SELDOM = ("evs.primary.continuity", "corel.dynamic.live", "wide.lost")

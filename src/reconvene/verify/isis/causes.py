@@ -15,7 +15,7 @@ from reconvene.verify.isis.judged import IsisCheck, violate_in
 from reconvene.verify.isis_history import Cast, Event, IsisHistory
 from reconvene.verify.report import Tally
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "lacking_in"]
 
 Values = tuple[float, ...]
 """Of a label, in the order of its sorted components."""
@@ -50,6 +50,13 @@ def causes_of(h: History) -> Causes:
 
 def _find_causes(h: History) -> Causes:
     return _Sweep(h.isis).run()
+
+
+def lacking_in(isis: IsisHistory) -> Iterator[tuple[Event, list[Cast]]]:
+    """Receives before which the process did not receive what precedes and is addressed to it, and what that is."""
+    causes = _Sweep(isis).run()
+    for event, bits in causes.lacking:
+        yield event, [causes.casts[number] for number in _bits(bits)]
 
 
 class _Sweep:

@@ -9,7 +9,7 @@ from reconvene.verify.isis.judged import IsisCheck, violate_in
 from reconvene.verify.isis_history import Cast, Event, IsisHistory, Shown
 from reconvene.verify.report import Tally
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "knots"]
 
 
 def _is_excused(isis: IsisHistory, event: Event) -> bool:
@@ -36,7 +36,7 @@ def _abcasts(h: History, tally: Tally) -> None:
             problem = _unlike(isis, counted)
             if problem is not None:
                 violate(*problem)
-        for cycle in _knots(receives.values()):
+        for cycle in knots(receives.values()):
             words = "; then ".join(f"{isis.describe(one)}, {isis.describe(other)}" for one, other in cycle)
             lowest = min((event for edge in cycle for event in edge), key=lambda event: event.place)
             violate(lowest, f"ABCASTs with the label {label!r} in a circle: {words}")
@@ -60,7 +60,7 @@ Edge = tuple[Event, Event]
 """Two receives of one process, one after the other."""
 
 
-def _knots(sequences: Iterable[list[Event]]) -> list[list[Edge]]:
+def knots(sequences: Iterable[list[Event]]) -> list[list[Edge]]:
     """Of each set of casts that the processes' orders tie into a circle: a shortest such circle."""
     edges: dict[Cast, dict[Cast, Edge]] = {}
     for events in sequences:
