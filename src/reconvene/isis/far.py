@@ -31,7 +31,6 @@ from reconvene.isis.delivery import Delivery
 from reconvene.isis.far_events import FarFailed, FarId, FarProcess, FarReceived, FarSent, FarUnreachable, Origin
 from reconvene.isis.far_messages import (
     CONTROL,
-    MOST_DESTINATIONS,
     PREFIX,
     FarCast,
     FarMessage,
@@ -49,6 +48,7 @@ from reconvene.isis.pool import Entry
 __all__ = ["Far", "Reach"]
 
 _MOST_HELD = 65_536
+_MOST_HELD_BYTES = 64 << 20
 """Messages that wait while a site view is being adopted; more are dropped, and counted."""
 _MOST_WATCHED = 4_096
 """Processes of this cluster that others watch; the oldest watches are forgotten."""
@@ -129,8 +129,10 @@ class Far:
         self._joined: dict[Process, set[str]] = {}
         self._out: deque[_Out] = deque()
         """What is to be sent to other clusters, in order."""
+        self._out_bytes = 0
         self._held: deque[_Taken] = deque()
         """Taken while a site view is being adopted."""
+        self._held_bytes = 0
         self._watchers: dict[FarProcess, list[Process]] = {}
         """By process of another cluster: the processes of this site that watch it."""
         self._unasked: dict[FarProcess, None] = {}
@@ -188,8 +190,8 @@ class Far:
         if isinstance(to, str):
             if not self.members(to):
                 raise Rejected(f"group {to!r}: no cluster that can be reached has a member of it")
-        elif not 0 < len(to) <= MOST_DESTINATIONS:
-            raise Rejected(f"a cast to {len(to)} processes: expected 1 to {MOST_DESTINATIONS}")
+        elif not 0 < len(to) <= self._limits.destinations:
+            raise Rejected(f"a cast to {len(to)} processes: expected 1 to {self._limits.destinations}")
         elif not any(one.domain in self._domains for one in to):
             raise Unavailable(f"{_names(to)}: out of reach")
         return local
@@ -202,10 +204,10 @@ class Far:
         self, local: Local, to: str | Sequence[FarProcess], payload: bytes, asked: labels.Asked, queue: str | None
     ) -> bool:
         here = self._here
-        if not here.open or len(self._out) >= self._limits.open_casts:
+        if not here.open or not self._has_room:
             return False
         group = to if isinstance(to, str) else None
-        found = tuple(dict.fromkeys(self.members(to) if isinstance(to, str) else to))[:MOST_DESTINATIONS]
+        found = tuple(dict.fromkeys(self.members(to) if isinstance(to, str) else to))
         if not found:
             return True  # nobody is left to send it to
         clock = here.tick()
@@ -218,22 +220,26 @@ class Far:
         cast = FarCast(number, local.process.number, list(label), queue, list(found), group, clock, payload)
         service = Service.CAUSAL if queue is None else Service.AGREED
         self._out.append(_Out(service, PREFIX + (group or ""), cast, causes))
+        self._out_bytes += _size(cast)
         if queue is None:
             local.crossing.add(number)
         return True
 
-    def send(self) -> bool:
-        """Sends what may go, in order. Returns whether that was anything."""
-        moved = False
+    @property
+    def _has_room(self) -> bool:
+        limits = self._limits
+        return len(self._out) < limits.open_casts and self._out_bytes < limits.open_bytes
+
+    def send(self) -> None:
+        """Sends what may go, in order."""
         while self._out and self._reach.room() > 0:
             out = self._out[0]
             # Local first: what precedes it is out of all queues of this cluster.
             if not all(entry.disposed for entry in out.causes):
                 break
             self._out.popleft()
+            self._out_bytes -= _size(out.message)
             self._reach.send(out.service, out.group, encode_far(out.message))
-            moved = True
-        return moved
 
     def watch(self, process: Process, watched: FarProcess) -> None:
         """`FarFailed` follows when its cluster says that it is over; `FarUnreachable` when that can't be reached."""
@@ -312,13 +318,14 @@ class Far:
 
     def _hold(self, taken: _Taken) -> None:
         self._held.append(taken)
-        if len(self._held) > _MOST_HELD:
-            self._held.popleft()
+        self._held_bytes += _size(taken.message)
+        while len(self._held) > _MOST_HELD or self._held_bytes > _MOST_HELD_BYTES:
+            self._held_bytes -= _size(self._held.popleft().message)
             self.dropped += 1
 
     def release(self) -> None:
         """A site view is adopted."""
-        held, self._held = self._held, deque()
+        held, self._held, self._held_bytes = self._held, deque(), 0
         for taken in held:
             self._deliver(taken)
 
@@ -409,12 +416,12 @@ class Far:
 
     def _say_what_is_due(self) -> None:
         for watched in list(self._unasked):
-            if len(self._out) >= self._limits.open_casts:
+            if not self._has_room:
                 return
             del self._unasked[watched]
             self._say(FarWatch(self._count(), watched))
         for over in [one for one in self._watched if self._is_over(one)]:
-            if len(self._out) >= self._limits.open_casts:
+            if not self._has_room:
                 return
             del self._watched[over]
             self._say(FarOver(self._count(), over))
@@ -438,9 +445,15 @@ class Far:
         """This site was killed: its processes are over, and go on as others."""
         self._held.clear()
         self._out.clear()
+        self._held_bytes = self._out_bytes = 0
         self._watched.clear()
         self._marked.clear()
 
 
 def _names(processes: Iterable[FarProcess]) -> str:
     return ", ".join(map(str, processes))
+
+
+def _size(message: FarMessage) -> int:
+    """Bytes of its payload."""
+    return len(message.payload) if isinstance(message, FarCast) else 0

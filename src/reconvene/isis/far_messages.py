@@ -28,7 +28,8 @@ PREFIX = "isis:"
 """Of the names of groups in which casts cross. One that is for no group crosses in the group of this name."""
 CONTROL = "isis"
 """The group in which all else crosses."""
-MOST_DESTINATIONS = 1_024
+MOST_DESTINATIONS = 65_536
+"""As many as the rosters of 64 clusters hold."""
 
 
 def is_far(group: str) -> bool:
