@@ -1,7 +1,6 @@
 """The Transis Approach, "The Hierarchical Broadcast Domain", and ISIS (Reliable Communication), section 4.6.
 
-Waiting for parts that are not there: a CBCAST between processes of two clusters goes directly to its external
-destinations, its flush and the collection of what is done stay in the cluster (4.6): ISIS across clusters.
+Casts between processes of two clusters (4.6): test_isis_wide.
 That a cluster uses broadcast hardware: test_transis_engine.
 """
 
