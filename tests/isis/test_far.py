@@ -145,7 +145,7 @@ def test_what_is_watched_is_asked_for_again_and_fails_once(berlin: Berlin) -> No
     far.watch(x, Z)
     far.watch(x, Z)
     berlin.hand.run(5)
-    far.unreachable("paris")
+    far.watches.unreachable("paris")
     far.enter(("berlin",))
     with pytest.raises(Unavailable, match="out of reach"):
         far.watch(x, FarProcess("paris", "z", 1, 2))

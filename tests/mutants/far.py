@@ -9,6 +9,7 @@ from reconvene.ids import Service
 from reconvene.isis.casting import Casting
 from reconvene.isis.far import Far
 from reconvene.isis.far_messages import PREFIX
+from reconvene.isis.far_watches import FarWatches
 from reconvene.sim.parse import parse_scenario
 from reconvene.sim.scenario import Scenario
 
@@ -103,7 +104,7 @@ def _(attempt: Any) -> Any:
 
 @plant(
     "out-of-reach-told-as-failed",
-    Far,
+    FarWatches,
     "unreachable",
     "processes that a process watches count as failed where their domain is out of reach",
     {"wide.cast-failed"},
@@ -111,9 +112,9 @@ def _(attempt: Any) -> Any:
     far,
 )
 def _(_unreachable: Any) -> Any:
-    def mutated(self: Far, domain: str) -> None:
+    def mutated(self: FarWatches, domain: str) -> None:
         for watched in [one for one in self._watchers if one.domain == domain]:
-            self._fail(watched, self._watchers.pop(watched))
+            self.take_over(watched)
 
     return mutated
 

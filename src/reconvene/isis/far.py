@@ -12,8 +12,7 @@ Promised, as the section asks:
 - *Order.* A site that has taken a CBCAST from a crossing says so, on its channels, before what it casts afterwards
   (`Marked`): the others read that once they have taken the same. So causes come before effects, also where they lead
   through casts within a cluster.
-- *Failures* come from the cluster of the process that failed: from its own site, or, where that is lost, from the
-  oldest site of the site view, which only a majority adopts. A domain that is out of reach has failed nowhere.
+- *Failures* come from the cluster of the process that failed (`isis.far_watches`).
 
 An ABCAST crosses as an agreed message, so all ABCASTs of a wide configuration have one order, whatever their labels.
 """
@@ -28,7 +27,7 @@ from reconvene.ids import Service
 from reconvene.isis import labels
 from reconvene.isis.casting import Casting
 from reconvene.isis.delivery import Delivery
-from reconvene.isis.far_events import FarFailed, FarId, FarProcess, FarReceived, FarSent, FarUnreachable, Origin
+from reconvene.isis.far_events import FarId, FarProcess, FarReceived, FarSent, Origin
 from reconvene.isis.far_messages import (
     CONTROL,
     PREFIX,
@@ -39,6 +38,7 @@ from reconvene.isis.far_messages import (
     decode_far,
     encode_far,
 )
+from reconvene.isis.far_watches import FarWatches
 from reconvene.isis.here import Here
 from reconvene.isis.limits import IsisLimits
 from reconvene.isis.local import Local
@@ -50,8 +50,6 @@ __all__ = ["Far", "Reach"]
 _MOST_HELD = 65_536
 _MOST_HELD_BYTES = 64 << 20
 """Messages that wait while a site view is being adopted; more are dropped, and counted."""
-_MOST_WATCHED = 4_096
-"""Processes of this cluster that others watch; the oldest watches are forgotten."""
 
 
 class Reach(Protocol):
@@ -116,8 +114,9 @@ class Far:
         self._casting = casting
         self._delivery = delivery
         self._unblocked = unblocked
-        self._has_begun = has_begun
         self._limits = limits
+        self.watches = FarWatches(here, delivery, reach.domain, reach.sites, has_begun, limits)
+        """Who watches whom, between clusters."""
         self._me = Origin(reach.domain, reach.sites[here.site], here.incarnation)
         self._next = 1
         self.dropped = 0
@@ -133,12 +132,6 @@ class Far:
         self._held: deque[_Taken] = deque()
         """Taken while a site view is being adopted."""
         self._held_bytes = 0
-        self._watchers: dict[FarProcess, list[Process]] = {}
-        """By process of another cluster: the processes of this site that watch it."""
-        self._unasked: dict[FarProcess, None] = {}
-        """Of these: those whose cluster is to be asked, for the first time or again."""
-        self._watched: dict[FarProcess, None] = {}
-        """Processes of this cluster that others watch."""
         self._conf = 0
         """The number of the local configuration …"""
         self._taken: dict[Origin, int] = {}
@@ -213,7 +206,8 @@ class Far:
         clock = here.tick()
         label = labels.effective(asked, clock) if queue is None else ()
         causes = [entry for entry in local.past.values() if labels.at_most(entry.label, label)]
-        number = self._count()
+        number = self._next
+        self._next += 1
         text = labels.text(label) if queue is None else queue
         kind = "cbcast" if queue is None else "abcast"
         here.events.append(FarSent(local.process, kind, FarId(*self._me, number), found, text, group))
@@ -249,13 +243,7 @@ class Far:
             raise Rejected(f"{watched} is of this cluster: expected a process of another one")
         if watched.domain not in self._domains:
             raise Unavailable(f"domain {watched.domain} is out of reach")
-        watchers = self._watchers.setdefault(watched, [])
-        if local.process in watchers:
-            return
-        if sum(map(len, self._watchers.values())) >= self._limits.watches:
-            raise Unavailable(f"{self._limits.watches} processes of other clusters are watched: no room for more")
-        watchers.append(local.process)
-        self._unasked[watched] = None
+        self.watches.watch(local.process, watched)
 
     # -- from the tree of clusters
 
@@ -271,7 +259,8 @@ class Far:
         self._views = {
             group: tuple(one for one in members if one.domain in domains) for group, members in self._views.items()
         }
-        self._unasked.update(dict.fromkeys(one for one in self._watchers if one.domain in domains))
+        for domain in domains:
+            self.watches.ask_again(domain)
 
     def view(self, group: str, members: tuple[FarProcess, ...]) -> None:
         """`group`: as it crosses."""
@@ -279,21 +268,6 @@ class Far:
             self._views[group.removeprefix(PREFIX)] = members
         else:
             self._views.pop(group.removeprefix(PREFIX), None)
-
-    def lost(self, domain: str) -> None:
-        """The domain has lost a site. Those that knew who is watched there may have been lost with it: ask again."""
-        self._unasked.update(dict.fromkeys(one for one in self._watchers if one.domain == domain))
-
-    def unreachable(self, domain: str) -> None:
-        told = dict.fromkeys(
-            watcher
-            for one, watchers in sorted(self._watchers.items())
-            if one.domain == domain
-            for watcher in watchers
-        )
-        for process in told:
-            if self._delivery.living(process) is not None:
-                self._here.events.append(FarUnreachable(process, domain))
 
     def take(self, origin: Origin, counter: int, conf: str, data: bytes, *, flows: bool) -> None:
         """A message of ISIS was delivered. `counter`: of the message that crossed. `flows`: after the place at which
@@ -334,14 +308,10 @@ class Far:
             case FarCast() as cast:
                 self._receive(taken, cast)
             case FarWatch(_, process):
-                if process.domain == self._me.domain and process.site in self._reach.sites:
-                    self._watched[process] = None
-                    while len(self._watched) > _MOST_WATCHED:
-                        del self._watched[next(iter(self._watched))]
+                self.watches.take_watch(process)
             case FarOver(_, process):
                 if process.domain == taken.origin.domain:
-                    self._unasked.pop(process, None)
-                    self._fail(process, self._watchers.pop(process, ()))
+                    self.watches.take_over(process)
 
     def _receive(self, taken: _Taken, cast: FarCast) -> None:
         here, origin = self._here, taken.origin
@@ -366,11 +336,6 @@ class Far:
                         taken.counter,
                     )
                     here.events.append(received)
-
-    def _fail(self, failed: FarProcess, watchers: Iterable[Process]) -> None:
-        for process in watchers:
-            if self._delivery.living(process) is not None:
-                self._here.events.append(FarFailed(process, failed))
 
     # -- order with casts within the cluster
 
@@ -406,47 +371,18 @@ class Far:
         for process in [process for process in self._joined if self._delivery.living(process) is None]:
             for group in sorted(self._joined.pop(process)):
                 self._reach.leave(PREFIX + group, self.name(process).local)
-        for watched in [
-            one for one, watchers in self._watchers.items() if not any(map(self._delivery.living, watchers))
-        ]:
-            del self._watchers[watched]
-            self._unasked.pop(watched, None)
-        self._say_what_is_due()
+        self.watches.forget_dead()
+        while self._has_room and (message := self.watches.next(self._next)) is not None:
+            self._next += 1
+            self._out.append(_Out(Service.CAUSAL, CONTROL, message, ()))
         self.send()
-
-    def _say_what_is_due(self) -> None:
-        for watched in list(self._unasked):
-            if not self._has_room:
-                return
-            del self._unasked[watched]
-            self._say(FarWatch(self._count(), watched))
-        for over in [one for one in self._watched if self._is_over(one)]:
-            if not self._has_room:
-                return
-            del self._watched[over]
-            self._say(FarOver(self._count(), over))
-
-    def _say(self, message: FarWatch | FarOver) -> None:
-        self._out.append(_Out(Service.CAUSAL, CONTROL, message, ()))
-
-    def _count(self) -> int:
-        self._next += 1
-        return self._next - 1
-
-    def _is_over(self, process: FarProcess) -> bool:
-        """It is over, and this site is the one that says so: its own, or, where that is lost, the oldest."""
-        here = self._here
-        own = Process(self._reach.sites.index(process.site), process.incarnation, process.number)
-        if here.has(own):
-            return own.site == here.site and own not in self._delivery.locals and self._has_begun(own)
-        return here.view is not None and here.view.oldest(here.view.members) == here.site
 
     def reset(self) -> None:
         """This site was killed: its processes are over, and go on as others."""
         self._held.clear()
         self._out.clear()
         self._held_bytes = self._out_bytes = 0
-        self._watched.clear()
+        self.watches.reset()
         self._marked.clear()
 
 

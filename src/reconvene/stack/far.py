@@ -100,9 +100,9 @@ class FarDomainLayer(DomainLayer):
             case WideView(_, group, _, members) if is_far(group):
                 self._far.view(group, tuple(one for one in map(_process, members) if one is not None))
             case Unreachable(_, domain):
-                self._far.unreachable(domain)
+                self._far.watches.unreachable(domain)
             case Lost(_, domain):
-                self._far.lost(domain)
+                self._far.watches.ask_again(domain)
             case _:
                 pass
 
