@@ -55,6 +55,7 @@ soak: setup ## run real sites with faults for MINUTES=10, then many seeds in the
 	$(if $(filter outposts all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile outposts $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter isis all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile isis $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS))
 	$(if $(filter wide all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile wide --seeds $(or $(SEEDS),0-2999) $(ARGS))
+	$(if $(filter wide all,$(PART)),$(BIN)/python -m reconvene.lab.campaign --profile wide-isis --seeds $(or $(SEEDS),0-499) $(ARGS))
 	$(if $(filter spark all,$(PART)),$(BIN)/python -m reconvene.lab.exactly_once $(ARGS))
 	$(if $(filter certificates all,$(PART)),$(BIN)/python -m pytest -m slow tests $(ARGS))
 	$(if $(filter demo all,$(PART)),for run in 1 2 3; do $(BIN)/reconvene demo --dir out/soak-demo $(ARGS) || exit 1; done)

@@ -268,7 +268,7 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert run(BERLIN + PARIS + send("berlin/c"), 4).rows == run(BERLIN + PARIS + send("berlin/c"), 4).rows
 
 
-@pytest.mark.parametrize("name", ["wide-three-clusters", "wide-parted-cluster", "wide-storm"])
+@pytest.mark.parametrize("name", ["wide-three-clusters", "wide-parted-cluster", "wide-isis", "wide-storm"])
 def test_shipped(name: str, once: Once) -> None:
     result = play(once, name)
     if name != "wide-storm":
