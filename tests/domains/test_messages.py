@@ -42,8 +42,20 @@ WIDE = Wide(1, 2, "bank", True, b"x")
 MESSAGES = [
     WIDE,
     Cross(1, [(0, 1, 1)]),
-    Port(65_536, ["berlin"], False, 0, rules_of(TREE, "berlin")),
-    Line([0], [0], "", 0, [0], [], [0, 1], [Loss("b", 65_536)], [Joined(0, "bank", "a.x")], [Carried(0, 1, WIDE)]),
+    Port(65_536, ["berlin"], False, True, 0, rules_of(TREE, "berlin")),
+    Line(
+        [0],
+        [0],
+        "",
+        0,
+        [0],
+        [],
+        False,
+        [0, 1],
+        [Loss("b", 65_536)],
+        [Joined(0, "bank", "a.x")],
+        [Carried(0, 1, WIDE)],
+    ),
     Member("bank", "a.x", True),
     News(1, [65_536, 1], Roster("berlin", 65_536, 1, [0, 1], [("bank", ["a.x"])], [])),
     Vote(1),
@@ -63,7 +75,7 @@ def test_round_trip(message: Wide) -> None:
 )
 def test_a_line_carries_what_fits_into_a_message(sent: list[tuple[int, str, int]], most: int) -> None:
     carried = [Carried(63, counter, Wide(counter, 3, group, True, bytes(size))) for counter, group, size in sent]
-    line = Line([0], [0], "65536", 65_536, [65_536, 1], [], [0, 1], [], [], carried)
+    line = Line([0], [0], "65536", 65_536, [65_536, 1], [], False, [0, 1], [], [], carried)
     told = bounded(line, most)
     assert len(encode(told)) <= most
     assert told.carried == carried[: len(told.carried)], "the first ones: causes come before effects"

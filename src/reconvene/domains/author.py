@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Set
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconvene.domains.messages import Placed, Wide
 from reconvene.errors import Unavailable
@@ -76,7 +77,7 @@ class Author:
         while self._again and self._again[0] not in self._own:
             self._again.popleft()
         if self._again:
-            return self._own[self._again[0]], False
+            return replace(self._own[self._again[0]], again=True), False
         if not self._requests:
             return None
         request = self._requests[0]

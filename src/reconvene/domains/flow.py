@@ -35,6 +35,9 @@ class Flow:
         """What waits to cross, as the parts have brought it into this configuration; until messages flow."""
         self._seen = Seen()
         """What this site has delivered."""
+        self.untold = False
+        """While detached, it has delivered messages that were sent before: others may be about to let them cross,
+        and nobody above knows yet that they must not."""
         self._kept = Kept()
         self._early: list[tuple[Delivered, Wide, tuple[int, ...] | None]] = []
         """Fifo messages of sites that knew before this one that all is open."""
@@ -59,6 +62,11 @@ class Flow:
 
     def open(self) -> None:
         carried, self._carried = self._carried, []
+        if self._site.wide.detached:
+            # What can't cross is for the authors that are here to deliver: they send it again.
+            carried = []
+        else:
+            self.untold = False
         for index, one in enumerate(carried):
             # Before all that is sent in this configuration.
             place = (int(self._site.local), 0, 0, index) if one.wide.service >= Service.AGREED else None
@@ -78,7 +86,7 @@ class Flow:
         self, site: int, incarnation: int, wide: Wide, place: tuple[int, ...] | None, *, again: bool = False
     ) -> None:
         crosses = not self._site.wide.detached and wide.crosses and self._site.domain.passes_out(wide.group)
-        waiting = Waiting((site, incarnation, wide.counter), wide, place, crosses, again)
+        waiting = Waiting((site, incarnation, wide.counter), wide, place, crosses, again or wide.again)
         if self.home.take(waiting):
             self._deliver_home(waiting)
 
@@ -89,6 +97,10 @@ class Flow:
         self._deliver(
             self._site.domain.name, message, None if waiting.place is None else self.after_line(waiting.place)
         )
+        if self._site.wide.detached and waiting.again:
+            sender = SenderId(self._site.domain.name, message.site)
+            self._site.known.add(sender, incarnation, Service(wide.service), counter)
+            self.untold = True
         if (site, incarnation) == (self._site.ordinal, self._site.incarnation) and not waiting.crosses:
             self._site.author.done(counter)
 

@@ -116,6 +116,8 @@ class Gateway:
         """Crossings that no correct gateway sends."""
         self.renew = False
         """Its configuration has too low a number for its cluster: another one with the same members is needed."""
+        self.outdated = False
+        """Its cluster has learned something that the others of this configuration should have been told (SEEN)."""
         self.elected = -1
         """The number with which it represents its cluster; -1: it does not."""
         self.known: Callable[[], Seen] = Seen
@@ -172,7 +174,7 @@ class Gateway:
             self._append(UpperConf(event.conf, False, self.number, self._domains(event), self._last, _PENDING, []))
             self._last = event.conf
             return
-        self._transitional = False
+        self._transitional = self.outdated = False
         self._roster = None
         self._forming = event
         self._told = set()
@@ -372,6 +374,10 @@ class Gateway:
     def may_launch(self) -> bool:
         """After a change above, it goes on only once its cluster has elected it with that."""
         return self.formed and self.elected == self.number
+
+    def learned(self) -> None:
+        """Its cluster has seen messages that the gateways above must be told of."""
+        self.outdated = not self._seeing_due
 
     def left(self, gateway: str) -> None:
         """This other gateway has left the cluster's configuration."""

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconvene.core.effects import Changed, ConfKind, Delivered, LayerEvent
 from reconvene.domains.author import Author, Limits
@@ -236,6 +237,7 @@ class Site:
                 number,
                 list(self.line),
                 self.known.table(),
+                self.flow.untold,
                 *brings,
                 carried,
             )
@@ -244,15 +246,12 @@ class Site:
         self._told = -1
 
     def _say_port(self, *, resigns: bool = False) -> None:
-        conf = None if self.gateway is None else self.gateway.conf
-        if conf is not None:
+        if self.gateway is not None and (conf := self.gateway.conf) is not None:
             self._told = conf.number
-            self.say(
-                Service.AGREED,
-                encode(
-                    Port(conf.number, list(conf.domains), resigns, self.domain.gateways.index(self.name), self.rules)
-                ),
-            )
+            complete = self.phase is not Phase.MEETING and not self.gateway.outdated
+            rank = self.domain.gateways.index(self.name)
+            port = Port(conf.number, list(conf.domains), resigns, complete, rank, self.rules)
+            self.say(Service.AGREED, encode(port))
 
     def _delivered(self, event: Delivered) -> None:
         for index, message in decoded(event):
@@ -287,9 +286,11 @@ class Site:
         return term == self.term and self.name_of(sender) == self.representative
 
     def _needs_renewal(self, gateway: Gateway) -> bool:
-        """This gateway would represent the cluster better, or at all, if its configuration above had a number that
-        is not below what the cluster has used."""
-        if self.phase is Phase.MEETING or gateway.conf is None or gateway.number >= self.floor:
+        """This gateway would represent the cluster better, or at all, if another configuration above began: with a
+        number that is not below what the cluster has used, and with all told that the cluster has seen."""
+        if self.phase is Phase.MEETING or gateway.conf is None:
+            return False
+        if gateway.number >= self.floor and not gateway.outdated:
             return False
         if self.name in self.refused:
             return False
@@ -310,7 +311,8 @@ class Site:
         if port.rules.gateways == self.rules.gateways and self.domain.gateways[port.rank : port.rank + 1] != (name,):
             self.malformed += 1
             return
-        self.ports[name] = port
+        usable = port.complete or self.phase is Phase.MEETING or not self.flow.untold
+        self.ports[name] = port if usable else _unusable(port)
         if port.resigns:
             self._resigned = name
         if self.phase is Phase.MEETING:
@@ -348,6 +350,9 @@ class Site:
         self.floor = max(line.number for line in self.lines)
         for line in self.lines:
             self.known.merge(line.seen)
+        self.flow.untold = any(line.untold for line in self.lines)
+        if self.flow.untold:
+            self._learned()
         self.views.met(self.lines, self.domain.sites)
         self.flow.meet(self.lines)
         if gateways:
@@ -360,6 +365,12 @@ class Site:
             self._enter(WideConf(f"{self.domain.name}/{self.local}", True, self.floor, (self.domain.name,), True))
             self.events += self.views.alone(self.wide.conf, self.line)
             self._open()
+
+    def _learned(self) -> None:
+        """Some of what its parts have seen nobody above knows: a configuration there must begin with it."""
+        self.ports = {name: _unusable(port) for name, port in self.ports.items()}
+        if self.gateway is not None:
+            self.gateway.learned()
 
     def _elect(self) -> None:
         order = [name for name in ranked(self.ports) if name not in self.refused]
@@ -486,3 +497,8 @@ class Site:
     def invariants(self) -> None:
         assert self.term >= 0
         self.author.invariants()
+
+
+def _unusable(port: Port) -> Port:
+    """Its gateway can't be elected with it."""
+    return replace(port, number=-1)
