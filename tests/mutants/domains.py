@@ -24,7 +24,7 @@ from reconvene.lab.campaign.seeds import histories
 from reconvene.sim.conditions import Changes
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
-from reconvene.sim.scenario import Heal, Load, Scenario, Step
+from reconvene.sim.scenario import Heal, Load, Partition, Scenario, Step
 from reconvene.sim.wide_scenario import DomainPlan, Split
 from reconvene.verify.engine import verify
 
@@ -73,6 +73,26 @@ def apart(seed: int) -> Scenario:
     return replace(
         wide(seed), nodes=nodes, domains=plans, steps=tuple(steps), loads=(load,), chaos=None, between=between,
         duration_ns=10 * SECOND, processes=(), final=(nodes,), final_down=(), patience_ns=None,
+    )  # fmt: skip
+
+
+def back(seed: int) -> Scenario:
+    """A site loses its cluster's only gateway and comes back, while what it sent is on its way over slow lines. Later
+    all change their wide configuration together."""
+    random = Random(seed)
+    plans = DomainPlan("berlin", ("a", "b", "c"), ("a",)), DomainPlan("paris", ("p",), ("p",))
+    nodes = tuple(node for plan in plans for node in plan.nodes)
+    at = 5 * SECOND + random.randrange(SECOND)
+    steps = (
+        Step(at, Partition((("berlin/a", "berlin/b", "paris/p"), ("berlin/c",))), "mutant"),
+        Step(at + SECOND, Heal(), "mutant"),
+        Step(11 * SECOND, Split((("berlin",), ("paris",))), "mutant"),
+    )
+    load = Load(nodes, Service.AGREED, 20.0, 16, 4 * SECOND, 10 * SECOND, group="all", scope="wide")
+    return replace(
+        wide(seed), nodes=nodes, domains=plans, steps=steps, loads=(load,), chaos=None,
+        between=Changes(latency_ns=400_000_000), duration_ns=12 * SECOND, settle_ns=8 * SECOND,
+        processes=(), final=(nodes,), final_down=(), patience_ns=None,
     )  # fmt: skip
 
 
@@ -358,3 +378,16 @@ def _lies(crossing: Any) -> Any:
 )
 def _(_speaks_for: Any) -> Any:
     return lambda self, sender, domain: True
+
+
+@plant(
+    "delivered-alone-is-not-told",
+    Site,
+    "_learned",
+    "what a part without a gateway has delivered crosses all the same, after it has come back",
+    {"wide.agree"},
+    0,
+    back,
+)
+def _(_learned: Any) -> Any:
+    return lambda self: None

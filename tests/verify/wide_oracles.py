@@ -227,18 +227,7 @@ class Told:
         if crossings:
             here = [place for where, place in crossings if where == root]
             return all(where is not None for where, _ in crossings) and bool(here) and min(here) > entered
-        return not self.left(msg) and entered == self.start(root)
-
-    def left(self, msg: str) -> bool:
-        """Did its sender deliver it in another wide configuration than it sent it in?"""
-        if msg not in self.sends:
-            return False
-        sending = self.sends[msg][2]
-        return any(
-            row.kind == "deliver" and row.msg == msg and row.inc == sending.inc
-            and self.root(row.conf) != self.root(sending.conf)
-            for row in self.trace.wide.rows.get(sending.node, [])
-        )  # fmt: skip
+        return entered == self.start(root)
 
     def has_circle(self) -> bool:
         """Is a message delivered before it is sent, through whatever chain?"""
@@ -393,8 +382,7 @@ def _agreement(told: Told) -> tuple[int, list[tuple[Life, str]]]:
                     cases += 1
                     mine = told.trace.wide.rows[node]
                     there = any(e.kind == "deliver" and e.msg == msg and e.conf == conf for e in mine[begin:end])
-                    got = told.got((node, row.inc), msg)
-                    if not there and (got is None or got > begin):
+                    if not there:
                         lacking.append(((node, row.inc), msg))
     return cases, lacking
 

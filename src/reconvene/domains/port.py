@@ -15,6 +15,10 @@ configuration, in order. A message that has a place in a configuration above get
 site delivers each message once (seen). Why sites that go together from one wide configuration to the next deliver the
 same: what is brought in between is the representative's log above, from the place where they were, without gaps; a
 site that can't be led on that way leaves through a wide configuration of its own.
+
+A part that was detached has delivered its own messages, and the others may be about to let the same ones cross. So
+when it comes back, no gateway represents the cluster before another configuration above has begun, in which all
+gateways were told what that part has seen (SEEN): there these messages get no place.
 """
 
 from collections import deque

@@ -22,6 +22,8 @@ WORLD = "world"
 
 class IdealDomains:
     def __init__(self, seed: int) -> None:
+        self.repeats = False
+        """A site had an ordered message before it came to it: it delivered that while it was cut off."""
         self.random = Random(seed)
         self.seed = seed
         sizes = {name: self.random.randint(1, 3) for name in ("berlin", "oslo", "paris")[: self.random.randint(2, 3)]}
@@ -358,6 +360,7 @@ class IdealDomains:
         message = item.message
         assert message is not None
         if message.id in site.got or message.id in site.skip:
+            self.repeats = self.repeats or (message.is_ordered and message.held)
             return
         site.got.add(message.id)
         site.known |= {message.id, *message.past} if message.service != FIFO else set()

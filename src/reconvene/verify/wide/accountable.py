@@ -6,7 +6,7 @@ none: elsewhere it is known by where its crossing came in; at home such a messag
 cluster alone.
 """
 
-from reconvene.verify.codes import DELIVER, NONE
+from reconvene.verify.codes import NONE
 from reconvene.verify.wide.home import Home
 from reconvene.verify.wide_history import Entry, Life, Place, WideHistory
 
@@ -18,7 +18,6 @@ class Accountable:
         self.wide = wide
         self.home = wide.once(Home)
         self.crossed = wide.once(crossing_places)
-        self.left = wide.once(delivered_elsewhere)
         self._legs: dict[int, int] = {}
 
     def must_have(self, life: Life, entry: Entry, n: int | None, message: int) -> bool:
@@ -37,7 +36,7 @@ class Accountable:
         crossed = self.crossed.get(message)
         if crossed is not None:
             return NONE not in crossed and root in crossed and crossed[root] > entry.place
-        return message not in self.left and entry.place == wide.starts[root]
+        return entry.place == wide.starts[root]
 
     def leg_of(self, message: int) -> int:
         """The leg of its sender in which it went out."""
@@ -48,22 +47,6 @@ class Accountable:
                 leg = self.home.sending_leg((told.node, told.inc), self.wide.rows[told.sent].n)
             self._legs[message] = leg
         return self._legs[message]
-
-
-def delivered_elsewhere(wide: WideHistory) -> set[int]:
-    """Messages that their sender delivered in another wide configuration than it sent them in.
-
-    It left before they crossed, so its cluster took them along: they are messages of where it went.
-    """
-    found: set[int] = set()
-    for event, kind in enumerate(wide.kind):
-        if kind != DELIVER:
-            continue
-        told = wide.told[wide.msg[event]]
-        is_own = told.conf != NONE and wide.life(event) == (told.node, told.inc)
-        if is_own and wide.root(event) != wide.confs[told.conf].root:
-            found.add(wide.msg[event])
-    return found
 
 
 def crossing_places(wide: WideHistory) -> dict[int, dict[int, Place]]:
