@@ -130,24 +130,31 @@ class Hand:
             self.crash(name)
         self.start(name)
 
-    def install(self, members: str) -> None:
-        """A configuration of these sites, which is used if they are a majority."""
+    def install(self, members: str, *, late: str = "") -> None:
+        """A configuration of these sites, which is used if they are a majority. `late`: those that leave the last one
+        apart from the others, and are handed what was said in it when they leave. Then only they go on."""
         self.number += 1
         conf = _Configuration(self.number, members)
-        ordinals = self._ordinals(members)
+        said = [
+            self._delivered(self._confs[name], *spoken) for name in late[:1] for spoken in self._confs[name].spoken
+        ]
         for old in [self._confs[name] for name in members if name in self._confs]:
             self._end(old)
-        changes = [
-            Changed(ConfKind.TRANSITIONAL, f"{conf.name}+", ordinals, "before"),
-            Changed(ConfKind.REGULAR, conf.name, ordinals, sites=first_list(len(self.names))),
-        ]
+        regular = Changed(ConfKind.REGULAR, conf.name, self._ordinals(members), sites=first_list(len(self.names)))
         for name in members:
+            together = [other for other in members if (other in late) == (name in late)]
+            changes = [
+                Changed(ConfKind.TRANSITIONAL, f"{conf.name}+{together[0]}", self._ordinals(together), "before"),
+                regular,
+            ]
             self._confs[name] = conf
             isis = self.sites[name]
             isis.control.take_back(self._unsent[name])
             self._unsent[name] = []
-            isis.take(changes, self.now)
+            isis.take([changes[0], *(said if name in late else ()), regular], self.now)
             self._recorders[name].events(self.now, changes)
+        if late:
+            self.line = {name: incarnation for name, incarnation in self.line.items() if name in late}
         if 2 * len(members) > len(self.names):
             self._use(conf)
         else:
@@ -327,12 +334,15 @@ class Hand:
         if not conf.spoken:
             return
         name, service, data = conf.spoken.popleft()
-        event = Delivered(conf.name, self.names.index(name), 1, service, 1, [data], (1,))
+        event = self._delivered(conf, name, service, data)
         here = [member for member in conf.members if self._confs.get(member) is conf]
         for member in here:
             self.sites[member].take([event], self.now)
         for member in here:
             self.turn(member)
+
+    def _delivered(self, conf: _Configuration, name: str, service: Service, data: bytes) -> Delivered:
+        return Delivered(conf.name, self.names.index(name), 1, service, 1, [data], (1,))
 
     def _after(self, ms: float, happen: Callable[[], None]) -> None:
         self._at(self.now + round(ms * MS), happen)

@@ -5,7 +5,7 @@ from tests.isis.hand import Hand
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected, Unavailable
-from reconvene.isis.events import ALL, Answered, Failed, Killed, Received
+from reconvene.isis.events import ALL, Answered, Failed, Killed, Received, SiteAdopted
 from reconvene.isis.limits import IsisLimits
 from reconvene.isis.messages import Decided, FlushedSite
 
@@ -184,6 +184,37 @@ def test_a_process_of_the_next_life_of_a_site_is_not_over() -> None:
     hand.at(begun).kill(begun)
     hand.run()
     assert _told(hand, watcher) == [was, killed.process]
+    assert hand.judge() == []
+
+
+@pytest.mark.parametrize("next_", ["abc", "ab"])
+def test_a_site_view_that_is_adopted_when_it_has_ended_says_nothing_of_its_newcomers(next_: str) -> None:
+    """All know the configuration to be used. Only a learns, as it leaves, what it takes to adopt it: so c has never
+    entered the line there, and goes on as it was when it enters it."""
+    hand = _hand()
+    watcher = hand.open("a")
+    hand.restart("c")
+    coming = hand.sites["c"].open("")
+    _watch(hand, watcher, coming)
+    hand.install("abc")
+    hand.take()
+    hand.install(next_, late="a")
+    hand.run()
+    adopted = [event for event in hand.events["a"] if isinstance(event, SiteAdopted)]
+    assert [[site for site, _ in event.members] for event in adopted] == [
+        [0, 1, 2],
+        list(map(hand.names.index, next_)),
+    ]
+    assert _told(hand, watcher) == []
+    hand.install("abc")
+    hand.run()
+    assert not any(isinstance(event, Killed) for event in hand.events["c"])
+    hand.at(coming).cbcast(coming, [watcher], b"here")
+    hand.run()
+    assert _heard(hand, watcher) == ["here"]
+    hand.at(coming).kill(coming)
+    hand.run()
+    assert _heard(hand, watcher) == ["here", "failed"]
     assert hand.judge() == []
 
 

@@ -277,7 +277,7 @@ class Isis:
     def _adopt(self, adoption: Adoption, now: int) -> None:
         here, view = self.here, adoption.view
         old, here.view = here.view, view
-        here.open = True
+        here.open = self.site_views.open
         here.blocked = False
         self.control.begin()
         if adoption.table:

@@ -7,6 +7,8 @@ site keeps at most one watch of each other site for each of its processes.
 A process whose site has not come to the line yet is neither watched nor over: its watch waits until the site comes.
 That goes for the next life of a site that was killed, too: its processes have begun, in the same incarnation, before
 the others let it in. So of a site that is away, only processes that this site has heard of are known to be over.
+And nobody is asked in a site view that is over when it is adopted: a newcomer that has not adopted it has had no life
+in it, and its processes are not over.
 """
 
 from collections.abc import Callable, Iterable
@@ -71,7 +73,8 @@ class Monitor:
             self.ask()
 
     def ask(self) -> None:
-        """Asks the sites of watched processes, as far as they are in the line."""
+        """Asks the sites of watched processes, as far as they are in the line. Where the site view is open, all its
+        members adopt it: a process that is asked for in it is over when its site's life in it is."""
         here = self._here
         if not here.open:
             return

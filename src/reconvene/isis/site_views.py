@@ -8,6 +8,9 @@ that configuration; what it was before is over.
 What a transitional configuration brings is held until the next configuration is used: a site that goes on applies it
 then, before anything else; a site that does not drops it. What comes in the next configuration before it is used does
 not count: the sites have told by then what they bring.
+
+A site view that is adopted out of what was held is over already, and never `open`. Sites that left its configuration
+apart may not have adopted it. A newcomer of these has had no life in it, and its processes go on.
 """
 
 from collections.abc import Iterator
@@ -183,10 +186,10 @@ class SiteViews:
                     yield Block()
         elif isinstance(event, Used) and not self._transitional:
             held, self._held = self._held, []
-            self._holding = False
             if self._site in event.heirs:
                 for one in held:
                     yield from self._apply(self._line, one)
+            self._holding = False
             yield from self._apply(self._line, event)
         elif self._transitional:
             self._held.append(event)
