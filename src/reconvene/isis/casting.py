@@ -190,9 +190,20 @@ class Casting:
         label = labels.effective(None if wish.ordered else wish.label, self._here.clock + 1)
         if wish.follows and self._blocked(local, label, group, view, wish.causal):
             return False
+        causes = self._causes(local, label) if wish.follows else []
+        if self._is_slow(to, causes):
+            return False
         self._here.tick()
-        self._send(local, wish, label, to, group, view, judged)
+        self._send(local, wish, label, to, group, view, judged, causes)
         return True
+
+    def _is_slow(self, to: tuple[Process, ...], causes: list[CastId]) -> bool:
+        """Too much waits for some site of these processes, or would with what precedes the cast."""
+        takes_ns, most, pool = self._here.channels.takes_ns, self._limits.queue_ns, self._pool
+        return any(
+            takes_ns(site, pool.bytes) > most and takes_ns(site, pool.brings(causes, site)) > most
+            for site in self._here.sites(to)
+        )
 
     def _blocked(
         self, local: Local, label: Label, group: str | None, view: int, causal: bool, until: CastId | None = None
@@ -225,6 +236,7 @@ class Casting:
         group: str | None,
         view: int,
         judged: bool,
+        causes: list[CastId],
     ) -> None:
         count = 1 + len(wish.more)
         cast = self._own.begin(local.process, group, view, wish.size, count)
@@ -234,7 +246,6 @@ class Casting:
             wish.sent(cast.id)
         out = self._out[cast.id] = self._watched[cast.id] = _Out(cast, local, wish, label)
         self._count_unordered(local, label, wish)
-        causes = self._causes(local, label) if wish.follows else []
         self._go(out, to, self._here.clock, causes)
 
     def _causes(self, local: Local, label: Label) -> list[CastId]:

@@ -10,6 +10,10 @@ class IsisLimits:
     open_casts: int = 4_096
     open_bytes: int = 4 << 20
     """Casts of this site that some destination may not have yet: beyond either, further casts wait."""
+    queue_ns: int = 1_000_000_000
+    """Where more waits for the site of a destination than goes there in this time, further casts to it wait. What a
+    cast would bring along counts too: that becomes less, as it arrives elsewhere. So a slow link makes its senders
+    slow, and no long queue builds up in front of it."""
     held_casts: int = 1_024
     """Casts of one process that wait: behind a view that is locked, or for room. More are refused."""
     open_gbcasts: int = 1_024

@@ -280,19 +280,32 @@ class Pool:
         if number is not None:
             return number
         entry.sent[site] = 0  # where a false cast is among its own causes, this ends
-        for cast_id in entry.causes:
-            cause = self.entries.get(cast_id)
-            if cause is None or site in cause.sent or site in cause.stubbed:
-                continue
-            if site not in cause.sites and not self._here.is_local(site):
-                continue  # what does not concern another cluster does not go there
-            if site in cause.sites and cast_id.site != self._here.site and self._here.knows(cast_id):
+        for cause in self._lacking(entry.causes, site):
+            if self._comes_by_itself(cause, site):
                 cause.stubbed.add(site)
-                self._here.send(site, Stub(cast_id, cause.copy.attempt))
+                self._here.send(site, Stub(cause.id, cause.copy.attempt))
             else:
                 self.send(cause, site)
         number = entry.sent[site] = self._here.send(site, entry.copy)
         return number
+
+    def brings(self, causes: Iterable[CastId], site: int) -> int:
+        """How many bytes a cast with these causes would bring along to the site."""
+        return sum(cause.size for cause in self._lacking(causes, site) if not self._comes_by_itself(cause, site))
+
+    def _lacking(self, causes: Iterable[CastId], site: int) -> Iterator[Entry]:
+        """Those of the causes that this site has not told the other of. What does not concern another cluster does
+        not go there."""
+        for cast_id in causes:
+            cause = self.entries.get(cast_id)
+            if cause is None or site in cause.sent or site in cause.stubbed:
+                continue
+            if site in cause.sites or self._here.is_local(site):
+                yield cause
+
+    def _comes_by_itself(self, entry: Entry, site: int) -> bool:
+        """The living origin sends it there."""
+        return site in entry.sites and entry.id.site != self._here.site and self._here.knows(entry.id)
 
     def offer(self, entry: Entry, site: int) -> int:
         """Makes sure that the site gets it, from here if it lacks it. Returns the number of the record that has

@@ -191,3 +191,19 @@ def test_records_come_whole_where_packets_become_larger_and_smaller(seed: int) -
         network.run_for(random.choice((0, 1, 30)))
     network.settle()
     assert network.taken[1, 0] == sent
+
+
+def test_a_link_that_becomes_longer_is_filled_again() -> None:
+    """The shortest round trip was remembered for ever: all later ones looked as if a queue had built up."""
+    network = Network(2)
+    network.send(0, 1, b"first")
+    network.turn(0)
+    network.settle()
+    network.delay_ns = lambda: 60 * MS
+    began = network.now
+    for _ in range(100):
+        network.send(0, 1, bytes(12_000))
+    network.turn(0)
+    network.settle()
+    took = network.taken_at[0, 1, 101] - began
+    assert took < 10_000 * MS, "at one small packet a round trip it took half a minute"

@@ -87,6 +87,14 @@ class Channels:
         channel = self._channels.get(peer)
         return 0 if channel is None else channel.sender.queued
 
+    def takes_ns(self, peer: int, more: int) -> int:
+        """About how long it takes until the peer has what waits for it, and so many bytes more, at the present
+        pace."""
+        channel = self._channels.get(peer)
+        if channel is None:
+            return 0
+        return channel.sender.pace.takes_ns(channel.sender.queued + more, self._equal_share)
+
     def mark(self, peer: int, arrived: int, released: int) -> None:
         """The layer above has the peer's records up to `arrived` complete, and has released those up to `released`.
         The peer is told with the next packet, at once if nothing else goes."""
@@ -174,10 +182,17 @@ class Channels:
         """What each peer may have under way to this site: one that is sending, and one that may begin at any moment.
         Half of the buffer is for all peers alike, the other half for those that are sending."""
         channels = self._channels.values()
-        half = self._limits.buffer_bytes * 9 // 20
         sending = max(sum(channel.sends(now) for channel in channels), 1)
-        equal = half // len(channels)
-        return equal + half // sending, equal
+        return self._equal_share + self._half_buffer // sending, self._equal_share
+
+    @property
+    def _half_buffer(self) -> int:
+        return self._limits.buffer_bytes * 9 // 20
+
+    @property
+    def _equal_share(self) -> int:
+        """Of one peer, whether it is sending or not."""
+        return self._half_buffer // len(self._channels)
 
     def _tell_dead(self, out: list[tuple[tuple[int, ...], bytes]], now: int) -> None:
         for peer, (here, there) in sorted(self._dead.items()):

@@ -55,6 +55,8 @@ class Pace:
             self._limit += self._packet // 4
         elif now - self._backed_off_at > took:
             # Once a round trip: what is under way was sent under the old limit.
+            if self._limit == self._small:
+                self._least_ns = took  # one packet is under way, and nothing of ours can queue: the way is longer now
             self._limit = self._limit * 7 // 10
             self._backed_off_at = now
 
@@ -63,6 +65,12 @@ class Pace:
         it grows step by step: other peers may have begun at the same moment, and the receiver must hear of them."""
         self._limit = max(min(self._limit, granted), self._small)
         return self._limit
+
+    def takes_ns(self, queued: int, first: int) -> int:
+        """About how long so many bytes take to leave. `first`: what may be under way before a first answer."""
+        if self.round_trip_ns == 0:
+            return queued * self._limits.resend_first_ns // first
+        return queued * self.round_trip_ns // self._limit
 
     def packet_bytes(self, granted: int) -> int:
         """How large packets are, where the receiver grants so much. Large ones cost less to handle. But they fill a
