@@ -242,6 +242,16 @@ def _() -> Isis:
     return s
 
 
+@broken("isis.replies", "left-after-it-received-the-request")
+def _() -> Isis:
+    s = trio("left-after")
+    s.ab("p1", "ask", replies=-1)
+    s.get("p1 q1 r1", "ask")
+    s.answer("p1", "ask", "p1 q1")
+    s.leave_group("r1")
+    return s
+
+
 @broken("isis.replies", "of-the-failed-nothing-is-told")
 def _() -> Isis:
     s = crash()

@@ -177,6 +177,17 @@ def _() -> Isis:
     return s
 
 
+@broken("isis.sites", "crashed-and-back-with-the-same-born")
+def _() -> Isis:
+    s = trio("same-born")
+    s.fail("r")
+    s.start("r", "15")
+    s.join("20", "pqr")
+    s.adopt("pqr")  # nobody adopted a site view without r meanwhile
+    s.show("p1 q1")
+    return s
+
+
 @broken("isis.sites", "one-does-not-adopt-it")
 def _() -> Isis:
     s = trio("does-not-adopt")

@@ -540,7 +540,8 @@ def replies(told: Told) -> Count:
                 answers = [r for r in told.of(asker, "answer") if (r.msg, r.sender) == (msg, dest)]
                 failed = [r for r in told.of(asker, "failed") if r.sender == dest]
                 silent = not answers and not any(r.msg == msg for r in failed)
-                if silent and told.excused(msg, dest):
+                left_first = told.got(msg, dest) is None and told.excused(msg, dest)
+                if silent and left_first:
                     continue
                 yield silent or (bool(answers) and bool(failed) and told.before(failed[0], answers[0]))
 
@@ -577,6 +578,8 @@ def sites(told: Told) -> Count:
         if earlier:
             last = earlier[-1]
             if row.primary <= last.primary:  # type: ignore[operator]
+                return True
+            if row.inc != last.inc and mine[0] in (last.members or ()):
                 return True
             numbers = {r.primary for r in adopted if last.primary < r.primary < row.primary}  # type: ignore[operator]
             if mine[0] in (last.members or ()) and any(mine[0] in (lowest(n).members or ()) for n in numbers):

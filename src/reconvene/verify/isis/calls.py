@@ -141,7 +141,9 @@ def _replies(h: History, tally: Tally) -> None:
         for dest in message.dests:
             answer = answers.get((message.sender, dest, message))
             is_silent = answer is None and (message.sender, dest, message) not in failures
-            if is_silent and isis.is_excused(message, dest):
+            received = message.got.get(dest)
+            # One that left after it received the request is still asked: it is alive, or its failure is told.
+            if is_silent and received is None and isis.is_excused(message, dest):
                 continue
             tally.cases += 1
             failed = knew.get((message.sender, dest))

@@ -50,6 +50,8 @@ def _problem(
     if before is not None:
         if row.primary <= before.primary:
             return f"its number is not above that of {_place(isis, before)}"
+        if row.inc != before.inc and mine in before.members:
+            return f"the site crashed since {_place(isis, before)}, and is back as {mine}; expected a later born"
         for between in isis.site_views:
             if before.primary < between.primary < row.primary and mine in between.members and mine in before.members:
                 return f"the site was in {_place(isis, between)} too, and did not adopt it"
@@ -86,8 +88,9 @@ CHECKS = (
         source="section 4.2",
         case="a `site`",
         violated="the lowest one of the same number has another configuration or other members; or the site is not in"
-        " it; or its members hold no quorum; or its number is not above that of the site's last one; or, between the"
-        " two, there is one that has the site with the same born; or a `SITE:BORN` is back that the one before lacks",
+        " it; or its members hold no quorum; or its number is not above that of the site's last one; or the site"
+        " crashed between the two and has the same born in both; or, between the two, there is one that has the site"
+        " with the same born; or a `SITE:BORN` is back that the one before lacks",
         check=_sites,
     ),
 )
