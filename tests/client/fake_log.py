@@ -248,6 +248,9 @@ class FakeLog:
         self.changed[key] = changed
         return partial(_drop, self.changed, key)
 
+    def expect(self, position: int) -> None:
+        """It orders as soon as it can, whoever waits."""
+
     def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
         raise Rejected("nobody follows this log")
 

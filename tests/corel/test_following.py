@@ -6,6 +6,7 @@ from reconvene.corel.batch import Heading, Kind, encode_batch
 from reconvene.corel.following.follower import Follower, first_follower_ops
 from reconvene.corel.following.messages import BaseAnswer, BaseAsk, Pull, Pulled, PulledBatch
 from reconvene.corel.following.pulling import Connect, FollowTurn, HangUp, LinkAction, Pulling, Timing
+from reconvene.corel.following.source import Source, joint_before
 from reconvene.corel.keeping.layout import Base
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.storage.memory import MemoryTables
@@ -112,12 +113,43 @@ def test_under_load_batches_are_asked_for_together() -> None:
     assert shell.answer(_pulled(5, _batch(4, b"s", b"t"))) == []
     assert shell.sync() == []
     assert shell.pulling.follower.green == 5, "what it has is served meanwhile"
-    assert shell.pulling.deadline() == shell.now + TIMING.gather_ns
-    (asked,) = shell.later(TIMING.gather_ns)
+    assert shell.pulling.deadline() == shell.now + TIMING.rest_ns
+    (asked,) = shell.later(TIMING.rest_ns)
     assert isinstance(asked, Pull)
     assert (asked.start, asked.wait) == (5, True), "from now on it is answered as soon as there is more"
     (asked,) = shell.answer(_pulled(5))
     assert isinstance(asked, Pull), "at once: there was nothing"
+
+
+def test_it_asks_sooner_for_what_somebody_waits_for() -> None:
+    shell = Shell("a")
+    shell.begin()
+    assert shell.answer(_pulled(1, _batch(1, b"p"))) == []
+    shell.pulling.expect(0)
+    assert shell.later(TIMING.gather_ns) == [], "it has that one"
+    shell.pulling.expect(2)
+    (asked,) = shell.turn()
+    assert isinstance(asked, Pull), "its last answer is long enough ago"
+    assert shell.answer(_pulled(2, _batch(2, b"q"))) == []
+    assert shell.later(TIMING.gather_ns - 1) == []
+    (asked,) = shell.later(1)
+    assert isinstance(asked, Pull), "position 2 is still awaited"
+    assert shell.answer(_pulled(3, _batch(3, b"r"))) == []
+    assert shell.pulling.deadline() == shell.now + TIMING.rest_ns, "nobody waits any more"
+
+
+def test_a_follower_that_waits_makes_its_source_ask_sooner() -> None:
+    shell = Shell("a")
+    shell.begin()
+    shell.answer(_pulled(1, _batch(1, b"p")))
+    shell.sync()
+    follower = shell.pulling.follower
+    source = Source(follower, lambda: "x", lambda: ["x/f"], expect=shell.pulling.expect)
+    assert source.answer(Pull(0, 1, True)) is not None
+    assert shell.later(TIMING.gather_ns) == [], "that one had what it asked for"
+    assert source.answer(Pull(1, 1, True, joint_before(follower, 1))) is None
+    (asked,) = shell.turn()
+    assert isinstance(asked, Pull)
 
 
 def test_a_new_source_is_asked_at_once() -> None:

@@ -158,6 +158,9 @@ class OutpostLog:
     def watch_colors(self, changed: Callable[[list[tuple[Color, str, int, int, int]]], None]) -> Callable[[], None]:
         self._elsewhere("watch it")
 
+    def expect(self, position: int) -> None:
+        self._elsewhere("wait for a position")
+
     def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
         self._elsewhere("follow it")
 

@@ -70,7 +70,7 @@ class FollowerNode(Remote):
         follower = self._make(self.name, self.incarnation, self.disk, self._limits)
         names = [str(end.ordinal) for end in self._sources()]
         pulling = self.pulling = Pulling(follower, self.name, names, self.now, _TIMING)
-        self._source = Source(follower, lambda: follower.origin, pulling.chain, lambda: pulling.head)
+        self._source = Source(follower, lambda: follower.origin, pulling.chain, lambda: pulling.head, pulling.expect)
         self._log_recorder = LogRecorder(self._recorder, follower.name_of)
         self._log_recorder.catch_up_green(self.now, log_past(self._rows), follower)
 
@@ -117,6 +117,7 @@ class FollowerNode(Remote):
     def heard(self, connection: Connection, message: object) -> None:
         if LogServer.is_asked(message):
             self.server.asked(connection, message)  # type: ignore[arg-type]  # an Ask
+            self.turn()
         elif connection is self._connection:
             assert isinstance(message, Pulled | BaseAnswer | PieceAnswer)
             self._core.answered(message, self.now)

@@ -64,6 +64,9 @@ class Timing:
     """After an answer with all that the source had, the next one is asked for no sooner. So under load an answer has
     many batches, and a follower costs its source little. After a quiet time the follower waits at its source, and has
     what comes next at once."""
+    rest_ns: int = 100_000_000
+    """The same while nobody waits at this follower for what comes next. A turn with one batch takes a follower nearly
+    as long as one with many, so 20 ms would cost each of them a fifteenth of a core, however little there is."""
 
 
 class Connect(Struct, frozen=True):
@@ -157,6 +160,10 @@ class Pulling:
         """The last answer had no batches, and no piece has come since."""
         self._pull_at = now
         """No batches are asked for before."""
+        self._pulled_at = now
+        """When the last batches came."""
+        self._expected = -1
+        """The highest position that somebody has waited for here."""
         self._snapshots: list[Row] = []
         """What the source keeps, as it was last told."""
         self._base: bytes | None = None
@@ -191,6 +198,13 @@ class Pulling:
         # Of a source that was never reached, only its place is known: it may be just about to follow this follower.
         found.update(dict.fromkeys(place for at, place in enumerate(self._places) if at not in self._chains))
         return list(found)
+
+    def expect(self, position: int) -> None:
+        """Somebody waits here until this position can be read: a program, or another follower. A turn has to
+        follow."""
+        self._expected = max(self._expected, position)
+        if self._expected >= self.follower.received:
+            self._pull_at = min(self._pull_at, self._pulled_at + self._timing.gather_ns)
 
     # -- the connection
 
@@ -300,7 +314,9 @@ class Pulling:
         self._unsynced += sum(len(batch.body) for batch in answer.batches)
         self._caught_up = not answer.batches
         if answer.batches and follower.received >= answer.green:
-            self._pull_at = self._now + self._timing.gather_ns
+            self._pulled_at = self._now
+            awaited = self._expected >= follower.received
+            self._pull_at = self._now + (self._timing.gather_ns if awaited else self._timing.rest_ns)
         if answer.snapshots != self._snapshots:
             self._snapshots = answer.snapshots
             self._learn_snapshots(answer.snapshots)

@@ -33,7 +33,7 @@ _SESSIONS = 1_024
 
 class Source:
     """`origin`: the cluster whose log it is. `chain`: the source, and everyone from whom it may get the log. `head`:
-    the highest green line that it has heard of."""
+    the highest green line that it has heard of. `expect` is called with a position for which a follower waits."""
 
     def __init__(
         self,
@@ -41,11 +41,13 @@ class Source:
         origin: Callable[[], str],
         chain: Callable[[], Sequence[str]],
         head: Callable[[], int] = lambda: 0,
+        expect: Callable[[int], None] = lambda position: None,
     ) -> None:
         self._replica = replica
         self._origin = origin
         self._chain = chain
         self._head = head
+        self._expect = expect
 
     def answer(self, ask: Ask, *, late: bool = False) -> Answer | None:
         """None: there is nothing yet, and the follower waits. `late`: it has waited long enough.
@@ -67,6 +69,7 @@ class Source:
             return self._answer(green, green) if late or not ask.wait else None
         other = start > base and start <= green and ask.joint not in (None, joint_before(replica, start))
         if start >= green and not other and ask.wait and not late:
+            self._expect(start)
             return None
         batches: list[PulledBatch] = []
         if base <= start < green and not other:

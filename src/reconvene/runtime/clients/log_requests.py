@@ -222,6 +222,7 @@ class ClientLog:
 
         self._wait(fetch.request, lambda: self._fetches.pop(fetch.request, None))
         self._fetches[fetch.request] = fetch
+        port.expect(fetch.start)
         if self._unwatch is None:
             self._unwatch = port.watch(self._moved)
 

@@ -92,6 +92,9 @@ class SiteLog(Protocol):
         """Calls `changed` with the changes of colour, once per turn: (colour, author, incarnation, first, count), in
         order. Returns a function that ends this."""
 
+    def expect(self, position: int) -> None:
+        """Somebody waits until this position can be read. A site that follows asks its source sooner for that."""
+
     def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
         """What a follower asks. None: nothing is to be told yet, and it waits; `late`: long enough."""
 

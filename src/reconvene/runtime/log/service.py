@@ -54,13 +54,6 @@ NO_LOG_COUNTERS = dict.fromkeys(
 """The counters of a site that keeps no log, as `LogService.counters` would return them."""
 
 
-def _source_of(replica: Replica, cluster: str, pulling: Pulling | None) -> Source:
-    if pulling is None:
-        return Source(replica, lambda: cluster, lambda: [f"{cluster}/{replica.name}"])
-    follower = pulling.follower
-    return Source(follower, lambda: follower.origin, pulling.chain, lambda: pulling.head)
-
-
 class LogService:
     """`wake` asks for a turn. `damaged` is called once, when a stored value turns out to be corrupt."""
 
@@ -84,7 +77,7 @@ class LogService:
         """Why the site accepts no messages now: its disk, or it is stopping. The engine sets it."""
         self._reader = LogReader(replica, author, damaged)
         self._pulling = pulling
-        self._source = _source_of(replica, cluster, pulling)
+        self._source = self._source_of(replica, cluster, pulling)
         self._own = replica.own
         self.author = self._own_author()
         self.durable = DurableWaiters(replica.queue.next_counter() - 1)
@@ -102,6 +95,12 @@ class LogService:
         self._accepted = self._ordered = self._primaries = 0
         self._left_out = replica.left_out is not None
         """What followers were last notified of."""
+
+    def _source_of(self, replica: Replica, cluster: str, pulling: Pulling | None) -> Source:
+        if pulling is None:
+            return Source(replica, lambda: cluster, lambda: [f"{cluster}/{replica.name}"])
+        follower = pulling.follower
+        return Source(follower, lambda: follower.origin, pulling.chain, lambda: pulling.head, self.expect)
 
     def _own_author(self) -> str:
         return self.name if self._own is None else self._author(self._own)
@@ -340,6 +339,11 @@ class LogService:
     def watch_colors(self, changed: Changed) -> Callable[[], None]:
         self.check_readable()
         return self._feed.watch_colors(changed)
+
+    def expect(self, position: int) -> None:
+        if self._pulling is not None:
+            self._pulling.expect(position)
+            self._wake()
 
     def barrier(self) -> "asyncio.Future[None]":
         self._check_trouble()
