@@ -3,10 +3,15 @@
 Followers belong on other machines than the replicas. Here they share one, so a throughput beside 20 of them mostly
 shows that they need processor time too. It is measured twice: with everyone on all cores (`shared`), and with the
 replicas and the program that appends on one half of the cores, followers on the other half (`own`). In both, the
-throughput without followers is measured in the same places, in turns, with the followers stopped. In `own`, the first
+throughput without followers is measured in the same places, with the followers stopped: in rounds of four turns,
+without, with, with, without, so that a machine that becomes slower or faster does so for both. In `own`, the first
 follower of the tree, which is the one that the replicas serve, comes before the others on their half: it has to keep
 up, or the replicas would be spared. How far it was behind at the end is printed. The followers' data is in memory, if
 there is such a file system: their disk is another machine's too.
+
+What looks like two cores is often one core with two threads, and each is up to twice as fast while the other has
+nothing to do. So in every turn a program keeps each core busy that would have nothing to do: else the turns without
+followers would measure a faster processor.
 
 Beside each throughput stands what the replicas needed for it: how many messages they ordered in a second of their own
 processor time, all three together. Where all share the cores that is no measure of their cost alone: replicas that
@@ -17,6 +22,8 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +36,7 @@ import reconvene
 from reconvene.lab.bench.durable_disk import folder
 from reconvene.lab.bench.foreign import spent_s
 from reconvene.lab.bench.results import Bar, Results
+from reconvene.lab.bench.rounds import spread
 from reconvene.lab.bench.sheet import Settings, Sheet, number
 from reconvene.local import LocalCluster
 
@@ -40,28 +48,34 @@ _BATCH, _OUTSTANDING = 100, 2
 """Messages of one append, and appends under way at each replica."""
 _READ = 1_000
 """Messages of one read."""
+_LATE_EVERY_S = 0.15
+"""Between two messages whose way to a follower is timed: longer than a follower rests."""
 _PATIENCE_S = 120.0
 _LOST = Bar(0.9, at_least=True)
 _MEMORY = Path("/dev/shm")
 
 
 def run(settings: Settings) -> Sheet:
-    rounds, seconds = (2, 2.0) if settings.quick else (5, 4.0)
-    results = Results("followers", settings, 4)
+    rounds, seconds = (1, 2.0) if settings.quick else (4, 3.0)
+    results = Results("followers", settings, 5)
     results.begin(f"{FOLLOWERS} followers start")
     with folder() as place, _cluster(place) as tree:
         work = f"append {SIZE} B in batches of {_BATCH} until ordered, {FOLLOWERS} followers in a tree"
         results.begin("replicas and followers on cores of their own")
         with tree.apart():
             _add(results, f"{work}, own cores", tree.appends(rounds, seconds), _LOST)
-        results.sheet.notes.append(
-            f"own cores: replicas and load on {_shown(tree.ours)}, followers on {_shown(tree.theirs)}; at the end of"
-            f" a turn the follower that the replicas serve was {number(tree.behind)} messages behind (median)"
-        )
+            results.sheet.notes.append(
+                f"own cores: replicas and load on {_shown(tree.ours)}, followers on {_shown(tree.theirs)}; at the end"
+                f" of a turn the follower that the replicas serve was {number(tree.behind)} messages behind (median)"
+            )
+            results.begin("how late followers are")
+            for load in ("alone", "under load"):
+                for which, late in tree.late(20 * rounds, loaded=load == "under load").items():
+                    results.add(f"ordered until read at a follower, {load}, p50", which, late * 1e3, "ms")
         results.begin("everyone on all cores")
         _add(results, f"{work}, shared cores", tree.appends(rounds, seconds), None)
         results.begin("reads")
-        replica, follower = tree.reads(rounds, seconds)
+        replica, follower = tree.reads(1 + rounds, seconds)
         work = f"read {_READ} messages of {SIZE} B"
         results.add(work, "a replica", replica, "reads/s")
         results.add(work, "a follower", follower, "reads/s", ("a replica", replica), _LOST)
@@ -79,9 +93,15 @@ class _Load(NamedTuple):
 
 def _add(results: Results, work: str, loads: tuple[list[_Load], list[_Load]], bar: Bar | None) -> None:
     for at, unit in enumerate(("appends/s", "appends/s of replicas' processor time")):
-        none, some = (median(load[at] for load in found) for found in loads)
+        rounds = [
+            [(first[at] + second[at]) / 2 for first, second in zip(found[::2], found[1::2], strict=True)]
+            for found in loads
+        ]
+        none, some = map(median, rounds)
         results.add(work, "no followers", none, unit)
         results.add(work, f"{FOLLOWERS} followers", some, unit, ("no followers", none), bar)
+        ratios = [with_them / without for without, with_them in zip(*rounds, strict=True)]
+        results.sheet.notes.append(f"{work}, {unit}: ratios of the rounds {spread(ratios, '{:.2f}'.format)}")
 
 
 class _Tree:
@@ -128,6 +148,20 @@ class _Tree:
             for pid in others:
                 _schedule(pid, os.SCHED_OTHER)
 
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        """No core has nothing to do. Whoever else wants it comes first."""
+        fillers = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in (*self.ours, *self.theirs)]
+        try:
+            for filler, core in zip(fillers, [*self.ours, *self.theirs], strict=True):
+                _place(filler.pid, [core])
+                _schedule(filler.pid, os.SCHED_IDLE)
+            yield
+        finally:
+            for filler in fillers:
+                filler.kill()
+                filler.wait()
+
     def _signal(self, number: signal.Signals) -> None:
         for pid in self._followers:
             os.kill(pid, number)
@@ -135,18 +169,34 @@ class _Tree:
     # -- appends
 
     def appends(self, rounds: int, seconds: float) -> tuple[list[_Load], list[_Load]]:
-        """Without and with followers, in turns."""
+        """Without and with followers, two turns each in a round."""
         none, some, behind = [], [], []
-        self._load(seconds)  # warms up
-        for _ in range(rounds):
-            self._signal(signal.SIGSTOP)
-            none.append(self._load(seconds))
-            self._signal(signal.SIGCONT)
-            self._catch_up(self._cluster.followers[0])
-            some.append(self._load(seconds))
-            behind.append(self._green(self._cluster.names[0]) - self._green(self._cluster.followers[0]))
+        with self._busy():
+            self._load(seconds)  # warms up
+            for turn in range(4 * rounds):
+                if turn % 4 in (0, 3):
+                    self._signal(signal.SIGSTOP)
+                    none.append(self._load(seconds))
+                    self._signal(signal.SIGCONT)
+                else:
+                    self._catch_up(*self._cluster.followers)
+                    some.append(self._load(seconds))
+                    behind.append(self._green(self._cluster.names[0]) - self._green(self._cluster.followers[0]))
         self.behind = median(behind)
         return none, some
+
+    def late(self, times: int, loaded: bool) -> dict[str, float]:
+        """From when a program knows a message's place until it has read it at the first follower and at the last,
+        s."""
+        names = self._cluster.followers
+        self._catch_up(*names)
+        sites = list(self._sites().values())
+        ends = {"the first one": names[0], "the last one, deepest in the tree": names[-1]}
+        with self._busy():
+            return {
+                which: median(asyncio.run(_late(sites, self._cluster.addresses[name], times, loaded)))
+                for which, name in ends.items()
+            }
 
     def _load(self, seconds: float) -> _Load:
         before = self._work()
@@ -163,13 +213,14 @@ class _Tree:
     def _green(self, name: str) -> int:
         return asyncio.run(_green(self._cluster.addresses[name]))
 
-    def _catch_up(self, name: str) -> None:
+    def _catch_up(self, *names: str) -> None:
         give_up_at = time.monotonic() + _PATIENCE_S
         wanted = self._green(self._cluster.names[0])
-        while self._green(name) < wanted:
-            if time.monotonic() > give_up_at:
-                raise TimeoutError(f"{name} has not caught up within {_PATIENCE_S:g} s")
-            time.sleep(0.05)
+        for name in names:
+            while self._green(name) < wanted:
+                if time.monotonic() > give_up_at:
+                    raise TimeoutError(f"{name} has not caught up within {_PATIENCE_S:g} s")
+                time.sleep(0.05)
 
     # -- reads
 
@@ -229,6 +280,24 @@ async def _append(addresses: Sequence[str], seconds: float) -> tuple[int, float]
     began = time.perf_counter()
     await asyncio.gather(*(at(address) for address in addresses))
     return ordered, time.perf_counter() - began
+
+
+async def _late(sites: Sequence[str], follower: str, times: int, loaded: bool) -> list[float]:
+    found = []
+    load = asyncio.ensure_future(_append(sites, times * _LATE_EVERY_S + 1)) if loaded else None
+    async with (
+        reconvene.connect(sites[0], wait=_PATIENCE_S, timeout=_PATIENCE_S) as site,
+        reconvene.connect(follower, wait=_PATIENCE_S, timeout=_PATIENCE_S) as reader,
+    ):
+        for _ in range(times):
+            await asyncio.sleep(_LATE_EVERY_S)
+            place = await (await site.log.append(bytes(SIZE))).ordered(timeout=_PATIENCE_S)
+            began = time.perf_counter()
+            await reader.log.read(place, place + 1, at_least=place, timeout=_PATIENCE_S)
+            found.append(time.perf_counter() - began)
+    if load is not None:
+        await load
+    return found
 
 
 async def _green(address: str) -> int:
