@@ -271,6 +271,12 @@ class Queue:
 
     # -- reading
 
+    def waiting(self) -> Iterator[tuple[int, int, int]]:
+        """What is in batches and not green: (first, count, incarnation that accepted them) …"""
+        for batch in self.batches:
+            first = max(batch.first, self.green + 1)
+            yield first, batch.last + 1 - first, batch.incarnation
+
     def read(self, batch: Batch) -> Stored:
         """Raises Malformed where storage is damaged."""
         if batch.stored is not None:

@@ -5,11 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from random import Random
 
-from msgspec import UNSET
-
 from reconvene.corel.events import LogEvent
 from reconvene.errors import Unavailable
-from reconvene.ids import message_id
 from reconvene.outpost.forwarding import Refusal
 from reconvene.outpost.layout import IDENTITY_BYTES, boot
 from reconvene.outpost.limits import OutpostLimits
@@ -19,6 +16,8 @@ from reconvene.sim.loop import NEVER, Loop
 from reconvene.sim.remote import EPOCH_NS, Remote
 from reconvene.stack.turn import Write
 from reconvene.trace.events import Row
+from reconvene.trace.log_past import log_past
+from reconvene.trace.outpost_recorder import OutpostRecorder
 from reconvene.wire.client_log import Appended, Confirmed
 
 __all__ = ["LIMITS", "OutpostNode"]
@@ -56,6 +55,7 @@ class OutpostNode(Remote):
         self._appends: deque[bytes] = deque()
         self._observe_append = observe_append
         self._turn = OutpostTurn()
+        self._accepts: OutpostRecorder
 
     @property
     def up(self) -> bool:
@@ -77,13 +77,8 @@ class OutpostNode(Remote):
     def begin(self) -> None:
         self.disk.put(boot(self.disk, sha256(self.name.encode()).digest()[:IDENTITY_BYTES]))
         outpost = self.outpost = self._make(self.name, len(self._sites()), self.disk, LIMITS)
-        # What was synced just before the crash, and not recorded.
-        known = {row.msg for row in self._rows if row.msg is not UNSET}
-        green = outpost.queue.green
-        for batch in outpost.queue.batches:
-            for counter in range(max(batch.first, green + 1), batch.last + 1):
-                if message_id(self.name, batch.incarnation, counter) not in known:
-                    self._accepted(self.now, counter, batch.incarnation)
+        self._accepts = OutpostRecorder(self._recorder)
+        self._accepts.accepted(self.now, outpost.queue.waiting(), log_past(self._rows).accepted)
 
     def end(self) -> None:
         self.outpost = None
@@ -125,19 +120,7 @@ class OutpostNode(Remote):
         return [Write(turn.token, turn.ops)] if turn.token else [], []
 
     def record(self, now: int, events: Sequence[LogEvent]) -> None:
-        for first, count, incarnation in self._turn.accepted:
-            for counter in range(first, first + count):
-                self._accepted(now, counter, incarnation)
-
-    def _accepted(self, now: int, counter: int, incarnation: int) -> None:
-        recorder = self._recorder
-        msg = message_id(self.name, incarnation, counter)
-        recorder.add(
-            Row(
-                node=self.name, inc=self.incarnation, n=recorder.next_number(), t=now, layer="corel", kind="accept",
-                msg=msg,
-            )
-        )  # fmt: skip
+        self._accepts.accepted(now, self._turn.accepted)
 
     def perform(self) -> None:
         turn, self._turn = self._turn, OutpostTurn()

@@ -37,11 +37,7 @@ class FollowerTrace:
             raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
         past = self.journal.past
         try:
-            if past.incarnation >= incarnation:
-                raise Unavailable(
-                    f"{config.dir}: would begin incarnation {incarnation}, but {self.journal.path} already has"
-                    f" {past.incarnation}: the directory is not the one that this site last used"
-                )
+            self.journal.check_newer(incarnation, config.dir)
             first = past.incarnation == 0
             recorder = Recorder(config.name, (config.name,), self.journal.append, past.next_n)
             recorder.begin(incarnation)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from reconvene.errors import Unavailable
 from reconvene.quorum import full_spec
 from reconvene.trace.events import CHANGED, SCHEMA, Row, Run, is_changed
 from reconvene.trace.writer import RUN_FILE, encode_row, encode_run, node_file, stopped_file
@@ -94,6 +95,14 @@ class Journal:
         os.close(self._fd)
 
     # -- what an earlier incarnation left
+
+    def check_newer(self, incarnation: int, directory: Path) -> None:
+        """Raises Unavailable if the trace shows that the site's directory is an older one."""
+        if self.past.incarnation >= incarnation:
+            raise Unavailable(
+                f"{directory}: would begin incarnation {incarnation}, but {self.path} already has"
+                f" {self.past.incarnation}: the directory is not the one that this site last used"
+            )
 
     def _mend(self) -> Past:
         """Cuts off a torn last line, and reads how far the trace had come."""

@@ -54,11 +54,7 @@ class SiteTrace:
             raise Unavailable(f"{directory}: can't keep a trace: {error}") from None
         past = self.journal.past
         try:
-            if past.incarnation >= incarnation:
-                raise Unavailable(
-                    f"{config.dir}: would begin incarnation {incarnation}, but {self.journal.path} already has"
-                    f" {past.incarnation}: the directory is not the one that this site last used"
-                )
+            self.journal.check_newer(incarnation, config.dir)
             next_n = past.next_n if self._wide is None else max(past.next_n, self._wide.journal.past.next_n)
             recorder = Recorder(config.name, names, self.journal.append, next_n)
             if not past.ended:
