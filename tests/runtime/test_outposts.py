@@ -20,10 +20,12 @@ from reconvene.runtime.node.main import running
 PATIENCE_S = 20.0
 
 
-def outpost(directory: Path, *, cluster: str = "test", http: int = 0, follow: str = "a/site.sock") -> Config:
+def outpost(
+    directory: Path, *, cluster: str = "test", http: int = 0, follow: str = "a/site.sock", name: str = "o"
+) -> Config:
     return Config(
         cluster=cluster,
-        name="o",
+        name=name,
         sites={},
         dir=directory / "o",
         clients=Clients(unix=directory / "o.sock"),
@@ -140,6 +142,19 @@ def test_an_outpost_of_another_cluster_or_with_a_sites_name_does_not_start(of: s
         away = outpost(directory / "away", cluster=of, follow=f"../{name}/site.sock")
         async with running(told):
             with pytest.raises(Rejected, match=why):
+                async with running_outpost(away):
+                    raise AssertionError
+
+    with short_dir() as directory:
+        asyncio.run(scenario(directory))
+
+
+def test_an_outpost_of_an_outpost_does_not_start() -> None:
+    async def scenario(directory: Path) -> None:
+        (directory / "away").mkdir()
+        away = outpost(directory / "away", follow="../o.sock", name="p")
+        async with running_outpost(outpost(directory)):
+            with pytest.raises(Rejected, match="is outpost o, which forwards its own only; expected a site"):
                 async with running_outpost(away):
                     raise AssertionError
 

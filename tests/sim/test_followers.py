@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from reconvene.corel.following.follower import Follower
+from reconvene.corel.following.messages import Answer, Ask, Pulled
+from reconvene.corel.following.source import Source
 from reconvene.corel.limits import LogLimits
 from reconvene.corel.replicas.sets import MAJORITY
 from reconvene.errors import Malformed
@@ -119,6 +121,45 @@ def test_a_late_follower_begins_where_the_log_was_truncated() -> None:
         assert rows[0].kind == "snapshot"
         assert rows[0].pos == next(row for row in rows if row.kind == "green").pos
         assert cluster.followers["fg".index(name)].pulling.follower.green == log.replica.green  # type: ignore[union-attr]
+
+
+def _asked_of_replicas(followers: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Under the same load: how often the replicas sent batches to followers, and how many bytes of them."""
+    answers: list[int] = []
+    answer = Source.answer
+
+    def counted(source: Source, ask: Ask, *, late: bool = False) -> Answer | None:
+        found = answer(source, ask, late=late)
+        if isinstance(found, Pulled) and found.batches and not isinstance(source._replica, Follower):
+            answers.append(sum(len(batch.body) for batch in found.batches))
+        return found
+
+    names = [f"f{number:03}" for number in range(followers)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Source, "answer", counted)
+        cluster = Cluster("abc", seed=5, core=RealLogCore(), followers=names)
+        cluster.start()
+        cluster.run_until(2 * SECOND)
+        answers.clear()  # while they started, some asked the replicas
+        for turn in range(100):
+            cluster.append("abc"[turn % 3], [b"%d" % turn * 20])
+            cluster.run_for(SECOND // 50)
+        cluster.run_for(2 * SECOND)
+    log = cluster.node("a").log
+    assert log is not None
+    assert log.replica.green >= 100
+    for node in cluster.followers:
+        assert node.pulling is not None
+        assert node.pulling.follower.green == log.replica.green
+    return len(answers), sum(answers)
+
+
+def test_replicas_serve_a_tree_of_200_followers_like_a_single_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, size = _asked_of_replicas(1, monkeypatch)
+    assert answers > 10
+    many, sent = _asked_of_replicas(200, monkeypatch)
+    assert sent == size, "each batch goes out once"
+    assert many <= 2 * answers, "its followers may make the first one ask sooner"
 
 
 def test_state_machines_snapshots_come_along() -> None:

@@ -30,6 +30,8 @@ def foreign(welcome: Welcome, cluster: str, name: str, address: Address) -> str 
         )
     if welcome.site == name:
         return f"log.follow: {address} is {name} itself; expected a site of the cluster"
+    if not welcome.names:
+        return f"log.follow: {address} is outpost {welcome.site}, which forwards its own only; expected a site"
     if welcome.minor < OUTPOST_MINOR:
         return f"log.follow: {address}: site {welcome.site} runs an older program, which knows no outposts: update it"
     return None
