@@ -3,11 +3,13 @@
 Followers belong on other machines than the replicas. Here they share one, so a throughput beside 20 of them mostly
 shows that they need processor time too. It is measured twice: with everyone on all cores (`shared`), and with the
 replicas and the program that appends on one half of the cores, followers on the other half (`own`). In both, the
-throughput without followers is measured in the same places, with the followers stopped: in rounds of four turns,
-without, with, with, without, so that a machine that becomes slower or faster does so for both. In `own`, the first
+throughput without followers is measured in the same places, with the followers stopped, and that with the first one
+alone, which is the only one that the replicas serve: in rounds of six turns, none, one, all, all, one, none, so that
+a machine that becomes slower or faster does so for all. In `own`, the first
 follower of the tree, which is the one that the replicas serve, comes before the others on their half: it has to keep
 up, or the replicas would be spared. How far it was behind at the end is printed. The followers' data is in memory, if
-there is such a file system: their disk is another machine's too.
+there is such a file system: their disk is another machine's too. The half that handles the disk's interrupts is the
+replicas': they wait for their syncs.
 
 What looks like two cores is often one core with two threads, and each is up to twice as fast while the other has
 nothing to do. So in every turn a program keeps each core busy that would have nothing to do: else the turns without
@@ -26,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
@@ -56,7 +58,7 @@ _MEMORY = Path("/dev/shm")
 
 
 def run(settings: Settings) -> Sheet:
-    rounds, seconds = (1, 2.0) if settings.quick else (4, 3.0)
+    rounds, seconds = (1, 1.5) if settings.quick else (3, 2.5)
     results = Results("followers", settings, 5)
     results.begin(f"{FOLLOWERS} followers start")
     with folder() as place, _cluster(place) as tree:
@@ -70,7 +72,7 @@ def run(settings: Settings) -> Sheet:
             )
             results.begin("how late followers are")
             for load in ("alone", "under load"):
-                for which, late in tree.late(20 * rounds, loaded=load == "under load").items():
+                for which, late in tree.late(12 * rounds, loaded=load == "under load").items():
                     results.add(f"ordered until read at a follower, {load}, p50", which, late * 1e3, "ms")
         results.begin("everyone on all cores")
         _add(results, f"{work}, shared cores", tree.appends(rounds, seconds), None)
@@ -91,17 +93,21 @@ class _Load(NamedTuple):
     """A second of the replicas' processor time."""
 
 
-def _add(results: Results, work: str, loads: tuple[list[_Load], list[_Load]], bar: Bar | None) -> None:
+def _add(results: Results, work: str, loads: dict[int, list[_Load]], bar: Bar | None) -> None:
     for at, unit in enumerate(("appends/s", "appends/s of replicas' processor time")):
-        rounds = [
-            [(first[at] + second[at]) / 2 for first, second in zip(found[::2], found[1::2], strict=True)]
-            for found in loads
-        ]
-        none, some = map(median, rounds)
-        results.add(work, "no followers", none, unit)
-        results.add(work, f"{FOLLOWERS} followers", some, unit, ("no followers", none), bar)
-        ratios = [with_them / without for without, with_them in zip(*rounds, strict=True)]
-        results.sheet.notes.append(f"{work}, {unit}: ratios of the rounds {spread(ratios, '{:.2f}'.format)}")
+        by_round = {
+            running: [(first[at] + second[at]) / 2 for first, second in zip(found[::2], found[1::2], strict=True)]
+            for running, found in loads.items()
+        }
+        none = by_round.pop(0)
+        results.add(work, "no followers", median(none), unit)
+        for running, some in by_round.items():
+            system = "the first follower" if running == 1 else f"{running} followers"
+            judged = bar if running == FOLLOWERS else None
+            results.add(work, system, median(some), unit, ("no followers", median(none)), judged)
+            ratios = [with_them / without for without, with_them in zip(none, some, strict=True)]
+            ratio = spread(ratios, "{:.2f}".format)
+            results.sheet.notes.append(f"{work}, {unit}, {system}: ratios of the rounds {ratio}")
 
 
 class _Tree:
@@ -109,9 +115,7 @@ class _Tree:
         self._cluster = cluster
         self._pids = cluster.pids
         self._followers = [self._pids[name] for name in cluster.followers]
-        cores = sorted(os.sched_getaffinity(0))
-        half = max(1, len(cores) // 2)
-        self.ours, self.theirs = cores[:half], cores[half:] or cores
+        self.ours, self.theirs = _halves(sorted(os.sched_getaffinity(0)), _interrupts())
         self.behind = 0.0
 
     def wait_formed(self) -> None:
@@ -162,28 +166,30 @@ class _Tree:
                 filler.kill()
                 filler.wait()
 
-    def _signal(self, number: signal.Signals) -> None:
-        for pid in self._followers:
-            os.kill(pid, number)
+    def _run(self, followers: int) -> None:
+        """The first ones run, and have all that there is; the others are stopped."""
+        for at, pid in enumerate(self._followers):
+            os.kill(pid, signal.SIGCONT if at < followers else signal.SIGSTOP)
+        if followers == FOLLOWERS:
+            self.wait_formed()  # those that were stopped for long may look for another source at first
+        self._catch_up(*self._cluster.followers[:followers])
 
     # -- appends
 
-    def appends(self, rounds: int, seconds: float) -> tuple[list[_Load], list[_Load]]:
-        """Without and with followers, two turns each in a round."""
-        none, some, behind = [], [], []
+    def appends(self, rounds: int, seconds: float) -> dict[int, list[_Load]]:
+        """By how many followers run: none, the first one, all. Two turns each in a round."""
+        found: dict[int, list[_Load]] = {0: [], 1: [], FOLLOWERS: []}
+        behind = []
         with self._busy():
             self._load(seconds)  # warms up
-            for turn in range(4 * rounds):
-                if turn % 4 in (0, 3):
-                    self._signal(signal.SIGSTOP)
-                    none.append(self._load(seconds))
-                    self._signal(signal.SIGCONT)
-                else:
-                    self._catch_up(*self._cluster.followers)
-                    some.append(self._load(seconds))
+            for running in (*found, *reversed(found)) * rounds:
+                self._run(running)
+                found[running].append(self._load(seconds))
+                if running == FOLLOWERS:
                     behind.append(self._green(self._cluster.names[0]) - self._green(self._cluster.followers[0]))
+            self._run(FOLLOWERS)
         self.behind = median(behind)
-        return none, some
+        return found
 
     def late(self, times: int, loaded: bool) -> dict[str, float]:
         """From when a program knows a message's place until it has read it at the first follower and at the last,
@@ -226,10 +232,7 @@ class _Tree:
 
     def reads(self, rounds: int, seconds: float) -> tuple[float, float]:
         """Reads a second at a replica and at the first follower, in turns; the other followers are stopped."""
-        others = self._followers[1:]
-        self._catch_up(self._cluster.followers[0])
-        for pid in others:
-            os.kill(pid, signal.SIGSTOP)
+        self._run(1)
         found: dict[str, list[float]] = {self._cluster.names[0]: [], self._cluster.followers[0]: []}
         for turn in range(rounds + 1):
             for name, rates in found.items():
@@ -316,6 +319,31 @@ async def _read(address: str, seconds: float) -> float:
             position = 0 if position >= end else position + _READ
             reads += 1
         return reads / (time.perf_counter() - began)
+
+
+def _halves(cores: list[int], interrupts: Mapping[int, int]) -> tuple[list[int], list[int]]:
+    """The replicas' cores and the followers'. The replicas wait for their disk, so they have the half that handles
+    its interrupts; on the other one these would wait for followers."""
+    half = max(1, len(cores) // 2)
+    halves = cores[:half], cores[half:] or cores
+    one, other = (sum(interrupts.get(core, 0) for core in cores) for cores in halves)
+    return halves if one >= other else (halves[1], halves[0])
+
+
+def _interrupts() -> dict[int, int]:
+    """By core: how many interrupts of devices it has handled. Empty if the system does not tell."""
+    try:
+        head, *lines = Path("/proc/interrupts").read_text().splitlines()
+    except OSError:
+        return {}
+    cores = [int(name.removeprefix("CPU")) for name in head.split()]
+    found = dict.fromkeys(cores, 0)
+    for line in lines:
+        name, _, counts = line.partition(":")
+        if name.strip().isdigit():  # the others are timers and what cores tell each other
+            for core, count in zip(cores, counts.split(), strict=False):
+                found[core] += int(count)
+    return found
 
 
 def _threads(pid: int) -> list[int]:
