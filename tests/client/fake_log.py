@@ -69,6 +69,8 @@ class FakeLog:
         self.changed: dict[int, Callable[[list[tuple[Color, str, int, int, int]]], None]] = {}
         self.keys = count()
         self.replicas: list[object] = []
+        self.expected: list[int] = []
+        """Positions that somebody waits for."""
 
     # -- what a test does
 
@@ -249,7 +251,7 @@ class FakeLog:
         return partial(_drop, self.changed, key)
 
     def expect(self, position: int) -> None:
-        """It orders as soon as it can, whoever waits."""
+        self.expected.append(position)
 
     def answer_follower(self, ask: Ask, late: bool = False) -> Answer | None:
         raise Rejected("nobody follows this log")

@@ -354,6 +354,20 @@ def test_no_room_is_waited_for_in_order() -> None:
     asyncio.run(scenario())
 
 
+def test_the_site_knows_which_position_a_reader_waits_for() -> None:
+    async def scenario() -> None:
+        async with connected() as (log, here):
+            await (await log.append(b"here")).ordered()
+            await log.read(at_least=0)
+            assert here.fake.expected == [], "it is there: nobody waits"
+            reading = asyncio.ensure_future(log.read(at_least=1))
+            await until(lambda: here.fake.expected == [1])
+            await log.append(b"more")
+            assert [entry.data for entry in await reading] == [b"here", b"more"]
+
+    asyncio.run(scenario())
+
+
 def test_following_waits_and_survives_a_lost_connection() -> None:
     async def scenario() -> None:
         async with connected() as (log, here):

@@ -14,6 +14,9 @@ from tests.durable import durable
 
 from reconvene.corel.batch import BatchId
 from reconvene.corel.events import Color
+from reconvene.corel.following.follower import Follower, first_follower_ops
+from reconvene.corel.following.messages import Pull
+from reconvene.corel.following.pulling import Pulling
 from reconvene.corel.keeping.layout import LINE, body_key, decode_line
 from reconvene.errors import Malformed, OutcomeUnknown, Rejected, Unavailable
 from reconvene.runtime.config.settings import Config, LogSettings, Timing
@@ -21,6 +24,7 @@ from reconvene.runtime.log.service import LogService
 from reconvene.runtime.node.main import running
 from reconvene.runtime.site.engine import SiteEngine
 from reconvene.storage.lmdb_store import LmdbStore
+from reconvene.storage.memory import MemoryTables
 from reconvene.storage.tables import Op
 from reconvene.trace.reader import read_trace
 from reconvene.wire.client_log import Append, Order
@@ -406,3 +410,18 @@ def test_who_waits_when_the_site_stops() -> None:
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))
+
+
+def test_a_follower_knows_who_waits_at_it() -> None:
+    tables = MemoryTables()
+    tables.write(first_follower_ops(tables, b"follower", 1, 1))
+    follower = Follower("f", 1, tables)
+    pulling = Pulling(follower, "x/f", ["a"], 0)
+    turns: list[None] = []
+    service = LogService(follower, 1, str, lambda: turns.append(None), pytest.fail, "x", pulling)
+    assert service.answer_follower(Pull(0, 1, wait=False)) is not None
+    assert (pulling._expected, len(turns)) == (-1, 0)
+    assert service.answer_follower(Pull(0, 1, wait=True)) is None
+    assert (pulling._expected, len(turns)) == (0, 1)
+    service.expect(7)
+    assert (pulling._expected, len(turns)) == (7, 2)
