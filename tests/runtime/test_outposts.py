@@ -14,7 +14,7 @@ import reconvene.blocking
 from reconvene.cli import main
 from reconvene.errors import Rejected
 from reconvene.outpost_site.node import running_outpost
-from reconvene.runtime.config.settings import Clients, Config, Http, LogSettings
+from reconvene.runtime.config.settings import Clients, Config, Http, LogSettings, Seal
 from reconvene.runtime.node.main import running
 
 PATIENCE_S = 20.0
@@ -157,6 +157,31 @@ def test_an_outpost_of_an_outpost_does_not_start() -> None:
             with pytest.raises(Rejected, match="is outpost o, which forwards its own only; expected a site"):
                 async with running_outpost(away):
                     raise AssertionError
+
+    with short_dir() as directory:
+        asyncio.run(scenario(directory))
+
+
+def test_nobody_follows_an_outpost() -> None:
+    async def scenario(directory: Path) -> None:
+        follower = Config(
+            cluster="test",
+            name="f",
+            sites={"f": ("127.0.0.1", free_ports(1)[0])},
+            dir=directory / "f",
+            seal=Seal(insecure=True),
+            log=LogSettings(follow=(f"unix:{directory / 'o.sock'}",)),
+        )
+        async with (
+            running_outpost(outpost(directory)),
+            reconvene.open(follower) as f,
+        ):
+            follow = (await f.log.status()).follow
+            assert follow is not None
+            assert follow.source is None
+            assert list(follow.trouble.values()) == [
+                f"unix:{directory / 'o.sock'}: o is an outpost, which keeps no copy of the log"
+            ]
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))

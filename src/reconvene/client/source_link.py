@@ -12,7 +12,7 @@ from reconvene.runtime.config.check import is_loopback
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.outside import Dial
 from reconvene.wire.client_log import Follow, Followed
-from reconvene.wire.clients import FOLLOW_MINOR, Failed, ToClient
+from reconvene.wire.clients import FOLLOW_MINOR, Failed, ToClient, Welcome
 
 __all__ = ["RemoteSource", "source_dial"]
 
@@ -66,6 +66,15 @@ def _is_own(address: Address, config: Config) -> bool:
     return address.host == tcp[0] or (is_loopback((address.host, address.port)) and is_loopback(tcp))
 
 
+def _unfit(welcome: Welcome) -> str | None:
+    """Why this one can't be a source."""
+    if not welcome.names:
+        return f"{welcome.site} is an outpost, which keeps no copy of the log"
+    if welcome.minor < FOLLOW_MINOR:
+        return f"site {welcome.site} is of an older version, and has no followers"
+    return None
+
+
 def source_dial(config: Config) -> Dial:
     """How a follower of this configuration connects. Raises Malformed for a bad `log.follow` or `log.follow_key`."""
     try:
@@ -84,10 +93,11 @@ def source_dial(config: Config) -> Dial:
         source = RemoteSource(answered, broken)
         (place,) = parse_addresses(address)
         channel = await open_channel(place, key, None, source.receive, source.lost)
-        if channel.welcome.minor < FOLLOW_MINOR:
-            channel.close()
-            raise Rejected(f"{address}: site {channel.welcome.site} is of an older version, and has no followers")
         source.attach(channel)
+        why = _unfit(channel.welcome)
+        if why is not None:
+            source.close()
+            raise Rejected(f"{address}: {why}")
         return source
 
     return dial
