@@ -53,3 +53,24 @@ def test_only_a_pending_change_of_a_primary_component_waits(pending: list[Replic
 def test_a_change_that_needs_a_replica_which_stays_down() -> None:
     """Of n01 to n04 with a minimum of three, n01, n02 and n04 order. The change removes n02: it waits for n03."""
     assert run_seed("dynamic", 4698954).violations == {}
+
+
+def test_no_disk_is_lost_with_messages_before_another_replica_knows_of_it() -> None:
+    cluster = Cluster("abc", core=RealLogCore())
+    plan = OperatorPlan(from_ns=0, until_ns=0, mean_gap_ns=SECOND, lost=("c",), lost_ns=100 * SECOND)
+    operator = Operator(cluster, plan, Random(1))
+    cluster.partition(["ab", "c"])
+    cluster.start()
+    cluster.run_for(2 * SECOND)
+    assert operator._may_lose(), "it is empty"
+    cluster.append("c", [b"only here"])
+    cluster.run_for(SECOND)
+    assert not operator._may_lose()
+    cluster.heal()
+    cluster.run_for(2 * SECOND)
+    assert operator._may_lose(), "the others know it, and would notice another one in its place"
+
+
+@pytest.mark.long("a whole run; the rule has a test of its own")
+def test_a_disk_that_nobody_knew_is_not_lost_with_what_it_accepted() -> None:
+    assert run_seed("dynamic", 1220).violations == {}

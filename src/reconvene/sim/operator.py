@@ -1,7 +1,8 @@
 """An operator of the log in a simulation: changes the replicas and their quorum, loses disks, gives replicas up.
 
 Given: what to do, how often, and until when. Promised: what it does follows from its own stream of random numbers and
-from what the replicas are; what a replica refuses does not happen; no disk is lost that alone has what was ordered.
+from what the replicas are; what a replica refuses does not happen; no disk is lost that alone has what was ordered,
+or that has accepted messages before any other replica knew of it.
 """
 
 from contextlib import suppress
@@ -148,7 +149,17 @@ class Operator:
         left = [replica for node, replica in up if node.name not in self._plan.lost]
         if not any(replica.primary == tried > 0 and replica.step == "log: primary" for replica in left):
             return False
+        if any(self._unnoticed(replica, left) for node, replica in up if node.name in self._plan.lost):
+            return False
         return not self._plan.torn or any(self._in_doubt(replica, tried) for replica in left)
+
+    def _unnoticed(self, replica: Replica, left: list[Replica]) -> bool:
+        """It has accepted messages, and nobody would notice that another disk took the place of this one: to those
+        that are left that would be its first. The messages would be gone, and the log would go on under the same
+        number, which nothing promises to prevent."""
+        number = replica.queue.own
+        known = any(number is not None and number in other.record.identities for other in left)
+        return not known and replica.queue.authored(number) > 0
 
     def _tear(self) -> None:
         """Those that know that the last primary component was established are parted from all others."""
