@@ -8,7 +8,9 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -276,6 +278,7 @@ IMPURE_CALLS = {"__import__", "breakpoint", "compile", "eval", "exec", "hash", "
 """Builtins that reach outside, or answer differently from run to run."""
 
 
+@cache
 def modules(source: Path) -> dict[str, Path]:
     """Every module below `source`, by its dotted name."""
     found = {}
@@ -299,21 +302,40 @@ def layer_of(module: str) -> Layer | None:
     return None
 
 
-def imports(tree: ast.Module, module: str, is_package: bool, known: Mapping[str, Path]) -> Iterator[tuple[int, str]]:
-    """(line, module) of every import, wherever it stands; `from a import b` is a.b where that is a module."""
-    for node in ast.walk(tree):
+class Outward(NamedTuple):
+    """What a module's text says of other modules and of the outside world, wherever it stands."""
+
+    imports: list[ast.Import | ast.ImportFrom]
+    impure_calls: list[tuple[int, str]]
+    """(line, name)"""
+
+
+@cache
+def outward(text: str) -> Outward:
+    found = Outward([], [])
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.imports.append(node)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_CALLS:
+            found.impure_calls.append((node.lineno, node.func.id))
+    return found
+
+
+def imports(text: str, module: str, is_package: bool, known: Mapping[str, Path]) -> Iterator[tuple[int, str]]:
+    """(line, module) of every import; `from a import b` is a.b where that is a module."""
+    for node in outward(text).imports:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = module.split(".")
-                parents = parts[: len(parts) - node.level + is_package]
-                base = ".".join([*parents, *filter(None, [node.module])])
-            for alias in node.names:
-                inner = f"{base}.{alias.name}"
-                yield node.lineno, inner if inner in known else base
+            continue
+        base = node.module or ""
+        if node.level:
+            parts = module.split(".")
+            parents = parts[: len(parts) - node.level + is_package]
+            base = ".".join([*parents, *filter(None, [node.module])])
+        for alias in node.names:
+            inner = f"{base}.{alias.name}"
+            yield node.lineno, inner if inner in known else base
 
 
 def offences(module: str, text: str, known: Mapping[str, Path], is_package: bool = False) -> list[str]:
@@ -321,9 +343,8 @@ def offences(module: str, text: str, known: Mapping[str, Path], is_package: bool
     layer = layer_of(module)
     if layer is None:
         return [f"{module}: no layer names it: place it in LAYERS"]
-    tree = ast.parse(text)
     found = []
-    for line, target in imports(tree, module, is_package, known):
+    for line, target in imports(text, module, is_package, known):
         if target.partition(".")[0] != "reconvene":
             if layer.pure and target.partition(".")[0] not in PURE:
                 found.append(f"{module}:{line}: imports {target}, but the {layer.name} layer is sans-IO")
@@ -335,9 +356,8 @@ def offences(module: str, text: str, known: Mapping[str, Path], is_package: bool
             found.append(f"{module}:{line}: the {layer.name} layer may not import {target} ({other.name})")
     if layer.pure:
         found += [
-            f"{module}:{node.lineno}: calls {node.func.id}(), but the {layer.name} layer is sans-IO"
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_CALLS
+            f"{module}:{line}: calls {name}(), but the {layer.name} layer is sans-IO"
+            for line, name in outward(text).impure_calls
         ]
     return found
 
@@ -378,7 +398,7 @@ def test_only_the_commands_of_the_lab_import_it() -> None:
         module
         for module, path in known.items()
         if not module.startswith("reconvene.lab")
-        for _, target in imports(ast.parse(path.read_text()), module, path.name == "__init__.py", known)
+        for _, target in imports(path.read_text(), module, path.name == "__init__.py", known)
         if target.startswith("reconvene.lab")
     }
     assert importers == {f"reconvene.cli.{name}" for name in ("bench", "campaign", "demo")}
