@@ -13,7 +13,8 @@ from tests.sim.chunks import few
 
 import reconvene
 from reconvene import ALL, Cast, Config, GroupView, Killed, Reply, blocking
-from reconvene.runtime.config.settings import IsisSettings, LogSettings, Trace
+from reconvene.isis.limits import least_message
+from reconvene.runtime.config.settings import IsisSettings, Limits, LogSettings, Trace
 from reconvene.trace.reader import read_trace
 from reconvene.verify.engine import verify
 from reconvene.verify.history import History
@@ -135,3 +136,24 @@ def test_a_site_that_takes_no_part() -> None:
 
     with short_dir() as directory:
         asyncio.run(scenario(directory))
+
+
+def test_a_newcomer_where_messages_are_as_short_as_they_may_be() -> None:
+    """It is told a group with all its properties, which is one entry of the table."""
+    limits = Limits(message_bytes=least_message(3))
+
+    async def run(directory: Path) -> None:
+        one, two, three = [structs.replace(config, limits=limits) for config in configs(directory, "abc")]
+        async with reconvene.open(one) as first, reconvene.open(two):
+            bank = await first.isis.join("bank", timeout=30)
+            for number in range(64):
+                await bank.set(**{f"p{number}": bytes(1_020)})
+            await until(first.isis, lambda event: isinstance(event, GroupView) and len(event.properties) == 64)
+            async with reconvene.open(three) as third:
+                late = await third.isis.join("bank", timeout=30)
+                assert late.view.properties == bank.view.properties
+                assert len(late.view.members) == 2
+
+    with short_dir() as directory:
+        asyncio.run(run(directory))
+        judge(directory)

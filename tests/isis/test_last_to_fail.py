@@ -4,13 +4,16 @@ from itertools import permutations, product
 from random import Random
 
 import pytest
+from msgspec import msgpack
 from tests.isis.hand import Hand
 
 from reconvene.core.groups.events import Process
-from reconvene.errors import Rejected
+from reconvene.errors import Rejected, Unavailable
+from reconvene.ids import MAX_SITES
 from reconvene.isis.events import LeftGroup, ViewShown
 from reconvene.isis.isis import Isis
 from reconvene.isis.last_to_fail import StoredViews, last_to_fail
+from reconvene.isis.limits import IsisLimits
 from reconvene.isis.messages import Ready, StoredView
 from reconvene.storage.memory import MemoryTables
 
@@ -37,6 +40,23 @@ def test_a_site_that_is_lost_again_still_counts() -> None:
 
 
 # -- what is stored
+
+
+def test_what_a_site_stores_fits_what_it_brings_into_a_configuration() -> None:
+    """Beyond that a join is refused; one of a group that is stored already is not."""
+    limits = IsisLimits(stored_bytes=20_000)
+    isis = Isis(0, 1, limits, tables=MemoryTables())
+    process = isis.open("")
+    asked = limits.stored_bytes // 296  # 200 for a name, 96 for a view
+    for number in range(asked):
+        isis.join(process, f"{number:0200}", last_to_fail=True)
+    with pytest.raises(Unavailable, match="stores the views of so many groups that another does not fit"):
+        isis.join(process, f"{asked:0200}", last_to_fail=True)
+    views = {f"{number:0200}": StoredView(2**62, 2**62, [*range(MAX_SITES)]) for number in range(asked)}
+    assert len(msgpack.encode(views)) < limits.stored_bytes
+    other = isis.open("")
+    isis.join(other, f"{0:0200}", last_to_fail=True)
+    isis.join(other, "another")
 
 
 def test_a_view_is_stored_once_and_the_newest_stays() -> None:

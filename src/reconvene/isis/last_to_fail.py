@@ -31,6 +31,8 @@ __all__ = ["StoredViews", "last_to_fail"]
 _PREFIX = b"isis/view/"
 _END = b"isis/view0"
 _DECODER = msgpack.Decoder(StoredView)
+_VIEW_BYTES = 96
+"""The most that a stored view takes, besides its group's name: with 64 sites."""
 
 
 def last_to_fail(present: Collection[int], stored: Mapping[int, StoredView]) -> frozenset[int] | None:
@@ -76,6 +78,13 @@ class StoredViews:
     def all(self) -> dict[str, StoredView]:
         """By group."""
         return dict(sorted(self._durable.items()))
+
+    def has_room(self, groups: Iterable[str], most: int) -> bool:
+        """The views of these groups, besides all that are stored or being stored, fit into so many bytes."""
+        names = {*groups, *self._durable, *self._wanted}
+        for writing in self._writing.values():
+            names.update(writing)
+        return sum(len(name.encode()) + _VIEW_BYTES for name in names) <= most
 
     def of(self, group: str) -> StoredView | None:
         return self._durable.get(group)

@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass
 
-__all__ = ["IsisLimits"]
+__all__ = ["IsisLimits", "least_message"]
+
+_ENTRY_BYTES = 256 << 10
+"""Of a message: for a group with all its properties, or a piece of the table."""
+_SITE_BYTES = 192 << 10
+"""And for each site: for the ids of all casts that it may have under way, or for all its processes as members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +41,14 @@ class IsisLimits:
     """Of a cast, a reply, a chunk of state, or a property."""
     properties: int = 64
     """That one request sets."""
+    stored_bytes: int = (1 << 20) - (1 << 10)
+    """Of the views that a site has stored of groups that know who failed last: it brings all of them into a
+    configuration, in one message."""
     early_packets: int = 1_000
     """Held while a site view is being adopted; more are dropped, and sent again."""
+
+
+def least_message(sites: int) -> int:
+    """A configuration's messages must be able to have so many bytes: what a GBCAST and a change of the site view
+    name, and an entry of the table of groups, are not divided."""
+    return _ENTRY_BYTES + _SITE_BYTES * sites

@@ -87,6 +87,8 @@ class Requests:
         if last_to_fail and not self._stored.enabled:
             raise Rejected("last_to_fail needs stable storage, and this site has none")
         self._check_group(group)
+        if last_to_fail:
+            self._check_stored(group)
         if group in local.groups or group in local.joining:
             raise Rejected(f"group {group!r}: the process is in it, or has asked to join it")
         self._casting.check_room(local)  # first: a join that is refused was never asked for
@@ -255,6 +257,14 @@ class Requests:
             raise Rejected(f"group {group!r}: expected a name of 1 to {self._limits.group_bytes} bytes")
         if group not in self._table.groups and len(self._table.groups) >= self._limits.groups:
             raise Unavailable(f"{self._limits.groups} groups are known: no room for more")
+
+    def _check_stored(self, group: str) -> None:
+        asked = {group}.union(*(local.lasting for local in self._delivery.locals.values()))
+        if not self._stored.has_room(asked, self._limits.stored_bytes):
+            raise Unavailable(
+                f"group {group!r}: this site stores the views of so many groups that another does not fit: "
+                f"expected at most {self._limits.stored_bytes} bytes, names included"
+            )
 
     def _check_known(self, group: str) -> None:
         known = self._table.groups.get(group)

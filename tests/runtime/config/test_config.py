@@ -15,6 +15,7 @@ from reconvene.runtime.config.settings import (
     Config,
     FaultSettings,
     Http,
+    IsisSettings,
     Limits,
     Logging,
     LogSettings,
@@ -420,6 +421,10 @@ def good(write: Write) -> Config:
         (
             {"log": LogSettings(batch_bytes=2 << 20), "limits": Limits(message_bytes=1 << 20)},
             "Config: log.batch_bytes: expected at most limits.message_bytes (1MiB), not 2MiB",
+        ),
+        (
+            {"isis": IsisSettings(enabled=True), "limits": Limits(message_bytes=831 << 10)},
+            "Config: limits.message_bytes: expected at least 832KiB where ISIS is enabled at 3 sites, not 831KiB",
         ),
         ({"transport": TransportSettings(kind="multicast")}, "Config: transport.group: missing"),
     ],

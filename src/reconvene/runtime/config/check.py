@@ -15,6 +15,7 @@ from msgspec import Struct
 from reconvene.corel.replicas.sets import ReplicaSet
 from reconvene.errors import Malformed, Rejected
 from reconvene.ids import MAX_SITES
+from reconvene.isis.limits import least_message
 from reconvene.runtime.config.check_domain import check_domain
 from reconvene.runtime.config.schema import Key, Kind, keys
 from reconvene.runtime.config.settings import Address, Clients, Config, Http, Timing, Tls
@@ -190,6 +191,13 @@ class _Check:
                 "limits.inbox_bytes",
                 f"expected at least twice message_bytes ({exact_size(2 * limits.message_bytes)}), "
                 f"not {exact_size(limits.inbox_bytes)}: otherwise one message would cut off a process",
+            )
+        least = least_message(len(config.sites))
+        if config.isis.enabled and limits.message_bytes < least:
+            self.fail(
+                "limits.message_bytes",
+                f"expected at least {exact_size(least)} where ISIS is enabled at {len(config.sites)} sites, "
+                f"not {exact_size(limits.message_bytes)}: what they tell each other of groups has to fit",
             )
 
     # -- the log

@@ -118,7 +118,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     message_bytes: Annotated[int, Meta(ge=4 << 10, le=1 << 30)] = 16 << 20
     """A larger message is rejected. A message of the log may have 64 KiB less (or half of this, if that is more):
     16,711,680 bytes by default. The list of all groups of a site's processes has to fit into one message. With
-    `[domain]` at least 2 MiB. The same at every site."""
+    `[domain]` at least 2 MiB; with `[isis]` at least 256 KiB and 192 KiB for each site. The same at every site."""
     queue_bytes: Flow = 32 << 20
     """Bytes of messages that may wait to be sent; beyond it senders wait."""
     queue_messages: Count = 100_000

@@ -42,6 +42,8 @@ _CHANNELS_PART = 4
 _CHANNELS_MOST = 1 << 20
 """Of the receive buffer, for the channels of ISIS: a quarter, at most so many bytes."""
 _ISIS_PAYLOAD = 1 << 20
+_BROUGHT_OVERHEAD = 1 << 10
+"""Of what the ISIS layer brings into a configuration, besides stored views."""
 
 
 class Started(NamedTuple):
@@ -80,7 +82,8 @@ def start_stack(
     layers: list[Layer] = [] if part is None else [part.layer(names, numbers.ordinal, site.incarnation)]
     if channels is not None:
         payload_bytes = min(_ISIS_PAYLOAD, config.limits.message_bytes // 2)
-        isis = Isis(numbers.ordinal, site.incarnation, IsisLimits(payload_bytes=payload_bytes), channels, store)
+        most = IsisLimits(payload_bytes=payload_bytes, stored_bytes=groups.brought_bytes - _BROUGHT_OVERHEAD)
+        isis = Isis(numbers.ordinal, site.incarnation, most, channels, store)
         layers.append(IsisLayer(isis))
     if not config.log.enabled:
         no_log = NoLog(names, ReplicaSet.first(config.replicas, config.log.quorum))
