@@ -16,7 +16,7 @@ class Call:
     answers, and a ProcessFailed of each that fails before it does, as they come. It ends when as many have come as
     were asked for. A cast that asks for no replies has none."""
 
-    __slots__ = ("_counter", "_ended", "_error", "_got", "_incarnation", "_site", "_until", "_waiter")
+    __slots__ = ("_counter", "_ended", "_error", "_got", "_incarnation", "_site", "_until", "_waiter", "_whole")
 
     def __init__(self, site: str, incarnation: int, until: float | None) -> None:
         """`until`: by the loop's clock."""
@@ -26,6 +26,8 @@ class Call:
         self._until = until
         self._got: deque[Reply | ProcessFailed] = deque()
         self._waiter: asyncio.Future[None] | None = None
+        self._whole = False
+        """The reader waits for all of it."""
         self._ended = False
         self._error: str | None = None
 
@@ -50,6 +52,8 @@ class Call:
 
     async def replies(self) -> list[Reply | ProcessFailed]:
         """All that come, in a list."""
+        while not self._ended:
+            await self._wait(whole=True)
         return [reply async for reply in self]
 
     async def first(self) -> Reply:
@@ -59,10 +63,15 @@ class Call:
                 return reply
         raise OutcomeUnknown(f"cast {self.id}: no destination replied; what failed may have received it")
 
-    async def _wait(self) -> None:
+    async def _wait(self, *, whole: bool = False) -> None:
+        """`whole`: until the end, else until the next one."""
         if self._waiter is not None and not self._waiter.done():
             raise RuntimeError(f"the replies to cast {self.id} are being read already: one reader a call")
         self._waiter = asyncio.get_running_loop().create_future()
+        self._whole = whole
+        if self._until is None:
+            await self._waiter
+            return
         try:
             async with asyncio.timeout_at(self._until):
                 await self._waiter
@@ -80,7 +89,8 @@ class OpenCall(Call):
 
     def put(self, reply: Reply | ProcessFailed) -> None:
         self._got.append(reply)
-        self._wake()
+        if not self._whole:
+            self._wake()
 
     def end(self, error: str | None = None) -> None:
         if not self._ended:

@@ -279,8 +279,7 @@ class Lock(Member):
         with self._voiding(claim):
             call = await self._in_group().cbcast(want, replies=ALL)
             claim.sent.set_result(True)
-            async for _ in call:
-                pass  # it has the request, or has failed, and holds no lock any more
+            await call.replies()  # each has the request, or has failed, and holds no lock any more
             self._isis.after_read(lambda: self._replied(claim))
 
     def _replied(self, claim: _Claim) -> None:

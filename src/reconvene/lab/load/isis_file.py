@@ -23,8 +23,8 @@ FILE = "file"
 CALL = b"call "
 """The beginning of a request."""
 _ITEM = "item"
-_FURTHER, _SAME, _PAUSE_S = 10, 5, 0.01
-"""Further updates of the longer requests; requests of a kind in a turn; the pause after each."""
+_FURTHER, _WARM_UP = 10, 4
+"""Further updates of the longer requests; turns that do not count."""
 
 
 class Copy:
@@ -98,19 +98,24 @@ async def request(isis: Isis, coordinator: str, updates: int, *, synchronous: bo
 Figures = dict[str, float]
 
 
-async def in_turns(count: int, ask: Callable[[int, bool], Awaitable[None]]) -> Figures:
-    """The medians, in ms, of a request with one update, and of each further update, in both modes, which take turns.
-    `ask` is called with the number of updates, and whether to wait for them."""
-    took: dict[tuple[bool, int], list[float]] = {}
-    for turn in range(count // _SAME + 1):
-        for synchronous in (False, True):
-            for updates in (1, 1 + _FURTHER):
-                for _ in range(_SAME):
-                    began = monotonic_ns()
-                    await ask(updates, synchronous)
-                    if turn:  # the first is to get warm
-                        took.setdefault((synchronous, updates), []).append((monotonic_ns() - began) / 1e6)
-                    await asyncio.sleep(_PAUSE_S)
+async def in_turns(
+    count: int, ask: Callable[[int, bool], Awaitable[None]], rest: Callable[[], Awaitable[None]]
+) -> Figures:
+    """The medians, in ms, of a request with one update, and of each further update, in both modes. They take turns in
+    one order and then in the other, so that each kind follows each other one.
+
+    ask: called with the number of updates, and whether to wait for them.
+    rest: after each request; its time does not count.
+    """
+    kinds = [(synchronous, updates) for synchronous in (False, True) for updates in (1, 1 + _FURTHER)]
+    took: dict[tuple[bool, int], list[float]] = {kind: [] for kind in kinds}
+    for turn in range(_WARM_UP + count):
+        for synchronous, updates in kinds if turn % 2 else reversed(kinds):
+            began = monotonic_ns()
+            await ask(updates, synchronous)
+            if turn >= _WARM_UP:
+                took[synchronous, updates].append((monotonic_ns() - began) / 1e6)
+            await rest()
     figures = {}
     for synchronous, mode in ((False, "asynchronous"), (True, "synchronous")):
         one, more = (median(took[synchronous, updates]) for updates in (1, 1 + _FURTHER))

@@ -8,8 +8,9 @@ stdin, one after the other, and answers each. SERVICE is `cbcast`, or one of gro
     throughput FROM TO BYTES SERVICE                    sends until TO, answers {"from": n, "to": n}
     latency COUNT BYTES PAUSE_US SERVICE send|listen    a message each PAUSE_US; answers {"took": [ns, …]}.
                                                         A CBCAST goes to one other site, whose name is the next
-    file COUNT                                          its own requests to a replicated file, see `isis_file`, of
-                                                        which it has a copy; answers {"file": figures}
+    file COUNT PAUSE_US                                 its own requests to a replicated file, see `isis_file`, of
+                                                        which it has a copy: each when the last one is done
+                                                        everywhere, and after a pause; answers {"file": figures}
     load SERVE_US PACKET_US UPDATE_US RATE COUNT SEED   requests at random, see `isis_processor`; answers
             alone|shared                                {"delays": [ms, …]}. Shared: the others are told
 
@@ -161,8 +162,16 @@ async def latency(program: Program, arguments: list[str]) -> None:
 
 
 async def file(program: Program, arguments: list[str]) -> None:
-    copy = program.isis.copy
-    answer({"file": await in_turns(int(arguments[0]), lambda updates, wait: copy.update(updates, synchronous=wait))})
+    copy, flush = program.isis.copy, program.isis.isis.flush
+    count, pause_us = map(int, arguments)
+
+    async def rest() -> None:
+        """Also what a request left to be done without it is done."""
+        await flush()
+        await asyncio.sleep(pause_us / 1e6)
+
+    figures = await in_turns(count, lambda updates, wait: copy.update(updates, synchronous=wait), rest)
+    answer({"file": figures})
 
 
 async def load(program: Program, arguments: list[str]) -> None:
