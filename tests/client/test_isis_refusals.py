@@ -54,6 +54,10 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "a label of components": (
         lambda i, g: g.cbcast(b"", label=dict.fromkeys(map(str, range(17)), 1)), InvalidArgument, "16 components",
     ),
+    "a long component": (lambda i, g: g.cbcast(b"", label={"x" * 65: 1}), InvalidArgument, "0 to 64 characters"),
+    "too many destinations": (
+        lambda i, g: i.cbcast(b"", to=[reconvene.Process("a", 1, n) for n in range(1, 5_000)]), InvalidArgument, "at most 4096 expected",
+    ),
     "a negative component": (lambda i, g: g.cbcast(b"", label={"x": -1}), InvalidArgument, "'x'"),
     "a timeout": (lambda i, g: g.cbcast(b"", timeout=-1), InvalidArgument, "timeout"),
     "a timeout as text": (lambda i, g: i.flush(timeout="1"), TypeError, "timeout"),  # type: ignore[arg-type]

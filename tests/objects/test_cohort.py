@@ -202,6 +202,56 @@ def test_what_is_answered_is_not_run_again(cluster: Make) -> None:
     assert answered_and_crashed(cluster) == ["b"]
 
 
+class Words:
+    """What has been changed."""
+
+    def __init__(self) -> None:
+        self.all: list[bytes] = []
+
+    def apply(self, update: bytes, sender: Process) -> None:
+        self.all.append(update)
+
+    def snapshot(self) -> bytes:
+        return msgspec.msgpack.encode(self.all)
+
+    def restore(self, data: bytes) -> None:
+        self.all = msgspec.msgpack.decode(data)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_what_is_answered_in_a_part_that_is_lost_is_lost_unless_it_is_flushed(cluster: Make, inside: bool) -> None:
+    """A member at c runs what it is asked for there, before c knows that it is cut off."""
+
+    async def run(request: bytes) -> Outcome:
+        return Outcome(request, request)
+
+    async def scenario(net: Cluster) -> None:
+        async with net.connect("a") as a, net.connect("c") as c, net.connect("c") as beside:
+            copies = [Words(), Words()]
+            async with (
+                Cohort(a.isis, "words", run, data=copies[0]) as there,
+                Cohort(c.isis, "words", run, data=copies[1]) as here,
+                CohortCaller(beside.isis, "words") as caller,
+            ):
+                call, isis = (here.call, c.isis) if inside else (caller.call, beside.isis)
+                assert await call(b"kept", timeout=5) == b"kept"
+                await isis.flush()
+                net.partition([["a", "b"], ["c"]])
+                assert await call(b"lost", timeout=5) == b"lost"
+                flushing = asyncio.create_task(isis.flush())
+                await asyncio.sleep(10)
+                assert not flushing.done(), "all of it may yet come out well"
+                net.heal()
+                with pytest.raises(Unavailable):
+                    await flushing
+                await here.ready(timeout=30)
+                assert await there.call(b"later", timeout=30) == b"later"
+                await asyncio.sleep(1)
+                assert [copy.all for copy in copies] == [[b"kept", b"later"]] * 2
+
+    cluster("abc", settings=ISIS).run(scenario)
+
+
 def test_planted_the_answer_does_not_follow_done(cluster: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     right = reconvene.Isis.cbcast
 

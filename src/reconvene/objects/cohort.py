@@ -6,7 +6,8 @@ The others are its *cohorts*, and keep the request. What becomes of it:
 
 1. The coordinator runs it, and casts *done* with the answer to the group: the cohorts need not run it any more.
 2. Then it casts the answer to the caller. *Done* precedes that: so if the caller has the answer, all members have
-   *done*, or get it, even if the coordinator fails at that moment.
+   *done*, or get it, even if the coordinator fails at that moment. (Not if the caller's site is lost with it: before
+   an answer is acted on outside, the caller flushes.)
 3. A view without the coordinator comes after all that it sent. Where there is no *done* by then, the members choose
    another coordinator, which runs the request again. Where there is, and the answer may not have left, the next one
    only answers. What was answered is told to the group with the next *done*, or a little later.
