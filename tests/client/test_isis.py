@@ -302,6 +302,33 @@ def test_a_failure_counts_as_a_reply(cluster: Make) -> None:
     cluster("abc", settings=ON).run(scenario)
 
 
+def test_a_member_that_only_listens_does_not_answer_for_others(cluster: Make) -> None:
+    """Where all are asked it counts, with nothing. Where one reply is enough, somebody has to give it."""
+
+    async def scenario(net: Cluster) -> None:
+        async with net.connect("a") as a, net.connect("b") as b, net.connect("c") as c:
+            listening = await a.isis.join("bank", answers=False)
+            nobody = await c.isis.abcast(b"?", to="bank", replies=1, timeout=5)
+            assert await nobody.replies() == []
+            with pytest.raises(reconvene.OutcomeUnknown, match="no destination replied"):
+                await nobody.first()
+            answers = asyncio.create_task(answering(b))
+            while len((await a.isis.groups())[0].members) < 2:
+                await asyncio.sleep(0.1)
+            for cast in (c.isis.cbcast, c.isis.abcast, a.isis.cbcast):
+                one = await cast(b"?", to="bank", replies=1, timeout=5)  # type: ignore[operator]
+                assert (await one.first()).data == b"b"
+                two = await cast(b"?", to="bank", replies=2, timeout=5)  # type: ignore[operator]
+                assert [reply.data for reply in await two.replies() if isinstance(reply, Reply)] == [b"b"]
+                every = await cast(b"?", to="bank", replies=ALL, timeout=5)  # type: ignore[operator]
+                got = {reply.sender.site: reply.data async for reply in every if isinstance(reply, Reply)}
+                assert got == {"a": b"", "b": b"b"}
+            await listening.leave()
+            answers.cancel()
+
+    cluster("abc", settings=ON).run(scenario)
+
+
 async def _upto(call: reconvene.Call, count: int) -> Any:
     async for reply in call:
         yield reply

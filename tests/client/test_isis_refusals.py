@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     ),
     "a long component": (lambda i, g: g.cbcast(b"", label={"x" * 65: 1}), InvalidArgument, "0 to 64 characters"),
     "too many destinations": (
-        lambda i, g: i.cbcast(b"", to=[reconvene.Process("a", 1, n) for n in range(1, 5_000)]), InvalidArgument, "at most 4096 expected",
+        lambda i, g: i.cbcast(b"", to=[f"a:1:{n}" for n in range(5_000)]), InvalidArgument, "at most 4096 expected",
     ),
     "a negative component": (lambda i, g: g.cbcast(b"", label={"x": -1}), InvalidArgument, "'x'"),
     "a timeout": (lambda i, g: g.cbcast(b"", timeout=-1), InvalidArgument, "timeout"),

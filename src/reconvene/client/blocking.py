@@ -715,7 +715,8 @@ class Isis(IsisReader):
         state: gives this member's state to newcomers, and takes the group's: an object with `give()` and
         `take(chunks)`, or a pair of functions. What is received meanwhile is held back.
         vector: the same, but `take` gets a contribution of every member.
-        answers: False for one that only listens: its site answers what asks for replies, with nothing.
+        answers: False for one that only listens: where all are asked to reply, its site does, with nothing. Where one
+        or some replies are asked for, they come from others.
         last_to_fail: views are on stable storage before they are seen. Where all members have failed, this waits for
         those that failed last.
         timeout: s. Raises TimeoutError where it is not joined by then; then it is not joined.

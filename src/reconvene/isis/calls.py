@@ -73,6 +73,9 @@ class Calls:
             local.owed[cast.id] = cast.sender
             if len(local.owed) > self._limits.owed_replies:
                 self._answer_oldest(local)
+        elif local.answers and cast.replies != ALL:
+            # It only listens in this group: whoever asks for some replies gets them of others.
+            self._send(cast.sender, Answer(cast.id, local.process, None))
         else:
             self._send(cast.sender, Answer(cast.id, local.process, b""))
 

@@ -76,7 +76,8 @@ class Requests:
         done: Sent | None = None,
     ) -> None:
         """`state`: it gives and takes the state of this group; default: as it said when it was opened. `answers`:
-        False: its site answers in this group, with nothing.
+        False: its site answers in this group, with nothing. That counts where all are asked to reply, not where some
+        replies are enough.
 
         `vector`: a process that takes state wants a contribution of every member that gives any, not the state of
         one of them.
