@@ -35,7 +35,7 @@ def test_a_short_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_work["CBCAST, 100 B, all send"].value > 1_000
     assert by_work["CBCAST alone, to one other site, p50"].ratio is not None
     assert 0 < by_work["lock, hand-over after kill -9; clients"].value < 10_000
-    assert sum(work.startswith("5.4: ") for work in by_work) == 10
+    assert sum(work.startswith("5.4: ") for work in by_work) == 14
     assert sum(work.startswith("load: ") for work in by_work) == 6
 
 

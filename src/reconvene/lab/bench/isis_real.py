@@ -2,8 +2,9 @@
 
 Three sites, each with a program inside it, on loopback. CBCASTs are measured on the same sites as `agreed` and
 `causal` messages of groups, in turns. Section 5.4 of the paper: a request that takes a replicated write-lock and
-updates a file, by a caller beside the coordinator. What depends on the number of sites and on the load is in virtual
-time, with a processor for each site, since two cores can't be six computers. Locks are compared with those of etcd.
+updates a file, by a caller beside the coordinator, one after the other, and after a pause. What depends on the number
+of sites and on the load is in virtual time, with a processor for each site, since two cores can't be six computers.
+Locks are compared with those of etcd.
 """
 
 import asyncio
