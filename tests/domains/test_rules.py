@@ -87,4 +87,4 @@ def test_a_site_that_is_no_gateway_can_not_say_that_it_is() -> None:
     for rank in (0, 2):
         cluster.deliver(2, encode(Port(65536, ["berlin"], False, False, rank, rules_of(tree(), "berlin"))))
     assert cluster.site.malformed == 2
-    assert cluster.site.ports == {}
+    assert cluster.site.meeting.ports == {}

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.mutants.harness import Mutant, planting
 
 from reconvene.core.effects import Changed, ConfKind
-from reconvene.domains import port, representing
+from reconvene.domains import meeting, representing
 from reconvene.domains.author import Author
 from reconvene.domains.events import Lost, Unreachable
 from reconvene.domains.flow import Flow
@@ -180,7 +180,7 @@ def _(find: Any) -> Any:
 
 @plant(
     "elected-by-what-one-site-saw",
-    port,
+    meeting,
     "elect",
     "sites elect by different orders of the gateways",
     {"wide.rep"},
@@ -382,7 +382,7 @@ def _(_speaks_for: Any) -> Any:
 
 @plant(
     "delivered-alone-is-not-told",
-    Site,
+    meeting.Meeting,
     "_learned",
     "what a part without a gateway has delivered crosses all the same, after it has come back",
     {"wide.agree"},

@@ -36,8 +36,8 @@ class Flow:
         self._seen = Seen()
         """What this site has delivered."""
         self.untold = False
-        """While detached, it has delivered messages that were sent before: others may be about to let them cross,
-        and nobody above knows yet that they must not."""
+        """While detached, its part has delivered messages that were sent before and may cross: others may be about to
+        let them, and nobody above knows yet that they must not."""
         self._kept = Kept()
         self._early: list[tuple[Delivered, Wide, tuple[int, ...] | None]] = []
         """Fifo messages of sites that knew before this one that all is open."""
@@ -85,10 +85,13 @@ class Flow:
     def _take_home(
         self, site: int, incarnation: int, wide: Wide, place: tuple[int, ...] | None, *, again: bool = False
     ) -> None:
-        crosses = not self._site.wide.detached and wide.crosses and self._site.domain.passes_out(wide.group)
+        crosses = not self._site.wide.detached and self._may_cross(wide)
         waiting = Waiting((site, incarnation, wide.counter), wide, place, crosses, again or wide.again)
         if self.home.take(waiting):
             self._deliver_home(waiting)
+
+    def _may_cross(self, wide: Wide) -> bool:
+        return wide.crosses and self._site.domain.passes_out(wide.group)
 
     def _deliver_home(self, waiting: Waiting) -> None:
         site, incarnation, counter = waiting.key
@@ -97,7 +100,7 @@ class Flow:
         self._deliver(
             self._site.domain.name, message, None if waiting.place is None else self.after_line(waiting.place)
         )
-        if self._site.wide.detached and waiting.again:
+        if self._site.wide.detached and waiting.again and self._may_cross(wide):
             sender = SenderId(self._site.domain.name, message.site)
             self._site.known.add(sender, incarnation, Service(wide.service), counter)
             self.untold = True

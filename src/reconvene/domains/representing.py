@@ -70,8 +70,8 @@ class Representing:
         self.active = True
         lines = [(site.wide.conf, site.line)]
         if not site.is_open:
-            lines += [(line.conf, tuple(line.line)) for line in site.lines]
-        number = site.ports[site.name].number
+            lines += [(line.conf, tuple(line.line)) for line in site.meeting.lines]
+        number = site.meeting.ports[site.name].number
         found = [index for conf, line in lines if (index := gateway.find(conf, line)) is not None]
         self._cursor = min(found) if found else self._present(number)
         for cross in sorted(site.home.crossings):
@@ -92,7 +92,7 @@ class Representing:
         if not self.active:
             self._stand_by()
             return
-        number = site.ports[site.name].number
+        number = site.meeting.ports[site.name].number
         gateway.trim(self._cursor)
         self._cursor = max(self._cursor, gateway.first)
         while len(site.control) < _AHEAD and gateway.permitted(self._cursor, number):
@@ -149,7 +149,7 @@ class Representing:
     def _turn(self, conf: UpperConf) -> None:
         site = self._site
         upto = self._reached()
-        lines = [(site.wide.conf, site.line), *((line.conf, tuple(line.line)) for line in site.lines)]
+        lines = [(site.wide.conf, site.line), *((line.conf, tuple(line.line)) for line in site.meeting.lines)]
         if any(own == conf.after and line > upto for own, line in lines):
             # They got there by another gateway, which parted from this one above: they can't be led on.
             self._entered = False
@@ -167,7 +167,7 @@ class Representing:
         conf = gateway.conf
         assert conf is not None, "it was elected with it"
         self._entered = True
-        lines = [tuple(line.line) for line in site.lines if line.number == conf.number]
+        lines = [tuple(line.line) for line in site.meeting.lines if line.number == conf.number]
         if site.floor == conf.number:
             lines.append(site.line)
         place = max([(conf.number,), self._reached(), *(line for line in lines if line[0] == conf.number)])
