@@ -7,34 +7,26 @@ of the turn leaves the site.
 
 import asyncio
 import logging
-import os
 from collections.abc import Sequence
 
-from reconvene.core.site import Site
 from reconvene.domains.events import WideEvent
 from reconvene.errors import Rejected
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import event
 from reconvene.runtime.disk.lmdb_disk import LmdbDisk
-from reconvene.runtime.domain.parts import NO_WIDE_COUNTERS, Part
-from reconvene.runtime.isis.service import NO_ISIS_COUNTERS, IsisService
-from reconvene.runtime.log.service import NO_LOG_COUNTERS, LogService
+from reconvene.runtime.domain.parts import Part
+from reconvene.runtime.isis.service import IsisService
+from reconvene.runtime.log.service import LogService
 from reconvene.runtime.log.status import Authors
-from reconvene.runtime.net.list_watch import ListWatch, refused
 from reconvene.runtime.net.site_numbers import Numbers, numbers_in, store_bytes
-from reconvene.runtime.outside import Dial, Disk, Keeping, Store, Transport
+from reconvene.runtime.outside import Dial, Disk, Store, Transport
 from reconvene.runtime.site.follower_trace import FollowerTrace
 from reconvene.runtime.site.following import Sources
-from reconvene.runtime.site.history import History
-from reconvene.runtime.site.interface import Receiver
-from reconvene.runtime.site.notes import SiteNotes
-from reconvene.runtime.site.processes import LocalProcesses, ProcessAccess
+from reconvene.runtime.site.processes import LocalProcesses
 from reconvene.runtime.site.starting import start_stack
+from reconvene.runtime.site.state import SiteState
 from reconvene.runtime.site.trace import SiteTrace
-from reconvene.stack.no_log import NoLog
-from reconvene.stack.stack import Stack
 from reconvene.stack.turn import Turn
-from reconvene.world import world
 
 __all__ = ["SiteEngine"]
 
@@ -43,12 +35,11 @@ _DRAIN_S = 2.0
 _FAREWELLS = 3
 _FAREWELL_GAP_S = 0.02
 """A leave is reported more than once, since datagrams get lost."""
-_GROUPS_SHOWN = 100
 _FIRST_ANSWER_S = 3.0
 """How long a site that follows a log waits for a source to answer, before it is ready without."""
 
 
-class SiteEngine:
+class SiteEngine(SiteState):
     def __init__(
         self,
         config: Config,
@@ -61,17 +52,9 @@ class SiteEngine:
     ) -> None:
         """`numbers`: those that the transport goes by; default: those of a new site. `dial`: how a follower
         connects to its sources. `part`: what the site does in a tree of clusters."""
-        self.config = config
-        self._part = part
-        self._numbers = numbers_in(config) if numbers is None else numbers
-        self.names = self._numbers.names
-        self.ordinal = self._numbers.ordinal
-        self.incarnation = 0
-        self._transport = transport
+        super().__init__(config, transport, log, numbers_in(config) if numbers is None else numbers, part)
         self._disk: Disk = LmdbDisk() if disk is None else disk
         self._log = log
-        self._world = world()
-        self._now = self._world.monotonic_ns
         self._stopping = False
         self._due = False
         self._asked = True
@@ -80,32 +63,14 @@ class SiteEngine:
         """Acks of channels, which leave once programs have seen what is acknowledged."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
-        self._started_at = self._now()
         self._wall_offset_ns = self._world.time_ns() - self._now()
-        self._notes = SiteNotes(log, self.names)
-        self._list = ListWatch(log, config.sites_version)
-        self._blocked: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
         self._loop: asyncio.AbstractEventLoop
         self._store: Store
-        self._keeper: Keeping
-        self._stack: Stack
-        self._processes: LocalProcesses
-        self._service: LogService | None = None
-        """None: the site takes no part in the log …"""
-        self._no_log: NoLog | None = None
-        """… and says so."""
-        self._isis: IsisService | None = None
-        """None: the site takes no part in ISIS."""
         self._state_changed = True
         """What `_report_state` logs may have changed since it last looked."""
-        self._trace: SiteTrace | FollowerTrace | None = None
         self._dial = dial
-        self.above: SiteEngine | None = None
-        """A gateway's site in the cluster above."""
         self._sources: Sources | None = None
         """Where the site follows a log."""
-        self._full = False
-        """The log has reached its limit, and takes nothing until some of it is truncated."""
 
     # -- start and stop
 
@@ -391,143 +356,3 @@ class SiteEngine:
         """What a gateway's site above reports of this site, for its trace."""
         if isinstance(self._trace, SiteTrace):
             self._trace.wide(self._now() + self._wall_offset_ns, events)
-
-    def open(self, receiver: Receiver) -> ProcessAccess:
-        return self._processes.open(receiver)
-
-    # -- what others ask
-
-    @property
-    def log(self) -> LogService | None:
-        """None where the site takes no part in the log."""
-        return self._service
-
-    @property
-    def isis(self) -> IsisService | None:
-        """None where the site takes no part in ISIS."""
-        return self._isis
-
-    @property
-    def _site(self) -> Site:
-        return self._stack.site
-
-    @property
-    def history(self) -> History:
-        return self._notes.history
-
-    def _refused(self) -> dict[str, str]:
-        """By name: sites whose storage is older than what is known of them, and why."""
-        part = self._service or self._no_log
-        found = {} if part is None else dict(part.behind)
-        for site, why in self._site.changes.hearing.behind.items():
-            found[self.names[site]] = why
-        return found
-
-    def storage(self) -> str:
-        full = "the log has reached log.max_bytes" if self._full else None
-        damage = None if self._service is None else self._service.damage
-        return self._keeper.trouble or damage or self._behind() or full or "ok"
-
-    def _behind(self) -> str | None:
-        why = self._site.behind or (self._service is not None and self._service.own_behind)
-        return (
-            f"older than what others know of this site ({why}): `reconvene replace` gives it a new one"
-            if why
-            else None
-        )
-
-    def refused_sites(self) -> dict[str, str]:
-        return refused(self._site)
-
-    def log_note(self) -> str | None:
-        """Why the log takes nothing here, where that is neither the disk's fault nor what was configured."""
-        return None if self._service is None else self._service.note()
-
-    def health(self) -> str:
-        if self._site.phase != "operational" or not self._stack.groups.settled:
-            return "forming"
-        return "primary" if self._site.primary else "minority"
-
-    def status(self) -> dict[str, object]:
-        site = self._site
-        trips = site.changes.hearing.round_trips.smoothed_ns
-        groups = self._stack.groups.groups()
-        incoming, outgoing = self._blocked
-        return {
-            "cluster": self.config.cluster,
-            "name": self.config.name,
-            "incarnation": self.incarnation,
-            "pid": os.getpid(),
-            "health": self.health(),
-            "phase": site.phase,
-            "configuration": site.configuration,
-            "members": [self.names[member] for member in site.members],
-            "sites": list(self.names),
-            "list": self._list.status(site),
-            "uptime_s": (self._now() - self._started_at) / 1e9,
-            "processes": len(self._processes),
-            "groups": [
-                {"name": group.name, "members": group.members, "primary": group.primary}
-                for group in groups[:_GROUPS_SHOWN]
-            ],
-            "group_count": len(groups),
-            "waiting": {"messages": len(site.outbox), "bytes": site.outbox.bytes},
-            "round_trips_us": {self.names[other]: trips[other] / 1e3 for other in self._numbers.peers},
-            "blocked": {
-                "incoming": [self.names[other] for other in sorted(incoming)],
-                "outgoing": [self.names[other] for other in sorted(outgoing)],
-            },
-            "trace": None if self._trace is None else self._trace.status(),
-            "storage": self.storage(),
-            "log": None if self.log is None else self.log.status(),
-            "isis": None if self._isis is None else self._isis.status(),
-            "domain": self._domain_status(),
-            "seal": "insecure" if self.config.seal.insecure else "sealed",
-            "configurations": self._notes.counts["configurations"],
-            "longest_turn_ms": self._notes.longest_turn_ns / 1e6,
-            "counters": self.counters(),
-        }
-
-    def _domain_status(self) -> dict[str, object] | None:
-        found = None if self._part is None else self._part.status()
-        if found is not None:
-            found["upper"] = None if self.above is None else self.above.short_status()
-        return found
-
-    def short_status(self) -> dict[str, object]:
-        """Of a gateway's site above, for the status of the site below."""
-        site = self._site
-        incoming, _ = self._blocked
-        return {
-            "cluster": self.config.cluster,
-            "name": self.config.name,
-            "phase": site.phase,
-            "configuration": site.configuration,
-            "members": [self.names[member] for member in site.members],
-            "sites": list(self.names),
-            "blocked": [self.names[other] for other in sorted(incoming)],
-            "storage": self.storage(),
-            "sent_bytes": self._transport.counters().get("sent_bytes", 0),
-            "received_bytes": self._transport.counters().get("received_bytes", 0),
-        }
-
-    def counters(self) -> dict[str, int]:
-        core = self._site.counters
-        return {
-            **self._notes.counts,
-            **{name: getattr(core, name) for name in core.__slots__},
-            **self._transport.counters(),
-            **(NO_WIDE_COUNTERS if self._part is None else self._part.counters()),
-            **(NO_ISIS_COUNTERS if self._isis is None else self._isis.counters()),
-            **(NO_LOG_COUNTERS if self._service is None else self._service.counters()),
-        }
-
-    def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
-        if not self.config.faults.allowed:
-            raise Rejected(f"site {self.config.name} does not allow faults to be injected: see [faults] allowed")
-        self._block(incoming, outgoing)
-
-    def _block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
-        self._blocked = (incoming, outgoing)
-        self._transport.block(incoming, outgoing)
-        self._notes.blocked(incoming, outgoing)

@@ -1,7 +1,7 @@
 """What clients and HTTP see of a running site.
 
 `Engine` is the site itself, `ProcessHandle` is one process's side of it, and a `Receiver` gets what is delivered to
-that process. `runtime.site.engine` implements the first two; each client connection, and each process inside an
+that process. `runtime.site` implements the first two; each client connection, and each process inside an
 embedding program, is a `Receiver`.
 """
 
