@@ -54,6 +54,8 @@ class Chaos:
         """… and the node that did."""
         self._traps: list[tuple[str, str]] = []
         """Kinds of fault, and the step that each waits for; the oldest give way to new ones."""
+        self._standing = list(plan.standing)
+        """The same, each until it has struck."""
         self._faults: dict[str, Callable[[], None]] = {
             "partition": self._partition,
             "crash": self._crash,
@@ -105,11 +107,14 @@ class Chaos:
             self._ambush = kind
 
     def _sprung(self, node: Node | WideProcess, before: str, now: str) -> None:
-        kind = next((kind for kind, step in self._traps if step == now), None)
-        if self._stopped or kind is None or (not now.endswith(_RARE_STEP) and self._random.random() < 0.5):
+        if self._stopped or self._cluster.now < self._plan.from_ns:
+            return
+        traps = self._standing if any(step == now for _, step in self._standing) else self._traps
+        kind = next((kind for kind, step in traps if step == now), None)
+        if kind is None or (not now.endswith(_RARE_STEP) and self._random.random() < 0.5):
             return  # not always the first that comes
-        self._traps.remove((kind, now))
-        if self._random.random() < 0.7:
+        traps.remove((kind, now))
+        if traps is self._standing or self._random.random() < 0.7:
             self._strike_at(kind, node.name)
         else:
             at = self._cluster.now + self._random.randrange(_SOON_NS)

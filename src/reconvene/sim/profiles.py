@@ -18,7 +18,7 @@ from reconvene.sim.far_profile import far_scenario
 from reconvene.sim.isis_profile import isis_loads, isis_processes, isis_steps, isis_watches
 from reconvene.sim.profile_parts import MS, SECOND, outline, storm
 from reconvene.sim.scenario import FAULTS, ISIS_FAULTS, Append, Load, OperatorPlan, Scenario, Step
-from reconvene.sim.wide_profile import wide_scenario
+from reconvene.sim.wide_profile import wide_scenario, with_standing_faults
 
 __all__ = ["PROFILES", "random_scenario"]
 
@@ -285,7 +285,7 @@ def _isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
 
 
 def _wide(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:
-    return wide_scenario(seed, random, names, _conditions(random))
+    return with_standing_faults(wide_scenario(seed, random, names, _conditions(random)))
 
 
 def _wide_isis(seed: int, random: Random, names: tuple[str, ...]) -> Scenario:

@@ -156,6 +156,9 @@ class ChaosPlan(Struct, frozen=True):
     ambush_steps: Names = ()
     """Each of them waits for one of these, if there are any; else for whichever comes next. `log: change`: a change
     of the replicas is green somewhere for the first time."""
+    standing: tuple[tuple[str, str], ...] = ()
+    """Kinds of fault, and steps: besides, a fault of each kind waits for that step from the beginning, until a node
+    enters it."""
     shrink: float = 0.0
     """How many of the partitions divide one component further, instead of all sites anew. Scenario files have none of
     these either."""

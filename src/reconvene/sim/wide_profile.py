@@ -3,6 +3,8 @@
 from dataclasses import replace
 from random import Random
 
+from msgspec import structs
+
 from reconvene.ids import Service
 from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.isis_scenario import Join, Leave, ProcessPlan
@@ -10,7 +12,7 @@ from reconvene.sim.profile_parts import MS, SECOND, outline, storm
 from reconvene.sim.scenario import WIDE_FAULTS, Load, Scenario, Step
 from reconvene.sim.wide_scenario import DomainPlan
 
-__all__ = ["GATEWAY_STEPS", "wide_scenario"]
+__all__ = ["GATEWAY_STEPS", "wide_scenario", "with_standing_faults"]
 
 _CHANGES = ("gathering", "forming: sync", "forming: states", "recovering: exchange", "recovering: wait")
 _REPRESENTING = ("meeting", "catching up", "standby", "crossing", "unconfirmed", "idle")
@@ -23,6 +25,12 @@ _RARE = tuple(step for step in GATEWAY_STEPS if step.endswith("recovering: excha
 """Only where frames were lost: more faults lie in wait for these."""
 _LOSS = 0.2
 """In some runs so many datagrams are lost that sites have different frames when a configuration changes."""
+_STANDING_EVERY = 5
+_STANDING = 16
+"""So many pairs of step and fault wait in every fifth run. In 75 seeds each pair has its turn."""
+_BAD = Conditions(latency_ns=5 * MS, jitter_ns=3 * MS, loss=0.4)
+_CHANGING = ("crash", "gateway", "partition", "pause")
+"""Faults that change configurations."""
 _NAMES = ("berlin", "oslo", "paris", "rome")
 _GROUPS = ("all", "news", "bank")
 
@@ -50,6 +58,35 @@ def wide_scenario(seed: int, random: Random, names: tuple[str, ...], conditions:
         domains=plans,
         patience_ns=extra.choice((None, None, 1_500 * MS, 3_000 * MS)),
         between=Changes(latency_ns=between_ns, jitter_ns=random.choice((0, between_ns // 4))),
+    )
+
+
+def with_standing_faults(scenario: Scenario) -> Scenario:
+    """In every fifth seed faults wait for some of a gateway's steps until one enters them. For the exchange of frames
+    in its cluster all kinds wait. That is entered only where frames get lost while many are under way: so the network
+    is bad, and all sites of one busy cluster are gateways."""
+    number, rest = divmod(scenario.seed, _STANDING_EVERY)
+    chaos = scenario.chaos
+    if rest != _STANDING_EVERY - 2 or chaos is None:
+        return scenario
+    exchange = _RARE[0]
+    turn = number % len(WIDE_FAULTS)
+    every = [(kind, exchange) for kind in (*WIDE_FAULTS[turn:], *WIDE_FAULTS[:turn])]
+    pairs = [(kind, step) for step in GATEWAY_STEPS for kind in WIDE_FAULTS if step != exchange]
+    first = number * _STANDING % len(pairs)
+    busy = max(scenario.domains, key=lambda plan: len(plan.nodes))
+    load = Load(busy.nodes, Service.CAUSAL, 100.0, 16, 0, scenario.duration_ns, group=_GROUPS[0], scope="cluster")
+    return structs.replace(
+        scenario,
+        conditions=_BAD,
+        domains=tuple(structs.replace(p, gateways=p.sites) if p is busy else p for p in scenario.domains),
+        loads=(*scenario.loads, load),
+        chaos=structs.replace(
+            chaos,
+            faults=tuple(sorted({*chaos.faults, *_CHANGING})),
+            mean_gap_ns=150 * MS,
+            standing=(*every, *(2 * pairs)[first : first + _STANDING]),
+        ),
     )
 
 
