@@ -21,14 +21,14 @@ from reconvene.domains.tree import Domain
 from reconvene.domains.views import Views
 from reconvene.ids import Service
 from reconvene.lab.campaign.seeds import histories
-from reconvene.sim.conditions import Changes
+from reconvene.sim.conditions import Changes, Conditions
 from reconvene.sim.profiles import random_scenario
 from reconvene.sim.runner import Runner
 from reconvene.sim.scenario import Heal, Load, Partition, Scenario, Step
 from reconvene.sim.wide_scenario import DomainPlan, Split
 from reconvene.verify.engine import verify
 
-__all__ = ["MUTANTS", "catch_wide", "table", "wide"]
+__all__ = ["MUTANTS", "catch_wide", "elsewhere", "table", "wide"]
 
 SECOND = 1_000_000_000
 MUTANTS: list[Mutant] = []
@@ -93,6 +93,34 @@ def back(seed: int) -> Scenario:
         wide(seed), nodes=nodes, domains=plans, steps=steps, loads=(load,), chaos=None,
         between=Changes(latency_ns=400_000_000), duration_ns=12 * SECOND, settle_ns=8 * SECOND,
         processes=(), final=(nodes,), final_down=(), patience_ns=None,
+    )  # fmt: skip
+
+
+def elsewhere(seed: int) -> Scenario:
+    """A cluster and the level above part in two. One part of the cluster gets its messages back soon, over near
+    lines. The other one still has them on their way, over slow lines to more clusters, when the cluster is whole
+    again and goes on there."""
+    random = Random(seed)
+    plans = (
+        DomainPlan("berlin", ("a", "b", "c"), ("a", "b")),
+        *(DomainPlan(name, (site,), (site,)) for name, site in (("oslo", "o"), ("paris", "p"), ("rome", "r"))),
+    )
+    nodes = tuple(node for plan in plans for node in plan.nodes)
+    at = 5 * SECOND
+    again = at + 5 * SECOND // 2 + random.randrange(SECOND // 4)
+    steps = (
+        Step(at, Partition((("berlin/a", "berlin/c", "paris/p"), ("berlin/b", "oslo/o", "rome/r"))), "mutant"),
+        Step(again, Heal(), "mutant"),
+        Step(again, Split((("berlin/a", "paris"), ("berlin/b", "oslo", "rome"))), "mutant"),
+        Step(at + 12 * SECOND, Heal(), "mutant"),
+    )
+    load = Load(("berlin/c",), Service.AGREED, 50.0, 16, at - SECOND // 3, at, group="all", scope="wide")
+    far = Changes(latency_ns=300_000_000)
+    return replace(
+        wide(seed), nodes=nodes, domains=plans, steps=steps, loads=(load,), chaos=None, order="atop",
+        links={("berlin/b", "oslo/o"): far, ("berlin/b", "rome/r"): far, ("oslo/o", "rome/r"): far},
+        conditions=Conditions(), between=Changes(latency_ns=20_000_000), duration_ns=20 * SECOND,
+        settle_ns=8 * SECOND, processes=(), final=(nodes,), final_down=(), patience_ns=None,
     )  # fmt: skip
 
 
@@ -391,3 +419,16 @@ def _(_speaks_for: Any) -> Any:
 )
 def _(_learned: Any) -> Any:
     return lambda self: None
+
+
+@plant(
+    "seen-elsewhere-is-not-told",
+    Gateway,
+    "has_been_told",
+    "sites enter a configuration above where what they delivered in another one may yet get a place",
+    {"wide.agree"},
+    0,
+    elsewhere,
+)
+def _(_has_been_told: Any) -> Any:
+    return lambda self, seen: True

@@ -341,6 +341,14 @@ class Gateway:
                     last[Service(message.service) is not Service.FIFO] = message.counter - 1
         return [(*sender, fifo, ordered) for sender, (fifo, ordered) in sorted(found.items())]
 
+    def has_been_told(self, seen: Seen) -> bool:
+        """None of these messages can get a place from here on in the configuration above."""
+        return all(
+            self._placed.has(SenderId(domain, site), incarnation, service, counter)
+            for domain, site, incarnation, fifo, ordered in seen.table()
+            for service, counter in ((Service.FIFO, fifo), (Service.CAUSAL, ordered))
+        )
+
     # -- what goes up
 
     def tell(self, roster: Roster) -> None:

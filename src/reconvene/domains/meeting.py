@@ -125,8 +125,10 @@ class Meeting:
             return False
         if self._site.name in self.refused:
             return False
-        present = None if self.representative is None else self.ports[self.representative]
-        return present is None or len(gateway.conf.domains) > len(present.domains)
+        if self.representative in (None, self._site.name):
+            return True
+        present = self.ports[self.representative]
+        return len(gateway.conf.domains) > len(present.domains)
 
     # -- meeting
 

@@ -38,6 +38,8 @@ class Representing:
         """The index above of what it brings in next."""
         self._entered = False
         """The TURN by which all others enter is under way."""
+        self._strangers = False
+        """Some of its cluster come from wide configurations that it can't lead them on from."""
         self._told: tuple[int, int] | None = None
         """The roster's version and the number above with which it was told last in this term."""
         self._offered: set[Key] = set()
@@ -73,6 +75,7 @@ class Representing:
             lines += [(line.conf, tuple(line.line)) for line in site.meeting.lines]
         number = site.meeting.ports[site.name].number
         found = [index for conf, line in lines if (index := gateway.find(conf, line)) is not None]
+        self._strangers = len(found) < len(lines)
         self._cursor = min(found) if found else self._present(number)
         for cross in sorted(site.home.crossings):
             self._launch(cross, again=True)
@@ -109,7 +112,7 @@ class Representing:
             return
         if not self._entered:
             if gateway.formed and gateway.number == number:
-                self._let_in()
+                self._let_in_or_renew()
         elif site.is_open:
             self._tell()
             self._cross()
@@ -152,7 +155,7 @@ class Representing:
         lines = [(site.wide.conf, site.line), *((line.conf, tuple(line.line)) for line in site.meeting.lines)]
         if any(own == conf.after and line > upto for own, line in lines):
             # They got there by another gateway, which parted from this one above: they can't be led on.
-            self._entered = False
+            self._entered, self._strangers = False, True
         place = [conf.number] if conf.regular else []
         turn = Turn(
             term=site.term, after=conf.after, upto=list(upto), enters=False, conf=conf.conf, regular=conf.regular,
@@ -160,6 +163,14 @@ class Representing:
             rosters=[], told=[],
         )  # fmt: skip
         site.say(Service.SAFE, encode(turn))
+
+    def _let_in_or_renew(self) -> None:
+        """Strangers have delivered elsewhere what may yet get a place in this configuration above: others would
+        deliver it there, and they would not. They enter the next one, in which all are told what they have seen."""
+        if self._strangers and not self._gateway.has_been_told(self._site.known):
+            self._gateway.outdated = True
+        else:
+            self._let_in()
 
     def _let_in(self) -> None:
         """All sites that could not be led on enter here."""
