@@ -19,6 +19,7 @@ from reconvene.lab.campaign.spark import run_campaign
 from reconvene.lab.campaign.summary import add_up, failing
 from reconvene.sim.profiles import PROFILES, random_scenario
 from reconvene.sim.runner import Result, run_scenario
+from reconvene.trace.domains import read_wide_trace
 from reconvene.trace.parquet import read_parquet_runs
 from reconvene.trace.reader import read_trace
 from reconvene.wire.messages import Frame
@@ -164,6 +165,32 @@ def test_a_command_runs_each_profile_in_turn(
     flat = [profile for profile in PROFILES if not profile.startswith("wide")]  # of domains: directories
     names = ["chaos-10", *(f"{profile}-9" for profile in flat)]
     assert [run.run for run, _ in read_parquet_runs(tmp_path / "c")] == sorted(names)
+
+
+@pytest.mark.long("runs a campaign on Spark")
+def test_runs_of_several_clusters_leave_directories(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of every level; a run that was cut off is written again."""
+    seeds = [("wide", 0), ("wide", 3)]
+    directory = campaign(tmp_path / "c", None)
+    run_campaign(spark, directory, seeds)
+    (tmp_path / "c" / "outcomes" / "wide" / "3.json").unlink()
+    run_campaign(spark, directory, seeds)
+    assert [same(outcome) for outcome in directory.outcomes(seeds)] == [same(run_seed(*seed)) for seed in seeds]
+    for profile, seed in seeds:
+        trace = read_wide_trace(tmp_path / "c" / f"{profile}-{seed}")
+        result = run_scenario(random_scenario(seed, profile))
+        assert trace.wide.rows == result.rows
+        assert result.levels is not None
+        assert {name: level.rows for name, level in trace.levels.items()} == {
+            name: rows for name, (_, rows) in result.levels.traces.items()
+        }
+    monkeypatch.setattr("reconvene.pipeline.session.open_session", lambda *_, **__: contextlib.nullcontext(spark))
+    chosen = ("--runs", 1, "--seed", 3, "--profile", "wide", "--out", tmp_path / "c")
+    assert command(*chosen, "--engine", "spark", "--json") == 0, "Spark hands it to the local engine"
+    document = msgspec.json.decode(capsys.readouterr().out)
+    assert (document["ok"], document["runs"], document["verify"]["runs"]) == (True, 1, 2)
 
 
 @pytest.mark.long("runs a campaign on Spark")

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,7 +16,13 @@ from reconvene.lab.campaign.seeds import Outcome, run_seed
 from reconvene.lab.campaign.summary import Failing, Totals, add_up, failing
 from reconvene.sim.profiles import PROFILES
 from reconvene.sim.runner import Result
-from reconvene.verify.report import Report
+from reconvene.trace.finding import apart_from_domains
+from reconvene.verify.engine import verify
+from reconvene.verify.load import load_domains
+from reconvene.verify.report import Report, add_reports
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["campaign_command"]
 
@@ -102,11 +108,20 @@ def _run(
             run_campaign(spark, directory, left, nodes=nodes, progress=progress)
         if engine == "local":
             return None
-        from reconvene.pipeline.traces import read_traces
-        from reconvene.pipeline.verify.engine import verify_traces
+        return _verify_again(spark, directory.root)
 
-        with read_traces(spark, [directory.root]) as traces:
-            return verify_traces(spark, traces)
+
+def _verify_again(spark: "SparkSession", root: Path) -> Report:
+    """By Spark; traces of domains by the local engine, as `reconvene verify --engine spark` does."""
+    from reconvene.pipeline.traces import read_traces
+    from reconvene.pipeline.verify.engine import verify_traces
+
+    paths, domains = apart_from_domains([str(root)])
+    wide = verify(history for path in domains for history in load_domains(path))
+    if not paths:
+        return wide
+    with read_traces(spark, paths) as traces:
+        return add_reports(verify_traces(spark, traces), wide)
 
 
 def _show(totals: list[Totals], bad: list[Failing], report: Report | None, out: Path) -> None:

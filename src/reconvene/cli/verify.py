@@ -14,8 +14,7 @@ from reconvene.cli._traces import progress, still
 from reconvene.errors import Malformed, Unavailable
 from reconvene.report.verify_page import write_verify_report
 from reconvene.report.witness_diagrams import diagrams_of_traces
-from reconvene.trace.domains import is_wide
-from reconvene.trace.finding import find_traces
+from reconvene.trace.finding import apart_from_domains
 from reconvene.verify.engine import verify
 from reconvene.verify.load import load_domains, load_histories
 from reconvene.verify.report import CheckResult, Report, add_reports
@@ -71,7 +70,7 @@ def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Repor
 
     with ExitStack() as stack, progress() as tell:
         paths = [stack.enter_context(still(trace)) for trace in traces]
-        paths, domains = _apart(paths)
+        paths, domains = apart_from_domains(paths)
         for path in domains:
             print(f"{path}: a trace of domains; the local engine judges it", file=sys.stderr)
         wide = verify(history for path in domains for history in load_domains(path)) if domains else None
@@ -95,18 +94,6 @@ def _on_spark(traces: list[str], master: str | None, html: Path | None) -> Repor
                 drawn = [*diagrams_of_tables(report, found), *diagrams_of_traces(report, domains)]
                 write_verify_report(html, report, drawn)
     return report
-
-
-def _apart(paths: list[str]) -> tuple[list[str], list[Path]]:
-    """What Spark reads, and the traces of domains among it."""
-    domains: list[Path] = []
-    others: list[str] = []
-    for path in paths:
-        found = [] if "://" in path else find_traces(Path(path))
-        wide = [each for each in found if is_wide(each)]
-        domains += wide
-        others += [str(each) for each in found if each not in wide] if wide else [path]
-    return others, domains
 
 
 def _show(report: Report) -> None:
