@@ -99,3 +99,20 @@ def test_it_crosses_once_more_in_the_next_one() -> None:
     gateway.sent()
     gateway.take([_delivered(131073, 2, launched[1])])
     assert gateway.next() is None
+
+
+@pytest.mark.parametrize("resigns", [False, True])
+def test_only_crossings_of_its_present_term_are_sent_again_after_a_change_above(resigns: bool) -> None:
+    """After a local change the cluster carries all of them on, in order. An earlier one was dropped with the last
+    configuration above; a later one came back unsent, got a place first, and the earlier one never got any."""
+    gateway = formed(65537)
+    gateway.launch(Launch(crossing(False), ("a", 1, 1)))
+    launched = gateway.next()
+    assert launched is not None
+    gateway.sent()
+    if resigns:
+        gateway.resign()
+    gateway.take_back([launched])
+    gateway.elected = 131073
+    _form(gateway, 131073)
+    assert gateway.next() == (None if resigns else launched)

@@ -42,7 +42,7 @@ WIDE = Wide(1, 2, "bank", True, b"x")
 MESSAGES = [
     WIDE,
     Cross(1, [(0, 1, 1)]),
-    Port(65_536, ["berlin"], False, True, 0, rules_of(TREE, "berlin")),
+    Port(65_536, ["berlin"], False, 0, rules_of(TREE, "berlin")),
     Line(
         [0],
         [0],

@@ -50,7 +50,7 @@ class Cluster:
     def port(self, name: str, *, domains: tuple[str, ...] = ("berlin",), number: int = 65536) -> None:
         own = self.trees[name]
         rank = own.domains["berlin"].gateways.index(name)
-        port = Port(number, list(domains), False, False, rank, rules_of(own, "berlin"))
+        port = Port(number, list(domains), False, rank, rules_of(own, "berlin"))
         self.deliver(SITES.index(name), encode(port))
 
 
@@ -85,6 +85,6 @@ def test_a_site_with_other_rules_elects_as_the_others_do_and_finds_itself_refuse
 def test_a_site_that_is_no_gateway_can_not_say_that_it_is() -> None:
     cluster = Cluster(tree(), tree(), tree())
     for rank in (0, 2):
-        cluster.deliver(2, encode(Port(65536, ["berlin"], False, False, rank, rules_of(tree(), "berlin"))))
+        cluster.deliver(2, encode(Port(65536, ["berlin"], False, rank, rules_of(tree(), "berlin"))))
     assert cluster.site.malformed == 2
     assert cluster.site.meeting.ports == {}

@@ -13,7 +13,7 @@ from reconvene.domains.events import Lost, Unreachable
 from reconvene.domains.flow import Flow
 from reconvene.domains.gateway import Gateway, Launch
 from reconvene.domains.home import Home, Waiting
-from reconvene.domains.messages import Crossing, In
+from reconvene.domains.messages import CROSSING, Crossing, In
 from reconvene.domains.port import Site
 from reconvene.domains.representing import Representing
 from reconvene.domains.seen import Seen
@@ -410,15 +410,31 @@ def _(_speaks_for: Any) -> Any:
 
 @plant(
     "delivered-alone-is-not-told",
-    meeting.Meeting,
-    "_learned",
+    Gateway,
+    "has_been_told",
     "what a part without a gateway has delivered crosses all the same, after it has come back",
     {"wide.agree"},
     0,
     back,
 )
-def _(_learned: Any) -> Any:
-    return lambda self: None
+def _(_has_been_told: Any) -> Any:
+    return lambda self, seen: True
+
+
+@plant(
+    "crossings-of-an-earlier-term-go-on",
+    Gateway,
+    "take_back",
+    "a crossing that was not sent before a local change is sent after it, though an earlier one was dropped",
+    {"wide.self"},
+    4,
+    back,
+)
+def _(_take_back: Any) -> Any:
+    def mutated(self: Gateway, unsent: Any) -> None:
+        self._again.extend(payload for _, payload in unsent if payload[0] == CROSSING)
+
+    return mutated
 
 
 @plant(

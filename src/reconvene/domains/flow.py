@@ -35,9 +35,6 @@ class Flow:
         """What waits to cross, as the parts have brought it into this configuration; until messages flow."""
         self._seen = Seen()
         """What this site has delivered."""
-        self.untold = False
-        """While detached, its part has delivered messages that were sent before and may cross: others may be about to
-        let them, and nobody above knows yet that they must not."""
         self._kept = Kept()
         self._early: list[tuple[Delivered, Wide, tuple[int, ...] | None]] = []
         """Fifo messages of sites that knew before this one that all is open."""
@@ -65,8 +62,6 @@ class Flow:
         if self._site.wide.detached:
             # What can't cross is for the authors that are here to deliver: they send it again.
             carried = []
-        else:
-            self.untold = False
         for index, one in enumerate(carried):
             # Before all that is sent in this configuration.
             place = (int(self._site.local), 0, 0, index) if one.wide.service >= Service.AGREED else None
@@ -101,9 +96,9 @@ class Flow:
             self._site.domain.name, message, None if waiting.place is None else self.after_line(waiting.place)
         )
         if self._site.wide.detached and waiting.again and self._may_cross(wide):
+            # Others may be about to let it cross, since it was sent before.
             sender = SenderId(self._site.domain.name, message.site)
             self._site.known.add(sender, incarnation, Service(wide.service), counter)
-            self.untold = True
         if (site, incarnation) == (self._site.ordinal, self._site.incarnation) and not waiting.crosses:
             self._site.author.done(counter)
 

@@ -117,7 +117,7 @@ class Gateway:
         self.renew = False
         """Its configuration has too low a number for its cluster: another one with the same members is needed."""
         self.outdated = False
-        """Its cluster has learned something that the others of this configuration should have been told (SEEN)."""
+        """Its cluster has seen something that the others of this configuration should have been told (SEEN)."""
         self.elected = -1
         """The number with which it represents its cluster; -1: it does not."""
         self.known: Callable[[], Seen] = Seen
@@ -383,10 +383,6 @@ class Gateway:
         """After a change above, it goes on only once its cluster has elected it with that."""
         return self.formed and self.elected == self.number
 
-    def learned(self) -> None:
-        """Its cluster has seen messages that the gateways above must be told of."""
-        self.outdated = not self._seeing_due
-
     def left(self, gateway: str) -> None:
         """This other gateway has left the cluster's configuration."""
         if gateway not in self._gone:
@@ -438,12 +434,19 @@ class Gateway:
         self.events.append(Crossed(crossing.conf, crossing.term, launch.cross, crossing.pos, ids))
 
     def _sent_again(self, payload: bytes) -> None:
-        crossing = decode(payload)
-        assert isinstance(crossing, Crossing), "nothing else is sent again"
-        self._flying[_name(crossing)] = payload
+        self._flying[_name(_crossing_in(payload))] = payload
 
     def take_back(self, unsent: Sequence[tuple[Service, bytes]]) -> None:
-        self._again.extend(payload for _, payload in unsent if payload[0] == CROSSING)
+        """A configuration above is over before it has sent these. Crossings of an earlier term are left out: the
+        cluster carries their messages on, and some would get a place before earlier ones of their senders."""
+        crossings = (payload for _, payload in unsent if payload[0] == CROSSING)
+        self._again.extend(payload for payload in crossings if _name(_crossing_in(payload)) in self._flying)
+
+
+def _crossing_in(payload: bytes) -> Crossing:
+    crossing = decode(payload)
+    assert isinstance(crossing, Crossing), "nothing else is sent again"
+    return crossing
 
 
 def _name(crossing: Crossing) -> tuple[str, int, int]:

@@ -2,17 +2,11 @@
 
 Given: LINE of each part, PORT of each gateway, and votes, in the cluster's order. Promised: at the place of the last
 LINE or PORT all sites know all of them, and at each place all know the same representative and term.
-
-A part that was detached has delivered its own messages, and the others may be about to let the same ones cross. So
-when it comes back, no gateway represents the cluster before another configuration above has begun, in which all
-gateways were told what that part has seen (SEEN): there these messages get no place.
 """
 
 from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from reconvene.domains.election import elect
 from reconvene.domains.events import Represents
@@ -56,6 +50,8 @@ class Meeting:
         parts had met there, or they were one part before."""
         self._together: tuple[int, ...] = (site.ordinal,)
         """Who comes from the last configuration together with this site."""
+        self._apart = False
+        """Its part came together from several wide configurations, and messages have not flowed since."""
         self._resigned: str | None = None
         self._votes = 0
         """In this configuration, to replace a representative."""
@@ -70,6 +66,8 @@ class Meeting:
 
     def restart(self) -> None:
         """The next local configuration begins."""
+        if self._site.phase is Phase.OPEN:
+            self._apart = False
         if self._site.phase is Phase.MEETING:
             self._part = tuple(member for member in self._part if member in self._together)
         else:
@@ -91,7 +89,7 @@ class Meeting:
             max(site.floor, site.wide.number),
             list(site.line),
             site.known.table(),
-            site.flow.untold,
+            self._apart,
             *site.views.line(members),
             carried,
         )
@@ -101,9 +99,8 @@ class Meeting:
         if (conf := gateway.conf) is not None:
             site = self._site
             self._told = conf.number
-            complete = site.phase is not Phase.MEETING and not gateway.outdated
             rank = site.domain.gateways.index(site.name)
-            port = Port(conf.number, list(conf.domains), resigns, complete, rank, self._rules)
+            port = Port(conf.number, list(conf.domains), resigns, rank, self._rules)
             site.say(Service.AGREED, encode(port))
 
     def look_above(self, gateway: Gateway) -> None:
@@ -142,12 +139,10 @@ class Meeting:
         if port.rules.gateways == self._rules.gateways and gateways[port.rank : port.rank + 1] != (name,):
             self._site.malformed += 1
             return
-        is_meeting = self._site.phase is Phase.MEETING
-        usable = port.complete or is_meeting or not self._site.flow.untold
-        self.ports[name] = port if usable else _unusable(port)
+        self.ports[name] = port
         if port.resigns:
             self._resigned = name
-        if is_meeting:
+        if self._site.phase is Phase.MEETING:
             self._met()
         else:
             self._refuse([name])
@@ -162,9 +157,8 @@ class Meeting:
         if told != set(site.members) or any(name not in self.ports for name in gateways):
             return
         self._gateways = found
+        self._apart = any(line.apart for line in self.lines) or len({line.conf for line in self.lines}) > 1
         site.met(self.lines)
-        if site.flow.untold:
-            self._learned()
         if gateways:
             site.phase = Phase.CATCHING_UP
             self._refuse(gateways)
@@ -172,12 +166,6 @@ class Meeting:
         else:
             self.refused = {}
             site.stand_alone(max(tuple(line.line) for line in self.lines))
-
-    def _learned(self) -> None:
-        """Some of what its parts have seen nobody above knows: a configuration there must begin with it."""
-        self.ports = {name: _unusable(port) for name, port in self.ports.items()}
-        if self._site.gateway is not None:
-            self._site.gateway.learned()
 
     # -- election
 
@@ -240,8 +228,3 @@ class Meeting:
         if mine.number < site.floor or len(mine.domains) < len(present.domains) or site.name in self.refused:
             return False
         return not site.is_open or bool(site.home.crossing)
-
-
-def _unusable(port: Port) -> Port:
-    """Its gateway can't be elected with it."""
-    return replace(port, number=-1)

@@ -133,8 +133,6 @@ class Port(Struct, array_like=True, frozen=True):
     """That have a gateway in it."""
     resigns: bool
     """It gives way to a standby that is as good."""
-    complete: bool
-    """The others there have been told all that the cluster's parts knew when they met."""
     rank: Ordinal
     """The gateway's place in its own list of gateways."""
     rules: Rules
@@ -242,8 +240,8 @@ class Line(Struct, array_like=True, frozen=True):
     """The last place that they delivered up to."""
     seen: _Table
     """What any of them, or of those they met before, has delivered."""
-    untold: bool
-    """Some of `seen` they delivered while they were detached, and nobody above knows of it yet."""
+    apart: bool
+    """They have met, and some of them were not let into `conf` yet."""
     before: Annotated[list[Ordinal], Meta(max_length=MAX_SITES)]
     """The members of their last local configuration."""
     lost: Annotated[list[Loss], Meta(max_length=MAX_SITES)]

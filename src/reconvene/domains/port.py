@@ -234,7 +234,6 @@ class Site:
         self.floor = max(line.number for line in lines)
         for line in lines:
             self.known.merge(line.seen)
-        self.flow.untold = any(line.untold for line in lines)
         self.views.met(lines, self.domain.sites)
         self.flow.meet(lines)
 

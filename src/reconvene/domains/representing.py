@@ -75,7 +75,7 @@ class Representing:
             lines += [(line.conf, tuple(line.line)) for line in site.meeting.lines]
         number = site.meeting.ports[site.name].number
         found = [index for conf, line in lines if (index := gateway.find(conf, line)) is not None]
-        self._strangers = len(found) < len(lines)
+        self._strangers = len(found) < len(lines) or any(line.apart for line in site.meeting.lines)
         self._cursor = min(found) if found else self._present(number)
         for cross in sorted(site.home.crossings):
             self._launch(cross, again=True)
@@ -168,7 +168,7 @@ class Representing:
         """Strangers have delivered elsewhere what may yet get a place in this configuration above: others would
         deliver it there, and they would not. They enter the next one, in which all are told what they have seen."""
         if self._strangers and not self._gateway.has_been_told(self._site.known):
-            self._gateway.outdated = True
+            self._gateway.outdated = self._gateway.renew = True
         else:
             self._let_in()
 
