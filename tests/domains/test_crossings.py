@@ -7,6 +7,7 @@ from reconvene.core.effects import Changed, ConfKind, Delivered
 from reconvene.domains.gateway import Gateway, Launch
 from reconvene.domains.home import Home, Waiting
 from reconvene.domains.messages import Crossing, Message, Wide, encode
+from reconvene.domains.seen import Seen, SenderId
 from reconvene.domains.tree import Domain, Tree
 from reconvene.ids import Service
 
@@ -116,3 +117,17 @@ def test_only_crossings_of_its_present_term_are_sent_again_after_a_change_above(
     gateway.elected = 131073
     _form(gateway, 131073)
     assert gateway.next() == (None if resigns else launched)
+
+
+def test_of_each_sender_the_newest_incarnations_count_as_told() -> None:
+    """SEEN tells of no others, so another configuration above would not tell of them either."""
+    gateway = formed(65537)
+    gateway.take([_delivered(65537, 2, encode(crossing(False)))])
+    for born in range(3, 7):
+        newer = Crossing("berlin", "65536", born, 1, False, [Message("a", born, 1, Service.AGREED, "bank", b"x")])
+        gateway.take([_delivered(65537, born, encode(newer))])
+    older, later = Seen(), Seen()
+    older.add(SenderId("berlin", "a"), 2, Service.AGREED, 9)
+    assert gateway.has_been_told(older)
+    later.add(SenderId("berlin", "a"), 6, Service.AGREED, 2)
+    assert not gateway.has_been_told(later)

@@ -167,8 +167,11 @@ class Representing:
     def _let_in_or_renew(self) -> None:
         """Strangers have delivered elsewhere what may yet get a place in this configuration above: others would
         deliver it there, and they would not. They enter the next one, in which all are told what they have seen."""
-        if self._strangers and not self._gateway.has_been_told(self._site.known):
-            self._gateway.outdated = self._gateway.renew = True
+        gateway = self._gateway
+        if gateway.outdated:
+            return
+        if self._strangers and not gateway.has_been_told(self._site.known):
+            gateway.outdated = gateway.renew = True
         else:
             self._let_in()
 
