@@ -13,7 +13,6 @@ from reconvene.errors import Rejected, Unavailable
 from reconvene.isis import labels
 from reconvene.isis.abcast import Abcasts
 from reconvene.isis.calls import Call, Calls
-from reconvene.isis.crossing import Crossings
 from reconvene.isis.events import Cast, CastId, Sent
 from reconvene.isis.here import Here
 from reconvene.isis.labels import Label
@@ -100,7 +99,6 @@ class Casting:
         self._abcasts = abcasts
         self._calls = calls
         self._limits = limits
-        self._crossings = Crossings(here, pool, own)
         self._out: dict[CastId, _Out] = {}
         self._watched: dict[CastId, _Out] = {}
         """Of these, in the same order: those that may be rejected, wait for a place, or for their own copy here."""
@@ -147,8 +145,6 @@ class Casting:
             count = len(wish.to)
             if not any(map(self._is_known, wish.to)):
                 raise Rejected("a cast to nobody: expected at least one process of the site view")
-            if wish.ordered and not all(self._here.is_local(process.site) for process in wish.to):
-                raise Rejected("an ABCAST to another cluster: expected processes of this one")
             if count > self._limits.destinations:
                 raise Rejected(f"a cast to {count} processes: expected at most {self._limits.destinations}")
         if wish.replies > max(count, 1):
@@ -300,10 +296,9 @@ class Casting:
         out.entry = entry
         self._pool.add(entry)
         for site in entry.sites:
-            if site != here.site and here.is_local(site):
+            if site != here.site:
                 record = self._pool.send(entry, site)
                 self._own.wait_for(cast, site, record)
-        self._crossings.add(cast, entry)
 
     # -- verdicts
 
@@ -360,7 +355,6 @@ class Casting:
                     moved = True
             elif not (cast.judged or out.wish.causal):
                 del self._watched[cast.id]
-        moved = self._crossings.work() or moved
         for cast in self._own.closed:
             closed = self._out.pop(cast.id, None)
             self._watched.pop(cast.id, None)
@@ -428,7 +422,6 @@ class Casting:
     def reset(self) -> None:
         self._out.clear()
         self._watched.clear()
-        self._crossings.reset()
 
 
 def _to_nobody(wish: Wish) -> bool:

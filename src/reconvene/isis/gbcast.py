@@ -38,12 +38,12 @@ class Pushes:
         """By incarnation of a site, (site, born)."""
 
     def push(self, entries: Mapping[CastId, Entry], sites: Iterable[int] | None) -> None:
-        """To the sites of their destinations in this cluster; only to those in `sites`, if it is given."""
+        """To the sites of their destinations; only to those in `sites`, if it is given."""
         here = self._here
         among = None if sites is None else frozenset(sites)
         for entry in entries.values():
             for site in entry.sites:
-                if site != here.site and here.is_local(site) and (among is None or site in among):
+                if site != here.site and (among is None or site in among):
                     there = (site, self._born(site))
                     self._records[there] = max(self._pool.offer(entry, site), self._records.get(there, 0))
 

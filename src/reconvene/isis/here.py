@@ -53,9 +53,6 @@ class Here:
         self.channels = channels
         self.view: SiteView | None = None
         """The adopted site view."""
-        self.external: dict[int, Born] = {}
-        """Sites of other clusters that can be reached. They are in no site view here. What goes to them goes there
-        directly, after it has arrived at the sites of this cluster (4.6)."""
         self.mark: Callable[[int], Record | None] | None = None
         """What a site has to be told before the next CBCAST that is sent to it, where there are several clusters."""
         self.open = False
@@ -110,22 +107,17 @@ class Here:
         return self.view is not None and site in self.view.members
 
     def knows(self, cast_id: CastId) -> bool:
-        """The cast's origin is in the site view, or external, in the incarnation that made it."""
+        """The cast's origin is in the site view, in the incarnation that made it."""
         born = self._born(cast_id.site)
         return born is not None and born.incarnation == cast_id.incarnation and cast_id.counter >= born.first_cast
 
     def _born(self, site: int) -> Born | None:
-        born = None if self.view is None else self.view.members.get(site)
-        return born or self.external.get(site)
+        return None if self.view is None else self.view.members.get(site)
 
     def has(self, process: Process) -> bool:
         """The process is not over with its site."""
         born = self._born(process.site)
         return born is not None and born.began(process)
-
-    def is_local(self, site: int) -> bool:
-        """It is in this cluster."""
-        return site not in self.external
 
     def local(self, processes: Iterable[Process]) -> tuple[Process, ...]:
         """Those of this site, in its present life."""
@@ -133,6 +125,5 @@ class Here:
         return () if view is None else tuple([p for p in processes if p.site == self.site and view.has(p)])
 
     def sites(self, processes: Iterable[Process]) -> tuple[int, ...]:
-        """Of those that are not over with their sites. External ones come last."""
-        sites = {process.site for process in processes if self.has(process)}
-        return tuple(sorted(sites, key=lambda site: (site in self.external, site)))
+        """Of those that are not over with their sites."""
+        return tuple(sorted({process.site for process in processes if self.has(process)}))

@@ -22,7 +22,7 @@ from reconvene.isis.events import CastId, IsisEvent, SiteAdopted
 from reconvene.isis.excess import Excess
 from reconvene.isis.far import Far, Reach
 from reconvene.isis.gbcast import Gbcasts
-from reconvene.isis.here import Born, Here, SiteView
+from reconvene.isis.here import Here, SiteView
 from reconvene.isis.last_to_fail import StoredViews
 from reconvene.isis.lasting import Lasting
 from reconvene.isis.limits import IsisLimits
@@ -351,18 +351,10 @@ class Isis:
         self.control.reset()
         self.table.reset()
         self.here.view = None
-        self.here.external.clear()
         if self.far is not None:
             self.far.reset()
         self.here.open = False
         self.processes.lose(first_process)
-
-    def meet(self, site: int, born: Born, now: int) -> None:
-        """A site of another cluster can be reached, in this incarnation: CBCASTs may go to its processes."""
-        view = self.here.view
-        assert view is not None, "a site without a site view meets nobody"
-        self.here.external[site] = born
-        self.channels.connect(site, view.members[self.here.site].number, born.number, now)
 
     # -- packets
 

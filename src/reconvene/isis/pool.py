@@ -294,13 +294,10 @@ class Pool:
         return sum(cause.size for cause in self._lacking(causes, site) if not self._comes_by_itself(cause, site))
 
     def _lacking(self, causes: Iterable[CastId], site: int) -> Iterator[Entry]:
-        """Those of the causes that this site has not told the other of. What does not concern another cluster does
-        not go there."""
+        """Those of the causes that this site has not told the other of."""
         for cast_id in causes:
             cause = self.entries.get(cast_id)
-            if cause is None or site in cause.sent or site in cause.stubbed:
-                continue
-            if site in cause.sites or self._here.is_local(site):
+            if cause is not None and site not in cause.sent and site not in cause.stubbed:
                 yield cause
 
     def _comes_by_itself(self, entry: Entry, site: int) -> bool:
