@@ -8,10 +8,13 @@ people and files are met.
 from collections.abc import Sequence
 from enum import IntEnum
 
+from msgspec import Struct
+
 __all__ = [
     "MAX_SITES",
     "UNNAMED",
     "ConfigurationId",
+    "MessageId",
     "Service",
     "configuration_number",
     "counter_of",
@@ -65,6 +68,18 @@ def short_number(number: str, sites: Sequence[str]) -> str:
 
 def message_id(sender: str, incarnation: int, counter: int) -> str:
     return f"{sender}:{incarnation}:{counter}"
+
+
+class MessageId(Struct, frozen=True, array_like=True):
+    """Of a message, or of a cast, between clusters. People see it as DOMAIN/SITE:INCARNATION:COUNTER."""
+
+    domain: str
+    site: str
+    incarnation: int
+    counter: int
+
+    def __str__(self) -> str:
+        return message_id(f"{self.domain}/{self.site}", self.incarnation, self.counter)
 
 
 class ConfigurationId:

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutants.harness import Mutant, planting
+from tests.sim.two_clusters import load, process, step, two_clusters
 
 from reconvene.ids import Service
 from reconvene.isis.casting import Casting
-from reconvene.isis.far import Far
+from reconvene.isis.far_casting import FarCasting
+from reconvene.isis.far_marks import Marks
 from reconvene.isis.far_messages import PREFIX
 from reconvene.isis.far_watches import FarWatches
 from reconvene.sim.parse import parse_scenario
@@ -18,11 +20,8 @@ __all__ = ["MUTANTS", "table"]
 MUTANTS: list[Mutant] = []
 plant = planting(MUTANTS)
 
-_SCENARIO = """
-name = "far"
+_TOP = """
 seed = {seed}
-stack = "wide"
-isis = true
 duration = "2.5s"
 settle = "1s"
 final = [["berlin"], ["paris"]]
@@ -32,43 +31,21 @@ jitter = "8ms"
 [between]
 latency = "5ms"
 jitter = "1ms"
-[[domain]]
-name = "berlin"
-nodes = ["a", "b", "c"]
-gateways = ["a"]
-[[domain]]
-name = "paris"
-nodes = ["p", "q"]
-gateways = ["p"]
-[[load]]
-processes = ["berlin/a.x", "berlin/b.x", "berlin/c.x", "paris/q.x"]
-cast = "cbcast"
-to = "bank"
-rate = 25
-from = "1s"
-until = "2s"
-[[load]]
-processes = ["berlin/a.x", "berlin/b.x", "berlin/c.x"]
-cast = "cbcast"
-scope = "cluster"
-to = "bank"
-rate = 25
-from = "1s"
-until = "2s"
-[[at]]
-time = "1.2s"
-watch = {{ process = "paris/q.x", watched = "berlin/c.x" }}
-[[at]]
-time = "2s"
-split = [["berlin"], ["paris"]]
 """
-_PROCESS = '[[process]]\nnode = "{node}"\nname = "x"\ngroups = ["bank"]\n'
+_AT_HOME = ("berlin/a.x", "berlin/b.x", "berlin/c.x")
 
 
 def far(seed: int) -> Scenario:
     """Two clusters whose processes cast within them and between them, on lines of uneven speed, until these part."""
-    nodes = ("berlin/a", "berlin/b", "berlin/c", "paris/q")
-    text = _SCENARIO.format(seed=seed) + "".join(_PROCESS.format(node=node) for node in nodes)
+    everyone = (*_AT_HOME, "paris/q.x")
+    text = (
+        two_clusters(_TOP.format(seed=seed))
+        + load(everyone, "cbcast", 25, "2s")
+        + load(_AT_HOME, "cbcast", 25, "2s", 'scope = "cluster"')
+        + step("1.2s", 'watch = { process = "paris/q.x", watched = "berlin/c.x" }')
+        + step("2s", 'split = [["berlin"], ["paris"]]')
+        + "".join(process(name, "bank") for name in everyone)
+    )
     return parse_scenario(text, Path("far.toml"))
 
 
@@ -86,7 +63,7 @@ def table() -> str:
 
 @plant(
     "piggybacks-outside",
-    Far,
+    FarCasting,
     "_try",
     "a cast to other clusters takes along what precedes it within its own",
     {"wide.cast-direct"},
@@ -94,10 +71,10 @@ def table() -> str:
     far,
 )
 def _(attempt: Any) -> Any:
-    def mutated(self: Far, local: Any, to: Any, *rest: Any) -> bool:
+    def mutated(self: FarCasting, local: Any, wish: Any) -> bool:
         for entry in local.past.values():
-            self._reach.send(Service.CAUSAL, PREFIX + to, entry.copy.payload)
-        return bool(attempt(self, local, to, *rest))
+            self._reach.send(Service.CAUSAL, PREFIX + wish.to, entry.copy.payload)
+        return bool(attempt(self, local, wish))
 
     return mutated
 
@@ -121,7 +98,7 @@ def _(_unreachable: Any) -> Any:
 
 @plant(
     "casts-overtake-crossings",
-    Far,
+    Marks,
     "mark",
     "a site does not say on its channels which casts of crossings it has taken",
     {"wide.cast-causal"},
@@ -134,7 +111,7 @@ def _(_mark: Any) -> Any:
 
 @plant(
     "crosses-before-what-precedes-it",
-    Far,
+    FarCasting,
     "send",
     "a cast leaves before what precedes it has arrived within its cluster",
     {"wide.cast-causal"},
@@ -142,7 +119,7 @@ def _(_mark: Any) -> Any:
     far,
 )
 def _(send: Any) -> Any:
-    def mutated(self: Far) -> None:
+    def mutated(self: FarCasting) -> None:
         for place, out in enumerate(self._out):
             self._out[place] = out._replace(causes=())
         send(self)

@@ -46,6 +46,11 @@ class Author:
         """Counters of those that are sent again in this configuration: nobody else has brought them into it."""
         self._counter = 0
 
+    @property
+    def message_bytes(self) -> int:
+        """The most of a message in the cluster."""
+        return self._limits.message_bytes
+
     # -- requests
 
     def room(self) -> int:

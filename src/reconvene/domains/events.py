@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from reconvene.ids import Service
+from reconvene.ids import MessageId, Service
 
 __all__ = [
     "BroughtIn",
@@ -17,16 +17,6 @@ __all__ = [
     "WideSent",
     "WideView",
 ]
-
-
-class MessageId(Struct, frozen=True, array_like=True):
-    domain: str
-    site: str
-    incarnation: int
-    counter: int
-
-    def __str__(self) -> str:
-        return f"{self.domain}/{self.site}:{self.incarnation}:{self.counter}"
 
 
 class WideChanged(Struct, frozen=True):

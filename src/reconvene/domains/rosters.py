@@ -85,13 +85,12 @@ class Rosters:
             del self._told[key]
         self._told[roster.domain, roster.conf] = roster
 
+    @property
+    def domains(self) -> frozenset[str]:
+        return frozenset(domain for domain, _ in self._told)
+
     def has(self, domain: str, conf: int) -> bool:
         return (domain, conf) in self._told
-
-    def speaks_of(self, domain: str, sites: Iterable[int]) -> bool:
-        """Is there one of the domain with one of these sites?"""
-        wanted = set(sites)
-        return any(own == domain and not wanted.isdisjoint(told.sites) for (own, _), told in self._told.items())
 
     def all(self) -> list[Roster]:
         return [self._told[key] for key in sorted(self._told)]

@@ -160,6 +160,12 @@ class Views:
             events += self._report(conf, place)
         return events
 
+    @property
+    def told(self) -> frozenset[str]:
+        """The domains whose rosters the views have that were reported in this wide configuration."""
+        is_reported = self._rosters.has(self._domain.name, self._conf)
+        return self._rosters.domains if is_reported else frozenset()
+
     def alone(self, conf: str, place: tuple[int, ...]) -> list[WideEvent]:
         """The cluster's roster is all that there is, from this place on: without a gateway."""
         roster = self.roster()

@@ -10,7 +10,15 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from reconvene.core.groups.events import Process
-from reconvene.isis.far_events import FarEvent, FarFailed, FarReceived, FarUnreachable
+from reconvene.isis.far_events import (
+    FarCallOver,
+    FarEvent,
+    FarFailed,
+    FarReachable,
+    FarReceived,
+    FarUnreachable,
+    FarUnwatched,
+)
 
 __all__ = [
     "ALL", "Answered", "Begun", "Blocked", "CallOver", "Cast", "CastId", "CastKind", "Ended", "Failed", "Flushed",
@@ -238,6 +246,6 @@ IsisEvent = (
 )  # fmt: skip
 Seen = (
     ViewShown, LeftGroup, Received, Answered, Failed, CallOver, Flushed, StateWanted, StateTaken, StateChunk,
-    StateDone, Blocked, Killed, FarReceived, FarFailed, FarUnreachable,
+    StateDone, Blocked, Killed, FarReceived, FarFailed, FarUnreachable, FarReachable, FarUnwatched, FarCallOver,
 )  # fmt: skip
 """Those that the process itself sees."""

@@ -18,6 +18,7 @@ __all__ = [
     "FarCast",
     "FarMessage",
     "FarOver",
+    "FarRefused",
     "FarWatch",
     "decode_far",
     "encode_far",
@@ -50,10 +51,14 @@ class FarCast(Struct, array_like=True, frozen=True, tag=1):
     clock: Count
     """Lamport's, of the sender's site."""
     payload: bytes
+    replies: Annotated[int, Meta(ge=-1, le=MOST_DESTINATIONS)] = 0
+    """What it asks for; -1: a reply of every destination."""
+    answers: Count = 0
+    """Of a reply: the number of the request. Its only destination is the process that asked."""
 
 
 class FarWatch(Struct, array_like=True, frozen=True, tag=2):
-    """The cluster of this process is to say when it is over. A `FarOver` follows."""
+    """The cluster of this process is to say when it is over. A `FarOver` follows, or a `FarRefused`."""
 
     number: Count
     process: FarProcess
@@ -66,7 +71,14 @@ class FarOver(Struct, array_like=True, frozen=True, tag=3):
     process: FarProcess
 
 
-FarMessage = FarCast | FarWatch | FarOver
+class FarRefused(Struct, array_like=True, frozen=True, tag=4):
+    """The process, of the sender's own cluster, is not watched: there is no such site, or no room for more."""
+
+    number: Count
+    process: FarProcess
+
+
+FarMessage = FarCast | FarWatch | FarOver | FarRefused
 _DECODER: msgpack.Decoder[FarMessage] = msgpack.Decoder(FarMessage)
 _encode = msgpack.Encoder().encode
 

@@ -20,7 +20,8 @@ from reconvene.isis.control import ControlQueue
 from reconvene.isis.delivery import Delivery
 from reconvene.isis.events import CastId, IsisEvent, SiteAdopted
 from reconvene.isis.excess import Excess
-from reconvene.isis.far import Far, Reach
+from reconvene.isis.far import Far
+from reconvene.isis.far_casting import Reach
 from reconvene.isis.gbcast import Gbcasts
 from reconvene.isis.here import Here, SiteView
 from reconvene.isis.last_to_fail import StoredViews
@@ -88,11 +89,11 @@ class Isis:
     def extend(self, reach: Reach) -> Far:
         """There are other clusters: requests about their processes go to what is returned."""
         requests, limits = self.requests, self.limits
-        self.far = far = Far(
-            self.here, reach, self.casting, self.delivery, requests.unblocked, self._has_begun, limits
+        self.far = self.processes.far = far = Far(
+            self.here, reach, self.casting, self.delivery, self.monitor, requests.unblocked, self._has_begun, limits
         )
-        self.here.mark = far.mark
-        self.reading.is_reached = far.is_reached
+        self.here.mark = far.marks.mark
+        self.reading.is_reached = far.marks.is_reached
         return far
 
     def _find(self, process: Process) -> Local | None:
@@ -120,6 +121,8 @@ class Isis:
 
     def _left(self, process: Process, group: str) -> None:
         self.state.left(process, group)
+        if self.far is not None:
+            self.far.casting.leave(process, group)
 
     # -- requests. Each may raise Rejected or Unavailable
 
@@ -309,7 +312,7 @@ class Isis:
             self.change.begin(view.number, adoption.heirs)
         self.monitor.ask()
         if self.far is not None:
-            self.far.release()
+            self.far.adopt()
         self.reading.adopt(now)
 
     def _disconnect(self, left: Sequence[int], old: SiteView) -> dict[CastId, int]:
@@ -458,3 +461,5 @@ class Isis:
         self.table.invariants()
         self.delivery.invariants()
         self.monitor.invariants()
+        if self.far is not None:
+            self.far.invariants()

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from reconvene.core.groups.events import Process
+from reconvene.ids import MessageId
 from reconvene.isis.events import CastId, Sent
+from reconvene.isis.far_events import FarProcess
 from reconvene.isis.messages import Ask, AttemptId, MemberEntry, Priority
 from reconvene.isis.pool import Entry
 
@@ -166,6 +168,8 @@ class Local:
         after those that precede it."""
         self.owed: dict[CastId, Process] = {}
         """Requests that it received and has not answered, and who asked."""
+        self.owed_far: dict[MessageId, FarProcess] = {}
+        """The same of those that have crossed from another cluster, or might have."""
         self.held: deque[Held] = deque()
         """Requests of the process that wait, in order."""
         self.last_cast: CastId | None = None

@@ -85,10 +85,10 @@ class Monitor:
                     here.send(process.site, Watch(process))
                 elif self._is_buried(process):
                     self.take_over(process)
-            elif self._is_over(process):
+            elif self.is_over(process):
                 self.take_over(process)
 
-    def _is_over(self, process: Process) -> bool:
+    def is_over(self, process: Process) -> bool:
         """It is of an earlier life of its site than the present one, or than the last one that this site knows."""
         view = self._here.view
         born = None if view is None else view.members.get(process.site)

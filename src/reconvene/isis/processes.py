@@ -7,6 +7,7 @@ from reconvene.isis.casting import Casting
 from reconvene.isis.control import ControlQueue
 from reconvene.isis.delivery import Delivery
 from reconvene.isis.events import Begun, Blocked, Ended, Flushed, Killed
+from reconvene.isis.far import Far
 from reconvene.isis.here import Here
 from reconvene.isis.limits import IsisLimits
 from reconvene.isis.local import Local
@@ -45,6 +46,8 @@ class Processes:
         self._limits = limits
         self.next = 1
         """The number of the next process."""
+        self.far: Far | None = None
+        """Casts to other clusters, where there are any."""
 
     def open(self, name: str = "", *, answers: bool = False, state: bool = False) -> Process:
         """A new process. `answers`: it replies to what asks for replies; else its site does, with nothing. `state`:
@@ -64,6 +67,8 @@ class Processes:
         self._delivery.end(local)
         self._calls.end(local)
         self._monitor.end(local)
+        if self.far is not None:
+            self.far.end(local.process)
         self._state.end(local.process)
         self._here.events.append(Ended(local.process))
 
@@ -79,6 +84,8 @@ class Processes:
         for local in over:
             del self._delivery.locals[local.process]
             if not local.dead:
+                if self.far is not None:
+                    self.far.end(local.process)
                 self._here.events.append(Ended(local.process))
         for local in over:
             if not local.dead and not local.closing:
@@ -114,6 +121,8 @@ class Processes:
         self._calls.died(local)
         del self._delivery.locals[local.process]
         self._monitor.died(local.process)
+        if self.far is not None:
+            self.far.watches.buried(local.process)
         if local.joining or any(group.knows(local.process) for group in self._table.groups.values()):
             self._control.announce(Announce([Action("failed", "", local.process)]))
         return True

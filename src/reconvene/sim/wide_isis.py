@@ -37,6 +37,7 @@ class WideFace:
         self.kill = isis.kill
         self.cbcast = isis.cbcast
         self.abcast = isis.abcast
+        self.leave = isis.leave
         self.gbcast = isis.gbcast
         self.rank = isis.rank
         self.flush = isis.flush
@@ -54,20 +55,16 @@ class WideFace:
     def join(self, process: Process, group: str) -> None:
         self._isis.join(process, group)
         if self._passes(PREFIX + group):
-            self._far.join(process, group)
-
-    def leave(self, process: Process, group: str) -> None:
-        self._isis.leave(process, group)
-        self._far.leave(process, group)
+            self._far.casting.join(process, group)
 
     def far_cast(
         self, process: Process, kind: str, to: str | Sequence[FarProcess], payload: bytes, label: Label
     ) -> None:
         if kind == "cbcast":
-            self._far.cbcast(process, to, payload, label)
+            self._far.casting.cbcast(process, to, payload, label)
         else:
             assert label is None or isinstance(label, str), "an ABCAST's label is text"
-            self._far.abcast(process, to, payload, label or "")
+            self._far.casting.abcast(process, to, payload, label or "")
 
 
 class WideIsisSite(WideSite):

@@ -30,7 +30,7 @@ def join_isis(site: Site, isis: Isis) -> "tuple[FarDomainLayer, FarIsisLayer]":
 
 
 class FarLink:
-    """What ISIS needs of the site's part in the tree (`isis.far.Reach`)."""
+    """What ISIS needs of the site's part in the tree (`isis.far_casting.Reach`)."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -46,8 +46,8 @@ class FarLink:
         return self._site.domain.sites
 
     @property
-    def flows(self) -> bool:
-        return self._site.is_open
+    def message_bytes(self) -> int:
+        return self._site.author.message_bytes // 2  # what is around it in a crossing has room beside it
 
     def passes(self, group: str) -> bool:
         return self._site.domain.passes_out(group)
@@ -69,7 +69,7 @@ class FarLink:
 
     def has(self, origin: Origin, counter: int) -> bool:
         sender = SenderId(origin.domain, origin.site)
-        return self._site.flow.has_delivered(sender, origin.incarnation, counter)
+        return self._site.is_open and self._site.flow.has_delivered(sender, origin.incarnation, counter)
 
 
 class FarDomainLayer(DomainLayer):
@@ -86,9 +86,10 @@ class FarDomainLayer(DomainLayer):
             super().take((event,))
             if site.local != self._conf:
                 self._conf = site.local
-                self._far.begin(int(site.local))
+                self._far.marks.begin(int(site.local))
             for wide in site.events[told:]:
                 self._hand_on(wide, site.is_open)
+            self._far.casting.told(site.views.told)
 
     def _hand_on(self, event: WideEvent, flows: bool) -> None:
         match event:
@@ -98,7 +99,7 @@ class FarDomainLayer(DomainLayer):
             case WideChanged(_, True, domains):
                 self._far.enter(domains)
             case WideView(_, group, _, members) if is_far(group):
-                self._far.view(group, tuple(one for one in map(_process, members) if one is not None))
+                self._far.casting.view(group, tuple(one for one in map(_process, members) if one is not None))
             case Unreachable(_, domain):
                 self._far.watches.unreachable(domain)
             case Lost(_, domain):

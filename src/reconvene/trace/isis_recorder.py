@@ -35,7 +35,15 @@ from reconvene.isis.events import (
     StateWanted,
     ViewShown,
 )  # fmt: skip
-from reconvene.isis.far_events import FarFailed, FarReceived, FarSent, FarUnreachable
+from reconvene.isis.far_events import (
+    FarCallOver,
+    FarFailed,
+    FarReachable,
+    FarReceived,
+    FarSent,
+    FarUnreachable,
+    FarUnwatched,
+)
 from reconvene.trace.events import Row
 from reconvene.trace.recorder import Recorder
 from reconvene.trace.wide_recorder import WideRecorder
@@ -57,7 +65,9 @@ class IsisRecorder:
             match event:
                 case StateWanted() | StateTaken() | StateChunk() | CallOver() | Blocked() | Killed():
                     continue
-                case FarSent() | FarReceived() | FarFailed() | FarUnreachable():
+                case FarUnreachable() | FarReachable() | FarUnwatched() | FarCallOver():
+                    continue  # of a domain out of reach there is the site's own row
+                case FarSent() | FarReceived() | FarFailed():
                     if self.wide is not None:
                         self.wide.far(t, event)
                     continue

@@ -22,8 +22,8 @@ from reconvene.domains.events import (
     WideSent,
     WideView,
 )
-from reconvene.ids import Service, message_id
-from reconvene.isis.far_events import FarEvent, FarFailed, FarReceived, FarSent, FarUnreachable
+from reconvene.ids import MessageId, Service, message_id
+from reconvene.isis.far_events import FarFailed, FarReceived, FarSent
 from reconvene.trace.events import Row
 from reconvene.trace.recorder import Recorder
 
@@ -88,9 +88,8 @@ class WideRecorder:
                     assert_never(event)
             self._sink(row)
 
-    def far(self, t: int, event: FarEvent) -> None:
-        """A cast between clusters. That a process hears of a domain out of reach leaves no row: the site's
-        `unreachable` does."""
+    def far(self, t: int, event: FarSent | FarReceived | FarFailed) -> None:
+        """A cast between clusters, or the failure of a process of another one."""
         conf = self._conf or ""
         match event:
             case FarSent():
@@ -102,13 +101,11 @@ class WideRecorder:
             case FarReceived():
                 row = self._row(t, "receive", event.conf)
                 row.msg, row.sender = str(event.id), str(event.sender)
-                row.reg = str(event.id._replace(counter=event.counter))
+                row.reg = str(MessageId(*event.sender.origin, event.counter))
                 row.group = UNSET if event.group is None else event.group
             case FarFailed():
                 row = self._row(t, "failed", conf)
                 row.sender = str(event.failed)
-            case FarUnreachable():
-                return
             case _:
                 assert_never(event)
         row.process = self._name(event.process)
