@@ -201,15 +201,14 @@ class Representing:
     # -- up
 
     def _tell(self) -> None:
-        """The cluster's roster, where it is not told yet in this configuration above: some there do not know it."""
+        """The cluster's roster, where it is not told yet in this configuration above: some there do not know it. Also
+        an empty one: its sites report no views of others' groups before it has come back."""
         site, gateway = self._site, self._gateway
         now = (site.views.version, gateway.number)
         if now == self._told or not gateway.may_launch:
             return
         self._told = now
-        roster = site.views.roster()
-        if roster.groups or roster.lost or gateway.rosters.speaks_of(roster.domain, roster.sites):
-            gateway.tell(roster)
+        gateway.tell(site.views.roster())
 
     def _cross(self) -> None:
         if self._offers >= _CROSSES:
