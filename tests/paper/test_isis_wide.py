@@ -1,11 +1,14 @@
 """Reliable Communication in the Presence of Failures (ISIS), 4.6: Wide-Area Networks. Casts between clusters.
 
 That a loss is decided by a majority of its own cluster, and that a domain out of reach has failed nowhere, as sites
-see it: test_transis_domains. Not built: GBCASTs across clusters, and replies from there (docs/deviations.md).
+see it: test_transis_domains. Replies from other clusters: tests/isis/test_far.py, tests/real/test_wide_isis.py. Not
+built: GBCASTs across clusters (docs/deviations.md).
 """
 
 from functools import lru_cache
 from pathlib import Path
+
+from tests.sim.two_clusters import load, process, step, two_clusters
 
 from reconvene.lab.campaign.seeds import histories
 from reconvene.sim.parse import parse_scenario
@@ -16,64 +19,17 @@ from reconvene.trace.events import Row
 from reconvene.verify.engine import verify
 
 SECOND = 1_000_000_000
-SCENARIO = """
-name = "far"
-stack = "wide"
-isis = true
-duration = "3s"
-settle = "2s"
-[between]
-latency = "20ms"
-[[domain]]
-name = "berlin"
-nodes = ["a", "b", "c"]
-gateways = ["a", "b"]
-[[domain]]
-name = "paris"
-nodes = ["p", "q"]
-gateways = ["p"]
-[[process]]
-node = "berlin/b"
-name = "x"
-groups = ["bank"]
-[[process]]
-node = "berlin/c"
-name = "y"
-groups = ["bank"]
-[[process]]
-node = "paris/q"
-name = "z"
-groups = ["bank"]
-[[load]]
-processes = ["berlin/b.x", "berlin/c.y"]
-cast = "cbcast"
-scope = "cluster"
-to = "bank"
-rate = 20
-from = "1s"
-until = "3s"
-[[load]]
-processes = ["berlin/b.x", "berlin/c.y", "paris/q.z"]
-cast = "cbcast"
-to = "bank"
-rate = 8
-from = "1s"
-until = "3s"
-[[load]]
-processes = ["berlin/b.x", "paris/q.z"]
-cast = "abcast"
-label = "queue"
-to = "bank"
-rate = 5
-from = "1s"
-until = "3s"
-[[at]]
-time = "1.5s"
-watch = { process = "paris/q.z", watched = "berlin/c.y" }
-"""
-DIES = '[[at]]\ntime = "2s"\nkill = ["berlin/c.y"]\n'
-CRASHES = '[[at]]\ntime = "2s"\ncrash = ["berlin/c"]\n'
-PARTED = '[[at]]\ntime = "2s"\nsplit = [["berlin"], ["paris"]]\n'
+SCENARIO = (
+    two_clusters('duration = "3s"\nsettle = "2s"\n[between]\nlatency = "20ms"', gateways="ab")
+    + "".join(process(name, "bank") for name in ("berlin/b.x", "berlin/c.y", "paris/q.z"))
+    + load(("berlin/b.x", "berlin/c.y"), "cbcast", 20, "3s", 'scope = "cluster"')
+    + load(("berlin/b.x", "berlin/c.y", "paris/q.z"), "cbcast", 8)
+    + load(("berlin/b.x", "paris/q.z"), "abcast", 5, "3s", 'label = "queue"')
+    + step("1.5s", 'watch = { process = "paris/q.z", watched = "berlin/c.y" }')
+)
+DIES = step("2s", 'kill = ["berlin/c.y"]')
+CRASHES = step("2s", 'crash = ["berlin/c"]')
+PARTED = step("2s", 'split = [["berlin"], ["paris"]]')
 
 
 @lru_cache

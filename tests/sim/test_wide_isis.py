@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 from tests.sim.chunks import few
+from tests.sim.two_clusters import process, two_clusters
+from tests.sim.two_clusters import step as at
 
 from reconvene.errors import Malformed
 from reconvene.lab.campaign.seeds import run_seed
@@ -11,35 +13,16 @@ from reconvene.sim.isis_scenario import Cast, Casting, Watch
 from reconvene.sim.parse import parse_scenario
 from reconvene.sim.runner import Runner
 
-HEAD = """
-name = "x"
-stack = "wide"
-isis = true
-duration = "1s"
-settle = "0s"
-[[domain]]
-name = "berlin"
-nodes = ["a"]
-gateways = ["a"]
-[[domain]]
-name = "paris"
-nodes = ["p", "q"]
-gateways = ["p"]
-[[process]]
-node = "berlin/a"
-name = "x"
-groups = ["bank"]
-[[process]]
-node = "paris/p"
-name = "y"
-[[process]]
-node = "paris/q"
-name = "z"
-"""
+HEAD = (
+    two_clusters('duration = "1s"\nsettle = "0s"', berlin="a")
+    + process("berlin/a.x", "bank")
+    + process("paris/p.y")
+    + process("paris/q.z")
+)
 
 
 def step(verb: str) -> str:
-    return f'[[at]]\ntime = "900ms"\n{verb}\n'
+    return at("900ms", verb)
 
 
 def test_casts_and_watches() -> None:
