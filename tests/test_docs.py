@@ -61,7 +61,15 @@ BLOCKS = [(name, block) for name, blocks in PAGES.items() for block in blocks]
 
 of_block = pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{name}:{block.line}" for name, block in BLOCKS])
 
-LONG = ("command-line.md", "first-steps.md", "local-clusters.md", "operations.md", "testing.md", "tutorial.md")
+LONG = (
+    "command-line.md",
+    "domains.md",
+    "first-steps.md",
+    "local-clusters.md",
+    "operations.md",
+    "testing.md",
+    "tutorial.md",
+)
 """Pages that are run by `make test-all` only."""
 
 

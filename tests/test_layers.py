@@ -121,7 +121,7 @@ LAYERS = (
     Layer(
         "joined",
         ("runtime.domain.*",),
-        uses=("words", "world", "interface", "groups", "stack", "domains", "config", "diagnostics"),
+        uses=("words", "world", "interface", "groups", "stack", "isis", "domains", "config", "diagnostics"),
     ),
     # What clients and HTTP see of a site: neither of them imports the engine.
     Layer(

@@ -46,7 +46,10 @@ if TYPE_CHECKING:
         IsisEvent,
         Killed,
         ProcessFailed,
+        Reachable,
         Reply,
+        Unreachable,
+        WatchRefused,
     )
     from reconvene.client.isis_state import StateProvider, VectorProvider
     from reconvene.client.local import open  # noqa: A004
@@ -120,6 +123,7 @@ __all__ = [
     "Positions",
     "Process",
     "ProcessFailed",
+    "Reachable",
     "Receipt",
     "Receipts",
     "ReconveneError",
@@ -138,9 +142,11 @@ __all__ = [
     "TimedOut",
     "Truncated",
     "Unavailable",
+    "Unreachable",
     "VectorProvider",
     "View",
     "ViewId",
+    "WatchRefused",
     "WideView",
     "__version__",
     "blocking",
@@ -169,7 +175,7 @@ _HOMES = {
     **dict.fromkeys(
         (
             *("ALL", "UNORDERED", "Action", "Cast", "GroupLeft", "GroupView"),
-            *("IsisEvent", "Killed", "ProcessFailed", "Reply"),
+            *("IsisEvent", "Killed", "ProcessFailed", "Reachable", "Reply", "Unreachable", "WatchRefused"),
         ),
         "client.isis_events",
     ),

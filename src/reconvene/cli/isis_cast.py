@@ -15,7 +15,7 @@ from reconvene.cli._shown import payload_document, readable
 from reconvene.cli._target import GroupName, Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.client.isis import Isis
 from reconvene.client.isis_call import Call
-from reconvene.client.isis_events import ALL, UNORDERED, ProcessFailed, Reply
+from reconvene.client.isis_events import ALL, UNORDERED, ProcessFailed, Reply, Unreachable
 from reconvene.errors import Malformed, OutcomeUnknown, Unavailable
 
 __all__ = ["cast_command"]
@@ -167,13 +167,17 @@ async def _collect(call: Call, kind: Kind, done: _Done, quiet: bool) -> None:
             print(_line(reply), flush=True)
 
 
-def _document(call: Call, reply: Reply | ProcessFailed) -> dict[str, object]:
+def _document(call: Call, reply: Reply | ProcessFailed | Unreachable) -> dict[str, object]:
+    if isinstance(reply, Unreachable):
+        return {"cast": call.id, "process": str(reply.process), "failed": False, "unreachable": True}
     if isinstance(reply, ProcessFailed):
         return {"cast": call.id, "process": str(reply.process), "failed": True}
     return {"cast": call.id, "process": str(reply.sender), "failed": False, **payload_document(reply.data)}
 
 
-def _line(reply: Reply | ProcessFailed) -> str:
+def _line(reply: Reply | ProcessFailed | Unreachable) -> str:
+    if isinstance(reply, Unreachable):
+        return f"{reply.process} is out of reach"
     if isinstance(reply, ProcessFailed):
         return f"{reply.process} has failed"
     return f"{reply.sender}  {readable(reply.data)}"

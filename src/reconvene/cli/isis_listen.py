@@ -16,7 +16,19 @@ from reconvene.cli._shown import Colours, payload_document, readable
 from reconvene.cli._target import GroupName, Key, MaybeDir, Node, OnSite, Target, Tls
 from reconvene.client.events import Blocked, Process
 from reconvene.client.isis import Isis
-from reconvene.client.isis_events import ALL, Action, Cast, GroupLeft, GroupView, IsisEvent, Killed, ProcessFailed
+from reconvene.client.isis_events import (
+    ALL,
+    Action,
+    Cast,
+    GroupLeft,
+    GroupView,
+    IsisEvent,
+    Killed,
+    ProcessFailed,
+    Reachable,
+    Unreachable,
+    WatchRefused,
+)
 from reconvene.errors import TimedOut, Unavailable
 
 __all__ = ["listen_command"]
@@ -121,6 +133,8 @@ def _document(event: IsisEvent) -> dict[str, object]:
             return {"event": "left", "deleted": event.deleted}
         case ProcessFailed():
             return {"event": "failed", "process": str(event.process)}
+        case Unreachable() | Reachable() | WatchRefused():  # of watches, and it has none
+            return {"event": type(event).__name__.lower(), "process": str(event.process)}
         case Blocked():
             return {"event": "blocked"}
         case Killed():
@@ -158,6 +172,8 @@ class Painter:
                 return Text(f"── {why}", style="yellow")
             case ProcessFailed():
                 return Text(f"── {event.process} has failed", style="yellow")
+            case Unreachable() | Reachable() | WatchRefused():
+                return Text(f"── {event.process}: {type(event).__name__.lower()}", style="yellow")
             case Blocked():
                 return Text("── not in the primary component: blocked", style="yellow")
             case Killed():

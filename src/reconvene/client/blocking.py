@@ -24,7 +24,7 @@ from reconvene.client.blocking_readers import FollowReader, GroupReader, IsisRea
 from reconvene.client.connecting import INBOX_BYTES, INBOX_MESSAGES, TIMEOUT_S
 from reconvene.client.events import Process, View
 from reconvene.client.group import Data
-from reconvene.client.isis_events import GroupView, ProcessFailed, Reply
+from reconvene.client.isis_events import GroupView, ProcessFailed, Reply, Unreachable
 from reconvene.client.isis_state import Pair, StateProvider, VectorPair, VectorProvider
 from reconvene.client.loop_thread import Opened, Twin, background, walked
 from reconvene.client.positions import Positions
@@ -590,24 +590,28 @@ class Group(GroupReader):
 
 class Call(Twin[async_isis_call.Call]):
     """From `cbcast`, `abcast` and `gbcast`. `for reply in call` yields a Reply of each destination that
-    answers, and a ProcessFailed of each that fails before it does, as they come. It ends when as many have come as
-    were asked for. A cast that asks for no replies has none.
+    answers, and a ProcessFailed of each that fails before it does, as they come; an Unreachable of each whose cluster
+    is out of reach. It ends when as many have come as were asked for. A cast that asks for no replies has none.
     """
 
     @property
     def id(self) -> str:
-        """SITE:INCARNATION:COUNTER of the cast, unique in the cluster; the same in traces."""
+        """SITE:INCARNATION:COUNTER of the cast, unique in the cluster; the same in traces. Of a cast to several
+        clusters: CLUSTER/SITE:INCARNATION:COUNTER.
+        """
         return self._inner.id
 
-    def __iter__(self) -> Iterator[Reply | ProcessFailed]:
+    def __iter__(self) -> Iterator[Reply | ProcessFailed | Unreachable]:
         return self._thread.iterate(self._inner)
 
-    def replies(self) -> list[Reply | ProcessFailed]:
+    def replies(self) -> list[Reply | ProcessFailed | Unreachable]:
         """All that come, in a list."""
         return self._thread.run(self._inner.replies())
 
     def first(self) -> Reply:
-        """The first reply. Raises OutcomeUnknown where every destination failed before it answered."""
+        """The first reply. Raises OutcomeUnknown where every destination failed, or got out of reach, before it
+        answered.
+        """
         return self._thread.run(self._inner.first())
 
 
@@ -631,11 +635,13 @@ class IsisGroup(Opened[async_isis.IsisGroup]):
         *,
         label: str | Mapping[str, int] | None = None,
         replies: int = 0,
+        wide: bool = False,
         timeout: float | None = None,
     ) -> "Call":
         """`Isis.cbcast` to the members of this group, this process included."""
         return Call(
-            self._thread, self._thread.run(self._inner.cbcast(data, label=label, replies=replies, timeout=timeout))
+            self._thread,
+            self._thread.run(self._inner.cbcast(data, label=label, replies=replies, wide=wide, timeout=timeout)),
         )
 
     def cbcast_many(self, payloads: Iterable[Data], *, label: str | Mapping[str, int] | None = None) -> int:
@@ -643,12 +649,21 @@ class IsisGroup(Opened[async_isis.IsisGroup]):
         return self._thread.run(self._inner.cbcast_many(walked(payloads), label=label))
 
     def abcast(
-        self, data: Data, *, label: str = "", causal: bool = False, replies: int = 0, timeout: float | None = None
+        self,
+        data: Data,
+        *,
+        label: str = "",
+        causal: bool = False,
+        replies: int = 0,
+        wide: bool = False,
+        timeout: float | None = None,
     ) -> "Call":
         """`Isis.abcast` to the members of this group."""
         return Call(
             self._thread,
-            self._thread.run(self._inner.abcast(data, label=label, causal=causal, replies=replies, timeout=timeout)),
+            self._thread.run(
+                self._inner.abcast(data, label=label, causal=causal, replies=replies, wide=wide, timeout=timeout)
+            ),
         )
 
     def gbcast(self, data: Data, *, timeout: float | None = None) -> "Call":
@@ -695,6 +710,13 @@ class Isis(IsisReader):
         """This process, as others see it; another one after `Killed`. Raises Unavailable before it has begun."""
         return self._inner.me
 
+    @property
+    def wide_me(self) -> Process:
+        """This process as other clusters know it, written as "berlin/a:1:7". Raises Unavailable before it has
+        begun.
+        """
+        return self._inner.wide_me
+
     def site_number(self, process: Process | str) -> int:
         """The place of a process's site in the list of the cluster's sites, from 0: the same at all sites."""
         return self._inner.site_number(process)
@@ -707,6 +729,7 @@ class Isis(IsisReader):
         vector: VectorProvider | VectorPair | None = None,
         answers: bool = True,
         last_to_fail: bool = False,
+        wide: bool = False,
         timeout: float | None = None,
     ) -> "IsisGroup":
         """Joins a group, and waits for the first view with this process in it, and for the group's state. `with
@@ -719,22 +742,32 @@ class Isis(IsisReader):
         or some replies are asked for, they come from others.
         last_to_fail: views are on stable storage before they are seen. Where all members have failed, this waits for
         those that failed last.
+        wide: processes of other clusters can cast to this one by the group's name, with `wide=True` (see domains.md).
+        Views are those of this cluster all the same.
         timeout: s. Raises TimeoutError where it is not joined by then; then it is not joined.
-        Also raises Rejected for a group that this process is in, Unavailable at a limit, and where the process is
-        killed meanwhile. Outside of the primary component it waits.
+        Also raises Rejected for a group that this process is in, and for a wide one that does not leave the cluster;
+        Unavailable at a limit, and where the process is killed meanwhile. Outside of the primary component it waits.
         """
         return IsisGroup(
             self._thread,
             self._thread.run(
                 self._inner.join(
-                    group, state=state, vector=vector, answers=answers, last_to_fail=last_to_fail, timeout=timeout
+                    group,
+                    state=state,
+                    vector=vector,
+                    answers=answers,
+                    last_to_fail=last_to_fail,
+                    wide=wide,
+                    timeout=timeout,
                 )
             ),
         )
 
-    def groups(self) -> list[IsisGroupStatus]:
-        """All groups that have members, with their members and properties."""
-        return self._thread.run(self._inner.groups())
+    def groups(self, *, wide: bool = False) -> list[IsisGroupStatus]:
+        """All groups that have members, with their members and properties. `wide`: those that were joined with
+        `wide=True`, with their members in all connected clusters, as far as the site knows; they have no views.
+        """
+        return self._thread.run(self._inner.groups(wide=wide))
 
     def set_properties(self, group: str, properties: Mapping[str, Data]) -> None:
         """Sets properties of a group, which come with its views. This process need not be in it. Returns when that is
@@ -755,24 +788,29 @@ class Isis(IsisReader):
         *,
         label: str | Mapping[str, int] | None = None,
         replies: int = 0,
+        wide: bool = False,
         timeout: float | None = None,
     ) -> "Call":
         """Sends one message, which every destination receives after all that precedes it.
 
-        to: a group, or processes.
+        to: a group, or processes. Those of other clusters are named with their cluster: "paris/b:1:7".
+        wide: to the members of the group in all connected clusters that have joined it with `wide=True`.
         label: what it is ordered after: of None, everything that this process has sent and received without a label;
         of a text, everything with the same one; UNORDERED: nothing. Or numbers by component: see docs/isis.md.
         replies: how many replies are asked for, ALL for one of each destination. A destination that fails counts as
-        one.
+        one, and so does one whose cluster is out of reach.
         timeout: s, for all of it: until it is sent, and until the replies have come.
 
         Returns when the site has taken it: at once, unless the group is just gaining a member, or as much is under
         way as may be. Raises Rejected (no such group, nobody to send to, too large), Unavailable (not in the primary
-        component, or killed before it was sent), OutcomeUnknown (the connection broke, or the time is over).
+        component, all destinations out of reach, or killed before it was sent), OutcomeUnknown (the connection broke,
+        or the time is over).
         """
         return Call(
             self._thread,
-            self._thread.run(self._inner.cbcast(data, walked(to), label=label, replies=replies, timeout=timeout)),
+            self._thread.run(
+                self._inner.cbcast(data, walked(to), label=label, replies=replies, wide=wide, timeout=timeout)
+            ),
         )
 
     def cbcast_many(
@@ -782,8 +820,8 @@ class Isis(IsisReader):
         *,
         label: str | Mapping[str, int] | None = None,
     ) -> int:
-        """The same for many, in their order, without replies: many of them go together, which costs far less. Waits
-        for room as it goes. Returns how many were sent.
+        """The same for many, within the cluster, in their order, without replies: many of them go together, which
+        costs far less. Waits for room as it goes. Returns how many were sent.
 
         `payloads` may be endless or lazy: no more of it is taken than there is room for. Where it fails, those before
         the failure may have been sent: the error's `taken` says how many are known to be.
@@ -798,23 +836,27 @@ class Isis(IsisReader):
         label: str = "",
         causal: bool = False,
         replies: int = 0,
+        wide: bool = False,
         timeout: float | None = None,
     ) -> "Call":
         """As `cbcast`, but all destinations receive the ABCASTs of one label in one order. `causal`: also after all
-        that precedes it.
+        that precedes it; not to other clusters. Those to other clusters and those within the cluster have no common
+        order.
         """
         return Call(
             self._thread,
             self._thread.run(
-                self._inner.abcast(data, walked(to), label=label, causal=causal, replies=replies, timeout=timeout)
+                self._inner.abcast(
+                    data, walked(to), label=label, causal=causal, replies=replies, wide=wide, timeout=timeout
+                )
             ),
         )
 
-    def gbcast(self, data: Data, to: str, *, timeout: float | None = None) -> "Call":
+    def gbcast(self, data: Data, to: str, *, wide: bool = False, timeout: float | None = None) -> "Call":
         """Sends one message to a group, which all members receive at the same place among all other casts and views:
-        as an Action.
+        as an Action. `wide` is refused: a GBCAST stays in its cluster.
         """
-        return Call(self._thread, self._thread.run(self._inner.gbcast(data, to, timeout=timeout)))
+        return Call(self._thread, self._thread.run(self._inner.gbcast(data, to, wide=wide, timeout=timeout)))
 
     def flush(self, timeout: float | None = None) -> None:
         """Returns when all that this process has cast, and all that it has received, has reached all its
@@ -828,8 +870,11 @@ class Isis(IsisReader):
         it was closed. At once, where it is over by now. Nothing of it is read after that. Returns when the site has
         taken it. A watch ends with this process, also where it is killed. Watching it twice changes nothing.
 
+        Of a process of another cluster ("paris/b:1:7"), it reads what that cluster says; Unreachable while that is
+        out of reach, Reachable when it is back; WatchRefused where that cluster has no such site, or no room.
+
         Raises Rejected where the site can't watch processes, Unavailable where this process is blocked, or watches
-        1,024 others.
+        1,024 others; or where the other cluster is out of reach.
         """
         self._thread.run(self._inner.watch(process))
 

@@ -14,6 +14,7 @@ from reconvene.client.isis_link import IsisLink
 from reconvene.client.isis_place import Place
 from reconvene.client.isis_reading import Reading
 from reconvene.client.isis_state import Pair, StateProvider, VectorPair, VectorProvider, as_provider, as_vector
+from reconvene.client.isis_wide import Wide, is_wide, wide_named, wide_numbered
 from reconvene.client.status import IsisGroupStatus, isis_groups
 from reconvene.client.time_limits import in_time
 from reconvene.errors import InvalidArgument, ReconveneError, TimedOut, Unavailable
@@ -54,6 +55,13 @@ class Isis:
             raise Unavailable("this process has not begun: it does with its first request, or with open()")
         return self._link.named(self._link.me)
 
+    @property
+    def wide_me(self) -> Process:
+        """This process as other clusters know it, written as "berlin/a:1:7". Raises Unavailable before it has
+        begun."""
+        me = self.me
+        return wide_named((self._link.cluster, *me))
+
     def site_number(self, process: Process | str) -> int:
         """The place of a process's site in the list of the cluster's sites, from 0: the same at all sites."""
         return self._link.numbered([process])[0].site
@@ -68,6 +76,7 @@ class Isis:
         vector: VectorProvider | VectorPair | None = None,
         answers: bool = True,
         last_to_fail: bool = False,
+        wide: bool = False,
         timeout: float | None = None,
     ) -> "IsisGroup":
         """Joins a group, and waits for the first view with this process in it, and for the group's state. `async with
@@ -80,22 +89,32 @@ class Isis:
         or some replies are asked for, they come from others.
         last_to_fail: views are on stable storage before they are seen. Where all members have failed, this waits for
         those that failed last.
+        wide: processes of other clusters can cast to this one by the group's name, with `wide=True` (see domains.md).
+        Views are those of this cluster all the same.
         timeout: s. Raises TimeoutError where it is not joined by then; then it is not joined.
-        Also raises Rejected for a group that this process is in, Unavailable at a limit, and where the process is
-        killed meanwhile. Outside of the primary component it waits.
+        Also raises Rejected for a group that this process is in, and for a wide one that does not leave the cluster;
+        Unavailable at a limit, and where the process is killed meanwhile. Outside of the primary component it waits.
         """
         _check_group(group)
         if state is not None and vector is not None:
             raise InvalidArgument("state and vector: one of them expected, not both")
         provider = as_provider(state) or as_vector(vector, self._link.named)
         joining = self._link.join(
-            group, provider, vector=vector is not None, answers=bool(answers), last_to_fail=bool(last_to_fail)
+            group,
+            provider,
+            vector=vector is not None,
+            answers=bool(answers),
+            last_to_fail=bool(last_to_fail),
+            wide=bool(wide),
         )
         place = await in_time(timeout, joining, f"group {group!r}: not joined within {timeout} s")
         return IsisGroup(self, self._link, place, self._reading)
 
-    async def groups(self) -> list[IsisGroupStatus]:
-        """All groups that have members, with their members and properties."""
+    async def groups(self, *, wide: bool = False) -> list[IsisGroupStatus]:
+        """All groups that have members, with their members and properties. `wide`: those that were joined with
+        `wide=True`, with their members in all connected clusters, as far as the site knows; they have no views."""
+        if wide:
+            return isis_groups(await self._link.wide_groups())
         return isis_groups(await self._link.ask(wire.IsisGroups, late=TimedOut))
 
     async def set_properties(self, group: str, properties: Mapping[str, Data]) -> None:
@@ -123,22 +142,25 @@ class Isis:
         *,
         label: str | Mapping[str, int] | None = None,
         replies: int = 0,
+        wide: bool = False,
         timeout: float | None = None,
     ) -> Call:
         """Sends one message, which every destination receives after all that precedes it.
 
-        to: a group, or processes.
+        to: a group, or processes. Those of other clusters are named with their cluster: "paris/b:1:7".
+        wide: to the members of the group in all connected clusters that have joined it with `wide=True`.
         label: what it is ordered after: of None, everything that this process has sent and received without a label;
         of a text, everything with the same one; UNORDERED: nothing. Or numbers by component: see docs/isis.md.
         replies: how many replies are asked for, ALL for one of each destination. A destination that fails counts as
-        one.
+        one, and so does one whose cluster is out of reach.
         timeout: s, for all of it: until it is sent, and until the replies have come.
 
         Returns when the site has taken it: at once, unless the group is just gaining a member, or as much is under
         way as may be. Raises Rejected (no such group, nobody to send to, too large), Unavailable (not in the primary
-        component, or killed before it was sent), OutcomeUnknown (the connection broke, or the time is over).
+        component, all destinations out of reach, or killed before it was sent), OutcomeUnknown (the connection broke,
+        or the time is over).
         """
-        return await self._cast(0, data, to, _cbcast_label(label), replies, timeout)
+        return await self._cast(0, data, to, _cbcast_label(label), replies, wide, timeout)
 
     async def cbcast_many(
         self,
@@ -147,8 +169,8 @@ class Isis:
         *,
         label: str | Mapping[str, int] | None = None,
     ) -> int:
-        """The same for many, in their order, without replies: many of them go together, which costs far less. Waits
-        for room as it goes. Returns how many were sent.
+        """The same for many, within the cluster, in their order, without replies: many of them go together, which
+        costs far less. Waits for room as it goes. Returns how many were sent.
 
         `payloads` may be endless or lazy: no more of it is taken than there is room for. Where it fails, those before
         the failure may have been sent: the error's `taken` says how many are known to be."""
@@ -173,19 +195,21 @@ class Isis:
         label: str = "",
         causal: bool = False,
         replies: int = 0,
+        wide: bool = False,
         timeout: float | None = None,
     ) -> Call:
         """As `cbcast`, but all destinations receive the ABCASTs of one label in one order. `causal`: also after all
-        that precedes it."""
+        that precedes it; not to other clusters. Those to other clusters and those within the cluster have no common
+        order."""
         _check_label(label)
         kind = wire.CAUSAL_ABCAST if causal else 1
-        return await self._cast(kind, data, to, label, replies, timeout)
+        return await self._cast(kind, data, to, label, replies, wide, timeout)
 
-    async def gbcast(self, data: Data, to: str, *, timeout: float | None = None) -> Call:
+    async def gbcast(self, data: Data, to: str, *, wide: bool = False, timeout: float | None = None) -> Call:
         """Sends one message to a group, which all members receive at the same place among all other casts and views:
-        as an Action."""
+        as an Action. `wide` is refused: a GBCAST stays in its cluster."""
         _check_group(to)
-        return await self._cast(wire.GBCAST, data, to, None, 0, timeout)
+        return await self._cast(wire.GBCAST, data, to, None, 0, wide, timeout)
 
     async def _cast(
         self,
@@ -194,6 +218,7 @@ class Isis:
         to: str | Iterable[Process | str],
         label: str | Mapping[str, int] | None,
         replies: int,
+        wide: bool,
         timeout: float | None,
     ) -> Call:
         payload = data if type(data) is bytes else as_bytes(data)
@@ -201,8 +226,29 @@ class Isis:
             _check_replies(replies)
         if timeout is not None:
             check_timeout(timeout)
+        if wide or not isinstance(to, str):
+            to, far = self._addressed(to, wide=wide)
+            if far is not None:
+                return await self._link.cast_wide(kind, far, payload, label, replies, timeout)
         numbered = _check_group(to) if isinstance(to, str) else self._link.numbered(to)
         return await self._link.cast(kind, numbered, payload, label, replies, timeout)
+
+    def _addressed(
+        self, to: str | Iterable[Process | str], *, wide: bool
+    ) -> tuple[str | Iterable[Process | str], str | list[Wide] | None]:
+        """The destinations, and the same by cluster where the cast may leave this one."""
+        if isinstance(to, str):
+            _check_group(to)
+            return to, to if wide else None
+        if isinstance(to, Process) or not isinstance(to, Iterable):
+            return to, None  # it is refused where the processes are numbered
+        listed = list(to)
+        if not any(map(is_wide, listed)):
+            return listed, None
+        far, own = wide_numbered(listed, self._link.cluster), self._link.cluster
+        if own and all(cluster == own for cluster, *_ in far):
+            return [Process(site, incarnation, number) for _, site, incarnation, number in far], None
+        return listed, far
 
     async def flush(self, timeout: float | None = None) -> None:
         """Returns when all that this process has cast, and all that it has received, has reached all its
@@ -215,9 +261,17 @@ class Isis:
         it was closed. At once, where it is over by now. Nothing of it is read after that. Returns when the site has
         taken it. A watch ends with this process, also where it is killed. Watching it twice changes nothing.
 
+        Of a process of another cluster ("paris/b:1:7"), it reads what that cluster says; Unreachable while that is
+        out of reach, Reachable when it is back; WatchRefused where that cluster has no such site, or no room.
+
         Raises Rejected where the site can't watch processes, Unavailable where this process is blocked, or watches
-        1,024 others."""
-        await self._link.watch(*self._link.numbered([process]))
+        1,024 others; or where the other cluster is out of reach."""
+        near, far = self._addressed([process], wide=False)
+        if far is None:
+            await self._link.watch(*self._link.numbered(near))
+        else:
+            assert isinstance(far, list), "a process was named"
+            await self._link.watch(far[0])
 
     # -- reading
 
@@ -306,11 +360,12 @@ class IsisGroup:
         *,
         label: str | Mapping[str, int] | None = None,
         replies: int = 0,
+        wide: bool = False,
         timeout: float | None = None,
     ) -> Call:
         """`Isis.cbcast` to the members of this group, this process included."""
         self._place.check()
-        return await self._isis.cbcast(data, self.name, label=label, replies=replies, timeout=timeout)
+        return await self._isis.cbcast(data, self.name, label=label, replies=replies, wide=wide, timeout=timeout)
 
     async def cbcast_many(self, payloads: Iterable[Data], *, label: str | Mapping[str, int] | None = None) -> int:
         """`Isis.cbcast_many` to the members of this group."""
@@ -324,11 +379,14 @@ class IsisGroup:
         label: str = "",
         causal: bool = False,
         replies: int = 0,
+        wide: bool = False,
         timeout: float | None = None,
     ) -> Call:
         """`Isis.abcast` to the members of this group."""
         self._place.check()
-        return await self._isis.abcast(data, self.name, label=label, causal=causal, replies=replies, timeout=timeout)
+        return await self._isis.abcast(
+            data, self.name, label=label, causal=causal, replies=replies, wide=wide, timeout=timeout
+        )
 
     async def gbcast(self, data: Data, *, timeout: float | None = None) -> Call:
         """`Isis.gbcast` to the members of this group."""

@@ -4,17 +4,19 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from reconvene.client.isis_events import ProcessFailed, Reply
+from reconvene.client.isis_events import ProcessFailed, Reply, Unreachable
 from reconvene.errors import OutcomeTimedOut, OutcomeUnknown
 from reconvene.ids import message_id
 
-__all__ = ["Call", "OpenCall"]
+__all__ = ["Call", "CallItem", "OpenCall"]
+
+CallItem = Reply | ProcessFailed | Unreachable
 
 
 class Call:
     """From `cbcast`, `abcast` and `gbcast`. `async for reply in call` yields a Reply of each destination that
-    answers, and a ProcessFailed of each that fails before it does, as they come. It ends when as many have come as
-    were asked for. A cast that asks for no replies has none."""
+    answers, and a ProcessFailed of each that fails before it does, as they come; an Unreachable of each whose cluster
+    is out of reach. It ends when as many have come as were asked for. A cast that asks for no replies has none."""
 
     __slots__ = ("_counter", "_ended", "_error", "_got", "_incarnation", "_site", "_until", "_waiter", "_whole")
 
@@ -24,7 +26,7 @@ class Call:
         self._incarnation = incarnation
         self._counter = 0
         self._until = until
-        self._got: deque[Reply | ProcessFailed] = deque()
+        self._got: deque[CallItem] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._whole = False
         """The reader waits for all of it."""
@@ -33,15 +35,16 @@ class Call:
 
     @property
     def id(self) -> str:
-        """SITE:INCARNATION:COUNTER of the cast, unique in the cluster; the same in traces."""
+        """SITE:INCARNATION:COUNTER of the cast, unique in the cluster; the same in traces. Of a cast to several
+        clusters: CLUSTER/SITE:INCARNATION:COUNTER."""
         return message_id(self._site, self._incarnation, self._counter)
 
-    def __aiter__(self) -> AsyncIterator[Reply | ProcessFailed]:
+    def __aiter__(self) -> AsyncIterator[Reply | ProcessFailed | Unreachable]:
         """Raises OutcomeTimedOut at the cast's `timeout`, and OutcomeUnknown where this process was killed meanwhile:
         the cast may or may not have been received."""
         return self
 
-    async def __anext__(self) -> Reply | ProcessFailed:
+    async def __anext__(self) -> Reply | ProcessFailed | Unreachable:
         while not self._got:
             if self._error is not None:
                 raise OutcomeUnknown(self._error)
@@ -50,18 +53,19 @@ class Call:
             await self._wait()
         return self._got.popleft()
 
-    async def replies(self) -> list[Reply | ProcessFailed]:
+    async def replies(self) -> list[Reply | ProcessFailed | Unreachable]:
         """All that come, in a list."""
         while not self._ended:
             await self._wait(whole=True)
         return [reply async for reply in self]
 
     async def first(self) -> Reply:
-        """The first reply. Raises OutcomeUnknown where every destination failed before it answered."""
+        """The first reply. Raises OutcomeUnknown where every destination failed, or got out of reach, before it
+        answered."""
         async for reply in self:
             if isinstance(reply, Reply):
                 return reply
-        raise OutcomeUnknown(f"cast {self.id}: no destination replied; what failed may have received it")
+        raise OutcomeUnknown(f"cast {self.id}: no destination replied; those that failed may have received it")
 
     async def _wait(self, *, whole: bool = False) -> None:
         """`whole`: until the end, else until the next one."""
@@ -87,7 +91,7 @@ class OpenCall(Call):
     def sent(self, counter: int) -> None:
         self._counter = counter
 
-    def put(self, reply: Reply | ProcessFailed) -> None:
+    def put(self, reply: CallItem) -> None:
         self._got.append(reply)
         if not self._whole:
             self._wake()

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
-from reconvene.client.isis_call import OpenCall
-from reconvene.client.isis_events import ProcessFailed, Reply
+from reconvene.client.isis_call import CallItem, OpenCall
+from reconvene.client.isis_wide import Wide
 from reconvene.client.requests import RequestChannel, Requests
 from reconvene.core.groups import events
 from reconvene.errors import OutcomeUnknown, ReconveneError
@@ -28,14 +28,19 @@ class _Site(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def cluster(self) -> str: ...
+
 
 class Casting:
     """A cast that has no id yet."""
 
-    __slots__ = ("asks", "call", "future", "size")
+    __slots__ = ("asks", "call", "future", "size", "wide")
 
-    def __init__(self, call: OpenCall, asks: bool, size: int) -> None:
+    def __init__(self, call: OpenCall, asks: bool, size: int, wide: bool = False) -> None:
         self.call = call
+        self.wide = wide
+        """To several clusters: such casts are counted apart."""
         self.asks = asks
         """It asks for replies."""
         self.size = size
@@ -50,6 +55,8 @@ class IsisCasts:
         """By request."""
         self._calls: dict[int, OpenCall] = {}
         """By counter."""
+        self._wide_calls: dict[int, OpenCall] = {}
+        """The same of casts to several clusters."""
         self._held = 0
         self._held_bytes = 0
         """Requests that may wait at the site."""
@@ -83,6 +90,28 @@ class IsisCasts:
             casting.future = self._loop.create_future()
         return casting
 
+    def send_wide(
+        self,
+        me: events.Process,
+        channel: RequestChannel,
+        kind: int,
+        to: str | list[Wide],
+        payload: bytes,
+        label: str | Mapping[str, int] | None,
+        replies: int,
+        until: float | None,
+    ) -> "Casting":
+        """The same to processes of several clusters."""
+        call = OpenCall(f"{self._site.cluster}/{self._site.name}", me.incarnation, until)
+        number = self._site.requests.number()
+        casting = self._casting[number] = Casting(call, replies != 0, len(payload), True)
+        self.hold(len(payload))
+        struct = wire.IsisWideCast(number, kind, to, payload, label, replies)  # type: ignore[arg-type]
+        channel.send(struct, len(payload) + 64 + (0 if isinstance(to, str) else 64 * len(to)))
+        if number in self._casting:
+            casting.future = self._loop.create_future()
+        return casting
+
     def has_room(self, size: int) -> bool:
         return self._held == 0 or (self._free() > 0 and self._held_bytes + size <= wire.HELD_BYTES)
 
@@ -94,7 +123,7 @@ class IsisCasts:
         call = casting.call
         call.sent(counter)
         if casting.asks:
-            self._calls[counter] = call
+            (self._wide_calls if casting.wide else self._calls)[counter] = call
         else:
             call.end()
         self._settle(casting, None)
@@ -132,13 +161,13 @@ class IsisCasts:
 
     # -- replies
 
-    def replied(self, counter: int, item: Reply | ProcessFailed) -> None:
-        call = self._calls.get(counter)
+    def replied(self, counter: int, item: CallItem, *, wide: bool = False) -> None:
+        call = (self._wide_calls if wide else self._calls).get(counter)
         if call is not None:
             call.put(item)
 
-    def over(self, counter: int) -> None:
-        call = self._calls.pop(counter, None)
+    def over(self, counter: int, *, wide: bool = False) -> None:
+        call = (self._wide_calls if wide else self._calls).pop(counter, None)
         if call is not None:
             call.end()
 
@@ -149,14 +178,17 @@ class IsisCasts:
         casting, self._casting = self._casting, {}
         for cast in casting.values():
             self._settle(cast, OutcomeUnknown(unknown))
-        calls, self._calls = self._calls, {}
-        for call in calls.values():
+        for call in self._take_calls():
             call.end(unknown)
         self._held = self._held_bytes = 0
         self.room.wake_all()
 
     def kill(self, why: str) -> None:
         """The process that asked is over. What has no id yet is answered."""
-        calls, self._calls = self._calls, {}
-        for call in calls.values():
+        for call in self._take_calls():
             call.end(f"cast {call.id}: {why}: it may or may not have been received")
+
+    def _take_calls(self) -> list[OpenCall]:
+        calls = [*self._calls.values(), *self._wide_calls.values()]
+        self._calls, self._wide_calls = {}, {}
+        return calls

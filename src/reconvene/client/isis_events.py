@@ -10,8 +10,8 @@ from reconvene.ids import message_id
 from reconvene.isis.events import ALL
 
 __all__ = [
-    "ALL", "UNORDERED", "Action", "Cast", "GroupLeft", "GroupView", "IsisEvent", "Killed", "ProcessFailed", "Reply",
-    "Replying",
+    "ALL", "UNORDERED", "Action", "Cast", "GroupLeft", "GroupView", "IsisEvent", "Killed", "ProcessFailed",
+    "Reachable", "Reply", "Replying", "Unreachable", "WatchRefused",
 ]  # fmt: skip
 
 UNORDERED: dict[str, int] = {}
@@ -34,7 +34,7 @@ class Cast(Struct, frozen=True, gc=False):
     group: str | None
     """To which it was cast; None: to processes that its sender named."""
     view: int
-    """The number of the group's view that it names."""
+    """The number of the group's view that it names. Of a cast to several clusters: 0."""
     counter: int
     replies: int
     """How many replies its sender asks for; ALL: one of each destination."""
@@ -45,7 +45,8 @@ class Cast(Struct, frozen=True, gc=False):
 
     @property
     def id(self) -> str:
-        """SITE:INCARNATION:COUNTER, unique in the cluster; the same in traces."""
+        """SITE:INCARNATION:COUNTER, unique in the cluster; the same in traces. Of a cast to several clusters:
+        CLUSTER/SITE:INCARNATION:COUNTER."""
         return message_id(self.sender.site, self.sender.incarnation, self.counter)
 
     @property
@@ -116,6 +117,28 @@ class ProcessFailed(Struct, frozen=True):
     process: Process
 
 
+class Unreachable(Struct, frozen=True):
+    """A process of another cluster, which is out of reach. It has not failed by that. Of a call: it counts as a
+    reply; whether the process has received the cast is not known. As an event: this process watches it, and goes on
+    to."""
+
+    process: Process
+
+
+class Reachable(Struct, frozen=True):
+    """The cluster of a process that this one watches is back: the watch has gone on, and what became of the process
+    meanwhile is told next."""
+
+    process: Process
+
+
+class WatchRefused(Struct, frozen=True):
+    """A process of another cluster, which does not watch it for this one: it has no such site, or no room for more.
+    Nothing more is read of that watch."""
+
+    process: Process
+
+
 class Reply(Struct, frozen=True):
     data: bytes
     sender: Process
@@ -129,4 +152,6 @@ class Killed(Struct, frozen=True):
     me: Process
 
 
-IsisEvent = Cast | Action | GroupView | GroupLeft | ProcessFailed | Blocked | Killed
+IsisEvent = (
+    Cast | Action | GroupView | GroupLeft | ProcessFailed | Unreachable | Reachable | WatchRefused | Blocked | Killed
+)

@@ -15,17 +15,18 @@ from reconvene.client.group import as_bytes
 from reconvene.client.here import Here
 from reconvene.client.isis_call import Call
 from reconvene.client.isis_casts import IsisCasts
-from reconvene.client.isis_events import Cast, ProcessFailed, Reply
+from reconvene.client.isis_events import Cast, ProcessFailed, Reply, Unreachable
 from reconvene.client.isis_giving import Giving
 from reconvene.client.isis_place import Place
 from reconvene.client.isis_queue import IsisQueue, Renamed
 from reconvene.client.isis_state import Provider, Transfer
+from reconvene.client.isis_wide import Wide, is_wide, wide_named, wide_numbered
 from reconvene.client.requests import RequestChannel, Requests
 from reconvene.client.roll import Roll
 from reconvene.core.groups import events
 from reconvene.errors import OutcomeTimedOut, ReconveneError, Rejected, TimedOut, Unavailable
 from reconvene.wire import client_isis as wire
-from reconvene.wire.clients import ISIS_MINOR, WATCH_MINOR
+from reconvene.wire.clients import ISIS_MINOR, WATCH_MINOR, WIDE_ISIS_MINOR
 
 __all__ = ["IsisConnection", "IsisLink"]
 
@@ -44,6 +45,9 @@ class IsisConnection(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def cluster(self) -> str: ...
 
     @property
     def roll(self) -> Roll: ...
@@ -92,6 +96,10 @@ class IsisLink:
 
     def numbered(self, processes: Any) -> tuple[events.Process, ...]:
         return self._link.roll.numbered(processes)
+
+    @property
+    def cluster(self) -> str:
+        return self._link.cluster
 
     # -- the connection
 
@@ -221,6 +229,30 @@ class IsisLink:
                 raise
             raise OutcomeTimedOut(f"not sent within {timeout:g} s: it may yet be") from None
 
+    async def cast_wide(
+        self,
+        kind: int,
+        to: str | list[Wide],
+        payload: bytes,
+        label: str | Mapping[str, int] | None,
+        replies: int,
+        timeout: float | None,
+    ) -> Call:
+        """To processes of several clusters."""
+        until = None if timeout is None else self._loop.time() + timeout
+        try:
+            async with asyncio.timeout_at(until):
+                channel = await self._clear(len(payload))
+                check_minor(channel, WIDE_ISIS_MINOR)
+                casting = self.casts.send_wide(self._me(), channel, kind, to, payload, label, replies, until)
+                if casting.future is not None:
+                    await casting.future
+                return casting.call
+        except TimeoutError as error:
+            if isinstance(error, ReconveneError):
+                raise
+            raise OutcomeTimedOut(f"not sent within {timeout:g} s: it may yet be") from None
+
     def _me(self) -> events.Process:
         assert self.me is not None, "there is a process"
         return self.me
@@ -276,13 +308,26 @@ class IsisLink:
         asked.add_done_callback(_seen)
         return asked
 
-    async def watch(self, process: events.Process) -> None:
-        check_minor(await self.open(), WATCH_MINOR)
-        await self.ask(lambda number: wire.IsisWatch(number, process), late=OutcomeTimedOut)
+    async def watch(self, process: events.Process | Wide) -> None:
+        if isinstance(process, events.Process):
+            check_minor(await self.open(), WATCH_MINOR)
+            await self.ask(lambda number: wire.IsisWatch(number, process), late=OutcomeTimedOut)
+        else:
+            check_minor(await self.open(), WIDE_ISIS_MINOR)
+            await self.ask(lambda number: wire.IsisWideWatch(number, process), late=OutcomeTimedOut)
+
+    async def wide_groups(self) -> Any:
+        check_minor(await self.open(), WIDE_ISIS_MINOR)
+        return await self.ask(lambda number: wire.IsisGroups(number, True), late=TimedOut)
 
     async def reply(self, cast: Cast, data: bytes | bytearray | memoryview) -> None:
         self.here.check()
         payload = as_bytes(data)
+        if is_wide(cast.sender):
+            cluster, site, incarnation, _ = wide_numbered([cast.sender], "")[0]
+            request = (cluster, site, incarnation, cast.counter)
+            await self.ask(lambda number: wire.IsisWideReply(number, request, payload), len(payload))
+            return
         (sender,) = self.numbered([cast.sender])
         which = (sender.site, sender.incarnation, cast.counter)
         await self.ask(lambda number: wire.IsisReply(number, which, payload), len(payload))
@@ -290,9 +335,18 @@ class IsisLink:
     # -- groups
 
     async def join(
-        self, group: str, provider: Provider | None, *, vector: bool, answers: bool, last_to_fail: bool
+        self,
+        group: str,
+        provider: Provider | None,
+        *,
+        vector: bool,
+        answers: bool,
+        last_to_fail: bool,
+        wide: bool = False,
     ) -> Place:
-        await self.open()
+        channel = await self.open()
+        if wide:
+            check_minor(channel, WIDE_ISIS_MINOR)
         while (known := self._places.get(group)) is not None:
             if not known.abandoned:
                 raise Rejected(f"group {group!r}: the process is in it, or has asked to join it")
@@ -301,7 +355,7 @@ class IsisLink:
 
         def request(number: int) -> wire.IsisJoin:
             place.asked = True
-            return wire.IsisJoin(number, group, provider is not None, vector, answers, last_to_fail)
+            return wire.IsisJoin(number, group, provider is not None, vector, answers, last_to_fail, wide)
 
         try:
             try:
@@ -347,8 +401,16 @@ class IsisLink:
         match struct:
             case wire.IsisCasts(group=group):
                 self.queue.put(struct, None if group is None else self._places.get(group))
-            case wire.IsisFailed() | wire.IsisBlocked():
+            case wire.IsisFailed() | wire.IsisBlocked() | wire.IsisWideTold():
                 self.queue.put(struct)
+            case wire.IsisWideReceived(group=group):
+                self.queue.put(struct, None if group is None else self._places.get(group))
+            case wire.IsisWideReplied(counter=counter, sender=where, payload=payload):
+                one = wide_named(where)
+                failed = Unreachable(one) if struct.away else ProcessFailed(one)
+                self.casts.replied(counter, failed if payload is None else Reply(payload, one), wide=True)
+            case wire.IsisWideOver(counter=counter):
+                self.casts.over(counter, wide=True)
             case wire.IsisSent():
                 for request, counter in zip(struct.requests, struct.counters, strict=True):
                     self.casts.sent(request, counter)

@@ -13,7 +13,15 @@ from typing import NamedTuple
 from reconvene.client.isis_place import Place
 from reconvene.core.groups import events
 from reconvene.errors import ReconveneError, Unavailable
-from reconvene.wire.client_isis import IsisBlocked, IsisCasts, IsisFailed, IsisLeft, IsisViewed
+from reconvene.wire.client_isis import (
+    IsisBlocked,
+    IsisCasts,
+    IsisFailed,
+    IsisLeft,
+    IsisViewed,
+    IsisWideReceived,
+    IsisWideTold,
+)
 
 __all__ = ["IsisQueue", "Item", "Renamed"]
 
@@ -28,7 +36,7 @@ class Renamed(NamedTuple):
     me: events.Process
 
 
-Item = IsisCasts | IsisViewed | IsisLeft | IsisFailed | IsisBlocked | Renamed
+Item = IsisCasts | IsisViewed | IsisLeft | IsisFailed | IsisBlocked | IsisWideReceived | IsisWideTold | Renamed
 
 
 class IsisQueue:
@@ -54,6 +62,8 @@ class IsisQueue:
         if type(item) is IsisCasts:
             count = len(item.payloads)
             size = sum(map(len, item.payloads))
+        elif type(item) is IsisWideReceived:
+            size = len(item.payload)
         else:
             size = _SMALL_BYTES + (_MEMBER_BYTES * len(item.members) if isinstance(item, IsisViewed) else 0)
         self._waiting.append((item, place, size, count))

@@ -4,14 +4,44 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from reconvene.client.events import Blocked, Process
-from reconvene.client.isis_events import Action, Cast, GroupLeft, GroupView, IsisEvent, Killed, ProcessFailed
+from reconvene.client.isis_events import (
+    Action,
+    Cast,
+    GroupLeft,
+    GroupView,
+    IsisEvent,
+    Killed,
+    ProcessFailed,
+    Reachable,
+    Unreachable,
+    WatchRefused,
+)
 from reconvene.client.isis_link import IsisLink
 from reconvene.client.isis_place import Place
 from reconvene.client.isis_queue import Item, Renamed
+from reconvene.client.isis_wide import wide_named
 from reconvene.core.groups import events
-from reconvene.wire.client_isis import CAST_KINDS, GBCAST, IsisBlocked, IsisCasts, IsisFailed, IsisLeft, IsisViewed
+from reconvene.wire.client_isis import (
+    CAST_KINDS,
+    GBCAST,
+    IsisBlocked,
+    IsisCasts,
+    IsisFailed,
+    IsisLeft,
+    IsisViewed,
+    IsisWideReceived,
+    IsisWideTold,
+    Reached,
+)
 
 __all__ = ["Reading"]
+
+_TOLD: dict[int, type[ProcessFailed | Unreachable | Reachable | WatchRefused]] = {
+    Reached.FAILED: ProcessFailed,
+    Reached.AWAY: Unreachable,
+    Reached.BACK: Reachable,
+    Reached.UNWATCHED: WatchRefused,
+}
 
 
 class Reading:
@@ -89,6 +119,14 @@ class Reading:
             case IsisCasts():
                 if place is None or not (place.abandoned and place.over):
                     yield from self._casts(item, named(item.sender))
+            case IsisWideReceived():
+                if place is None or not (place.abandoned and place.over):
+                    yield Cast(
+                        item.payload, wide_named(item.sender), CAST_KINDS[item.kind], item.group, 0, item.counter,
+                        item.replies, self._link, item.clock,
+                    )  # fmt: skip
+            case IsisWideTold():
+                yield _TOLD[item.what](wide_named(item.process))
             case IsisFailed():
                 yield ProcessFailed(named(item.process))
             case IsisBlocked():

@@ -149,6 +149,14 @@ class IsisStatus(Struct, frozen=True):
     queues: dict[str, int]
     """What else waits: `abcasts` that are not done; casts and gates that its processes have not `received`; `replies`
     that its processes owe; `channel_bytes` that the site with the most of them has not acknowledged."""
+    wide_waiting: int = 0
+    """Casts and watches that wait to be sent to other clusters."""
+    wide_calls: int = 0
+    """Casts to several clusters that still wait for replies."""
+    wide_watches: int = 0
+    """Processes of other clusters that those of this site watch; each watch counts."""
+    wide_watched: int = 0
+    """Processes of this cluster that others watch, as far as this site knows."""
 
 
 class FollowStatus(Struct, frozen=True):

@@ -18,7 +18,7 @@ from reconvene.client.arguments import check_text
 from reconvene.client.group import Data, as_bytes
 from reconvene.client.isis import Isis
 from reconvene.client.isis_call import Call
-from reconvene.client.isis_events import ALL, UNORDERED, Cast, ProcessFailed, Reply
+from reconvene.client.isis_events import ALL, UNORDERED, Cast, ProcessFailed, Reply, Unreachable
 from reconvene.client.time_limits import within
 from reconvene.errors import OutcomeUnknown, ReconveneError, Rejected, Unavailable
 from reconvene.objects.member import Reader
@@ -167,7 +167,7 @@ class CohortCaller:
         self.cut_off(error)
 
 
-async def _is_answered(call: AsyncIterator[Reply | ProcessFailed]) -> bool:
+async def _is_answered(call: AsyncIterator[Reply | ProcessFailed | Unreachable]) -> bool:
     """Whether a member says that the answer was cast."""
     found = False
     async for reply in call:

@@ -1,6 +1,9 @@
 """Requests, answers and events of process groups in the manner of ISIS, between clients and their site, from version
 1.5 of the client protocol on.
 
+Processes and casts of other clusters are named with the cluster and the site by name; such requests are known from
+version 1.10 on, and so are the events.
+
 A client has at most one process here. It begins with IsisOpen; it is over, as if it had died, when the connection
 ends, unless IsisClose came before. A process is named by its site, incarnation and number, a cast by the site,
 incarnation and counter of its sender's site; where the sender is known, the counter is enough. Events come in the
@@ -18,13 +21,17 @@ __all__ = [
     "IsisClose", "IsisDelete", "IsisEvent", "IsisFailed", "IsisFlush", "IsisGive", "IsisGroups", "IsisJoin",
     "IsisKilled", "IsisLeave", "IsisLeft", "IsisOpen", "IsisOpened", "IsisOver", "IsisRank", "IsisReplied",
     "IsisReply", "IsisRequest", "IsisSent", "IsisSet", "IsisStated", "IsisTaken", "IsisViewed", "IsisWanted",
-    "IsisWatch",
+    "IsisWatch", "IsisWideCast", "IsisWideOver", "IsisWideReceived", "IsisWideReplied", "IsisWideReply",
+    "IsisWideTold", "IsisWideWatch", "Reached",
 ]  # fmt: skip
 
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 GroupName = Annotated[str, Meta(max_length=255)]
 Where = tuple[Annotated[int, Meta(ge=0, lt=64)], Count, Count]
 Named = Annotated[list[Where], Meta(max_length=4_096)]
+Name = Annotated[str, Meta(max_length=255)]
+WideWhere = tuple[Name, Name, Count, Count]
+"""Cluster, site, the site's incarnation; the process's number there, or the cast's counter."""
 LabelText = Annotated[str, Meta(max_length=255)]
 Number = Annotated[int, Meta(ge=0, lt=2**62)]
 
@@ -64,6 +71,8 @@ class IsisJoin(Struct, array_like=True, tag=62):
     """… and takes a contribution of each member."""
     answers: bool = True
     last_to_fail: bool = False
+    wide: bool = False
+    """Processes of other clusters can cast to it by the group's name. From version 1.10 on."""
 
 
 class IsisLeave(Struct, array_like=True, tag=63):
@@ -133,6 +142,8 @@ class IsisGroups(Struct, array_like=True, tag=71):
     """Which groups there are. Answered by Told."""
 
     request: Count
+    wide: bool = False
+    """Those that processes of other clusters can cast to, with their members in all of them. From version 1.10 on."""
 
 
 class IsisWatch(Struct, array_like=True, tag=72):
@@ -142,9 +153,34 @@ class IsisWatch(Struct, array_like=True, tag=72):
     process: Where
 
 
+class IsisWideCast(Struct, array_like=True, tag=73, gc=False):
+    """To the members of a group in all connected clusters, or to processes by name. Answered by IsisSent; these casts
+    are counted apart from those within the cluster."""
+
+    request: Count
+    kind: Annotated[int, Meta(ge=0, le=3)]
+    to: GroupName | Annotated[list[WideWhere], Meta(max_length=4_096)]
+    payload: bytes
+    label: LabelText | Annotated[dict[str, Number], Meta(max_length=16)] | None = None
+    replies: Annotated[int, Meta(ge=-1, le=65_536)] = 0
+
+
+class IsisWideReply(Struct, array_like=True, tag=74, gc=False):
+    request: Count
+    cast: WideWhere
+    payload: bytes
+
+
+class IsisWideWatch(Struct, array_like=True, tag=75):
+    """IsisWideTold follows when something becomes of this process. Answered by Done at once."""
+
+    request: Count
+    process: WideWhere
+
+
 IsisRequest = (
     IsisOpen | IsisClose | IsisJoin | IsisLeave | IsisCast | IsisReply | IsisRank | IsisSet | IsisDelete | IsisFlush
-    | IsisGive | IsisGroups | IsisWatch
+    | IsisGive | IsisGroups | IsisWatch | IsisWideCast | IsisWideReply | IsisWideWatch
 )  # fmt: skip
 
 
@@ -257,8 +293,58 @@ class IsisFailed(Struct, array_like=True, tag=73, gc=False):
     process: Where
 
 
+class IsisWideReceived(Struct, array_like=True, tag=74, gc=False):
+    """A cast to processes of several clusters."""
+
+    kind: Annotated[int, Meta(ge=0, le=1)]
+    sender: WideWhere
+    group: str | None
+    counter: Count
+    payload: bytes
+    replies: int
+    clock: Count
+
+
+class Reached:
+    """What is said of a process of another cluster."""
+
+    FAILED = 0
+    """Its cluster says that it is over."""
+    AWAY = 1
+    """Its cluster is out of reach."""
+    BACK = 2
+    """Its cluster can be reached again."""
+    UNWATCHED = 3
+    """Its cluster does not watch it."""
+
+
+class IsisWideReplied(Struct, array_like=True, tag=75, gc=False):
+    """To a cast of this process to several clusters."""
+
+    counter: Count
+    sender: WideWhere
+    payload: bytes | None
+    """None: it has failed, or …"""
+    away: bool = False
+    """… its cluster is out of reach."""
+
+
+class IsisWideOver(Struct, array_like=True, tag=76, gc=False):
+    """No more replies to this cast to several clusters will come."""
+
+    counter: Count
+
+
+class IsisWideTold(Struct, array_like=True, tag=77, gc=False):
+    """Of a process of another cluster that this one watches."""
+
+    process: WideWhere
+    what: Annotated[int, Meta(ge=0, le=3)]
+    """`Reached`."""
+
+
 IsisEvent = (
     IsisCasts | IsisViewed | IsisLeft | IsisReplied | IsisOver | IsisWanted | IsisTaken | IsisChunk | IsisStated
-    | IsisBlocked | IsisKilled | IsisFailed
+    | IsisBlocked | IsisKilled | IsisFailed | IsisWideReceived | IsisWideReplied | IsisWideOver | IsisWideTold
 )  # fmt: skip
 IsisAnswer = IsisOpened | IsisSent | IsisEvent

@@ -32,6 +32,7 @@ __all__ = [
     "STAGING_MINOR",
     "WATCH_MINOR",
     "WHATIF_MINOR",
+    "WIDE_ISIS_MINOR",
     "WIDE_MINOR",
     "Arrived",
     "Block",
@@ -68,9 +69,10 @@ __all__ = [
 ]
 
 MAJOR = 1
-MINOR = 9
+MINOR = 10
 """1 adds the log, 2 headings without messages and transactions, 3 Init, 4 names of snapshots, 5 process groups in the
-manner of ISIS, 6 WhatIf, 7 followers and outposts, 8 watches of processes, 9 wide groups."""
+manner of ISIS, 6 WhatIf, 7 followers and outposts, 8 watches of processes, 9 wide groups, 10 casts to processes of
+other clusters."""
 LOG_MINOR = 1
 """A site with a lower minor does not know requests about the log."""
 STAGING_MINOR = 2
@@ -93,6 +95,9 @@ WATCH_MINOR = 8
 
 WIDE_MINOR = 9
 """A site with a lower minor has no wide groups: it would join another group of the same name."""
+
+WIDE_ISIS_MINOR = 10
+"""A site with a lower minor can't cast to processes of other clusters."""
 
 HANDSHAKE_BYTES = 4_096
 """The longest record before a site's Welcome: an unknown client gets no more memory than this."""

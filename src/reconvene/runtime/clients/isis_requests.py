@@ -11,10 +11,13 @@ from typing import assert_never
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import ReconveneError, Rejected, Unavailable
+from reconvene.ids import MessageId
 from reconvene.isis import events
 from reconvene.isis.events import CastId, IsisEvent, Sent
+from reconvene.isis.far_events import FarProcess
 from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.answers import Answers, Overstepped
+from reconvene.runtime.clients.isis_wide import said_of
 from reconvene.runtime.isis.interface import IsisHandle, SiteIsis
 from reconvene.wire import client_isis as wire
 from reconvene.wire.client_isis import HELD_BYTES, HELD_REQUESTS
@@ -134,10 +137,34 @@ class ClientIsis:
             case wire.IsisWatch(request=request):
                 self._own().watch(Process(*message.process))
                 self._out.answer(request)
-            case wire.IsisGroups(request=request):
-                self._out.push(Told(request, self._port.groups()), 16 << 10)
+            case wire.IsisGroups(request=request, wide=wide):
+                self._out.push(Told(request, self._port.wide_groups() if wide else self._port.groups()), 16 << 10)
+            case wire.IsisWideCast():
+                self._wide_cast(message)
+            case wire.IsisWideReply(request=request):
+                self._need(Role.APPEND, "reply")
+                done = self._hold(request, len(message.payload), self._done)
+                self._own().wide_reply(MessageId(*message.cast), message.payload, done)
+            case wire.IsisWideWatch(request=request):
+                self._own().wide_watch(FarProcess(*message.process))
+                self._out.answer(request)
             case _:
                 assert_never(message)
+
+    def _wide_cast(self, cast: wire.IsisWideCast) -> None:
+        self._need(Role.APPEND, "cast")
+        if cast.kind in (wire.GBCAST, wire.CAUSAL_ABCAST):
+            what = "a GBCAST" if cast.kind == wire.GBCAST else "a causal ABCAST"
+            raise Rejected(f"{what} does not pass between clusters: a CBCAST or an ABCAST expected")
+        process, label = self._own(), cast.label
+        to = cast.to if isinstance(cast.to, str) else [FarProcess(*where) for where in cast.to]
+        done = self._hold(cast.request, len(cast.payload), self._cast_done)
+        if cast.kind == 0:
+            process.wide_cbcast(to, cast.payload, label, cast.replies, done)
+        elif isinstance(label, dict):
+            raise Rejected("the label of an ABCAST is text: the name of its queue")
+        else:
+            process.wide_abcast(to, cast.payload, label or "", cast.replies, done)
 
     def _begin(self, message: wire.IsisOpen) -> None:
         if self._process is not None:
@@ -154,6 +181,7 @@ class ClientIsis:
             vector=join.vector,
             answers=join.answers,
             last_to_fail=join.last_to_fail,
+            wide=join.wide,
             done=self._hold(join.request, 0, self._done),
         )
 
@@ -247,6 +275,9 @@ class ClientIsis:
                 case events.Killed():
                     self._fail_open()
                     push(wire.IsisKilled(event.process))
+                case _:
+                    for said, size in said_of(event):
+                        push(said, size)
 
     def _push_casts(self, batch: Sequence[IsisEvent], at: int) -> int:
         """Casts of one sender that follow each other go together. Returns where it goes on."""

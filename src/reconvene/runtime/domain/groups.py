@@ -14,6 +14,7 @@ from reconvene.domains.events import Lost, Unreachable, WideChanged, WideDeliver
 from reconvene.domains.port import Site
 from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.ids import Service
+from reconvene.isis.far_messages import is_far
 from reconvene.room import UNBOUNDED, Room
 from reconvene.runtime.domain.events import LostSite, WideArrived, WideEnded, WideGroupEvent, WideSender, WideViewed
 
@@ -78,6 +79,8 @@ class WideGroups:
         size = len(group.encode())
         if not group or size > self._name_bytes:
             raise Rejected(f"a group's name of {size} bytes: expected 1 to {self._name_bytes}")
+        if is_far(group):
+            raise Rejected(f"group {group!r}: such names are those of casts between clusters")
         own = self._processes.setdefault(process, {})
         if group in own:
             raise Rejected(f"this process is in group {group!r} already")

@@ -13,11 +13,13 @@ from reconvene.core.effects import ConfKind
 from reconvene.domains.events import BroughtIn, Crossed, Represents, WideChanged, WideDelivered, WideEvent, WideSent
 from reconvene.domains.gateway import Gateway
 from reconvene.domains.port import Site
+from reconvene.isis.isis import Isis
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.structured_logging import WARNING, event
 from reconvene.runtime.domain.groups import WideGroups
 from reconvene.runtime.domain.tree import limits_of, tree_of
 from reconvene.stack.domains import DomainLayer, UpperLayer
+from reconvene.stack.far import join_isis
 from reconvene.stack.layer import Layer
 
 __all__ = ["NO_WIDE_COUNTERS", "DomainPart", "Part", "UpperPart"]
@@ -38,8 +40,8 @@ _KEYS = {
 class Part(Protocol):
     """What an engine runs beside the usual layers."""
 
-    def layer(self, names: tuple[str, ...], ordinal: int, incarnation: int) -> Layer:
-        """Made once, when the site boots."""
+    def layers(self, names: tuple[str, ...], ordinal: int, incarnation: int, isis: Isis | None) -> Sequence[Layer]:
+        """Made once, when the site boots. `isis`: that of the site, whose layer is among them."""
 
     groups: WideGroups | None
     """Of the site's processes, once it has booted."""
@@ -93,13 +95,13 @@ class DomainPart:
         self._wake: Callable[[], None] = _nothing
         self._counts = dict(NO_WIDE_COUNTERS)
 
-    def layer(self, names: tuple[str, ...], ordinal: int, incarnation: int) -> Layer:
+    def layers(self, names: tuple[str, ...], ordinal: int, incarnation: int, isis: Isis | None) -> Sequence[Layer]:
         config = self._config
         tree = tree_of(config, names)
         if config.is_gateway:
             self.gateway = Gateway(tree, config.cluster)
         self.site = Site(tree, config.cluster, ordinal, incarnation, self.gateway, limits_of(config))
-        return DomainLayer(self.site)
+        return (DomainLayer(self.site),) if isis is None else join_isis(self.site, isis)
 
     def booted(self, wake: Callable[[], None]) -> None:
         limits = self._config.limits
@@ -197,12 +199,13 @@ class UpperPart:
         self._record = record
         self._layer: UpperLayer
 
-    def layer(self, names: tuple[str, ...], ordinal: int, incarnation: int) -> Layer:
+    def layers(self, names: tuple[str, ...], ordinal: int, incarnation: int, isis: Isis | None) -> Sequence[Layer]:
         gateway = self._domain.gateway
         assert gateway is not None
+        assert isis is None, "a site above has no processes"
         assert names == gateway.tree.upper, "numbered by name, as all gateways expect"
         self._layer = UpperLayer(gateway)
-        return self._layer
+        return (self._layer,)
 
     def booted(self, wake: Callable[[], None]) -> None:
         self._domain.wake_upper = wake

@@ -35,6 +35,9 @@ COUNTERS: Mapping[str, str] = {
     "isis_kills": "Processes of this site that the others went on without.",
     "isis_malformed": "Records and control messages that were invalid.",
     "isis_rejections": "Casts that a process here rejected since the group had gained a member; they are sent again.",
+    "isis_wide_casts": "Casts of this site's processes to processes of other clusters.",
+    "isis_wide_dropped": "Messages between clusters that were dropped: too many waited for a site view.",
+    "isis_wide_received": "Casts to processes of several clusters that processes of this site have received.",
     "isis_unordered": "CBCASTs whose label is below an earlier one of their sender: they are not ordered after it.",
     "log_accepted_messages": "Messages accepted here: on this site's stable storage.",
     "log_malformed": "Messages between replicas of the log that were invalid.",
@@ -102,6 +105,10 @@ GAUGES: Mapping[str, str] = {
     "isis_pool_bytes": "Bytes of their payloads.",
     "isis_open_gbcasts": "GBCASTs, joins, leaves and failures that are announced and not done.",
     "isis_open_calls": "Casts of this site's processes that still wait for replies.",
+    "isis_wide_waiting": "Casts and watches that wait to be sent to other clusters: at 4,096 further casts wait.",
+    "isis_wide_open_calls": "Casts to several clusters that still wait for replies.",
+    "isis_wide_watches": "Processes of other clusters that those of this site watch; each watch counts.",
+    "isis_wide_watched": "Processes of this cluster that others watch: at 4,096 further watches are refused.",
     "wide_domains": "Clusters of the current wide configuration, this one included.",
     "wide_all_domains": "Clusters that are joined by the cluster above.",
     "wide_represents": "1: this site represents its cluster.",
@@ -140,6 +147,10 @@ _ISIS_FIELDS = {
     "isis_pool_bytes": "pool_bytes",
     "isis_open_gbcasts": "open_gbcasts",
     "isis_open_calls": "open_calls",
+    "isis_wide_waiting": "wide_waiting",
+    "isis_wide_open_calls": "wide_calls",
+    "isis_wide_watches": "wide_watches",
+    "isis_wide_watched": "wide_watched",
 }
 """Of status's `isis`."""
 

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from reconvene.core.groups.events import Process
+from reconvene.ids import MessageId
 from reconvene.isis.events import CastId, IsisEvent, Sent
+from reconvene.isis.far_events import FarProcess
 
 __all__ = ["IsisHandle", "IsisReceiver", "SiteIsis"]
 
@@ -33,8 +35,10 @@ class IsisHandle(Protocol):
         vector: bool = False,
         answers: bool = True,
         last_to_fail: bool = False,
+        wide: bool = False,
         done: Sent | None = None,
-    ) -> None: ...
+    ) -> None:
+        """`wide`: processes of other clusters can cast to it by the group's name."""
 
     def leave(self, group: str, done: Sent) -> None: ...
 
@@ -68,6 +72,25 @@ class IsisHandle(Protocol):
     def reply(self, cast: CastId, payload: bytes, done: Sent) -> None:
         """`done` is called once little enough waits for the other site: so nobody fills up its site's channels."""
 
+    def wide_cbcast(
+        self,
+        to: str | Sequence[FarProcess],
+        payload: bytes,
+        label: str | Mapping[str, int] | None,
+        replies: int,
+        done: Sent,
+    ) -> None:
+        """To processes of several clusters. The counter of `done`'s id is that of such casts."""
+
+    def wide_abcast(
+        self, to: str | Sequence[FarProcess], payload: bytes, label: str, replies: int, done: Sent
+    ) -> None: ...
+
+    def wide_watch(self, process: FarProcess) -> None:
+        """`FarFailed`, `FarUnreachable` or `FarUnwatched` follows."""
+
+    def wide_reply(self, cast: MessageId, payload: bytes, done: Sent) -> None: ...
+
     def give(self, group: str, view: int, newcomer: Process, index: int, data: bytes, last: bool, done: Sent) -> None:
         """As `reply`."""
 
@@ -87,6 +110,10 @@ class SiteIsis(Protocol):
 
     def groups(self, most: int | None = None) -> list[dict[str, object]]:
         """The first groups that have members, by name: `name`, `view`, `members` by rank, `properties`."""
+
+    def wide_groups(self) -> list[dict[str, object]]:
+        """The same of those that processes of other clusters can cast to, with their members in all of them. Raises
+        Rejected where there are no other clusters."""
 
     def status(self) -> dict[str, object]:
         """As JSON-able values: see docs/operations.md."""

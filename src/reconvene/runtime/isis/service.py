@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from reconvene.core.groups.events import Process
-from reconvene.errors import ReconveneError, Unavailable
+from reconvene.errors import ReconveneError, Rejected, Unavailable
+from reconvene.ids import MessageId
 from reconvene.isis.events import Cast, CastId, IsisEvent, Killed, Rejection, Seen, Sent
+from reconvene.isis.far import Far
+from reconvene.isis.far_events import FarProcess, FarReceived, FarSent
 from reconvene.isis.isis import Isis
 from reconvene.runtime.isis.interface import IsisReceiver
 
@@ -37,6 +40,8 @@ class IsisService:
         self._casts = 0
         self._rejections = 0
         self._kills = 0
+        self._wide_casts = 0
+        self._wide_received = 0
 
     def open(self, receiver: IsisReceiver, name: str, *, answers: bool = True) -> "IsisAccess":
         self.refuse_if_stopping()
@@ -48,6 +53,12 @@ class IsisService:
     def refuse_if_stopping(self) -> None:
         if self.stopping:
             raise Unavailable(f"site {self.name} is stopping")
+
+    def far(self) -> Far:
+        """Casts to other clusters. Raises Rejected where there are none."""
+        if self.isis.far is None:
+            raise Rejected(f"the cluster of site {self.name} is not joined with others: see [domain]")
+        return self.isis.far
 
     def end(self, access: "IsisAccess", *, dead: bool) -> None:
         if self._open.pop(access.process, None) is None:
@@ -91,7 +102,9 @@ class IsisService:
     def drained(self) -> bool:
         """What its processes have asked for is done, or can't be done any more."""
         isis = self.isis
-        return isis.blocked or not (isis.delivery.locals or isis.own.open)
+        return isis.blocked or not (
+            isis.delivery.locals or isis.own.open or (isis.far is not None and len(isis.far.casting))
+        )
 
     def _deliver(self, events: Sequence[IsisEvent]) -> None:
         """Hands each process what a turn brought for it."""
@@ -104,7 +117,11 @@ class IsisService:
                     self._casts += 0 if event.attempt else event.count  # type: ignore[union-attr]
                 elif kind is Rejection:
                     self._rejections += 1
+                elif kind is FarSent:
+                    self._wide_casts += 1
                 continue
+            if kind is FarReceived:
+                self._wide_received += 1
             if isinstance(event, Killed):
                 self._kills += 1
                 access = open_.pop(event.was, None)
@@ -136,8 +153,15 @@ class IsisService:
             for group in islice(known, most)
         ]
 
+    def wide_groups(self) -> list[dict[str, object]]:
+        return [
+            {"name": name, "view": 0, "members": list(map(str, members)), "properties": {}}
+            for name, members in self.far().casting.groups().items()
+        ]
+
     def status(self) -> dict[str, object]:
         isis = self.isis
+        far = isis.far
         groups = [{**group, "properties": {}} for group in self.groups(_GROUPS_SHOWN)]  # JSON has no bytes
         view = isis.here.view
         return {
@@ -156,6 +180,10 @@ class IsisService:
             "open_gbcasts": len(isis.table.open),
             "open_calls": len(isis.calls),
             "watches": len(isis.monitor),
+            "wide_waiting": 0 if far is None else len(far.casting),
+            "wide_calls": 0 if far is None else len(far.calls),
+            "wide_watches": 0 if far is None else len(far.watches),
+            "wide_watched": 0 if far is None else far.watches.watched,
             "queues": self._queues(),
         }
 
@@ -179,6 +207,9 @@ class IsisService:
             "isis_kills": self._kills,
             "isis_unordered": self.isis.casting.unordered,
             "isis_malformed": self.isis.here.malformed + self.isis.site_views.malformed,
+            "isis_wide_casts": self._wide_casts,
+            "isis_wide_received": self._wide_received,
+            "isis_wide_dropped": 0 if self.isis.far is None else self.isis.far.dropped,
             **{f"isis_channel_{name}": getattr(channels, name) for name in _CHANNEL_COUNTERS},
         }
 
@@ -190,6 +221,7 @@ _CHANNEL_COUNTERS = ("packets", "records", "bare", "resent", "malformed", "stall
 NO_ISIS_COUNTERS = dict.fromkeys(
     (
         *("isis_casts", "isis_rejections", "isis_kills", "isis_unordered", "isis_malformed"),
+        *("isis_wide_casts", "isis_wide_received", "isis_wide_dropped"),
         *(f"isis_channel_{name}" for name in _CHANNEL_COUNTERS),
     ),
     0,
@@ -216,12 +248,19 @@ class IsisAccess:
         vector: bool = False,
         answers: bool = True,
         last_to_fail: bool = False,
+        wide: bool = False,
         done: Sent | None = None,
     ) -> None:
         self._service.refuse_if_stopping()
-        self._isis.join(
-            self.process, group, state=state, vector=vector, answers=answers, last_to_fail=last_to_fail, done=done
-        )
+        is_new = wide and self._service.far().casting.join(self.process, group)
+        try:
+            self._isis.join(
+                self.process, group, state=state, vector=vector, answers=answers, last_to_fail=last_to_fail, done=done
+            )
+        except ReconveneError:
+            if is_new:
+                self._service.far().casting.leave(self.process, group)
+            raise
         self._service.wake()
 
     def leave(self, group: str, done: Sent) -> None:
@@ -281,6 +320,34 @@ class IsisAccess:
     def reply(self, cast: CastId, payload: bytes, done: Sent) -> None:
         self._isis.reply(self.process, cast, payload)
         self._service.when_room(cast.site, done)
+
+    def wide_cbcast(
+        self,
+        to: str | Sequence[FarProcess],
+        payload: bytes,
+        label: str | Mapping[str, int] | None,
+        replies: int,
+        done: Sent,
+    ) -> None:
+        self._service.refuse_if_stopping()
+        self._service.far().casting.cbcast(self.process, to, payload, label, replies, done=done)
+        self._service.wake()
+
+    def wide_abcast(
+        self, to: str | Sequence[FarProcess], payload: bytes, label: str, replies: int, done: Sent
+    ) -> None:
+        self._service.refuse_if_stopping()
+        self._service.far().casting.abcast(self.process, to, payload, label, replies, done=done)
+        self._service.wake()
+
+    def wide_watch(self, process: FarProcess) -> None:
+        self._service.refuse_if_stopping()
+        self._service.far().watch(self.process, process)
+        self._service.wake()
+
+    def wide_reply(self, cast: MessageId, payload: bytes, done: Sent) -> None:
+        self._service.far().casting.reply(self.process, cast, payload, done=done)
+        self._service.wake()
 
     def give(self, group: str, view: int, newcomer: Process, index: int, data: bytes, last: bool, done: Sent) -> None:
         self._isis.give(self.process, group, view, newcomer, index, data, last)

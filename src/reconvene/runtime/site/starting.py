@@ -1,5 +1,6 @@
 """From a site's configuration and storage to its core: how a site boots."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -79,12 +80,15 @@ def start_stack(
     group_limits = GroupLimits(limits.processes, limits.groups_per_process, limits.group_name_bytes)
     groups = Groups(site, len(names), group_limits)
     isis = None
-    layers: list[Layer] = [] if part is None else [part.layer(names, numbers.ordinal, site.incarnation)]
     if channels is not None:
         payload_bytes = min(_ISIS_PAYLOAD, config.limits.message_bytes // 2)
         most = IsisLimits(payload_bytes=payload_bytes, stored_bytes=groups.brought_bytes - _BROUGHT_OVERHEAD)
         isis = Isis(numbers.ordinal, site.incarnation, most, channels, store)
-        layers.append(IsisLayer(isis))
+    layers: Sequence[Layer]
+    if part is not None:
+        layers = part.layers(names, numbers.ordinal, site.incarnation, isis)
+    else:
+        layers = () if isis is None else (IsisLayer(isis),)
     if not config.log.enabled:
         no_log = NoLog(names, ReplicaSet.first(config.replicas, config.log.quorum))
         return Started(Stack(site, groups, (no_log, *layers)), None, no_log, isis)

@@ -81,6 +81,7 @@ class SiteTrace:
         self._recorder = recorder
         self._groups = GroupRecorder(recorder)
         self._isis = IsisRecorder(recorder)
+        self._isis.wide = None if self._wide is None else self._wide.recorder
         stack.groups.record()
 
     def _complete_log(
@@ -100,10 +101,10 @@ class SiteTrace:
         if turn.log and self._log is not None:
             self._log.events(t, turn.log)
             self._note_change()
+        if self._wide is not None and turn.wide:
+            self._wide.events(t, turn.wide)  # first: what brought a cast comes before the cast
         if turn.isis:
             self._isis.events(t, turn.isis)
-        if self._wide is not None and turn.wide:
-            self._wide.events(t, turn.wide)
         self._flush()
 
     def wide(self, t: int, events: Sequence[WideEvent]) -> None:

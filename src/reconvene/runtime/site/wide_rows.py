@@ -45,7 +45,7 @@ class WideRows:
         assert directory is not None
         assert domain is not None
         self._cluster = config.cluster
-        self._recorder: WideRecorder
+        self.recorder: WideRecorder
         add_domain(directory, config)
         node = wide_node(config.cluster, config.name)
         self.journal = Journal(directory / WIDE_DIR, node, config.trace.max_bytes, stopped, _LAYER)
@@ -53,18 +53,18 @@ class WideRows:
     def begin(self, recorder: Recorder, t: int) -> None:
         """`recorder`: that of the site's own file. If it has resumed an incarnation that has not ended, its end is
         recorded."""
-        self._recorder = WideRecorder(self._cluster, recorder, self.journal.append)
+        self.recorder = WideRecorder(self._cluster, recorder, self.journal.append)
         past = self.journal.past
         if not past.ended:
-            self._recorder.resume(past.conf)
-            self._recorder.end(t, "fail")
+            self.recorder.resume(past.conf)
+            self.recorder.end(t, "fail")
 
     def events(self, t: int, events: Sequence[WideEvent]) -> None:
-        self._recorder.events(t, events)
+        self.recorder.events(t, events)
 
     def end(self, t: int) -> None:
         """A clean stop."""
-        self._recorder.end(t, "stop")
+        self.recorder.end(t, "stop")
 
 
 def add_domain(directory: Path, config: Config) -> None:
