@@ -4,14 +4,17 @@ from pathlib import Path
 
 import pytest
 from tests.sim.chunks import few
-from tests.sim.two_clusters import process, two_clusters
+from tests.sim.two_clusters import load, process, two_clusters
 from tests.sim.two_clusters import step as at
 
 from reconvene.errors import Malformed
-from reconvene.lab.campaign.seeds import run_seed
+from reconvene.lab.campaign.seeds import histories, run_seed
 from reconvene.sim.isis_scenario import Cast, Casting, Watch
 from reconvene.sim.parse import parse_scenario
 from reconvene.sim.runner import Runner
+from reconvene.sim.wide_isis import WideIsisSite
+from reconvene.sim.wide_world import WideWorld
+from reconvene.verify.engine import verify
 
 HEAD = (
     two_clusters('duration = "1s"\nsettle = "0s"', berlin="a")
@@ -29,6 +32,7 @@ def test_casts_and_watches() -> None:
     verbs = (
         'cbcast = { process = "paris/p.y", to = "bank", label = "l", count = 3 }',
         'abcast = { process = "paris/p.y", to = ["berlin/a.x"], scope = "wide" }',
+        'cbcast = { process = "paris/p.y", to = "bank", replies = 1 }',
         'cbcast = { process = "paris/p.y", to = ["paris/q.z"], scope = "cluster", replies = "all" }',
         'watch = { process = "paris/p.y", watched = "berlin/a.x" }',
     )
@@ -37,6 +41,7 @@ def test_casts_and_watches() -> None:
     assert [one.verb for one in scenario.steps] == [
         Cast("paris/p.y", Casting("cbcast", "bank", label="l", scope="wide"), 3),
         Cast("paris/p.y", Casting("abcast", ("berlin/a.x",), scope="wide")),
+        Cast("paris/p.y", Casting("cbcast", "bank", replies=1, scope="wide")),
         Cast("paris/p.y", Casting("cbcast", ("paris/q.z",), replies=-1)),
         Watch("paris/p.y", "berlin/a.x"),
     ]
@@ -45,7 +50,6 @@ def test_casts_and_watches() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (HEAD + step('cbcast = { process = "paris/p.y", to = "bank", replies = 1 }'), "expected none beside scope"),
         (HEAD + step('abcast = { process = "paris/p.y", to = "bank", causal = true }'), "expected none beside scope"),
         (HEAD + step('gbcast = { process = "paris/p.y", group = "bank", scope = "wide" }'), 'expected "cluster"'),
         (HEAD + step('cbcast = { process = "paris/p.y", to = "bank", scope = "all" }'), "scope"),
@@ -77,6 +81,37 @@ def test_what_can_not_be_cast_is_skipped() -> None:
     result = Runner(parse_scenario(closed + steps, Path("x.toml"))).run()
     assert result.skipped == 3
     assert not [row for rows in result.rows.values() for row in rows if row.kind in ("cbcast", "abcast")]
+
+
+def test_a_cluster_without_members_can_cast_to_a_group() -> None:
+    """Its sites learn who is in it, though they have nobody to tell of."""
+    text = HEAD + step('cbcast = { process = "paris/q.z", to = "bank" }')
+    result = Runner(parse_scenario(text.replace('settle = "0s"', 'settle = "1s"'), Path("x.toml"))).run()
+    assert result.skipped == 0
+    (got,) = [row for row in result.rows["berlin/a"] if row.kind == "receive"]
+    assert (got.process, got.sender) == ("berlin/a:1:1", "paris/q:1:1")
+
+
+def test_every_call_ends_whatever_becomes_of_its_destinations() -> None:
+    """Some answer, some have failed by then, and one cluster gets out of reach and comes back."""
+    text = (
+        two_clusters('duration = "4s"\nsettle = "2s"\nfinal_down = ["berlin/c"]\n[between]\nlatency = "20ms"')
+        + "".join(process(name, "bank") + "replies = true\n" for name in ("berlin/b.x", "berlin/c.y", "paris/q.z"))
+        + load(("paris/q.z", "berlin/b.x"), "cbcast", 30, "4s", 'replies = "all"')
+        + at("1.5s", 'kill = ["berlin/b.x"]')
+        + at("2s", 'crash = ["berlin/c"]')
+        + at("2.5s", 'split = [["berlin"], ["paris"]]')
+        + at("3s", "heal = true")
+    )
+    runner = Runner(parse_scenario(text, Path("x.toml")), 1, check_every=20)
+    result = runner.run()
+    report = verify(histories(result))
+    assert report.violated() == []
+    assert report.check("wide.cast-failed").cases > 0
+    assert isinstance(runner.world, WideWorld)
+    for name in runner.world.names:
+        site = runner.world.node(name).node.site
+        assert site is None or (isinstance(site, WideIsisSite) and not len(site.layer.far.calls))  # type: ignore[union-attr]
 
 
 @pytest.mark.long("a run of five seconds and more each")

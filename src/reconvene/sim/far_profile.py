@@ -4,6 +4,7 @@ from random import Random
 
 from msgspec import structs
 
+from reconvene.isis.events import ALL
 from reconvene.sim.conditions import Conditions
 from reconvene.sim.isis_scenario import Cast, Casting, Join, Kill, Label, Leave, ProcessPlan, Watch
 from reconvene.sim.scenario import Load, Scenario, Step
@@ -21,18 +22,29 @@ def far_scenario(seed: int, random: Random, names: tuple[str, ...], conditions: 
     base = wide_scenario(seed, random, names, conditions)
     random = Random(f"far {seed}")
     plans = tuple(_open(random, plan) for plan in base.domains)
+    asking = Random(f"far replies {seed}")
     processes = tuple(
-        ProcessPlan(node, "x", tuple(random.sample(_GROUPS, random.randint(1, len(_GROUPS)))))
+        ProcessPlan(node, "x", tuple(random.sample(_GROUPS, random.randint(1, len(_GROUPS)))), asking.random() < 0.5)
         for node in base.nodes
         if random.random() < 0.7
     )
     if not processes:
         processes = (ProcessPlan(base.nodes[0], "x", _GROUPS),)
     loads = tuple(_load(random, processes, base.duration_ns) for _ in range(random.randint(2, 5)))
+    steps = tuple(_ask(asking, step) for step in _steps(random, processes, base.duration_ns))
     return structs.replace(
         base, name="wide-isis", isis=True, domains=plans, processes=processes, loads=(*base.loads[:1], *loads),
-        steps=_steps(random, processes, base.duration_ns),
+        steps=steps,
     )  # fmt: skip
+
+
+def _ask(random: Random, step: Step) -> Step:
+    """Some casts to several clusters ask for replies."""
+    verb = step.verb
+    if not isinstance(verb, Cast) or verb.casting.scope != "wide" or random.random() < 0.5:
+        return step
+    casting = structs.replace(verb.casting, replies=random.choice((1, ALL)))
+    return structs.replace(step, verb=structs.replace(verb, casting=casting))
 
 
 def _open(random: Random, plan: DomainPlan) -> DomainPlan:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected, Unavailable
+from reconvene.ids import MessageId
 from reconvene.isis.events import (
     CastId,
     Failed,
@@ -28,7 +29,7 @@ from reconvene.isis.events import (
     StateWanted,
     ViewShown,
 )  # fmt: skip
-from reconvene.isis.far_events import FarProcess
+from reconvene.isis.far_events import FarProcess, FarReceived
 from reconvene.sim.isis_face import FarFace, IsisFace
 from reconvene.sim.isis_scenario import Cast, Flush, IsisVerb, Join, Kill, Leave, ProcessPlan, Rank, Watch, home
 from reconvene.sim.isis_state import GroupState, StateLedger
@@ -43,7 +44,7 @@ _CHUNK_NS = 3_000_000
 
 class _Reply(NamedTuple):
     process: Process
-    id: CastId
+    id: CastId | MessageId
 
 
 class _Give(NamedTuple):
@@ -212,7 +213,10 @@ class NodeProcesses:
         while self._replies:
             reply = self._replies.popleft()
             with suppress(*_REFUSED):  # one of the two may be over by now
-                isis.reply(reply.process, reply.id, b"reply")
+                if isinstance(reply.id, CastId):
+                    isis.reply(reply.process, reply.id, b"reply")
+                elif isinstance(isis, FarFace):
+                    isis.far_reply(reply.process, reply.id, b"reply")
         if self._gives:
             due = [give for give in self._gives if give.at <= now]
             self._gives = [give for give in self._gives if give.at > now]
@@ -285,7 +289,7 @@ class NodeProcesses:
         if casting.scope == "wide":
             assert isinstance(isis, FarFace), "there are several clusters"
             whom = casting.to if isinstance(casting.to, str) else self._all.far_identities(casting.to)
-            isis.far_cast(running.id, casting.kind, whom, payload, casting.label)
+            isis.far_cast(running.id, casting.kind, whom, payload, casting.label, casting.replies)
             return
         to = casting.to if isinstance(casting.to, str) else self._all.identities(casting.to)
         if casting.kind == "gbcast":
@@ -322,7 +326,7 @@ class NodeProcesses:
     def _see(self, running: _Running, event: IsisEvent) -> None:
         if isinstance(event, Failed) and event.id is None:
             self._all.watches.told(running.id, event.sender)
-        if isinstance(event, Received) and event.replies and running.plan.replies:
+        if isinstance(event, Received | FarReceived) and event.replies and running.plan.replies:
             self._replies.append(_Reply(running.id, event.id))
         if running.plan.state:
             self._take_state(running, event)

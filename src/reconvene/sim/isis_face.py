@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from reconvene.core.groups.events import Process
+from reconvene.ids import MessageId
 from reconvene.isis.events import CastId
 from reconvene.isis.far_events import FarProcess
 from reconvene.sim.isis_scenario import Label
@@ -48,8 +49,9 @@ class FarFace(Protocol):
     """The same of requests about processes of other clusters."""
 
     def far_cast(
-        self, process: Process, kind: str, to: str | Sequence[FarProcess], payload: bytes, label: Label
+        self, process: Process, kind: str, to: str | Sequence[FarProcess], payload: bytes, label: Label, replies: int
     ) -> None: ...
+    def far_reply(self, process: Process, request: MessageId, payload: bytes, /) -> None: ...
     def far_watch(self, process: Process, watched: FarProcess, /) -> None: ...
 
 

@@ -122,10 +122,8 @@ def parse_casting(table: Table, kind: str, processes: Nodes, to: str = "to", *, 
         table.fail("causal", f"expected none: it is of an ABCAST, and this is a {kind}")
     whom = _to(table, to, kind, processes)
     scope = _scope(table, kind) if wide else "cluster"
-    if scope == "wide":
-        for key in ("replies", "causal"):
-            if table.has(key):
-                table.fail(key, 'expected none beside scope = "wide": such a cast has none')
+    if scope == "wide" and table.has("causal"):
+        table.fail("causal", 'expected none beside scope = "wide": a causal ABCAST stays in its cluster')
     return Casting(
         kind=kind,
         to=whom,

@@ -44,6 +44,7 @@ class WideFace:
         self.watch = isis.watch
         self.give = isis.give
         self.far_watch = far.watch
+        self.far_reply = far.casting.reply
 
     @property
     def blocked(self) -> bool:
@@ -58,13 +59,13 @@ class WideFace:
             self._far.casting.join(process, group)
 
     def far_cast(
-        self, process: Process, kind: str, to: str | Sequence[FarProcess], payload: bytes, label: Label
+        self, process: Process, kind: str, to: str | Sequence[FarProcess], payload: bytes, label: Label, replies: int
     ) -> None:
         if kind == "cbcast":
-            self._far.casting.cbcast(process, to, payload, label)
+            self._far.casting.cbcast(process, to, payload, label, replies)
         else:
             assert label is None or isinstance(label, str), "an ABCAST's label is text"
-            self._far.casting.abcast(process, to, payload, label or "")
+            self._far.casting.abcast(process, to, payload, label or "", replies)
 
 
 class WideIsisSite(WideSite):
