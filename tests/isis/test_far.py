@@ -400,3 +400,17 @@ def test_who_ends_watches_nobody_and_is_in_no_group(berlin: Berlin) -> None:
     far.casting.cbcast(x, [Z], b"?", replies=1)
     berlin.hand.sites["a"].kill(x)
     assert (len(far.watches), len(far.calls), berlin.reached["a"].left) == (0, 0, [far.casting.name(x).local])
+
+
+def test_a_killed_site_asks_again_for_whom_it_watches(berlin: Berlin) -> None:
+    """What it was about to send is gone with its processes; the next one that watches the same process is heard."""
+    far, reached = berlin.far["a"], berlin.reached["a"]
+    reached.free = 0
+    far.watch(berlin.x["a"], Z)
+    berlin.hand.run(5)
+    far.end(berlin.x["a"])
+    far.reset()
+    reached.free = 100
+    far.watch(berlin.hand.open("a"), Z)
+    berlin.hand.run(5)
+    assert [message.process for message in said(berlin) if isinstance(message, FarWatch)] == [Z]

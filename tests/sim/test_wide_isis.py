@@ -114,6 +114,21 @@ def test_every_call_ends_whatever_becomes_of_its_destinations() -> None:
         assert site is None or (isinstance(site, WideIsisSite) and not len(site.layer.far.calls))  # type: ignore[union-attr]
 
 
+def test_the_failure_of_a_process_is_told_though_its_whole_cluster_was_killed() -> None:
+    """Neither site of paris is a majority alone. Both are killed when they meet again, and nobody is lost."""
+    text = (
+        two_clusters('duration = "3s"\nsettle = "1s"')
+        + process("berlin/a.x", "bank")
+        + process("paris/q.z", "bank")
+        + at("1s", 'watch = { process = "berlin/a.x", watched = "paris/q.z" }')
+        + at("1.5s", 'partition = [["berlin/a", "berlin/b", "berlin/c", "paris/p"], ["paris/q"]]')
+        + at("2.5s", "heal = true")
+    )
+    result = Runner(parse_scenario(text, Path("x.toml"))).run()
+    told = [row for row in result.rows["berlin/a"] if row.kind in ("failed", "lost", "unreachable")]
+    assert [(row.kind, row.sender) for row in told] == [("failed", "paris/q:1:1")]
+
+
 @pytest.mark.long("a run of five seconds and more each")
 @pytest.mark.parametrize("seed", few(range(12), 0))
 def test_random_runs_keep_every_promise(seed: int) -> None:

@@ -29,7 +29,7 @@ from reconvene.isis.far_calls import FarCalls
 from reconvene.isis.far_casting import FarCasting, Reach
 from reconvene.isis.far_events import FarProcess, FarReceived, Origin
 from reconvene.isis.far_marks import Marks
-from reconvene.isis.far_messages import CONTROL, FarCast, FarMessage, FarOver, FarRefused, FarWatch, decode_far
+from reconvene.isis.far_messages import CONTROL, FarCast, FarOver, FarRefused, FarWatch, decode_far
 from reconvene.isis.far_watches import FarWatches
 from reconvene.isis.here import Here
 from reconvene.isis.limits import IsisLimits
@@ -48,7 +48,7 @@ class _Taken(NamedTuple):
     counter: int
     """Of the message that crossed."""
     conf: str
-    message: FarMessage
+    message: FarCast | FarOver | FarRefused
     size: int
 
 
@@ -116,6 +116,9 @@ class Far:
         except Malformed:
             here.malformed += 1
             return
+        if isinstance(message, FarWatch):
+            self.watches.take_watch(message.process)  # also where the site is blocked: else nobody may know of it
+            return
         if isinstance(message, FarCast):
             here.seen(message.clock)
             if message.queue is None and flows:
@@ -125,7 +128,9 @@ class Far:
             self._deliver(taken)
         elif not here.blocked:
             self._hold(taken)
-        # Else its processes will be others when the site is in the primary component again.
+        elif isinstance(message, FarOver) and message.process.domain == origin.domain:
+            self.watches.forget(message.process)
+        # All else is for its processes, which will be others when the site is in the primary component again.
 
     def _hold(self, taken: _Taken) -> None:
         self._held.append(taken)
@@ -148,8 +153,6 @@ class Far:
             case FarCast() as cast:
                 self._came_back(taken)
                 self._receive(taken, cast)
-            case FarWatch(_, process):
-                self.watches.take_watch(process)
             case FarOver(_, process):
                 if process.domain == taken.origin.domain:
                     self.watches.take_over(process)

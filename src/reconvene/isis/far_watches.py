@@ -123,13 +123,17 @@ class FarWatches:
 
     def take_over(self, failed: FarProcess) -> None:
         """Its cluster says that it is over."""
+        self.forget(failed)
+        self._calls.over(failed)
+        for process in self._drop(failed):
+            self._here.events.append(FarFailed(process, failed))
+
+    def forget(self, failed: FarProcess) -> None:
+        """All who watch it are told that it is over, or will be."""
         if failed.domain == self._domain and failed.site in self._numbers:
             own = self._own(failed)
             self._watched.pop(own, None)
             self._unsure.pop(own, None)
-        self._calls.over(failed)
-        for process in self._drop(failed):
-            self._here.events.append(FarFailed(process, failed))
 
     def take_refused(self, process: FarProcess) -> None:
         """Its cluster does not watch it. A call goes on all the same: its reply may come."""
@@ -211,7 +215,7 @@ class FarWatches:
             process = next(iter(self._unsure))
             del self._unsure[process]
             if self._is_over(process):
-                del self._watched[process]
+                # It stays among the watched until that is delivered here: this site may be killed before it is sent.
                 name = FarProcess(self._domain, self._sites[process.site], process.incarnation, process.number)
                 return FarOver(number, name)
         if self._refused:
@@ -221,10 +225,9 @@ class FarWatches:
         return None
 
     def reset(self) -> None:
-        """This site was killed: what it knew of its cluster is out of date."""
-        self._watched.clear()
-        self._unsure.clear()
-        self._refused.clear()
+        """This site was killed: what it was about to send to other clusters is gone. It goes on to know who is
+        watched: where all sites of the cluster are killed, nobody else does."""
+        self._asked.clear()
 
     def invariants(self) -> None:
         assert self._unsure.keys() <= self._watched.keys()

@@ -207,7 +207,7 @@ class Connection(asyncio.Protocol):
                     message.request, Rejected(f"site {state.config.name} takes no part in ISIS: see isis.enabled")
                 )
                 return
-            self._isis = ClientIsis(port, self._out, self._need)
+            self._isis = ClientIsis(port, self._out, self._need, minor=self._admission.minor)
         self._isis.receive(message)
 
     def _need(self, role: Role, what: str) -> None:

@@ -7,6 +7,7 @@ Where the connection ends, the process is dead, unless the client closed it befo
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import assert_never
 
 from reconvene.core.groups.events import Process
@@ -14,14 +15,14 @@ from reconvene.errors import ReconveneError, Rejected, Unavailable
 from reconvene.ids import MessageId
 from reconvene.isis import events
 from reconvene.isis.events import CastId, IsisEvent, Sent
-from reconvene.isis.far_events import FarProcess
+from reconvene.isis.far_events import FarProcess, FarReceived
 from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.answers import Answers, Overstepped
 from reconvene.runtime.clients.isis_wide import said_of
 from reconvene.runtime.isis.interface import IsisHandle, SiteIsis
 from reconvene.wire import client_isis as wire
 from reconvene.wire.client_isis import HELD_BYTES, HELD_REQUESTS
-from reconvene.wire.clients import Told
+from reconvene.wire.clients import MINOR, WIDE_ISIS_MINOR, Told
 
 __all__ = ["ClientIsis"]
 
@@ -39,13 +40,15 @@ class ClientIsis:
         out: Answers,
         need: Callable[[Role, str], None],
         sent: Callable[[int, int], None] | None = None,
+        minor: int = MINOR,
     ) -> None:
         """`need` raises Rejected where the client lacks a role. `sent`: of a client in the same program: called with
-        the request and the counter of each cast that has its id."""
+        the request and the counter of each cast that has its id. `minor`: of the client's protocol."""
         self._port = port
         self._out = out
         self._need = need
         self._tell_at_once = sent
+        self._knows_wide = minor >= WIDE_ISIS_MINOR
         self._loop = asyncio.get_running_loop()
         self._process: IsisHandle | None = None
         self._open: dict[int, int] = {}
@@ -275,9 +278,12 @@ class ClientIsis:
                 case events.Killed():
                     self._fail_open()
                     push(wire.IsisKilled(event.process))
-                case _:
+                case _ if self._knows_wide:
                     for said, size in said_of(event):
                         push(said, size)
+                case FarReceived() if event.replies and self._process is not None:
+                    with suppress(ReconveneError):  # whoever asked may be out of reach by now
+                        self._process.wide_reply(event.id, b"", _nothing)  # an older client can't read it
 
     def _push_casts(self, batch: Sequence[IsisEvent], at: int) -> int:
         """Casts of one sender that follow each other go together. Returns where it goes on."""
@@ -312,3 +318,7 @@ class ClientIsis:
         waiting, self._open, self._open_bytes = self._open, {}, 0
         for request in waiting:
             self._out.fail(request, Unavailable(_KILLED))
+
+
+def _nothing(cast: CastId | None) -> None:
+    """Nobody waits for it."""
