@@ -15,7 +15,7 @@ from reconvene.local import LocalDomains
 
 GROUP = "bank"
 CHECKS = (
-    *("wide.cast-once", "wide.cast-all", "wide.cast-causal", "wide.cast-order", "wide.cast-direct"),
+    *("wide.cast-once", "wide.cast-causal", "wide.cast-order", "wide.cast-direct"),
     *("wide.cast-failed", "live.wide"),
 )
 
