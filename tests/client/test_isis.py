@@ -316,11 +316,11 @@ def test_a_member_that_only_listens_does_not_answer_for_others(cluster: Make) ->
             while len((await a.isis.groups())[0].members) < 2:
                 await asyncio.sleep(0.1)
             for cast in (c.isis.cbcast, c.isis.abcast, a.isis.cbcast):
-                one = await cast(b"?", to="bank", replies=1, timeout=5)  # type: ignore[operator]
+                one = await cast(b"?", to="bank", replies=1, timeout=5)
                 assert (await one.first()).data == b"b"
-                two = await cast(b"?", to="bank", replies=2, timeout=5)  # type: ignore[operator]
+                two = await cast(b"?", to="bank", replies=2, timeout=5)
                 assert [reply.data for reply in await two.replies() if isinstance(reply, Reply)] == [b"b"]
-                every = await cast(b"?", to="bank", replies=ALL, timeout=5)  # type: ignore[operator]
+                every = await cast(b"?", to="bank", replies=ALL, timeout=5)
                 got = {reply.sender.site: reply.data async for reply in every if isinstance(reply, Reply)}
                 assert got == {"a": b"", "b": b"b"}
             await listening.leave()

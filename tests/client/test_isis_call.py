@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from reconvene import OutcomeTimedOut, OutcomeUnknown, Process, ProcessFailed, Reply
-from reconvene.client.isis_call import OpenCall
+from reconvene import OutcomeTimedOut, OutcomeUnknown, Process, Reply
+from reconvene.client.isis_call import CallItem, OpenCall
 
 ONE, TWO = Reply(b"1", Process("a", 1, 1)), Reply(b"2", Process("b", 1, 1))
 
@@ -26,7 +26,7 @@ async def rounds(count: int = 3) -> None:
 def test_each_as_it_comes() -> None:
     async def test() -> None:
         call = OpenCall("a", 1, None)
-        got: list[Reply | ProcessFailed] = []
+        got: list[CallItem] = []
 
         async def read() -> None:
             got.extend([reply async for reply in call])
