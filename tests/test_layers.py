@@ -101,7 +101,7 @@ LAYERS = (
         ),
     ),
     # One site as a process: the shell around the core that has sockets, files and a clock.
-    Layer("config", ("runtime", "runtime.config.*"), uses=("words", "interface", "corel")),
+    Layer("config", ("runtime", "runtime.config.*"), uses=("words", "interface", "isis", "corel")),
     Layer("diagnostics", ("runtime.diagnostics.*",), uses=("config",)),
     Layer("access", ("runtime.access.*",), uses=("words", "protocol", "seal", "world", "config", "diagnostics")),
     Layer("outside", ("runtime.outside",), uses=("words", "stack", "tables", "corel")),
