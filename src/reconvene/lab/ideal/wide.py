@@ -22,8 +22,6 @@ WORLD = "world"
 
 class IdealDomains:
     def __init__(self, seed: int) -> None:
-        self.repeats = False
-        """A site had an ordered message before it came to it: it delivered that while it was cut off."""
         self.random = Random(seed)
         self.seed = seed
         sizes = {name: self.random.randint(1, 3) for name in ("berlin", "oslo", "paris")[: self.random.randint(2, 3)]}
@@ -49,7 +47,10 @@ class IdealDomains:
         self.crossings: dict[str, tuple[str, Crossing, list[Message], list[int]]] = {}
         """By the CROSSING's id: its origin, itself, those of its messages that it places, and its place."""
         self.placed: dict[str, set[str]] = {}
-        """By upper configuration, the messages that are placed there."""
+        """By upper configuration, the messages that get no place there any more: they have one, or its clusters had
+        seen them when it began …"""
+        self.told: dict[str, frozenset[str]] = {}
+        """… which are these."""
         self.dropped: list[tuple[str, str, str]] = []
         """(domain, local configuration of a majority, site that it dropped)"""
         self.at_once: dict[str, set[str]] = {leaf: set() for leaf in self.tree.leaves}
@@ -66,12 +67,29 @@ class IdealDomains:
         site.rows.append(structs.replace(row, **fields))
 
     def _enter(self, site: Site, conf: str, place: list[int], members: list[str], reg: str | None = None) -> None:
+        if reg is None and conf in self.told:
+            self._deliver_own(site, conf)
         fields = {"ts": place, "members": members, "conf_kind": "regular" if reg is None else "transitional"}
         self._row(site, "conf", conf, **fields, **({} if reg is None else {"reg": reg}))
         site.conf, site.kind, site.root = conf, fields["conf_kind"], conf if reg is None else reg  # type: ignore[assignment]
         if reg is None:
             heard = [each for each in members if self.tree.passes("bank", each, site.domain)]
             self._row(site, "view", conf, group="bank", ts=place, members=[f"{each}/{conf}/x" for each in heard])
+
+    def _deliver_own(self, site: Site, conf: str) -> None:
+        """Its own messages that others have seen get no place in this upper configuration: it delivers them before,
+        in a wide configuration of its own."""
+        own = [each for each in site.held if each.id in self.told[conf] and each.id not in site.got]
+        if own:
+            last = max((row.ts for row in site.rows if row.inc == site.inc and row.ts), default=[0])
+            self._enter(site, f"{conf}/{site.node}/{site.inc}/{len(site.rows)}", last, [site.domain])
+            for k, message in enumerate(own):
+                self._deliver(site, message, [*last, 1, k])
+
+    @staticmethod
+    def _carried(part: Part) -> list[Message]:
+        """What of its sites waits to cross, or is not confirmed; in order."""
+        return [*(each for crossing in part.unconfirmed for each in crossing.messages), *part.outgoing]
 
     def _domains_of(self, row: Row) -> list[str]:
         return sorted({name.partition(".")[0] for name in row.members or ()})
@@ -150,9 +168,42 @@ class IdealDomains:
             for site in sites:
                 self._part_from(site, new, new.turn, new.line, [new.domain])
             return
-        self._take_up(new, sites, {id(site): None if id(site) in fresh else self._index(new, site) for site in sites})
+        at = {id(site): None if id(site) in fresh else self._index(new, site) for site in sites}
+        self._take_up(new, sites, at)
         for crossing in new.unconfirmed:
             self._leave(new, crossing)
+
+    def _placed(self, conf: str, members: list[str]) -> set[str]:
+        """Of this upper configuration."""
+        if conf not in self.placed:
+            parts = [self.sites[name.replace(".", "/", 1)].part for name in members]
+            seen = {each for site in self.sites.values() if site.part in parts and site.part for each in site.got}
+            seen |= {each for name in members for each in self._seen_above(name, conf)}
+            self.told[conf] = frozenset(seen)
+            self.placed[conf] = seen
+        return self.placed[conf]
+
+    def _seen_above(self, gateway: str, before: str) -> set[str]:
+        """What this gateway has delivered above before this configuration."""
+        seen: set[str] = set()
+        node = self.world.nodes[gateway]
+        for row in node.rows:
+            if row.inc == node.inc and row.kind == "conf" and row.conf == before:
+                break
+            if row.inc == node.inc and row.kind == "deliver":
+                seen.update(each.id for each in self.crossings[str(row.msg)][2])
+        return seen
+
+    def _renew(self, part: Part, strangers: list[Site]) -> None:
+        """If these have seen what has a place in the configuration above, or may yet get one, they enter the next
+        one, which begins now."""
+        conf = self.world.conf_of(self._gateway(part).name)
+        placed = self._placed(conf.id, conf.members)
+        carried = {each.id for other in [*self.parts, part] for each in self._carried(other)}
+        if any(site.got & ((carried | placed) - self.told[conf.id]) for site in strangers):
+            self.world.form_again(conf)
+            conf = self.world.conf_of(self._gateway(part).name)
+            self._placed(conf.id, conf.members)
 
     def _index(self, part: Part, site: Site) -> int | None:
         """Where in what the new gateway saw the site stands; None: it can't go on there."""
@@ -177,22 +228,20 @@ class IdealDomains:
             first -= 1
             if any(each.id in waiting for each in self.crossings[str(stream[first].msg)][1].messages):
                 part.pointer = first
+        self._renew(part, [site for site in sites if at[id(site)] is None])
+        stream = self._stream(part)
         turns = [row for row in stream[: part.pointer] if row.kind == "conf"]
         part.turn, part.line = str(turns[-1].conf), self._place_at(stream, part.pointer)
-        regular = turns[-1].conf_kind == "regular"
+        last = max(place for place, row in enumerate(stream) if row.conf_kind == "regular")
         for site in sites:
             index = at[id(site)]
             if index is not None:
                 site.index = index
-                continue
-            site.index = part.pointer
-            if regular:
-                domains = self._domains_of(turns[-1])
-                self._part_from(site, part, part.turn, part.line, domains)
-                continue
-            while not (stream[site.index].kind == "conf" and stream[site.index].conf_kind == "regular"):
-                site.index += 1
-            self._part_from(site, part)
+            elif last < part.pointer:
+                self._part_from(site, part, part.turn, part.line, self._domains_of(turns[-1]))
+            else:
+                site.index = last  # it waits until the others are there
+                self._part_from(site, part)
 
     def _place_at(self, stream: list[Row], pointer: int) -> list[int]:
         for row in reversed(stream[:pointer]):
@@ -251,7 +300,9 @@ class IdealDomains:
         self.levels[site.domain].cast(site.name, service)
         if leaves:
             part.outgoing.append(message)
-        if not held:
+        if held:
+            site.held.append(message)
+        else:
             self.at_once[site.domain].add(message.id)
             part.log.append(Item([], message))
 
@@ -280,7 +331,7 @@ class IdealDomains:
             self._site(part, rep), "cross", part.conf,
             view=part.term, msg=crossing.cross, pos=crossing.pos, members=ids,
         )  # fmt: skip
-        there = self.placed.setdefault(conf.id, set())
+        there = self._placed(conf.id, conf.members)
         fresh = [message for message in crossing.messages if message.id not in there]
         there.update(ids)
         place = [conf.number, 0, len(conf.log)]
@@ -296,6 +347,8 @@ class IdealDomains:
         for row in stream[part.pointer : part.pointer + most]:
             if row.kind == "conf":
                 part.turn = str(row.conf)
+                if row.conf_kind == "regular":
+                    self._placed(part.turn, row.members or [])
                 place = self._place_at(stream, part.pointer + (row.conf_kind == "regular"))
                 part.log.append(Item(place, conf=row, index=part.pointer))
             else:
@@ -360,11 +413,13 @@ class IdealDomains:
         message = item.message
         assert message is not None
         if message.id in site.got or message.id in site.skip:
-            self.repeats = self.repeats or (message.is_ordered and message.held)
             return
+        self._deliver(site, message, item.place)
+
+    def _deliver(self, site: Site, message: Message, place: list[int]) -> None:
         site.got.add(message.id)
         site.known |= {message.id, *message.past} if message.service != FIFO else set()
-        fields: dict[str, object] = {"ts": item.place} if message.is_ordered and message.held else {}
+        fields: dict[str, object] = {"ts": place} if message.is_ordered and message.held else {}
         self._row(
             site, "deliver", site.conf,
             msg=message.id, sender=message.life[0], service=message.service, group=message.group, **fields,

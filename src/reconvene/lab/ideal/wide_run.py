@@ -113,11 +113,7 @@ class _RandomRun(IdealDomains):
 
 
 def random_wide_run(seed: int, steps: int = 120, settled: bool | None = None) -> WideTrace:
-    """A run with crashes, split clusters, partitions above and hand-overs.
-
-    Here a site that was cut off goes back to the wide configuration that it left, and may have delivered what gets
-    its place there only now. Real sites never go back like that, so such a run is replaced by another one.
-    """
+    """A run with crashes, split clusters, partitions above and hand-overs."""
     domains = _RandomRun(seed)
     for level in domains.levels.values():
         level.regroup()
@@ -127,4 +123,4 @@ def random_wide_run(seed: int, steps: int = 120, settled: bool | None = None) ->
     settle = domains.random.random() < 0.5 if settled is None else settled
     if settle:
         domains.settle()
-    return random_wide_run(seed + 1_000_000, steps, settled) if domains.repeats else domains.trace(settle)
+    return domains.trace(settle)

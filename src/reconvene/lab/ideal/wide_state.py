@@ -36,6 +36,10 @@ class Level(IdealGroup):
             self.flush(conf)
         return conf.log[-1].id
 
+    def form_again(self, conf: Conf) -> None:
+        """Its nodes that are up form another configuration."""
+        self._form([name for name in conf.members if self.nodes[name].conf is conf], None)
+
     def flush(self, conf: Conf) -> None:
         there = [node for node in self.nodes.values() if node.conf is conf]
         if len(there) < len(conf.members):
@@ -111,6 +115,8 @@ class Site:
     known: set[str] = field(default_factory=set)
     fifo: set[str] = field(default_factory=set)
     sent: int = 0
+    held: list[Message] = field(default_factory=list)
+    """Its own that it delivers when they come back."""
     rows: list[Row] = field(default_factory=list)
     part: "Part | None" = None
 
