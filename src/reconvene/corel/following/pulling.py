@@ -66,7 +66,8 @@ class Timing:
     what comes next at once."""
     rest_ns: int = 100_000_000
     """The same while nobody waits at this follower for what comes next. A turn with one batch takes a follower nearly
-    as long as one with many, so 20 ms would cost each of them a fifteenth of a core, however little there is."""
+    as long as one with many, so with 20 ms each follower would need several percent of a core, however little there
+    is."""
 
 
 class Connect(Struct, frozen=True):
