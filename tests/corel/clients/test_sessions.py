@@ -6,14 +6,17 @@ from hypothesis import strategies as st
 from tests.corel.world import MS, SECOND, World
 from tests.sim.chunks import few
 
-from reconvene.corel.batch import Heading, Kind, Source, encode_batch
+from reconvene.corel.batch import Heading, Kind, Origin, Source, encode_batch
 from reconvene.corel.clients.ranges import Ranges, has, include, length_with
 from reconvene.corel.clients.session_index import MOST_RUNS, SessionIndex, SessionRun
-from reconvene.corel.clients.session_table import MOST_RANGES, SessionTable, check_session
-from reconvene.corel.keeping.layout import SESSIONS
+from reconvene.corel.clients.session_table import MOST_RANGES, OUTPOST, SessionTable, check_session
+from reconvene.corel.clients.sessions import Sessions
+from reconvene.corel.keeping.bodies import Bodies
+from reconvene.corel.keeping.layout import SESSIONS, body_key
 from reconvene.corel.limits import LogLimits
 from reconvene.errors import Malformed, Rejected
 from reconvene.storage.memory import MemoryTables
+from reconvene.storage.tables import Put
 
 
 def batch(*sources: Source, first: int = 1) -> tuple[Heading, bytes]:
@@ -399,3 +402,29 @@ def test_clients_that_retry_anywhere_amid_faults(seed: int) -> None:
     for name in "abc":
         assert sorted(world.texts(name)) == sorted(taken.values()), f"seed {seed}: each counts once"
     world.verified()
+
+
+def _copy(first: int, *numbers: int) -> tuple[Heading, bytes]:
+    """A replica's batch of an outpost's messages."""
+    return batch(Source(OUTPOST + b"o", numbers[0], 0, len(numbers), Origin("o", 1)), first=first)
+
+
+def _sessions(tables: MemoryTables) -> Sessions:
+    return Sessions(tables, Bodies(tables, 1 << 20), 10)
+
+
+def test_a_second_copy_is_not_the_first_because_the_first_was_forgotten() -> None:
+    """After a restart the places of the last green batches alone are known; a copy of an earlier one is void, and its
+    place is not that of the message."""
+    tables = MemoryTables()
+    before = _sessions(tables)
+    first, second = _copy(1, 1, 2, 3), _copy(4, 2, 3, 4)
+    tables.write([*before.take(*first, 10), *before.changes()])
+    assert [before.place_of(OUTPOST + b"o", number) for number in (1, 2, 3)] == [10, 11, 12]
+    after = _sessions(tables)
+    tables.write([Put(body_key(second[0].id), second[1]), *after.take(*second, 900), *after.changes()])
+    assert after.voids(900, second[0]) == (0, 1)
+    assert [after.place_of(OUTPOST + b"o", number) for number in (2, 3, 4)] == [None, None, 902]
+    again = _sessions(tables)
+    again.look_back([(900, second[0])])
+    assert [again.place_of(OUTPOST + b"o", number) for number in (2, 3, 4)] == [None, None, 902]

@@ -5,11 +5,12 @@ Given: every batch that is logged here, and every one that becomes green, in ord
 again is recognized by its session's numbers, before it is green and after, also after a restart and a recovery.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import DecodeError, msgpack
 
 from reconvene.corel.batch import Heading, Source
+from reconvene.corel.clients.ranges import Ranges, has, include
 from reconvene.corel.clients.session_index import SessionIndex, SessionRun
 from reconvene.corel.clients.session_table import Row, SessionTable, sound_sources
 from reconvene.corel.keeping.bodies import Bodies
@@ -21,6 +22,20 @@ __all__ = ["LOOKED_BACK", "Sessions"]
 
 LOOKED_BACK = 4_096
 """Green batches whose positions are looked up again at a start."""
+
+
+def _numbers(sources: Iterable[Source], indices: Iterable[int]) -> dict[bytes, Ranges]:
+    """By session of an outpost: the numbers of these messages of a batch."""
+    found: dict[bytes, Ranges] = {}
+    wanted = sorted(indices)
+    for source in sources:
+        if source.origin is not None:
+            ranges = found.setdefault(source.session, [])
+            for index in wanted:
+                if source.start <= index < source.start + source.count:
+                    number = source.number + index - source.start
+                    include(ranges, number, number)
+    return found
 
 
 class Sessions:
@@ -40,9 +55,15 @@ class Sessions:
 
     def look_back(self, placed: Iterable[tuple[int, Heading]]) -> None:
         """At the start: the last green batches."""
+        whole: bool | None = None
         for position, heading in placed:
+            if whole is None:
+                whole = position == 0
             if heading.sourced:
-                self._place(heading, self._bodies.get(heading.id), position, self.voids(position, heading))
+                body, void = self._bodies.get(heading.id), self.voids(position, heading)
+                # A void message of an outpost may be a copy of one that is not looked at: its place is left unknown.
+                earlier = {} if whole else _numbers(sound_sources(heading, body), void)
+                self._place(heading, body, position, void, earlier)
 
     def restart(self, headings: Iterable[Heading]) -> None:
         """These batches are all that is here and not green."""
@@ -69,18 +90,25 @@ class Sessions:
 
     def take(self, heading: Heading, body: bytes, position: int) -> list[Op]:
         """A batch with sources is green. Returns what is to be written with its place, beside `changes`."""
-        self.index.remove_batch(heading, sound_sources(heading, body))
+        sources = sound_sources(heading, body)
+        self.index.remove_batch(heading, sources)
+        earlier = {
+            source.session: list(self.green.ranges(source.session)) for source in sources if source.origin is not None
+        }
         void = self.green.take(heading, body, position)
-        self._place(heading, body, position, void)
+        self._place(heading, body, position, void, earlier)
         if not void:
             return []
         self._voids[position] = void
         return [Put(void_key(position), msgpack.encode(void))]
 
-    def _place(self, heading: Heading, body: bytes, position: int, void: tuple[int, ...]) -> None:
+    def _place(
+        self, heading: Heading, body: bytes, position: int, void: tuple[int, ...], earlier: Mapping[bytes, Ranges]
+    ) -> None:
+        """`earlier`: by session of an outpost, numbers that stand before this batch in the order."""
         for source in sound_sources(heading, body):
             if source.origin is not None:
-                self._place_forwarded(source, position)
+                self._place_forwarded(source, position, earlier.get(source.session, []))
                 continue
             start = source.start
             for index in (*(index for index in void if index >= start), heading.count):
@@ -90,16 +118,21 @@ class Sessions:
                     self.index.place(source.session, number, end - start, position + start)
                 start = index + 1
 
-    def _place_forwarded(self, source: Source, position: int) -> None:
-        """An outpost's number is where it came first, also if a client's session makes it void there."""
+    def _place_forwarded(self, source: Source, position: int, earlier: Ranges) -> None:
+        """An outpost's number is where it came first, also if a client's session makes it void there. The index may
+        have forgotten where that was, so it alone can't tell whether this is the first copy."""
         number, end = source.number, source.number + source.count
         while number < end:
             placed = self.index.position(source.session, number)
             if placed is not None:
                 number += placed[1]
                 continue
+            if has(earlier, number):
+                number += 1
+                continue
             at = position + source.start + number - source.number
-            fresh = min(self.index.next_placed(source.session, number), end) - number
+            known = next((first for first, _ in earlier if first > number), end)
+            fresh = min(self.index.next_placed(source.session, number), known, end) - number
             self.index.place(source.session, number, fresh, at)
             number += fresh
 
