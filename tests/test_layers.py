@@ -30,7 +30,7 @@ class Layer:
 
 LAYERS = (
     Layer("words", ("ids", "errors", "units", "quorum", "voting", "site_list"), uses=(), pure=True),
-    Layer("world", ("world", "room"), uses=()),
+    Layer("world", ("world", "room", "transports"), uses=()),
     Layer("wire", ("wire.*",), uses=("words",), pure=True),
     Layer(
         "interface",
@@ -161,7 +161,7 @@ LAYERS = (
     Layer(
         "http",
         ("runtime.http.*",),
-        uses=("words", "entries", "config", "diagnostics", "access", "net", "log", "processes", "running"),
+        uses=("words", "world", "entries", "config", "diagnostics", "access", "net", "log", "processes", "running"),
     ),
     Layer(
         "node",

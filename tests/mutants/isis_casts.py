@@ -455,7 +455,7 @@ def _(depart: Any) -> Any:
 @plant(
     "not-come-yet-counts-as-over",
     Monitor,
-    "_is_over",
+    "is_over",
     "a process whose site has not come to the line yet counts as over",
     {"isis.failure", "ledger"},
     0,

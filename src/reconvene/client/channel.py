@@ -9,6 +9,7 @@ from typing import cast
 from reconvene.client.addresses import Address
 from reconvene.errors import Malformed, OutcomeUnknown, PlaceForgotten, ReconveneError, Rejected, Unavailable
 from reconvene.runtime.access.key_files import ClientKey
+from reconvene.transports import abort
 from reconvene.wire.clients import (
     HANDSHAKE_BYTES,
     MAJOR,
@@ -156,7 +157,7 @@ class Channel(asyncio.Protocol):
         if self._transport is None:
             return
         await asyncio.wait([self._gone], timeout=FAREWELL_S)
-        self._transport.abort()  # where it is gone, nothing happens
+        abort(self._transport)  # where it is gone, nothing happens
 
     def _flush(self) -> None:
         self._flushing = False
@@ -180,7 +181,7 @@ class Channel(asyncio.Protocol):
         else:
             self._missed += 1
             if self._missed > 1:
-                self._fail(Unavailable(f"{self.address}: the site is silent"), abort=True)
+                self._fail(Unavailable(f"{self.address}: the site is silent"), at_once=True)
                 return
         quiet = not (self._heard and self._spoke)
         self._heard = self._spoke = False
@@ -281,11 +282,11 @@ class Channel(asyncio.Protocol):
                 f"protocol, this program {MAJOR}.{MINOR}: the first number must be the same"
             )
 
-    def _fail(self, error: ReconveneError, abort: bool = False) -> None:
+    def _fail(self, error: ReconveneError, at_once: bool = False) -> None:
         if self.closed:
             return
-        if abort and self._transport is not None:
-            self._transport.abort()
+        if at_once and self._transport is not None:
+            abort(self._transport)
         if self._done.done():
             self.close(str(error))
             return

@@ -19,6 +19,7 @@ from reconvene.runtime.clients.output import ClientOutput
 from reconvene.runtime.clients.server_state import ServerState
 from reconvene.runtime.diagnostics.structured_logging import event
 from reconvene.runtime.domain.events import WideGroupEvent
+from reconvene.transports import abort
 from reconvene.wire.client_isis import IsisCast, IsisRequest
 from reconvene.wire.client_log import Append, LogRequest
 from reconvene.wire.clients import (
@@ -288,7 +289,7 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         self._out.abort()
         self._close()
-        self._transport.abort()
+        abort(self._transport)
 
     def _refuse(self, error: ReconveneError) -> None:
         if self._closed:
@@ -300,7 +301,7 @@ class Connection(asyncio.Protocol):
         self._out.flush()
         self._close()
         # A client that does not read the reason either is dropped soon.
-        self._loop.call_later(_LINGER_S, self._transport.abort)
+        self._loop.call_later(_LINGER_S, abort, self._transport)
 
     def _cut_off(self, why: str) -> None:
         self._state.counts["clients_cut_off"] += 1

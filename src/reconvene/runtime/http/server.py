@@ -18,6 +18,7 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 
 from aiohttp import web
@@ -35,6 +36,7 @@ from reconvene.runtime.http.answers import Refusal, json_answer, refusal
 from reconvene.runtime.http.dashboard.routes import Dashboard
 from reconvene.runtime.http.metrics import SiteMetrics
 from reconvene.runtime.site.interface import Engine
+from reconvene.transports import abort
 from reconvene.units import show_address
 
 __all__ = ["LIFETIME_S", "HttpServer"]
@@ -140,7 +142,7 @@ class HttpServer:
         if self._sweeper is not None:
             self._sweeper.cancel()
         for transport in self._open:
-            transport.abort()
+            abort(transport)
         self._open.clear()
 
     def reload_keys(self) -> None:
@@ -176,7 +178,7 @@ class HttpServer:
         assert self._listener is not None
         for transport, guest in self._open.items():
             if guest.host == host and not guest.has_asked:
-                transport.abort()
+                abort(transport)
                 del self._open[transport]
                 return True
         return self._listener.displace(host)
@@ -203,13 +205,13 @@ class HttpServer:
             raise Refusal(503, f"{held} pages are open: one of http.connections is reserved for other requests")
         transport, guest = found
         guest.end = math.inf
-        return transport.abort
+        return partial(abort, transport)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """One timer for all connections: each is closed at most half its lifetime late."""
         for transport, guest in list(self._open.items()):
             if guest.end <= loop.time():
-                transport.abort()
+                abort(transport)
                 del self._open[transport]
         self._sweeper = loop.call_later(LIFETIME_S / 2, self._sweep, loop) if self._open else None
 
