@@ -53,14 +53,14 @@ def _mutate(random: Random, rows: dict[str, list[Row]]) -> None:
         return
     every = [row for name in sorted(rows) for row in rows[name]]
     place = random.randrange(len(mine))
+    change = random.randrange(12)
+    rare = [i for i, each in enumerate(mine) if each.kind == "lost"]
+    if rare and random.random() < 0.2:
+        place, change = random.choice(rare), random.choice((0, 3, 11))
     row = mine[place] = structs.replace(mine[place])
-    if random.random() < 0.2:  # there are few of these
-        rare = [i for i, each in enumerate(mine) if each.kind == "lost"] or [place]
-        place = random.choice(rare)
-        row = mine[place] = structs.replace(mine[place])
     alike = [each for each in every if each.kind == row.kind]
     other = random.choice(alike)
-    match random.randrange(12):
+    match change:
         case 0 | 1:
             del mine[place]
         case 2:
