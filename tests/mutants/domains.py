@@ -162,7 +162,7 @@ def _(say: Any) -> Any:
     "begin",
     "the next representative does not send unconfirmed crossings again",
     {"live.wide", "wide.self", "wide.causal", "wide.fifo"},
-    27,
+    4,
     wide,
 )
 def _(begin: Any) -> Any:
@@ -196,7 +196,7 @@ def _(restart: Any) -> Any:
     "find",
     "the next representative begins where its own site stands above, not at the cluster's line",
     {"wide.agree", "live.wide", "wide.causal", "wide.fifo", "wide.self"},
-    24,
+    14,
     wide,
 )
 def _(find: Any) -> Any:
@@ -212,7 +212,7 @@ def _(find: Any) -> Any:
     "elect",
     "sites elect by different orders of the gateways",
     {"wide.rep"},
-    10,
+    0,
     wide,
 )
 def _(elect: Any) -> Any:
@@ -249,7 +249,7 @@ def _(take: Any) -> Any:
     "take",
     "a causal message does not wait at home for its sender's earlier agreed ones",
     {"wide.causal"},
-    10,
+    2,
     wide,
 )
 def _(take: Any) -> Any:
@@ -259,7 +259,7 @@ def _(take: Any) -> Any:
     return mutated
 
 
-@plant("filter-ignored", Domain, "passes_in", "everything comes in, whatever the rules list", {"wide.pass"}, 3, wide)
+@plant("filter-ignored", Domain, "passes_in", "everything comes in, whatever the rules list", {"wide.pass"}, 2, wide)
 def _(passes_in: Any) -> Any:
     def mutated(self: Domain, group: str) -> bool:
         return True
@@ -294,7 +294,7 @@ def _(sent: Any) -> Any:
     {"wide.rep"},
     0,
     wide,
-    also=((Site, "_is_current", lambda _: lambda self, sender, term: True),),
+    also=((meeting.Meeting, "is_current", lambda _: lambda self, sender, term: True),),
 )
 def _(end: Any) -> Any:
     def mutated(self: Representing) -> None:
@@ -310,7 +310,7 @@ def _(end: Any) -> Any:
     "_changed",
     "a gateway brings in what comes in a transitional configuration above as if it came in the regular one",
     {"wide.agree"},
-    6,
+    2,
     apart,
 )
 def _(changed: Any) -> Any:
