@@ -1,6 +1,7 @@
 """Processes of ISIS in joined clusters of real sites: casts, calls and watches between them, while things break."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -193,13 +194,24 @@ async def _inside(domains: LocalDomains) -> None:
         z.close()
 
 
+def _once_unblocked(act: Callable[[], None]) -> None:
+    """As soon as the site that was started again has made its cluster a majority."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return act()
+        except Unavailable:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.1)
+
+
 def _blocking(domains: LocalDomains) -> None:
     at = domains.addresses
     with reconvene.blocking.connect(at["berlin/b"]) as berlin, reconvene.blocking.connect(at["paris/a"]) as paris:
         berlin.isis.join(GROUP, wide=True, timeout=20)
         paris.isis.open()
-        paris.isis.watch(f"berlin/{berlin.isis.me}")
+        _once_unblocked(lambda: paris.isis.watch(f"berlin/{berlin.isis.me}"))
         berlin.isis.cbcast(b"to you", [paris.isis.wide_me])
-        event = paris.isis.next(20)
-        assert isinstance(event, Cast)
+        event = next(event for event in paris.isis.events(20) if isinstance(event, Cast))
         assert (event.data, event.sender, event.group) == (b"to you", berlin.isis.wide_me, None)
