@@ -3,7 +3,9 @@
 Two clusters of four sites, each with two gateways, on loopback. A program at an ordinary site of the first cluster
 sends a numbered message every few ms. Measured is the time from the end of the process until a message that was sent
 after it arrives: of a wide group, at a program in the second cluster, when the representative is killed; of a local
-group, at another program of the site, when a site that is no gateway is killed.
+group, at another program of the site, when a site that is no gateway is killed. Local messages are safe, as what
+crosses is in its cluster: an agreed one may still be delivered in the old configuration, if the order does not need
+the site that was killed.
 """
 
 import asyncio
@@ -16,6 +18,7 @@ from reconvene.client.connecting import connect
 from reconvene.client.events import Message
 from reconvene.client.group import Group
 from reconvene.errors import Unavailable
+from reconvene.ids import Service
 from reconvene.lab.bench.foreign import Foreign
 from reconvene.lab.bench.sheet import Settings, Sheet, Table, number, verdict
 from reconvene.local import LocalDomains
@@ -93,6 +96,7 @@ async def _round(domains: LocalDomains, killed: str, *, wide: bool) -> float:
         flow = Flow(
             await sender.join("flow", wide=wide, receive=False, timeout=_PATIENCE_S),
             await reader.join("flow", wide=wide, timeout=_PATIENCE_S),
+            Service.AGREED if wide else Service.SAFE,
         )
         tasks = [asyncio.create_task(flow.send()), asyncio.create_task(flow.read())]
         try:
@@ -115,9 +119,10 @@ async def _round(domains: LocalDomains, killed: str, *, wide: bool) -> float:
 class Flow:
     """Numbered messages from one program to another, with the time of each."""
 
-    def __init__(self, source: Group, sink: Group) -> None:
+    def __init__(self, source: Group, sink: Group, service: Service) -> None:
         self._source = source
         self._sink = sink
+        self._service = service
         self._sent: list[float] = []
         self.arrived = 0
         self._after: float | None = None
@@ -131,7 +136,7 @@ class Flow:
     async def send(self) -> None:
         while True:
             self._sent.append(monotonic())
-            await self._source.send(str(len(self._sent) - 1).encode())
+            await self._source.send(str(len(self._sent) - 1).encode(), self._service)
             await asyncio.sleep(EVERY_S)
 
     async def read(self) -> None:
