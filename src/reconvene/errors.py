@@ -64,8 +64,9 @@ class OutcomeTimedOut(OutcomeUnknown, TimeoutError):
 class PlaceForgotten(ReconveneError):
     """The messages are in the log, in the order, but the log no longer knows at which positions.
 
-    That happens only to duplicates: messages that the log had from an earlier append under the same session and
-    numbers, and that it has truncated since, or that are too old for the site to remember their places.
+    That happens to duplicates: messages that the log had from an earlier append under the same session and numbers,
+    and that it has truncated since, or that are too old for the site to remember their places. It also happens to
+    messages that an outpost accepted, if they were ordered before it was last started.
     """
 
     positions: tuple[int | None, ...] = ()

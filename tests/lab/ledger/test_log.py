@@ -22,7 +22,7 @@ def judged(appends: list[Append], *batches: EntryBatch) -> Judgement:
     return judge(appends, index)
 
 
-def receipt(number: int, *ids: str, again: int = 0, runs: list[tuple[int, int]] | None = None) -> Append:
+def receipt(number: int, *ids: str, again: int = 0, runs: list[tuple[int | None, int]] | None = None) -> Append:
     return Append(1, number, len(ids), "receipt", list(ids), again, runs)
 
 
@@ -51,10 +51,18 @@ def test_what_is_kept() -> None:
 
 
 def test_a_retry_whose_position_is_not_known_any_more() -> None:
+    found = judged([receipt(1, "", again=1, runs=[(None, 1)]), receipt(2, "a:1:2")], batch(0, 1, 1, 2))
+    assert (found.faults, found.again, found.placed, found.forgotten) == (0, 1, 0, 1)
     found = judged([receipt(1, "", again=1, runs=[(1, 1)]), receipt(2, "a:1:2")], batch(0, 1, 1, 2))
-    assert (found.faults, found.again, found.inexact) == (0, 1, 1)
-    found = judged([receipt(2, "", again=1, runs=[(0, 1)]), receipt(1, "a:1:1")], batch(0, 1, 1, 2))
-    assert found.findings == ["messages 2 to 2 of writer 1: number 2 is at 1, and `ordered` returned 0"]
+    assert found.findings == ["messages 1 to 1 of writer 1: number 1 is at 0, and `ordered` returned 1"]
+
+
+def test_only_an_outpost_forgets_the_position_of_a_first_copy() -> None:
+    first = receipt(1, "a:1:1", "a:1:2", again=1, runs=[(None, 2)])
+    found = judged([first], batch(0, 1, 1, 2))
+    assert found.findings == ["messages 1 to 2 of writer 1: 2 positions are forgotten, and 1 are duplicates"]
+    first.outpost = True
+    assert judged([first], batch(0, 1, 1, 2)).findings == []
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ log, is in the log twice, or was refused and is in the log.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from struct import Struct as Layout
 from zlib import crc32
 
@@ -58,12 +59,15 @@ class Append(Struct, array_like=True):
     """The ids in the receipt; "" where it has none."""
     again: int = 0
     """How many of them were in the log already, by the receipt."""
-    runs: list[tuple[int, int]] | None = None
-    """The positions that `ordered` returned, as (position, count) …; None if it was not called."""
+    runs: list[tuple[int | None, int]] | None = None
+    """The positions that `ordered` returned, as (position, count) …; a position of None: it is forgotten. None if it
+    was not called."""
+    outpost: bool = False
+    """An outpost accepted them. It forgets the positions of first copies too, when it is started again."""
 
-    def positions(self) -> Iterator[int]:
+    def positions(self) -> Iterator[int | None]:
         for position, count in self.runs or ():
-            yield from range(position, position + count)
+            yield from repeat(None, count) if position is None else range(position, position + count)
 
 
 class Index:
@@ -119,8 +123,8 @@ class Judgement(Struct, kw_only=True):
     """Messages that have one."""
     placed: int = 0
     """Messages whose position `ordered` returned."""
-    inexact: int = 0
-    """Of these, retried messages whose own position was not known any more: `ordered` returned a later one."""
+    forgotten: int = 0
+    """Messages that are ordered by `ordered`, at a position that was not known any more."""
     again: int = 0
     """Messages that were appended again, and were in the log already."""
     unknown: int = 0
@@ -176,15 +180,16 @@ def _kept(append: Append, messages: Sequence[tuple[int, int]], index: Index, fou
     if append.runs is None:
         return
     returned = list(append.positions())
-    found.placed += len(returned)
+    forgotten = returned.count(None)
+    found.placed += len(returned) - forgotten
+    found.forgotten += forgotten
+    if forgotten > append.again and not append.outpost:
+        found.find(f"{_shown(append)}: {forgotten} positions are forgotten, and {append.again} are duplicates")
     if len(returned) != append.count:
         found.find(f"{_shown(append)}: `ordered` returned {len(returned)} positions")
     for position, message in zip(returned, messages, strict=False):
         place = index.places.get(message)
-        if place is None or place == position:
-            continue
-        if append.again and position > place and position not in index.voids:
-            found.inexact += 1
+        if place is None or position is None or place == position:
             continue
         void = " (a void copy)" if index.voids.get(position) == message else ""
         found.find(f"{_shown(append)}: number {message[1]} is at {place}, and `ordered` returned {position}{void}")

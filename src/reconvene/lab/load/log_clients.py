@@ -21,7 +21,7 @@ from reconvene.client.connecting import connect
 from reconvene.client.log import Log
 from reconvene.client.pending_append import APPEND_BYTES
 from reconvene.client.receipts import Receipt, Receipts
-from reconvene.errors import OutcomeUnknown, ReconveneError
+from reconvene.errors import OutcomeUnknown, PlaceForgotten, ReconveneError
 from reconvene.lab.ledger.compare import keep
 from reconvene.lab.ledger.digest import Digest, LogDigest
 from reconvene.lab.ledger.linearizable import Call
@@ -69,8 +69,9 @@ class LogReport(Struct, kw_only=True):
 
 
 class Writer:
-    def __init__(self, number: int, kind: str, rate: float, seed: int, report: LogReport) -> None:
+    def __init__(self, number: int, kind: str, rate: float, seed: int, report: LogReport, outpost: bool) -> None:
         self.number = number
+        self._outpost = outpost
         self._kind = kind
         self._rate = rate
         self._report = report
@@ -79,6 +80,8 @@ class Writer:
         self._next = 1
         self._writing = True
         self._asking: set[asyncio.Task[None]] = set()
+        self._trouble = ""
+        """The last error where it asked for a position."""
         self.idle = False
 
     def quiet(self) -> None:
@@ -154,7 +157,7 @@ class Writer:
 
     def _keep(self, first: int, count: int, ids: list[str | None], again: int, receipt: Receipt | Receipts) -> None:
         append = self._record(first, count, "receipt")
-        append.ids, append.again = [known or "" for known in ids], again
+        append.ids, append.again, append.outpost = [known or "" for known in ids], again, self._outpost
         if self._random.random() < _ASKED:
             task = asyncio.create_task(self._ask(append, receipt))
             self._asking.add(task)
@@ -164,14 +167,18 @@ class Writer:
         while append.runs is None:
             try:
                 found = await receipt.ordered()
+            except PlaceForgotten as error:
+                append.runs = [(position, 1) for position in error.positions]
             except ReconveneError as error:
-                keep(self._report.errors, f"writer {self.number}, from {append.number} on: ordered: {error}")
+                self._trouble = f"writer {self.number}, from {append.number} on: ordered: {error}"
+                keep(self._report.errors, self._trouble)
                 await asyncio.sleep(_AGAIN_S)
             else:
                 append.runs = [(found, 1)] if isinstance(found, int) else list(found.runs)
 
     def waits(self) -> str:
-        return f"writer {self.number}: {len(self._asking)} positions" + ("" if self.idle else ", and a receipt")
+        receipt = "" if self.idle else ", and a receipt"
+        return f"writer {self.number}: {len(self._asking)} positions{receipt}; last error: {self._trouble or 'none'}"
 
 
 class Client:
@@ -181,7 +188,7 @@ class Client:
         self._report = report
         self._reads = client.place != "outpost"
         self.writers = [
-            Writer(client.number * len(WRITERS) + at, kind, client.rate / len(WRITERS), seed, report)
+            Writer(client.number * len(WRITERS) + at, kind, client.rate / len(WRITERS), seed, report, not self._reads)
             for at, kind in enumerate(WRITERS if client.place != "follower" else ())
         ]
         callers = _CALLERS if client.place == "site" else 0

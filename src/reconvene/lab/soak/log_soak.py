@@ -111,8 +111,7 @@ class LogSoak(Soak[LogTotals]):
         entries = sum(run.clients.entries for run in runs)
         yield (
             f"receipts        {total('receipts'):,}, {total('receipts') / seconds:,.0f} a second;"
-            f" {total('placed'):,} with a position, {total('inexact'):,} of them of retries whose own was not known"
-            " any more"
+            f" {total('placed'):,} with a position, {total('forgotten'):,} whose position was not known any more"
         )
         yield f"ordered         {entries:,} entries, {entries / seconds:,.0f} a second"
         yield f"map             {sum(run.clients.calls for run in runs):,} calls, checked for linearizability by key"
