@@ -71,12 +71,16 @@ def remove_leftovers() -> None:
 class Namespaces:
     """A network of sites, each known by its index."""
 
-    def __init__(self, sites: int, mtu: int = 1500) -> None:
+    def __init__(self, sites: int, mtu: int = 1500, true_packets: bool = False) -> None:
+        """`true_packets`: links carry packets of at most the MTU, as a wire does. A link between two namespaces
+        otherwise hands on what was given to the kernel for segmentation in one piece, and no packet is ever made of
+        it: measurements would be too good."""
         if not 1 <= sites <= MOST_SITES:
             raise Rejected(f"{sites} namespaces: expected 1 to {MOST_SITES}")
         # A process is known by its pid and its start time: pids are reused.
         prefix = f"rcv-{os.getpid()}-{_started(os.getpid())}-{next(_numbers)}"
         self.mtu = mtu
+        self.true_packets = true_packets
         self.addresses = tuple(f"{NETWORK}.{index + 1}" for index in range(sites))
         self.names = tuple(f"{prefix}-{ascii_lowercase[index]}" for index in range(sites))
         self._hub = f"{prefix}-hub"
@@ -185,7 +189,16 @@ class Namespaces:
                 "route add 224.0.0.0/4 dev eth0\n"
             )
             _call(["ip", "-n", name, "-batch", "-"], commands)
+            if self.true_packets:
+                self._cut_to_packets(self._hub, port)
+                self._cut_to_packets(name, "eth0")
         self._begin_rules()
+
+    def _cut_to_packets(self, namespace: str, device: str) -> None:
+        if shutil.which("ethtool") is None:
+            raise Unavailable("no ethtool (ethtool)")
+        off = ["ethtool", "-K", device, "gso", "off", "tso", "off", "tx-udp-segmentation", "off"]
+        _call(["ip", "netns", "exec", namespace, *off])
 
     def _begin_rules(self) -> None:
         self._rules = _Rules(["nsenter", f"--net={_NAMES / self._hub}"])
