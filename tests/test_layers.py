@@ -74,7 +74,7 @@ LAYERS = (
     ),
     # The log in places without a replica.
     Layer("outpost", ("outpost.*",), uses=("words", "tables", "corel", "entries", "protocol"), pure=True),
-    Layer("seal", ("wire.seal", "wire.records", "wire.handshake"), uses=("words", "wire", "protocol")),
+    Layer("seal", ("wire.seal", "wire.trains", "wire.records", "wire.handshake"), uses=("words", "wire", "protocol")),
     Layer("storage", ("storage.*",), uses=("words", "tables")),
     Layer("trace", ("trace.*",), uses=("words",)),
     # The judge: it knows traces, and nothing of who made them.
@@ -109,7 +109,7 @@ LAYERS = (
     Layer(
         "net",
         ("runtime.net.*",),
-        uses=(*("words", "wire", "seal", "site", "config", "diagnostics", "access", "outside"),),
+        uses=(*("words", "wire", "multicast", "seal", "site", "config", "diagnostics", "access", "outside"),),
     ),
     Layer(
         "log",

@@ -42,6 +42,9 @@ class Limits:
 
     frame_bytes: int = 8_900
     """A frame's messages together, before its header."""
+    packet_bytes: int = 0
+    """What of a frame's messages one packet carries, where the shell sends a larger frame as several: each of them
+    takes its own room in a receive buffer. 0: a frame is one."""
     message_bytes: int = 16 << 20
     """A larger message is rejected. The same at every site: receivers hold a sender to their own limit."""
     queue_bytes: int = 32 << 20

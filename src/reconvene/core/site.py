@@ -351,6 +351,8 @@ class Site:
         self._current = configuration
         self._beacons.set_round_trips(configuration)
         self._peers = tuple(site for site in configuration.members if site != self.ordinal)
+        # Whether these members can take a frame in several packets, the shell says again.
+        self.outbox.frame_bytes = self.options.limits.packet_bytes or self.options.limits.frame_bytes
         if self.options.return_unsent:
             self._out.unsent += self.outbox.give_back()
         else:

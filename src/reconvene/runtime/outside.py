@@ -22,6 +22,9 @@ class Transport(Protocol):
 
     frame_bytes: int
     """Most bytes of a frame's messages, from the path or the configuration."""
+    packet_bytes: int
+    """The same of a frame that fits one packet. A larger one takes several, and each of them room in the receive
+    buffer."""
     buffer_bytes: int
     """Size of the receive buffer, as the kernel counts it."""
     disputes: dict[str, Dispute]
@@ -33,6 +36,10 @@ class Transport(Protocol):
     def send(self, datagrams: Sequence[tuple[tuple[int, ...], bytes]]) -> None:
         """Sends pairs of (destinations by ordinal, bytes). Never blocks: what the kernel does not take is dropped and
         counted."""
+
+    def adapt(self, members: Sequence[int], resent: int) -> int:
+        """Bytes of a frame's messages from now on, at most `frame_bytes`: what these other sites can join, and what
+        the loss allows. `resent`: frames that were sent again since the site started."""
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
         """Fault injection: from now on drops datagrams from, and to, these sites. Replaces an earlier call."""

@@ -32,6 +32,7 @@ class SimTransport:
     def __init__(self, config: Config, network: Network, postbox: Postbox, deaf_to: list[frozenset[int]]) -> None:
         """`deaf_to`: by site, those whose datagrams it drops; shared by all."""
         self.frame_bytes = config.transport.frame_bytes or _FRAME_BYTES
+        self.packet_bytes = self.frame_bytes
         self.buffer_bytes = config.transport.receive_buffer_bytes
         self.disputes: dict[str, Dispute] = {}
         self._ordinal = config.ordinal
@@ -69,6 +70,9 @@ class SimTransport:
             for other in destinations
             if other not in self._silent_to and self._ordinal not in self._deaf_to[other]
         )
+
+    def adapt(self, members: Sequence[int], resent: int) -> int:
+        return self.frame_bytes
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
         self._deaf_to[self._ordinal] = incoming

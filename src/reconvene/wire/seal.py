@@ -59,8 +59,9 @@ __all__ = [
 ]
 
 MAJOR = VERSION
-MINOR = 1
-"""1: beacons, states, challenges and answers carry what their sender knows of the list of sites."""
+MINOR = 2
+"""1: beacons, states, challenges and answers carry what their sender knows of the list of sites.
+2: what is longer than a packet may come as a train (`wire.trains`)."""
 KEY_BYTES = 32
 SALT_BYTES = 12
 PREFIX_BYTES = 24
@@ -82,7 +83,8 @@ split = Struct(">24sQ").unpack_from
 
 
 class Kind(IntEnum):
-    """What a packet carries. It is in the header, so that one kind is never mistaken for another."""
+    """What a packet carries. It is in the header, so that one kind is never mistaken for another. 3 is the mark of a
+    segment (`wire.trains`), which has another header."""
 
     DATA = 0
     """A datagram of the core."""

@@ -116,3 +116,28 @@ def test_two_frames_that_are_not_full() -> None:
     assert window.presses
     window.settled(1, MS)
     assert window.takes_partial()
+
+
+PACKETS = Limits(frame_bytes=10_000, packet_bytes=1_000, buffer_bytes=200_000)
+
+
+def test_a_frame_of_several_packets_weighs_as_much_as_they_do() -> None:
+    window = Window(1, PACKETS)
+    for size in (1, 1_000, 1_001, 3_500, 10_000):
+        whole, rest = divmod(size, 1_000)
+        before = window._own_bytes
+        window.sent(1, size, True, 0)
+        assert window._own_bytes - before == whole * weight(1_000) + (weight(rest) if rest else 0)
+    assert window._own_bytes > sum(map(weight, (1, 1_000, 1_001, 3_500, 10_000))), "the kernel counts each of them"
+
+
+def test_the_largest_frame_by_the_smallest_buffer() -> None:
+    window = Window(3, PACKETS)
+    assert window.frame_bytes == 10_000
+    window.report(1, 60_000)
+    assert window.frame_bytes == 60_000 * 9 // 10 // 6 // weight(1_000) * 1_000 == 3_000
+    assert 6 * 3 * weight(1_000) <= window.bytes
+    window.report(2, 1)
+    assert window.frame_bytes == 1_000, "a packet may go"
+    assert window.bytes == weight(1_000)
+    assert Window(3, LIMITS).frame_bytes == LIMITS.frame_bytes, "a frame is a packet"

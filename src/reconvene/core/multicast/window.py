@@ -25,6 +25,8 @@ def weight(size: int) -> int:
 class Window:
     def __init__(self, size: int, limits: Limits) -> None:
         self._limits = limits
+        self._size = size
+        self._least = weight(limits.packet_bytes or limits.frame_bytes)
         self._buffers = [limits.window_bytes] * size
         self._own: deque[tuple[int, int, bool, int]] = deque()
         """Own unstable frames: number, weight, whether it was full, when it was sent."""
@@ -40,7 +42,14 @@ class Window:
         self._limit = self.bytes
 
     def _fitting(self) -> int:
-        return max(min(self._buffers) * 9 // 10, weight(self._limits.frame_bytes))
+        return max(min(self._buffers) * 9 // 10, self._least)
+
+    def _weigh(self, size: int) -> int:
+        packet = self._limits.packet_bytes
+        if not packet or size <= packet:
+            return weight(size)
+        whole, rest = divmod(size, packet)
+        return whole * weight(packet) + (weight(rest) if rest else 0)
 
     def report(self, rank: int, buffer: int) -> None:
         if buffer != self._buffers[rank]:
@@ -49,7 +58,7 @@ class Window:
             self._limit = min(self._limit, self.bytes)
 
     def sent(self, seq: int, size: int, full: bool, now: int) -> None:
-        weighed = weight(size)
+        weighed = self._weigh(size)
         self._own.append((seq, weighed, full, now))
         self._own_bytes += weighed
         self._partials += not full
@@ -68,16 +77,25 @@ class Window:
     def _adapt(self, took_ns: int, now: int) -> None:
         self._least_ns = min(self._least_ns, took_ns)
         if took_ns <= 2 * self._least_ns + _SLACK_NS:
-            self._limit = min(self._limit + weight(self._limits.frame_bytes) // 4, self.bytes)
+            self._limit = min(self._limit + self._weigh(self._limits.frame_bytes) // 4, self.bytes)
         elif now - self._backed_off_ns > took_ns:
             # Once a round trip: what is under way was sent under the old limit.
-            self._limit = max(self._limit * 7 // 10, weight(self._limits.frame_bytes))
+            self._limit = max(self._limit * 7 // 10, self._least)
             self._backed_off_ns = now
 
     @property
     def empty(self) -> bool:
         """No own frame is under way."""
         return not self._own
+
+    @property
+    def frame_bytes(self) -> int:
+        """Messages of the largest frame of which every member can have two under way; at least a packet's."""
+        packet = self._limits.packet_bytes
+        if not packet:
+            return self._limits.frame_bytes
+        packets = self.bytes // (2 * self._size * weight(packet))
+        return min(self._limits.frame_bytes, max(1, packets) * packet)
 
     @property
     def share(self) -> int:
@@ -87,7 +105,7 @@ class Window:
         """Whether a frame of this size fits this site's share. One frame is always allowed."""
         if not self._own:
             return True
-        return self._own_bytes + weight(size) <= self.share and len(self._own) < self._limits.ahead_frames // 2
+        return self._own_bytes + self._weigh(size) <= self.share and len(self._own) < self._limits.ahead_frames // 2
 
     def takes_partial(self) -> bool:
         """A frame that is not full may go while fewer than two such frames are unacknowledged."""

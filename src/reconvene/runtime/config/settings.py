@@ -75,8 +75,12 @@ class TransportSettings(Struct, frozen=True, kw_only=True):
     ttl: Annotated[int, Meta(ge=0, le=255)] = 1
     """How many routers a multicast datagram may pass."""
     frame_bytes: Annotated[int, Meta(ge=0, le=60_000)] = 0
-    """Size of a frame's messages; 0: what fits into one packet to the other sites, at most 60,000. The kernel
-    fragments larger frames: if one fragment is lost, so is the frame."""
+    """Size of a frame's messages; 0: what fits into one packet to the other sites or, where trains are used, into a
+    train; at most 60,000. The kernel fragments frames of a size that is set here and does not fit: if one fragment is
+    lost, so is the frame."""
+    trains: bool = True
+    """Whether several packets are filled, sealed and sent at once, where the kernel can and few packets get lost; see
+    [trains](seals.md#trains). Only with frame_bytes = 0. Sites with and without work together."""
     receive_buffer_bytes: Annotated[int, Meta(ge=4096, le=1 << 30)] = 4 << 20
     """Requested from the system, which may grant less. Then the site logs it, and adapts its window."""
     send_buffer_bytes: Annotated[int, Meta(ge=4096, le=1 << 30)] = 4 << 20
@@ -397,8 +401,8 @@ class Config(Struct, frozen=True, kw_only=True):
     def is_gateway(self) -> bool:
         return self.domain is not None and self.name in self.domain.gateways
 
-    def options(self, frame_bytes: int, buffer_bytes: int) -> Options:
-        """Options of the core. The frame size and the receive buffer come from the transport."""
+    def options(self, frame_bytes: int, buffer_bytes: int, packet_bytes: int = 0) -> Options:
+        """Options of the core. The sizes of a frame, a packet and the receive buffer come from the transport."""
         return Options(
             order=self.order.engine,
             generator=self.order.generator,
@@ -413,6 +417,7 @@ class Config(Struct, frozen=True, kw_only=True):
             ),
             limits=options.Limits(
                 frame_bytes=frame_bytes,
+                packet_bytes=packet_bytes,
                 message_bytes=self.limits.message_bytes,
                 queue_bytes=self.limits.queue_bytes,
                 queue_messages=self.limits.queue_messages,

@@ -21,7 +21,9 @@ __all__ = [
     "choose_frame_bytes",
     "family_of",
     "frame_header_bytes",
+    "headers_bytes",
     "join_group",
+    "narrowest",
     "path_mtu",
     "resolve",
     "set_buffers",
@@ -167,16 +169,25 @@ def frame_header_bytes(sites: int) -> int:
     return len(encode(Rebroadcast(many, frame))) - 2 * len(frame.messages)
 
 
+def headers_bytes(family: socket.AddressFamily) -> int:
+    """Of IP and UDP."""
+    return (40 if family == socket.AF_INET6 else 20) + 8
+
+
+def narrowest(others: Iterable[Source], family: socket.AddressFamily) -> int:
+    """The MTU of the narrowest path to another site."""
+    paths = [path_mtu(address, family) for address in others]
+    return min((path for path in paths if path is not None), default=_USUAL_MTU if paths else _LOOPBACK_MTU)
+
+
 def choose_frame_bytes(
     config: Config, others: Iterable[Source], family: socket.AddressFamily, log: logging.Logger
 ) -> int:
     """As configured, or what fits into one packet on the narrowest path to another site; for a single site, the
     maximum."""
-    paths = [path_mtu(address, family) for address in others]
-    mtu = min((path for path in paths if path is not None), default=_USUAL_MTU if paths else _LOOPBACK_MTU)
-    headers = (40 if family == socket.AF_INET6 else 20) + 8
+    mtu = narrowest(others, family)
     seal = HEADER_BYTES if config.seal.insecure else SEAL_BYTES
-    fits = mtu - headers - seal - frame_header_bytes(len(config.sites))
+    fits = mtu - headers_bytes(family) - seal - frame_header_bytes(len(config.sites))
     fits = max(_LEAST_FRAME_BYTES, min(FRAME_BYTES, fits))
     asked = config.transport.frame_bytes
     if not asked:

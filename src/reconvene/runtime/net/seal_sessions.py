@@ -43,6 +43,7 @@ from reconvene.wire.seal import (
     split,
     unseal,
 )
+from reconvene.wire.trains import MINOR_WITH_TRAINS
 
 __all__ = [
     "CHALLENGE_BYTES",
@@ -147,6 +148,8 @@ class SealSessions:
         """Fault injection: datagrams from these sites are dropped."""
         self.opened = 0
         """Sessions accepted."""
+        self._minors: dict[int, int] = {}
+        """By site: the minor version of its session."""
         self.disputes: dict[str, Dispute] = {}
         """Sites whose list of sites contradicts this site's, by name. They have no session."""
         self.use(keys)
@@ -264,6 +267,7 @@ class SealSessions:
         if header.kind is not Kind.DATA:
             raise Refused(Reason.MALFORMED, "a challenge or an answer that is not sealed")
         self._forget_ways(header.site)
+        self._minors[header.site] = header.minor
         opener = PlainOpener(header.site)
         self._ways[packet[:PREFIX_BYTES].tobytes()] = opener
         self._check_blocked(header.site)
@@ -306,6 +310,7 @@ class SealSessions:
         session = self._sessions[site] = _Session(header.salt, header.counter)
         session.openers[header.key] = Opener(site, aead, session.seen)
         self.opened += 1
+        self._minors[site] = header.minor
         event(self._log, INFO, "session", site=self._names[site], salt=header.salt.hex(), minor=header.minor)
 
     def _check_list(self, site: int, data: bytes) -> None:
@@ -338,6 +343,10 @@ class SealSessions:
         return Refused(Reason.OTHER_SITES, f"the configuration of {name} lists other sites: {why}")
 
     # -- small things
+
+    def take_trains(self, sites: Sequence[int]) -> bool:
+        """Whether all these sites can join trains (`wire.trains`)."""
+        return all(self._minors.get(site, 0) >= MINOR_WITH_TRAINS for site in sites)
 
     def _check_blocked(self, site: int) -> None:
         if site in self.deaf:

@@ -2,7 +2,8 @@
 
 One non-blocking socket is read in turns: the datagrams that have arrived, up to a limit, are opened and passed on as
 one list. A datagram is sealed once, however many sites it goes to. With multicast, a datagram for several sites is
-sent to the group once, and a second socket receives it.
+sent to the group once, and a second socket receives it. What is longer than a packet is sent as a train (`trains`) to
+sites that can join one; to others the kernel sends it in fragments.
 """
 
 import asyncio
@@ -20,13 +21,17 @@ from reconvene.runtime.net.path import bind, choose_frame_bytes, family_of, join
 from reconvene.runtime.net.refusals import Refusals, Source
 from reconvene.runtime.net.seal_sessions import SealSessions
 from reconvene.runtime.net.site_numbers import Numbers, numbers_in
-from reconvene.wire.seal import ClusterKey, Reason, Sealer
+from reconvene.runtime.net.trains import ANCILLARY_BYTES, Trains, choose_trains, join_runs, run_size
+from reconvene.wire.seal import ClusterKey, Reason, Refused, Sealer
+from reconvene.wire.trains import AGE_S, SEGMENT_MARK, Joiner
 
 __all__ = ["Udp"]
 
 _DATAGRAM_BYTES = 65_536
 _TURN_BYTES = 2 << 20
 """Most bytes read in one turn, besides the limit on the number of datagrams."""
+_SEGMENTS = 16
+"""So many segments of trains count as one datagram there: they cost less, and a train has dozens."""
 
 
 class Udp:
@@ -51,8 +56,10 @@ class Udp:
         self._names = numbers.names
         self._turn = transport.turn_datagrams
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._sweeping: asyncio.TimerHandle | None = None
         self._buffer = bytearray(_DATAGRAM_BYTES)
         self._view = memoryview(self._buffer)
+        self._sent_large = 0
         self._mute: frozenset[int] = frozenset()
         self._sent = self._sent_bytes = self._received = self._received_bytes = 0
         family = family_of(config)
@@ -63,7 +70,7 @@ class Udp:
             if at is not None and number != numbers.ordinal
         }
         others = list(self._addresses.values())
-        self.frame_bytes = choose_frame_bytes(config, others, family, log)
+        self.packet_bytes = choose_frame_bytes(config, others, family, log)
         self._socket = bind(config.name, own, family)
         self._sockets = [self._socket]
         self._group = transport.group if transport.kind == "multicast" else None
@@ -75,6 +82,11 @@ class Udp:
         except Rejected:
             self.close()
             raise
+        self._trains = choose_trains(config, others, self._socket, self.packet_bytes, self.buffer_bytes, log)
+        self.frame_bytes = self.packet_bytes if self._trains is None else self._trains.frame_bytes
+        for sock in self._sockets:
+            join_runs(sock)
+        self._joiner = Joiner(others)
         self._refusals = Refusals(log)
         self._sealer = Sealer(config.cluster, numbers.ordinal, keys)
         self._sessions = SealSessions(
@@ -104,19 +116,30 @@ class Udp:
             if self._mute:
                 destinations = self._not_muted(destinations)
             elif self._group is not None and len(destinations) > 1:
-                self._send_one(seal(data), self._group)
+                self._send_to_group(seal(data), destinations, self._group)
                 continue
             if not destinations:
                 continue
             packet = seal(data)
+            if self._trains is not None and len(packet) >= self._trains.counted_from:
+                self._sent_large += len(destinations)
+                if len(packet) > self._trains.longer_than and self._send_train(self._trains, packet, destinations):
+                    continue
             for site in destinations:
                 try:
                     sendto(packet, addresses[site])
                 except OSError as error:
-                    self._unsent(addresses[site], packet, error)
+                    self._unsent(addresses[site], len(packet), error)
                 else:
                     self._sent += 1
                     self._sent_bytes += len(packet)
+
+    def adapt(self, members: Sequence[int], resent: int) -> int:
+        """Bytes of a frame's messages from now on; see `runtime.outside.Transport`."""
+        trains = self._trains
+        if trains is None or not self._sessions.take_trains(members):
+            return self.packet_bytes
+        return trains.adapt(self._sent_large, resent)
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
         """Fault injection: from now on drops datagrams from, and to, these sites. Replaces an earlier call."""
@@ -130,11 +153,19 @@ class Udp:
             "sent_bytes": self._sent_bytes,
             "received_datagrams": self._received,
             "received_bytes": self._received_bytes,
+            "sent_trains": 0 if self._trains is None else self._trains.sent,
+            "sent_segments": 0 if self._trains is None else self._trains.segments,
+            "received_trains": self._joiner.joined,
+            "received_segments": self._joiner.segments,
+            "doubled_segments": self._joiner.doubled,
+            "dropped_incomplete": self._joiner.dropped,
             "sessions": self._sessions.opened,
             **self._refusals.counters(),
         }
 
     def close(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         for sock in self._sockets:
             if sock.fileno() >= 0 and self._loop is not None and not self._loop.is_closed():
                 self._loop.remove_reader(sock.fileno())
@@ -154,23 +185,91 @@ class Udp:
     # -- turns
 
     def _read(self, sock: socket.socket, receive: Callable[[list[bytes]], None]) -> None:
-        take, buffer, view, open_ = sock.recvfrom_into, self._buffer, self._view, self._sessions.open
+        take, buffers, view, open_ = sock.recvmsg_into, [self._buffer], self._view, self._sessions.open
         turn: list[bytes] = []
         count = size = 0
-        while count < self._turn and size < _TURN_BYTES:
+        left = self._turn * _SEGMENTS
+        while left > 0 and size < _TURN_BYTES:
             try:
-                length, source = take(buffer)
+                length, ancillary, _, source = take(buffers, ANCILLARY_BYTES)
             except OSError:
                 break  # nothing more to read, or an error of an earlier packet, which reading clears
-            count += 1
             size += length
+            if length and (ancillary or view[0] == SEGMENT_MARK):
+                packets, read, spent = self._join(view[:length], run_size(ancillary) or length, source)
+                count += read
+                left -= spent
+                for packet in packets:
+                    data = open_(packet, source)
+                    if data is not None:
+                        turn.append(data)
+                continue
+            count += 1
+            left -= _SEGMENTS
             data = open_(view[:length], source)
             if data is not None:
                 turn.append(data)
         self._received += count
         self._received_bytes += size
+        if self._sweeping is None and self._loop is not None and self._joiner.held:
+            self._sweeping = self._loop.call_later(AGE_S, self._sweep)
         if turn:
             receive(turn)
+
+    def _join(self, run: memoryview, size: int, source: Source) -> tuple[list[memoryview], int, int]:
+        """Datagrams of `size` bytes that were read as one, the last one perhaps shorter. Returns those to be opened,
+        how many were read, and what they take of the turn's limit."""
+        whole = self._joiner.take_run(run, size, source)
+        if whole is not None:
+            return [memoryview(whole)], 1, _SEGMENTS
+        packets: list[memoryview] = []
+        read = spent = 0
+        for at in range(0, len(run), size):
+            packet = run[at : at + size]
+            spent += 1
+            if packet[0] == SEGMENT_MARK:
+                try:
+                    joined = self._joiner.take(packet, source)
+                except Refused as refusal:
+                    self._refusals.note(refusal.reason, source, str(refusal))
+                    read += 1
+                    spent += _SEGMENTS - 1
+                    continue
+                if joined is None:
+                    continue
+                packet = memoryview(joined)
+            read += 1
+            spent += _SEGMENTS - 1
+            packets.append(packet)
+        return packets, read, spent
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        self._joiner.sweep()
+        if self._joiner.held and self._loop is not None:
+            self._sweeping = self._loop.call_later(AGE_S, self._sweep)
+
+    def _send_train(self, trains: Trains, packet: bytes, sites: tuple[int, ...], group: Source | None = None) -> bool:
+        """Whether it was sent as a train: to every one of these sites, by the group if there is one."""
+        if not self._sessions.take_trains(sites):
+            return False
+        addresses = [self._addresses[site] for site in sites] if group is None else [group]
+        unsent = trains.send(packet, addresses)
+        if unsent is None:
+            return False
+        self._sent += len(addresses)
+        self._sent_bytes += len(packet) * len(addresses)
+        for address, length, error in unsent:
+            self._unsent(address, length, error)
+        return True
+
+    def _send_to_group(self, packet: bytes, sites: tuple[int, ...], group: Source) -> None:
+        trains = self._trains
+        if trains is not None and len(packet) >= trains.counted_from:
+            self._sent_large += len(sites)
+            if len(packet) > trains.longer_than and self._send_train(trains, packet, sites, group):
+                return
+        self._send_one(packet, group)
 
     def _post(self, site: int, packet: bytes) -> None:
         """Sends a challenge or an answer for the sessions."""
@@ -181,7 +280,7 @@ class Udp:
         try:
             self._socket.sendto(packet, address)
         except OSError as error:
-            self._unsent(address, packet, error)
+            self._unsent(address, len(packet), error)
         else:
             self._sent += 1
             self._sent_bytes += len(packet)
@@ -193,6 +292,6 @@ class Udp:
                 self._refusals.note(Reason.BLOCKED, self._addresses[site], why, outgoing=True)
         return tuple(site for site in destinations if site not in self._mute)
 
-    def _unsent(self, address: Source, packet: bytes, error: OSError) -> None:
+    def _unsent(self, address: Source, length: int, error: OSError) -> None:
         what = os.strerror(error.errno) if error.errno else str(error)
-        self._refusals.note(Reason.SEND, address, f"{len(packet)} bytes not sent: {what}", outgoing=True)
+        self._refusals.note(Reason.SEND, address, f"{length} bytes not sent: {what}", outgoing=True)

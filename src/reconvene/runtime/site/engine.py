@@ -32,6 +32,8 @@ __all__ = ["SiteEngine"]
 
 _DRAIN_S = 2.0
 """How long a clean leave waits for what was accepted to reach everyone."""
+_ADAPT_EVERY_NS = 50_000_000
+"""How often the size of frames is adapted to the loss."""
 _FAREWELLS = 3
 _FAREWELL_GAP_S = 0.02
 """A leave is reported more than once, since datagrams get lost."""
@@ -61,6 +63,7 @@ class SiteEngine(SiteState):
         """Since the last turn something was requested of groups, or of the log."""
         self._later: list[tuple[tuple[int, ...], bytes]] = []
         """Acks of channels, which leave once programs have seen what is acknowledged."""
+        self._adapt_at = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
         self._wall_offset_ns = self._world.time_ns() - self._now()
@@ -232,6 +235,9 @@ class SiteEngine(SiteState):
         """`began`: when the turn's first input was taken, if there was one."""
         self._due = False
         now = self._now()
+        if now >= self._adapt_at:
+            self._adapt_at = now + _ADAPT_EVERY_NS
+            self._adapt_frames()
         asked, self._asked = self._asked, False
         if self._service is not None and asked:
             self._service.before_turn()
@@ -258,6 +264,12 @@ class SiteEngine(SiteState):
             self._after_whole_turn(turn)
         self._arm(now)
         self._notes.turn(self._now() - (began or now))
+
+    def _adapt_frames(self) -> None:
+        site = self._site
+        others = [member for member in site.members if member != self.ordinal]
+        frame_bytes = self._transport.adapt(others, site.counters.resent)
+        site.outbox.frame_bytes = min(frame_bytes, site.current.multicast.window.frame_bytes)
 
     def _send_now(self, datagrams: list[tuple[tuple[int, ...], bytes]]) -> None:
         if self._later:

@@ -70,7 +70,8 @@ def start_stack(
     token = int.from_bytes(world().random_bytes(_TOKEN_BYTES), "big") or 1
     record = _write_incarnation(config, numbers, store, token)
     frame_bytes = transport.frame_bytes
-    options = config.options(frame_bytes, transport.buffer_bytes)
+    packet_bytes = 0 if transport.packet_bytes == frame_bytes else transport.packet_bytes
+    options = config.options(frame_bytes, transport.buffer_bytes, packet_bytes)
     channels = _channels(options) if config.isis.enabled else None
     if channels is not None:
         options = replace(options, limits=replace(options.limits, channel_bytes=channels.buffer_bytes))
@@ -119,7 +120,8 @@ def _channels(options: Options) -> ChannelLimits:
     """What they may have under way and what the multicast window may have share one receive buffer."""
     limits = options.limits
     return ChannelLimits(
-        packet_bytes=limits.frame_bytes, buffer_bytes=min(limits.buffer_bytes // _CHANNELS_PART, _CHANNELS_MOST)
+        packet_bytes=limits.packet_bytes or limits.frame_bytes,
+        buffer_bytes=min(limits.buffer_bytes // _CHANNELS_PART, _CHANNELS_MOST),
     )
 
 
