@@ -187,6 +187,7 @@ class Udp:
     def _read(self, sock: socket.socket, receive: Callable[[list[bytes]], None]) -> None:
         take, buffers, view, open_ = sock.recvmsg_into, [self._buffer], self._view, self._sessions.open
         turn: list[bytes] = []
+        packets: Sequence[memoryview]
         count = size = 0
         left = self._turn * _SEGMENTS
         while left > 0 and size < _TURN_BYTES:
@@ -195,20 +196,23 @@ class Udp:
             except OSError:
                 break  # nothing more to read, or an error of an earlier packet, which reading clears
             size += length
-            if length and (ancillary or view[0] == SEGMENT_MARK):
-                packets, read, spent = self._join(view[:length], run_size(ancillary) or length, source)
-                count += read
-                left -= spent
-                for packet in packets:
-                    data = open_(packet, source)
-                    if data is not None:
-                        turn.append(data)
-                continue
-            count += 1
-            left -= _SEGMENTS
-            data = open_(view[:length], source)
-            if data is not None:
-                turn.append(data)
+            if ancillary:
+                packets, taken = self._split(view[:length], run_size(ancillary) or length, source)
+                left -= taken
+            elif length and view[0] == SEGMENT_MARK:
+                left -= 1
+                joined = self._join(view[:length], source)
+                if joined is None:
+                    continue
+                packets = (joined,)
+            else:
+                packets = (view[:length],)
+            count += len(packets)
+            left -= _SEGMENTS * len(packets)
+            for packet in packets:
+                data = open_(packet, source)
+                if data is not None:
+                    turn.append(data)
         self._received += count
         self._received_bytes += size
         if self._sweeping is None and self._loop is not None and self._joiner.held:
@@ -216,32 +220,34 @@ class Udp:
         if turn:
             receive(turn)
 
-    def _join(self, run: memoryview, size: int, source: Source) -> tuple[list[memoryview], int, int]:
+    def _split(self, run: memoryview, size: int, source: Source) -> tuple[Sequence[memoryview], int]:
         """Datagrams of `size` bytes that were read as one, the last one perhaps shorter. Returns those to be opened,
-        how many were read, and what they take of the turn's limit."""
+        and how many segments there were besides."""
         whole = self._joiner.take_run(run, size, source)
         if whole is not None:
-            return [memoryview(whole)], 1, _SEGMENTS
+            return (memoryview(whole),), 0
         packets: list[memoryview] = []
-        read = spent = 0
-        for at in range(0, len(run), size):
+        segments = 0
+        for at in range(0, len(run), max(size, 1)):
             packet = run[at : at + size]
-            spent += 1
-            if packet[0] == SEGMENT_MARK:
-                try:
-                    joined = self._joiner.take(packet, source)
-                except Refused as refusal:
-                    self._refusals.note(refusal.reason, source, str(refusal))
-                    read += 1
-                    spent += _SEGMENTS - 1
-                    continue
-                if joined is None:
-                    continue
-                packet = memoryview(joined)
-            read += 1
-            spent += _SEGMENTS - 1
-            packets.append(packet)
-        return packets, read, spent
+            if packet[0] != SEGMENT_MARK:
+                packets.append(packet)
+                continue
+            segments += 1
+            joined = self._join(packet, source)
+            if joined is not None:
+                packets.append(joined)
+        return packets, segments
+
+    def _join(self, segment: memoryview, source: Source) -> memoryview | None:
+        """The datagram that is whole by this segment; a segment that is refused is counted."""
+        try:
+            joined = self._joiner.take(segment, source)
+        except Refused as refusal:
+            self._received += 1
+            self._refusals.note(refusal.reason, source, str(refusal))
+            return None
+        return None if joined is None else memoryview(joined)
 
     def _sweep(self) -> None:
         self._sweeping = None
