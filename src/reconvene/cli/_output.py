@@ -21,10 +21,10 @@ def print_json(document: object) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
 
 
-def refuse(message: str, as_json: bool = False) -> NoReturn:
-    """Prints one line on stderr, with `as_json` the same as JSON on stdout, and exits with 2."""
+def refuse(message: str, as_json: bool = False, code: int = BAD_INPUT) -> NoReturn:
+    """Prints one line on stderr, with `as_json` the same as JSON on stdout, and exits with this code."""
     line = " ".join(message.split())
     if as_json:
         print_json({"error": line})
     typer.echo(f"reconvene: {line}", err=True)
-    raise typer.Exit(BAD_INPUT)
+    raise typer.Exit(code)

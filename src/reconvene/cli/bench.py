@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table as RichTable
 
-from reconvene.cli._output import print_json, refuse
+from reconvene.cli._output import VIOLATED, print_json, refuse
 from reconvene.lab.bench import BENCHES, PEERS, PLOTTED, Settings, Sheet, Table, load, missing
 from reconvene.lab.bench.plotting import HOW, can_plot
+from reconvene.lab.bench.rounds import OwnSitesFailed
 from reconvene.lab.bench.sheet import Progress as ReportProgress
 from reconvene.lab.ending import unwinds_on_sigterm
 
@@ -39,8 +40,11 @@ def bench_command(
     peers = _peers(name, peer or "", as_json)
     if out.exists() and not out.is_dir():
         refuse(f"{out}: --out: expected a directory", as_json)
-    with unwinds_on_sigterm(), _progress() as tell:
-        sheet = load(name)(Settings(quick, seed, out if can_plot() else None, tell, peers))
+    try:
+        with unwinds_on_sigterm(), _progress() as tell:
+            sheet = load(name)(Settings(quick, seed, out if can_plot() else None, tell, peers))
+    except OwnSitesFailed as error:
+        refuse(str(error), as_json, VIOLATED)
     if as_json:
         print_json({"bench": sheet.bench, "rows": sheet.rows})
     else:

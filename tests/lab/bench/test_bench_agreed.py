@@ -5,16 +5,20 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
 
 import pytest
 
+from reconvene.cli import main
 from reconvene.errors import Unavailable
 from reconvene.lab import namespaces
 from reconvene.lab.bench import Settings, agreed, sites
 from reconvene.lab.bench.agreed import DEFAULT, NOT_RR, TUNED, Figure
 from reconvene.lab.bench.limit import Limit, bare
 from reconvene.lab.bench.peers.corosync import Options
-from reconvene.lab.bench.rounds import in_turns, spread
+from reconvene.lab.bench.rounds import OwnSitesFailed, in_turns, spread
 from reconvene.lab.bench.sheet import Sheet
 from reconvene.lab.bench.sites import Setup, Throughput
 from reconvene.local.ports import choose
@@ -34,7 +38,9 @@ def canned(monkeypatch: pytest.MonkeyPatch) -> None:
         return lambda: {(setup.system, size): Figure(500_000, 0.25, ours(500_000)) for size in sizes}
 
     def measure_theirs(system: str, settings: Settings) -> object:
-        return lambda: {(system, size): Figure(100_000, 0.5) for size in agreed.SIZES if size < 10_000}
+        return lambda: {
+            (system, size): Figure(100_000, 0.5) for size in agreed.SIZES if (system, size) not in agreed.STALLS
+        }
 
     monkeypatch.setattr(agreed, "_ours", measure_ours)
     monkeypatch.setattr(agreed, "_theirs", measure_theirs)
@@ -55,8 +61,10 @@ def test_rows_and_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     bars = next(table for table in sheet.tables if table.title.startswith("bars"))
     assert {line[-1] for line in bars.lines} == {"met"}
     assert {line[0] for line in bars.lines} == {
-        "agreed 100 B: at least 4 times its default",
-        "agreed 1 KiB: at least 3 times its best",
+        "agreed 100 B, MTU 1500: at least 4 times its default",
+        "agreed 1 KiB, MTU 1500: at least 2 times its default at MTU 1500",
+        "agreed 1 KiB, MTU 9000: at least 2 times its best",
+        "agreed 10 KiB, MTU 9000: at least 1.5 times its best",
     }
     # 400 datagrams of each site in 2 s; a bare loop does 1,000 a second.
     datagrams = by_key["agreed 100 B: datagrams that a site sends", "reconvene, loopback"]
@@ -69,6 +77,7 @@ def test_a_bar_that_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     sheet = agreed.run(Settings(quick=True, peers=("corosync",)))
     bars = next(table for table in sheet.tables if table.title.startswith("bars"))
     assert {line[-1] for line in bars.lines} == {"missed"}
+    assert "missed: agreed 100 B, MTU 1500: at least 6 times its default: 5.00" in sheet.notes
 
 
 def test_without_a_peer_and_without_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +110,47 @@ def test_rounds_in_which_all_fail() -> None:
 
     with pytest.raises(Unavailable, match="a: no figure in round 1: no"):
         in_turns(Sheet("agreed"), Settings(quick=True), {"a": fail})
+
+
+def test_rounds_end_where_our_own_sites_fail() -> None:
+    done = []
+
+    def fail() -> dict[str, int]:
+        done.append("ours")
+        raise OwnSitesFailed("the disk is full")
+
+    def go_on() -> dict[str, int]:
+        done.append("theirs")
+        return {"theirs": 1}
+
+    with pytest.raises(OwnSitesFailed, match="ours: round 1: our own sites failed: the disk is full"):
+        in_turns(Sheet("agreed"), Settings(), {"ours": fail, "theirs": go_on})
+    assert done == ["ours"]
+
+
+def test_a_bench_whose_sites_do_not_start_ends_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of three sites can't start; the other two would wait for it."""
+    configure = sites._configure
+
+    def spoil(*arguments: Any) -> list[Path]:
+        files = configure(*arguments)
+        files[-1].write_text(files[-1].read_text() + "nonsense = 1\n")
+        return files
+
+    monkeypatch.setattr(sites, "_configure", spoil)
+    monkeypatch.setattr(namespaces, "available", lambda: "not here")
+    began = monotonic()
+    with pytest.raises(SystemExit) as exit_:
+        main(["bench", "agreed", "--quick"])
+    assert exit_.value.code == 1
+    assert monotonic() - began < sites.JOIN_TIMEOUT_S / 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("reconvene: reconvene, loopback: round 1: our own sites failed: reconvene: ")
+    assert "nonsense" in line
 
 
 def test_spread() -> None:

@@ -1,12 +1,12 @@
 """Messages a second through three sites that all send: a message counts once every site's application has it.
 
-Our sites run sealed and not sealed, on loopback and in network namespaces, with frames that fit the path and with
-longer ones, which the kernel fragments. Corosync runs on the same paths, in turns with ours. Bare datagrams, as many
-and as large as ours, show the limit.
+Our sites run sealed and not sealed, on loopback and in network namespaces, with trains, which are the default, and
+without, and with frames that the kernel fragments. Links between namespaces carry true packets. Corosync runs on the
+same paths, in turns with ours. Bare datagrams, as many and as large as ours, show the limit.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean, median
 
 from reconvene.errors import Unavailable
@@ -38,6 +38,8 @@ COROSYNC = {
 STALLS = {(DEFAULT, 10_240), (NOT_RR, 10_240)}
 """Corosync fails here, for an unknown reason: no figure."""
 
+QUICK_SIZES = {DEFAULT: (100, 1024), NOT_RR: (100,), TUNED: (1024, 10_240)}
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -51,7 +53,9 @@ class Bar:
 
 BARS = (
     Bar(100, 1500, (DEFAULT,), 4.0, "its default"),
-    Bar(1024, 9000, (DEFAULT, NOT_RR, TUNED), 3.0, "its best"),
+    Bar(1024, 1500, (DEFAULT,), 2.0, "its default at MTU 1500"),
+    Bar(1024, 9000, (DEFAULT, NOT_RR, TUNED), 2.0, "its best"),
+    Bar(10_240, 9000, (TUNED,), 1.5, "its best"),
 )
 
 Key = tuple[str, int]
@@ -77,7 +81,7 @@ def run(settings: Settings) -> Sheet:
     found = in_turns(sheet, settings, measures)
     _add_figures(sheet, found, setups)
     if settings.peers:
-        _add_bars(sheet, found, setups)
+        _add_bars(sheet, found)
         sheet.notes.append(
             "no figure for Corosync with 10 KiB over MTU 1500: there it stalls, for a reason not found"
         )
@@ -94,21 +98,24 @@ def _setups(settings: Settings, sheet: Sheet) -> dict[Setup, tuple[int, ...]]:
         setups = {
             Setup(): SIZES,
             Setup(mtu=1500): (100, 1024),
-            Setup(mtu=1500, frame_bytes=60_000): (100, 1024),
+            Setup(mtu=1500, trains=False): (100, 1024),
+            Setup(mtu=1500, frame_bytes=60_000): (1024,),
             Setup(mtu=9000): SIZES,
-            Setup(mtu=9000, frame_bytes=60_000): (1024,),
+            Setup(mtu=9000, trains=False): (1024, 10_240),
             Setup(mtu=9000, sealed=False): (1024,),
         }
     else:
-        both = (True, False)
-        kinds = [(None, 0), (1500, 0), *((1500, frame) for frame in FRAMES), (9000, 0), (9000, 60_000)]
-        setups = {Setup(mtu=mtu, sealed=sealed, frame_bytes=frame): SIZES for mtu, frame in kinds for sealed in both}
+        kinds = [Setup()]
+        for mtu, frames in ((1500, FRAMES), (9000, FRAMES[-1:])):
+            kinds += [Setup(mtu=mtu), Setup(mtu=mtu, trains=False)]
+            kinds += [Setup(mtu=mtu, frame_bytes=frame) for frame in frames]
+        setups = {replace(kind, sealed=sealed): SIZES for kind in kinds for sealed in (True, False)}
     return {setup: sizes for setup, sizes in setups.items() if setup.mtu is None or reason is None}
 
 
 def _peers_beside(setup: Setup, settings: Settings) -> tuple[str, ...]:
     """The peers that are measured before this setup."""
-    if not setup.sealed or setup.frame_bytes:
+    if setup != Setup(mtu=setup.mtu):
         return ()
     return {1500: (DEFAULT, NOT_RR), 9000: (TUNED,)}.get(setup.mtu or 0, ())
 
@@ -129,7 +136,7 @@ def _theirs(system: str, settings: Settings) -> Callable[[], dict[Key, Figure]]:
     def measure() -> dict[Key, Figure]:
         found = {}
         for size in SIZES:
-            if (system, size) in STALLS or (settings.quick and size != _quick_size(system)):
+            if (system, size) in STALLS or (settings.quick and size not in QUICK_SIZES[system]):
                 continue
             got = cpg.throughput(size, QUICK_SECONDS if settings.quick else SECONDS, options)
             if options.sched_rr and not got.real_time:
@@ -138,10 +145,6 @@ def _theirs(system: str, settings: Settings) -> Callable[[], dict[Key, Figure]]:
         return found
 
     return measure
-
-
-def _quick_size(system: str) -> int:
-    return 1024 if system == TUNED else 100
 
 
 def _add_figures(sheet: Sheet, found: dict[Key, list[Figure]], setups: dict[Setup, tuple[int, ...]]) -> None:
@@ -186,7 +189,7 @@ def _cores(figures: list[Figure]) -> str:
     return f"{median(used):.2f}" if used else ""
 
 
-def _add_bars(sheet: Sheet, found: dict[Key, list[Figure]], setups: dict[Setup, tuple[int, ...]]) -> None:
+def _add_bars(sheet: Sheet, found: dict[Key, list[Figure]]) -> None:
     lines = []
     for bar in BARS:
         theirs = {
@@ -197,15 +200,17 @@ def _add_bars(sheet: Sheet, found: dict[Key, list[Figure]], setups: dict[Setup, 
         if not theirs:
             continue
         against = max(theirs, key=lambda system: theirs[system])
-        for setup in setups:
-            figures = found.get((setup.system, bar.size))
-            if setup.mtu != bar.mtu or figures is None:
-                continue
-            ratio = median(figure.per_second for figure in figures) / theirs[against]
-            work = f"agreed {size_of(bar.size)}: at least {bar.times:g} times {bar.what}"
-            sheet.add(work, setup.system, ratio, "times", against, ratio / bar.times)
-            lines.append([work, setup.system, against, f"{ratio:.2f}", verdict(ratio >= bar.times)])
-    sheet.tables.append(Table.of("bars, on the same path", ("bar", "system", "against", "times", ""), lines))
+        ours = Setup(mtu=bar.mtu)
+        figures = found.get((ours.system, bar.size))
+        if figures is None:
+            continue
+        ratio = median(figure.per_second for figure in figures) / theirs[against]
+        work = f"agreed {size_of(bar.size)}, MTU {bar.mtu}: at least {bar.times:g} times {bar.what}"
+        sheet.add(work, ours.system, ratio, "times", against, ratio / bar.times)
+        lines.append([work, ours.system, against, f"{ratio:.2f}", verdict(ratio >= bar.times)])
+        if ratio < bar.times:
+            sheet.notes.append(f"missed: {work}: {ratio:.2f}")
+    sheet.tables.append(Table.of("bars, with our default settings", ("bar", "system", "against", "times", ""), lines))
 
 
 def _add_limits(

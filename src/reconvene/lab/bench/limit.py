@@ -50,7 +50,9 @@ def bare(setup: Setup, size: int, count: int) -> Limit:
     """`count` datagrams from each site to each other one, on the path of the setup."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp")))
-        network = None if setup.mtu is None else stack.enter_context(Namespaces(setup.sites, setup.mtu))
+        network = (
+            None if setup.mtu is None else stack.enter_context(Namespaces(setup.sites, setup.mtu, true_packets=True))
+        )
         if network is None:
             addresses = [f"127.0.0.1:{port}" for port in choose(setup.sites)]
         else:

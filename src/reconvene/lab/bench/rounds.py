@@ -6,9 +6,14 @@ from typing import TypeVar
 from reconvene.errors import Unavailable
 from reconvene.lab.bench.sheet import Settings, Sheet
 
-__all__ = ["ROUNDS", "in_turns", "spread"]
+__all__ = ["ROUNDS", "OwnSitesFailed", "in_turns", "spread"]
 
 ROUNDS = 3
+
+
+class OwnSitesFailed(Unavailable):
+    """Our own sites failed in a benchmark: it ends, since its figures would be those of the others."""
+
 
 Key = TypeVar("Key")
 Figure = TypeVar("Figure")
@@ -19,7 +24,8 @@ def in_turns(
 ) -> dict[Key, list[Figure]]:
     """Each system measures one or more things, once in every round; with `quick` there is one round.
 
-    A failure becomes a note, and has no figure of that round. Raises Unavailable if all failed.
+    A failure of another system becomes a note, and has no figure of that round. Raises Unavailable if all failed, and
+    OwnSitesFailed as soon as our own sites did.
     """
     rounds = 1 if settings.quick else ROUNDS
     found: dict[Key, list[Figure]] = {}
@@ -29,6 +35,8 @@ def in_turns(
             try:
                 for what, figure in measure().items():
                     found.setdefault(what, []).append(figure)
+            except OwnSitesFailed as error:
+                raise OwnSitesFailed(f"{name}: round {turn + 1}: our own sites failed: {error}") from error
             except Unavailable as error:
                 sheet.notes.append(f"{name}: no figure in round {turn + 1}: {error}")
     if not found:

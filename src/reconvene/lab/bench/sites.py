@@ -13,8 +13,10 @@ from pathlib import Path
 from time import monotonic, monotonic_ns
 from typing import Any
 
+from reconvene.errors import Unavailable
 from reconvene.lab.bench.figures import Latency, Reconfiguration
 from reconvene.lab.bench.foreign import Foreign
+from reconvene.lab.bench.rounds import OwnSitesFailed
 from reconvene.lab.load.process import LoadProcess, end, reach, start
 from reconvene.lab.namespaces import Namespaces
 from reconvene.local.ports import choose
@@ -56,6 +58,7 @@ class Setup:
     sealed: bool = True
     frame_bytes: int = 0
     """0: from the path."""
+    trains: bool = True
     order: str = "atop"
     isis: bool = False
     """The sites take part in ISIS."""
@@ -71,6 +74,8 @@ class Setup:
     def system(self) -> str:
         """Its name in rows."""
         parts = ["reconvene", "" if self.sealed else " not sealed", f", {self.path}"]
+        if not self.trains:
+            parts.append(", no trains")
         if self.frame_bytes:
             parts.append(f", frames of {self.frame_bytes:,} B")
         return "".join(parts)
@@ -206,7 +211,9 @@ def started(setup: Setup, module: str, *mode: str) -> Iterator[Running]:
     """Sites inside programs of this module, which get their file, the number of sites, and `mode`."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rcv-", dir="/var/tmp")))
-        network = None if setup.mtu is None else stack.enter_context(Namespaces(setup.sites, setup.mtu))
+        network = (
+            None if setup.mtu is None else stack.enter_context(Namespaces(setup.sites, setup.mtu, true_packets=True))
+        )
         if network is None:
             *addresses, sink = [("127.0.0.1", port) for port in choose(setup.sites + 1)]
         else:
@@ -215,13 +222,25 @@ def started(setup: Setup, module: str, *mode: str) -> Iterator[Running]:
         key = folder / "cluster.key"
         write_cluster_key(key)
         loads: list[LoadProcess] = []
+        stack.enter_context(_failing())
         stack.callback(end, loads)
         for index, file in enumerate(_configure(setup, addresses, key, folder)):
             where = [f"{sink[0]}:{sink[1]}"] if mode and not index else []
             arguments = [str(file), str(setup.sites), *mode, *where]
             loads.append(start("reconvene", module, arguments, folder / f"load-{index}", network, index))
+        for load in loads:
+            load.beside = loads
         sockets = [folder / f"site-{index}" / "site.sock" for index in range(setup.sites)]
         yield Running(setup, network, tuple(addresses), key, tuple(loads), sink, sockets)
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """What is unavailable from here on are our own sites."""
+    try:
+        yield
+    except Unavailable as error:
+        raise OwnSitesFailed(str(error)) from error
 
 
 def _configure(setup: Setup, addresses: Sequence[tuple[str, int]], key: Path, folder: Path) -> list[Path]:
@@ -240,7 +259,8 @@ def _configure(setup: Setup, addresses: Sequence[tuple[str, int]], key: Path, fo
         file = folder / f"{name}.toml"
         file.write_text(
             f'cluster = "{CLUSTER}"\nname = "{name}"\ndir = "{folder / name}"\n[sites]\n{sites}[seal]\n{seal}\n'
-            f'[transport]\nframe_bytes = {setup.frame_bytes}\n[order]\nengine = "{setup.order}"\n{timing}'
+            f"[transport]\nframe_bytes = {setup.frame_bytes}\ntrains = {str(setup.trains).lower()}\n"
+            f'[order]\nengine = "{setup.order}"\n{timing}'
             f"[limits]\nqueue_bytes = {_QUEUE_BYTES}\nqueue_messages = {_QUEUE_MESSAGES}\n"
             f'[logging]\nlevel = "error"\n[isis]\nenabled = {str(setup.isis).lower()}\n'
         )

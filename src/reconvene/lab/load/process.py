@@ -23,6 +23,8 @@ __all__ = ["LoadProcess", "end", "reach", "start"]
 RECONFIGURATION_TIMEOUT_S = 40.0
 """Well beyond the 8 s that a crash takes with Corosync's defaults."""
 END_TIMEOUT_S = 5.0
+_LOOK_EVERY_S = 0.25
+"""How often a wait for one load generator looks whether those beside it still run."""
 _LINE_BYTES = 1 << 28
 """A line longer than this means that something is wrong."""
 
@@ -35,6 +37,8 @@ class LoadProcess:
         self.process = process
         self._errors = errors
         self._read = bytearray()
+        self.beside: Sequence[LoadProcess] = ()
+        """Those without which this one has nothing to report: if one of them ends, a wait for this one ends too."""
 
     def say(self, line: str) -> None:
         """Sends an order."""
@@ -63,8 +67,14 @@ class LoadProcess:
         seen = 0
         while (end := self._read.find(b"\n", seen)) < 0:
             seen = len(self._read)
-            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - monotonic()))
+            left = deadline - monotonic()
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, min(left, _LOOK_EVERY_S)))
             if not ready:
+                for other in self.beside:
+                    if other.process.poll() is not None:
+                        raise other._ended()
+                if left > 0:
+                    continue
                 raise Unavailable(f"{self._name}: the load generator did not answer in time")
             got = self.process.stdout.read1(1 << 20)  # type: ignore[attr-defined]
             if not got or seen > _LINE_BYTES:

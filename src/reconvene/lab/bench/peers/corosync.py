@@ -100,7 +100,7 @@ class Corosync:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.network = Namespaces(options.sites, options.mtu)
+        self.network = Namespaces(options.sites, options.mtu, true_packets=True)
         self.folder = Path()
         """Exists for the time of the context."""
         self.daemons: list[subprocess.Popen[bytes]] = []
