@@ -54,7 +54,7 @@ def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: p
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         "reconvene: --peer corosync: no corosync (package corosync); it needs root and the Debian packages "
-        "corosync, libcpg-dev, gcc, iproute2, nftables"
+        "corosync, libcpg-dev, gcc, ethtool, iproute2, nftables"
     )
 
 

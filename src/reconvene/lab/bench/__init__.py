@@ -46,7 +46,7 @@ PLOTTED = {"atop", "membership", "voting"}
 """Benchmarks that draw plots, if matplotlib is installed."""
 
 _NEEDS = {
-    "corosync": "root and the Debian packages corosync, libcpg-dev, gcc, iproute2, nftables",
+    "corosync": "root and the Debian packages corosync, libcpg-dev, gcc, ethtool, iproute2, nftables",
     "etcd": "the Debian packages etcd-server, golang-go, golang-etcd-server-dev",
     "nats": "the Debian packages nats-server, golang-go, golang-github-nats-io-go-nats-dev",
     "pysyncobj": "the extra peers: pip install 'reconvene[peers]'",

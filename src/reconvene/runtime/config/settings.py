@@ -80,7 +80,7 @@ class TransportSettings(Struct, frozen=True, kw_only=True):
     lost, so is the frame."""
     trains: bool = True
     """Whether several packets are filled, sealed and sent at once, where the kernel can and few packets get lost; see
-    [trains](seals.md#trains). Only with frame_bytes = 0. Sites with and without work together."""
+    seals.md. Only with frame_bytes = 0. Sites with and without work together."""
     receive_buffer_bytes: Annotated[int, Meta(ge=4096, le=1 << 30)] = 4 << 20
     """Requested from the system, which may grant less. Then the site logs it, and adapts its window."""
     send_buffer_bytes: Annotated[int, Meta(ge=4096, le=1 << 30)] = 4 << 20

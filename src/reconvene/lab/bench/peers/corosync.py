@@ -32,6 +32,7 @@ _PACKAGES = {
     "corosync": "corosync",
     "corosync-cmapctl": "corosync",
     "cc": "gcc",
+    "ethtool": "ethtool",
     "mount": "mount",
     "unshare": "util-linux",
 }
