@@ -73,6 +73,21 @@ def test_a_train_that_is_received_as_one(length: int, number: int) -> None:
     assert (joiner.joined, joiner.held) == (1, 0)
 
 
+def test_a_run_that_is_no_whole_train_in_order() -> None:
+    """The kernel joins datagrams of one sender and size, whatever is in them."""
+    size = ROOM + SEGMENT_HEADER_BYTES
+    parts = segments(packet_of(1, 1_000), 1)
+    other = segments(packet_of(2, 1_000), 2)
+    swapped = [*parts[:3], parts[4], parts[3], *parts[5:]]
+    doubled = [*parts[:3], parts[2], *parts[4:]]
+    mixed = [*parts[:3], other[3], *parts[4:]]
+    for run in (swapped, doubled, mixed, parts[1:], parts[:-1], [*parts, other[0]]):
+        joiner = Joiner([A])
+        assert joiner.take_run(memoryview(b"".join(run)), size, A) is None
+        assert (joiner.joined, joiner.segments, joiner.held) == (0, 0, 0), "nothing was taken"
+    assert Joiner([A]).take_run(memoryview(b"".join(parts)), size, A) == packet_of(1, 1_000)
+
+
 @given(st.randoms(use_true_random=False))
 def test_as_a_naive_joiner_would(chance: random.Random) -> None:
     """Segments get lost, doubled and swapped with later ones, of two senders: exactly the trains of which every
