@@ -215,8 +215,6 @@ class Udp:
                     turn.append(data)
         self._received += count
         self._received_bytes += size
-        if self._sweeping is None and self._loop is not None and self._joiner.held:
-            self._sweeping = self._loop.call_later(AGE_S, self._sweep)
         if turn:
             receive(turn)
 
@@ -247,7 +245,11 @@ class Udp:
             self._received += 1
             self._refusals.note(refusal.reason, source, str(refusal))
             return None
-        return None if joined is None else memoryview(joined)
+        if joined is None:
+            if self._sweeping is None and self._loop is not None:
+                self._sweeping = self._loop.call_later(AGE_S, self._sweep)
+            return None
+        return memoryview(joined)
 
     def _sweep(self) -> None:
         self._sweeping = None
@@ -263,8 +265,9 @@ class Udp:
         unsent = trains.send(packet, addresses)
         if unsent is None:
             return False
-        self._sent += len(addresses)
-        self._sent_bytes += len(packet) * len(addresses)
+        taken = len(addresses) - len({address for address, _, _ in unsent})
+        self._sent += taken
+        self._sent_bytes += len(packet) * taken
         for address, length, error in unsent:
             self._unsent(address, length, error)
         return True
