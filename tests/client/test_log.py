@@ -1,6 +1,7 @@
 """The log through a connection, before a log that does what the test says."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -499,6 +500,17 @@ def test_administration() -> None:
             assert await log.losses(["b", "c"]) == {"lost": ["b", "c"]}
             await log.force_lost(["b", "c"])
             assert here.fake.replicas[-1] == ["b", "c"]
+            await log.init(["c"])
+            await log.drop_snapshot("till")
+            who = f"by=unix:uid:{os.getuid()}:pid:{os.getpid()}"
+            lines = here.serves.log
+            assert lines.of("replicas changed") == [
+                f"replicas changed: {who} add=d remove=c position=0",
+                f"replicas changed: {who} quorum={{'kind': 'majority'}} position=1",
+            ]
+            assert lines.of("replicas given up") == [f"replicas given up: {who} lost=['b', 'c']"]
+            assert lines.of("log begun") == [f"log begun: {who} without=['c']"]
+            assert lines.of("snapshot dropped") == [f"snapshot dropped: {who} name=till"]
             with pytest.raises(ValueError, match="expected"):
                 await log.change_replicas()
             with pytest.raises(TypeError):
