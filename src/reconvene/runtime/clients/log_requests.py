@@ -136,15 +136,17 @@ class ClientLog:
                 )
             case wire.DropSnapshot(request=request, name=name):
                 self._need(Role.ADMIN, "drop a snapshot of the log")
-                self._await(
-                    request,
-                    self._port.drop_snapshot(name),
-                    lambda _: self._answer_change(request, "snapshot dropped", name=name),
-                )
+                dropped = self._port.drop_snapshot(name)
+                self._audit_when_done(dropped, "snapshot dropped", name=name)
+                self._await(request, dropped, lambda _: self._out.answer(request))
             case wire.ChangeReplicas(request=request):
                 self._need(Role.ADMIN, "change the log's replicas")
                 changed = self._port.change_replicas(add=message.add, remove=message.remove, quorum=message.quorum)
-                self._await(request, changed, partial(self._replicas_changed, message))
+                quorum = None if message.quorum is None else str(message.quorum)
+                self._audit_when_done(
+                    changed, "replicas changed", add=message.add, remove=message.remove, quorum=quorum
+                )
+                self._await(request, changed, lambda position: self._tell(request, position))
             case wire.Losses(request=request, lost=lost):
                 self._tell(request, self._port.losses(lost), 16 << 10)
             case wire.WhatIf(request=request, lost=lost):
@@ -168,10 +170,16 @@ class ClientLog:
         audit(what, self._who, **fields)
         self._out.answer(request)
 
-    def _replicas_changed(self, change: wire.ChangeReplicas, position: int) -> None:
-        quorum = None if change.quorum is None else str(change.quorum)
-        audit("replicas changed", self._who, add=change.add, remove=change.remove, quorum=quorum, position=position)
-        self._tell(change.request, position)
+    def _audit_when_done(self, future: "asyncio.Future[T]", what: str, **fields: object) -> None:
+        """A client that has gone does not wait for the end of its change, which may happen all the same."""
+
+        def note(done: "asyncio.Future[T]") -> None:
+            if done.cancelled():
+                audit(what, self._who, **fields, outcome="unknown: the client did not wait for it")
+            elif done.exception() is None:
+                audit(what, self._who, **fields)
+
+        future.add_done_callback(note)
 
     # -- waiting
 
