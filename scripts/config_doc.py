@@ -40,7 +40,7 @@ address = "127.0.0.1:7080"
 
 | written | means |
 | --- | --- |
-| duration | a number with ns, us, ms, s or min: `"600ms"`, `"1.5s"` |
+| duration | a number with ns, us, ms, s, min, d (24 hours) or w (7 days): `"600ms"`, `"1.5s"`, `"30d"` |
 | size | bytes as a number, or with B, kB, KiB, MB, MiB, GB or GiB: `65536`, `"4MiB"` |
 | address | `"host:port"`; an IPv6 host stands in brackets: `"[fd00::1]:7000"` |
 | path | relative ones start from the file's own directory; `~` is a home directory |
@@ -100,7 +100,7 @@ def kind(key: Key) -> str:
 def shown(key: Key, value: Any) -> str:
     match key.kind:
         case Kind.DURATION:
-            return show_duration(value) if value else "0s"
+            return show_duration(value, days=True) if value else "0s"
         case Kind.SIZE:
             return exact_size(value)
         case Kind.FLAG:

@@ -104,8 +104,8 @@ LAYERS = (
     Layer("config", ("runtime", "runtime.config.*"), uses=("words", "interface", "isis", "corel")),
     Layer("diagnostics", ("runtime.diagnostics.*",), uses=("config",)),
     Layer("access", ("runtime.access.*",), uses=("words", "protocol", "seal", "world", "config", "diagnostics")),
-    Layer("outside", ("runtime.outside",), uses=("words", "stack", "tables", "corel")),
-    Layer("disk", ("runtime.disk.*",), uses=("words", "stack", "tables", "storage", "outside")),
+    Layer("outside", ("runtime.outside",), uses=("words", "stack", "tables", "corel", "diagnostics")),
+    Layer("disk", ("runtime.disk.*",), uses=("words", "stack", "tables", "storage", "diagnostics", "outside")),
     Layer(
         "net",
         ("runtime.net.*",),
@@ -114,7 +114,9 @@ LAYERS = (
     Layer(
         "log",
         ("runtime.log.*",),
-        uses=(*("words", "world", "tables", "corel", "entries", "protocol", "storage", "config", "disk"),),
+        uses=(
+            *("words", "world", "tables", "corel", "entries", "protocol", "storage", "config", "diagnostics", "disk"),
+        ),
     ),
     Layer("processes", ("runtime.isis.*",), uses=("words", "groups", "isis")),
     # A site's part in a tree of clusters.
@@ -127,7 +129,7 @@ LAYERS = (
     Layer(
         "running",
         ("runtime.site.interface", "runtime.site.history"),
-        uses=("words", "world", "groups", "log", "processes", "joined"),
+        uses=("words", "world", "groups", "diagnostics", "log", "processes", "joined"),
     ),
     Layer(
         "engine",

@@ -29,6 +29,27 @@ def test_no_durations(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "seconds"), [("1d", 86_400), ("1.5 d", 129_600), ("2w", 1_209_600), ("366d", 31_622_400)]
+)
+def test_days_and_weeks_only_where_they_are_allowed(text: str, seconds: int) -> None:
+    assert parse_duration(text, days=True) == seconds * 10**9
+    with pytest.raises(ValueError, match=r"ns, us, ms, s or min$"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["d", "1D", "1 days", "53w", "-1d"])
+def test_no_days(text: str) -> None:
+    with pytest.raises(ValueError, match="a duration"):
+        parse_duration(text, days=True)
+
+
+def test_whole_days_are_shown_as_such() -> None:
+    day = 86_400 * 10**9
+    assert [show_duration(ns, days=True) for ns in (0, day, 366 * day, day // 2)] == ["0ns", "1d", "366d", "720min"]
+    assert show_duration(day) == "1440min"
+
+
+@pytest.mark.parametrize(
     ("text", "size"), [("4MiB", 4 << 20), ("1.5KiB", 1536), ("2 GB", 2 * 10**9), ("7B", 7), ("1kB", 1000)]
 )
 def test_sizes(text: str, size: int) -> None:

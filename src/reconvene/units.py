@@ -19,27 +19,32 @@ LONGEST_NS = 366 * 24 * 3600 * 10**9
 
 NUMBER = r"([0-9]+)(?:\.([0-9]+))?"
 _DURATION = re.compile(NUMBER + r" ?(ns|us|ms|s|min)", re.ASCII)
+_LONG_DURATION = re.compile(NUMBER + r" ?(ns|us|ms|s|min|d|w)", re.ASCII)
 _SIZE = re.compile(NUMBER + r" ?(B|kB|KiB|MB|MiB|GB|GiB)", re.ASCII)
-_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "d": 86_400 * 10**9, "w": 604_800 * 10**9}
 _BYTES = {"B": 1, "kB": 10**3, "KiB": 1 << 10, "MB": 10**6, "MiB": 1 << 20, "GB": 10**9, "GiB": 1 << 30}
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?\.?", re.ASCII)
 _INSIDE = re.compile(r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?", re.ASCII)
 _LONGEST_TEXT = 40
 
 
-def parse_duration(text: str) -> int:
-    """In ns. ValueError says what was expected."""
-    expected = "a duration such as 500ms: a number with ns, us, ms, s or min"
+def parse_duration(text: str, *, days: bool = False) -> int:
+    """In ns. `days`: d and w are units too, as in a site's file: how long a log is kept is counted in them, and
+    nothing in a simulation is. ValueError says what was expected."""
+    units = "ns, us, ms, s, min, d or w" if days else "ns, us, ms, s or min"
     if text.startswith("-"):
         raise ValueError("a duration that is not negative")
-    ns = scaled(_DURATION, _NS, text, expected)
+    pattern = _LONG_DURATION if days else _DURATION
+    ns = scaled(pattern, _NS, text, f"a duration such as 500ms: a number with {units}")
     if ns > LONGEST_NS:
         raise ValueError("a duration of a year at most")
     return ns
 
 
-def show_duration(ns: int) -> str:
-    """Short, to a thousandth of its unit."""
+def show_duration(ns: int, *, days: bool = False) -> str:
+    """Short, to a thousandth of its unit. `days`: whole days are shown as such."""
+    if days and ns and ns % _NS["d"] == 0:
+        return f"{ns // _NS['d']}d"
     for unit in ("min", "s", "ms", "us"):
         if ns >= _NS[unit] and (unit != "min" or ns % _NS[unit] == 0):
             return f"{ns / _NS[unit]:.3f}".rstrip("0").rstrip(".") + unit

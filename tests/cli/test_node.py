@@ -1,5 +1,6 @@
 """reconvene node: a real process, its signals, and every reason why it can't start."""
 
+import asyncio
 import json
 import logging
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.client.places import short_dir
+from tests.client.places import authority, certificate, short_dir
 from tests.ports import free_port
 from tests.storage.injected import injecting
 
@@ -274,7 +275,60 @@ def test_sighup_reads_key_files_again(make: Make, tmp_path: Path) -> None:
     site.running.send_signal(signal.SIGHUP)
     site.until_says("clients.toml")
     assert site.health() == "primary"
+    (told,) = [line for line in site.log.read_text().splitlines() if "reloaded" in line][-1:]
+    assert told.split(" ", 1)[1] == "info audit reloaded by=SIGHUP read=nothing kept_as_before=seal.keys,clients.keys"
     assert site.stop() == 0
+
+
+def test_sighup_reads_certificates_again(make: Make, tmp_path: Path) -> None:
+    old, new = authority(tmp_path, "old"), authority(tmp_path, "new")
+    certificate(tmp_path, old, "site")
+    files = 'certificate = "site.pem"\nkey = "site.key"\n'
+    more = '[seal]\ninsecure = true\n[clients]\ntcp = "127.0.0.1:0"\n[clients.tls]\n' + files
+    site = make(more=more)
+    site.start()
+    site.ready()
+    assert site.says("clients.tls.certificate: ends in 0.0 days: replace it, and send SIGHUP")
+    tcp = re.findall(r"ready .* tcp=(\S+)", site.log.read_text())[0]
+
+    async def story() -> None:
+        async with reconvene.connect(f"tcp://{tcp}", tls=old.file) as before:
+            certificate(tmp_path, new, "site", hours=24 * 90)
+            site.running.send_signal(signal.SIGHUP)
+            await asyncio.to_thread(site.until_says, "audit reloaded by=SIGHUP read=clients.tls")
+            assert await before.health() == "primary", "its connection has stayed"
+            async with reconvene.connect(f"tcp://{tcp}", tls=new.file):
+                pass
+
+    asyncio.run(story())
+    (tmp_path / "site.pem").write_text("nonsense")
+    site.running.send_signal(signal.SIGHUP)
+    site.until_says("audit reloaded by=SIGHUP read=nothing kept_as_before=clients.tls")
+    assert site.says('error site "not read again" what=clients.tls why="tls: ')
+    assert site.stop() == 0
+
+
+def test_check_warns_of_certificates_and_open_keys(
+    make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    ours = authority(tmp_path, "ours")
+    certificate(tmp_path, ours, "site", hours=-48)
+    (tmp_path / "site.key").chmod(0o640)
+    files = 'certificate = "site.pem"\nkey = "site.key"\nclient_ca = "ours.pem"\n'
+    site = make(more='[seal]\ninsecure = true\n[clients]\ntcp = "127.0.0.1:0"\n[clients.tls]\n' + files)
+    assert call("node", "--config", site.file, "--check") == 0
+    text = capsys.readouterr().out
+    assert "warning: clients.tls.certificate: ended 2.0 days ago: nobody who checks it connects any more" in text
+    assert "warning: clients.tls.client_ca: ends in 0.0 days" in text
+    assert f"warning: clients.tls.key: other users may read this private key: chmod 600 {tmp_path}/site.key" in text
+    certificate(tmp_path, ours, "site", hours=24 * 15)
+    (tmp_path / "site.key").chmod(0o600)
+    assert call("node", "--config", site.file, "--check") == 0
+    text = capsys.readouterr().out
+    assert "clients.tls.certificate" not in text
+    assert "private key" not in text
+    (tmp_path / "site.pem").write_text("nonsense")
+    assert call("node", "--config", site.file, "--check") == 2
 
 
 def test_what_kills_the_engine_ends_the_process(make: Make, tmp_path: Path) -> None:

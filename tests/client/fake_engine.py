@@ -9,6 +9,7 @@ from reconvene.core.groups.events import Arrived, GroupEvent, Left, Process, Vie
 from reconvene.errors import Rejected, Unavailable
 from reconvene.ids import Service
 from reconvene.room import UNBOUNDED, Room
+from reconvene.runtime.diagnostics.histogram import Histogram
 from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
@@ -67,6 +68,9 @@ class FakeEngine:
         return "ok"
 
     def counters(self) -> dict[str, int]:
+        return {}
+
+    def histograms(self) -> dict[str, Histogram]:
         return {}
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:

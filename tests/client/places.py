@@ -124,6 +124,9 @@ async def serving(
         log = logging.getLogger(f"test.{directory.name}")
         lines = LogLines()
         log.addHandler(lines)
+        audit = logging.getLogger("reconvene.audit")
+        audit.addHandler(lines)
+        audit.setLevel(logging.INFO)
         log.setLevel(logging.INFO)
         log.propagate = False
         made = FakeEngine() if engine is None else engine
@@ -133,6 +136,7 @@ async def serving(
         try:
             yield serves
         finally:
+            audit.removeHandler(lines)
             await server.close()
 
 
@@ -153,13 +157,13 @@ def authority(directory: Path, name: str) -> Authority:
     return Authority(directory, name)
 
 
-def certificate(directory: Path, signer: Authority, name: str) -> tuple[Path, Path]:
-    """(certificate, key) for 127.0.0.1."""
+def certificate(directory: Path, signer: Authority, name: str, hours: float = 1) -> tuple[Path, Path]:
+    """(certificate, key) for 127.0.0.1, which ends in so many hours."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     made = (
-        _builder(subject, signer.name, key)
+        _builder(subject, signer.name, key, hours)
         .add_extension(names, False)
         .add_extension(x509.BasicConstraints(False, None), True)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()), False)
@@ -172,7 +176,9 @@ def certificate(directory: Path, signer: Authority, name: str) -> tuple[Path, Pa
     return files
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, hours: float = 1
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -180,6 +186,6 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivate
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
+        .not_valid_before(now - datetime.timedelta(days=30))
+        .not_valid_after(now + datetime.timedelta(hours=hours))
     )

@@ -1,6 +1,7 @@
 """The log through a connection, before a log that does what the test says."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -499,10 +500,40 @@ def test_administration() -> None:
             assert await log.losses(["b", "c"]) == {"lost": ["b", "c"]}
             await log.force_lost(["b", "c"])
             assert here.fake.replicas[-1] == ["b", "c"]
+            await log.init(["c"])
+            await log.drop_snapshot("till")
+            who = f"by=unix:uid:{os.getuid()}:pid:{os.getpid()}"
+            lines = here.serves.log
+            assert lines.of("replicas changed") == [
+                f"replicas changed: {who} add=d remove=c",
+                f"replicas changed: {who} quorum={{'kind': 'majority'}}",
+            ]
+            assert lines.of("replicas given up") == [f"replicas given up: {who} lost=['b', 'c']"]
+            assert lines.of("log begun") == [f"log begun: {who} without=['c']"]
+            assert lines.of("snapshot dropped") == [f"snapshot dropped: {who} name=till"]
             with pytest.raises(ValueError, match="expected"):
                 await log.change_replicas()
             with pytest.raises(TypeError):
                 await log.losses("b")
+
+    asyncio.run(scenario())
+
+
+def test_a_change_that_nobody_waits_for_is_audited_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with connected() as (log, here):
+            changes: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            asked = asyncio.Event()
+
+            def change(**_: object) -> "asyncio.Future[int]":
+                asked.set()
+                return changes
+
+            monkeypatch.setattr(here.fake, "change_replicas", change)
+            asking = asyncio.create_task(log.change_replicas(add="d"))
+            await asked.wait()
+            asking.cancel()
+            assert "add=d outcome=unknown: the client did not wait" in await here.serves.until("replicas changed")
 
     asyncio.run(scenario())
 

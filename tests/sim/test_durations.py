@@ -23,7 +23,8 @@ def test_durations(text: str, ns: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "s", "5", "-1s", "1h", "1,5s", "1e3s", ".5s", "5.s", "١s", "1s ", "9" * 50 + "s", "999999min"]
+    "text",
+    ["", "s", "5", "-1s", "1h", "1d", "1w", "1,5s", "1e3s", ".5s", "5.s", "١s", "1s ", "9" * 50 + "s", "999999min"],
 )
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):

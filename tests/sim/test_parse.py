@@ -138,6 +138,8 @@ BAD = {
     "loss above one": ("[network]\nloss = 1.5", "network.loss"),
     "loss that is no number": ("[network]\nloss = nan", "network.loss"),
     "loss of a wrong type": ('[network]\nloss = "1%"', "network.loss"),
+    "days": ('[network]\nlatency = "1d"', "expected a duration such as 500ms: a number with ns, us, ms, s or min"),
+    "weeks": ('[[at]]\ntime = "1w"\nheal = true', "at[0].time: expected a duration such as 500ms"),
     "duration without a unit": ('[network]\nlatency = "5"', "network.latency: expected a duration"),
     "bandwidth without a unit": ('[network]\nbandwidth = "5"', "network.bandwidth"),
     "negative mtu": ("[network]\nmtu = -1", "network.mtu"),

@@ -25,7 +25,8 @@ def node_command(
         [], "--with", metavar="FILE", help="With --check: the file of another site, compared with this one."
     ),
 ) -> int:
-    """Run one site until SIGTERM or SIGINT. A second signal ends it at once. SIGHUP reads the key files again."""
+    """Run one site until SIGTERM or SIGINT. A second signal ends it at once. SIGHUP reads key files and certificates
+    again."""
     told = load(config)
     if not check:
         for option, given in (("--json", as_json), ("--with", others)):
@@ -48,22 +49,25 @@ def _check(told: Config, config: Path, as_json: bool) -> None:
     from reconvene.cli._output import print_json
     from reconvene.outpost_site.node import outpost_addresses
     from reconvene.runtime.node.explain import explain, lines
-    from reconvene.runtime.node.preflight import preflight
+    from reconvene.runtime.node.preflight import preflight, secret_warnings
 
     preflight(told)
     _dial(config, told)
+    good = {"file": str(config), "ok": True}
     if told.log.outpost:
-        addresses = list(map(str, outpost_addresses(told)))
+        addresses, warnings = list(map(str, outpost_addresses(told))), list(secret_warnings(told))
         if as_json:
-            print_json({"file": str(config), "ok": True, "outpost": told.name, "follow": addresses})
+            print_json({**good, "outpost": told.name, "follow": addresses, "warnings": warnings})
         else:
             print(
                 f"{config}: good\n  outpost {told.name} of cluster {told.cluster} forwards to {', '.join(addresses)}"
             )
+            for warning in warnings:
+                print(f"  warning: {warning}")
         return
     found = explain(told)
     if as_json:
-        print_json({"file": str(config), "ok": True, **to_builtins(found)})
+        print_json({**good, **to_builtins(found)})
     else:
         print(f"{config}: good")
         for line in lines(found):

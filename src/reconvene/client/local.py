@@ -22,6 +22,7 @@ from reconvene.errors import ReconveneError, Rejected
 from reconvene.ids import Service
 from reconvene.runtime.config.file import load
 from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.structured_logging import audit
 from reconvene.runtime.domain.events import WideArrived, WideEnded, WideGroupEvent
 from reconvene.runtime.node.main import running
 from reconvene.runtime.site.interface import Engine
@@ -224,7 +225,9 @@ class LocalLink:
 
     async def block(self, incoming: Iterable[str], outgoing: Iterable[str]) -> None:
         self.here.check()
+        incoming, outgoing = list(incoming), list(outgoing)
         self._engine.block(self.roll.ordinals(incoming), self.roll.ordinals(outgoing))
+        audit("faults injected", "this program", incoming=incoming, outgoing=outgoing)
 
     async def stop(self) -> None:
         raise Rejected("this site is inside the program: it ends with the block that opened it")

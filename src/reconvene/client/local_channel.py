@@ -42,6 +42,7 @@ class LocalChannel:
             config.log.snapshot_bytes,
             MINOR,
             trusted=True,
+            who=self.address,
         )
         self.held: Collection[object] = self._log.appends.held
         """Appends of this program that wait for room in the log. Nothing else bounds what is under way: it takes no

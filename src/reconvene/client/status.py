@@ -302,6 +302,21 @@ class DomainStatus(Struct, frozen=True, rename={"into": "in"}):
     file that differ."""
 
 
+class StoreStatus(Struct, frozen=True):
+    """A site's storage."""
+
+    used_bytes: int
+    """Size of the values, in whole pages."""
+    limit_bytes: int
+    """log.max_bytes: at this size the log is full."""
+    free_bytes: int | None
+    """Of its file system, for this program; None: not known."""
+    disk_bytes: int | None
+    """Size of the file system."""
+    writing_s: float
+    """For how long the write has been tried that is under way; 0: there is none."""
+
+
 class SiteStatus(Struct, frozen=True, rename={"site_list": "list"}):
     """A site."""
 
@@ -344,6 +359,8 @@ class SiteStatus(Struct, frozen=True, rename={"site_list": "list"}):
     """None: the site takes no part in ISIS."""
     domain: DomainStatus | None = None
     """None: the cluster stands alone."""
+    store: StoreStatus | None = None
+    """None: the site runs an older version."""
 
 
 def site_status(said: object) -> SiteStatus:

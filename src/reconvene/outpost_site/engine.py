@@ -22,8 +22,10 @@ from reconvene.outpost_site.service import OutpostLog
 from reconvene.outpost_site.trace import OutpostTrace
 from reconvene.room import UNBOUNDED, Room
 from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.histogram import Histogram
 from reconvene.runtime.diagnostics.structured_logging import event
 from reconvene.runtime.disk.lmdb_disk import LmdbDisk
+from reconvene.runtime.disk.store_status import store_status
 from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.net.site_numbers import store_bytes
@@ -278,6 +280,9 @@ class OutpostEngine:
     def counters(self) -> dict[str, int]:
         return self._service.counters()
 
+    def histograms(self) -> dict[str, Histogram]:
+        return {"commit_seconds": self._keeper.commits, "append_seconds": self._service.durable.times}
+
     @property
     def above(self) -> None:
         """An outpost is no gateway."""
@@ -300,6 +305,7 @@ class OutpostEngine:
             "uptime_s": (self._now() - self._started_at) / 1e9,
             "processes": self.processes,
             "storage": self.storage(),
+            "store": store_status(self._store, self._keeper, self.config.log.max_bytes),
             "trace": None if self._trace is None else self._trace.status(),
             "log": self._service.status(),
             "counters": self.counters(),

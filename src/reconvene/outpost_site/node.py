@@ -19,7 +19,14 @@ from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics import structured_logging as logs
 from reconvene.runtime.diagnostics.structured_logging import logger
 from reconvene.runtime.disk.directory import held
-from reconvene.runtime.node.main import foreground, load_modules, new_event_loop, reload_access, start_http
+from reconvene.runtime.node.main import (
+    foreground,
+    load_modules,
+    new_event_loop,
+    reload_access,
+    start_http,
+    warn_of_certificates,
+)
 from reconvene.runtime.node.preflight import preflight
 from reconvene.units import show_address
 
@@ -65,7 +72,7 @@ def run_outpost(config: Config) -> int:
         return running_outpost(config, stop)
 
     def again(parts: RunningOutpost) -> None:
-        reload_access(parts.clients, parts.http, log)
+        reload_access(config, parts.clients, parts.http, log)
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(foreground(log, OutpostEngine.__module__, start, _addresses, again))
@@ -77,6 +84,7 @@ async def running_outpost(config: Config, stop: Callable[[], None] = lambda: Non
     outpost, Unavailable where an address or the directory is in use."""
     check(config)
     preflight(config)
+    warn_of_certificates(config, logger("outpost"))
     addresses = outpost_addresses(config)
     key, tls = find_key(config.log.follow_key, None), client_tls(config.log.follow_tls or False)
     async with AsyncExitStack() as ends:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from reconvene.corel.following.messages import Answer, Ask
+from reconvene.runtime.diagnostics.histogram import Histogram
 from reconvene.site_list import Dispute
 from reconvene.stack.turn import Write
 from reconvene.storage.tables import Tables
@@ -72,6 +73,9 @@ class Store(Tables, Protocol):
     def used_bytes(self) -> int:
         """Bytes of the values that are stored, without deleted ones."""
 
+    def room(self) -> tuple[int, int] | None:
+        """Bytes that its disk has free, and in all; None: not known."""
+
     def get(self, key: bytes | str) -> bytes | None: ...
 
     def put(self, values: Mapping[str, bytes]) -> None:
@@ -83,6 +87,11 @@ class Keeping(Protocol):
 
     trouble: str | None
     """Why the last write failed, until one succeeds."""
+    commits: Histogram
+    """How long each write took that succeeded, sync included."""
+
+    def writing_s(self) -> float:
+        """For how long the write has been tried that is under way; 0: there is none."""
 
     def write(self, writes: Sequence[Write]) -> None:
         """A turn's, in one transaction. Their tokens come back once it is synced."""

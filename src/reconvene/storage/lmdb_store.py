@@ -220,6 +220,10 @@ class LmdbStore:
         pages: int = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
         self.used_bytes = pages * int(stat["psize"])
 
+    def room(self) -> tuple[int, int] | None:
+        """Bytes that this program may still write to the file system, and the file system's size; None: not known."""
+        return _room(self.path)
+
     def _look_for_panic(self) -> None:
         """After a write that failed. Where LMDB has given up nothing could be read either: so at once."""
         try:
@@ -389,10 +393,15 @@ def _make_room_for_locks(lock: Path) -> None:
 
 
 def _is_full(path: Path) -> bool:
+    found = _room(path)
+    return found is not None and found[0] < _LEAST_ROOM
+
+
+def _room(path: Path) -> tuple[int, int] | None:
     with suppress(OSError):
-        room = os.statvfs(path)
-        return room.f_bavail * room.f_frsize < _LEAST_ROOM
-    return False
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    return None
 
 
 def _shown(key: bytes) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from reconvene.runtime.diagnostics.histogram import Histogram
 from reconvene.sim.disk import LEAST_NS, MOST_NS
 from reconvene.sim.loop import Loop
 from reconvene.stack.turn import Write
@@ -96,6 +97,9 @@ class SimStore(MemoryTables):
     def get(self, key: bytes | str) -> bytes | None:
         return super().get(key.encode() if isinstance(key, str) else key)
 
+    def room(self) -> None:
+        """It has no size."""
+
     def put(self, values: Mapping[str, bytes]) -> None:
         self.write([Put(key.encode(), value) for key, value in values.items()])
 
@@ -121,6 +125,8 @@ class SimKeeper:
 
     def __init__(self, disk: SimDisk, synced: Callable[[list[int]], None], failed: Callable[[str], None]) -> None:
         self.trouble: str | None = None
+        self.commits = Histogram()
+        self._began_ns = 0
         self._disk = disk
         self._synced = synced
         self._failed = failed
@@ -135,6 +141,9 @@ class SimKeeper:
         self._jobs.append(_Job([op for write in writes for op in write.ops], [write.token for write in writes]))
         if self._writing is None:
             self._begin()
+
+    def writing_s(self) -> float:
+        return 0.0 if self._writing is None else (self._disk.timeline.now - self._began_ns) / 1e9
 
     async def close(self) -> None:
         if self._writing is not None:
@@ -151,6 +160,7 @@ class SimKeeper:
 
     def _begin(self) -> None:
         jobs, self._jobs = self._jobs, []
+        self._began_ns = self._disk.timeline.now
         self._writing = _Job([op for job in jobs for op in job.ops], [token for job in jobs for token in job.tokens])
         self._try()
 
@@ -172,6 +182,7 @@ class SimKeeper:
             self._disk.timeline.at(self._disk.timeline.now + _RETRY_NS, self._try)
             return
         self._writing = None
+        self.commits.note((self._disk.timeline.now - self._began_ns) / 1e9)
         if self._closing is None:
             self._soon(self._done, job)
         if self._jobs:

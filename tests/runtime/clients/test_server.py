@@ -5,6 +5,7 @@ import os
 import socket
 import ssl
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -88,6 +89,9 @@ def test_what_each_role_may_do(tmp_path: Path, role: str) -> None:
                 assert serves.engine.blocked == (frozenset({1}), frozenset())
                 await site.stop()
                 assert serves.stops == 1
+                assert serves.log.of("faults injected")[0].startswith("faults injected: by=the-admin@127.0.0.1:")
+                assert "incoming=['b'] outgoing=[]" in serves.log.of("faults injected")[0]
+                assert serves.log.of("site stopped")[0].startswith("site stopped: by=the-admin@127.0.0.1:")
             else:
                 with pytest.raises(Rejected, match="role admin is needed to inject faults"):
                     await site.block(["b"], [])
@@ -95,6 +99,9 @@ def test_what_each_role_may_do(tmp_path: Path, role: str) -> None:
                     await site.stop()
                 assert serves.engine.blocked is None
                 assert not serves.stops
+                assert not serves.log.of("faults injected")
+                assert not serves.log.of("site stopped")
+                assert serves.server.counters()["requests_refused"] == (3 if role == "read" else 2)
 
     asyncio.run(scenario())
 
@@ -109,6 +116,8 @@ def test_loopback_without_keys_is_append_and_the_unix_socket_is_admin() -> None:
             async with reconvene.connect(serves.unix) as site:
                 await site.stop()
                 assert serves.stops == 1
+                who = f"unix:uid:{os.getuid()}:pid:{os.getpid()}"
+                assert serves.log.of("site stopped") == [f"site stopped: by={who}"]
 
     asyncio.run(scenario())
 
@@ -311,6 +320,7 @@ def test_another_major_version_is_refused_and_another_minor_is_not() -> None:
             assert f"version {MAJOR + 1}.{MINOR} of the client protocol, site a {MAJOR}.{MINOR}" in refused.reason
             assert refused.kind == "rejected"
             assert "the first number must be the same" in await serves.until("client refused")
+            assert serves.server.counters()["clients_refused_version"] == 1
             later = await Raw.connect(serves.unix)
             later.send(hello(minor=MINOR + 1))
             await later.expect(Welcome)
@@ -363,6 +373,7 @@ def test_nonsense_is_refused(said: bytes, why: str) -> None:
             assert why in (await raw.expect(Refused)).reason
             assert await raw.ended()
             assert why in await serves.until("client refused")
+            assert serves.server.counters()["clients_refused_protocol"] == 1
             assert serves.server.connections == 0
             async with reconvene.connect(serves.unix) as site:
                 assert await site.health() == "primary"
@@ -377,6 +388,7 @@ def test_a_silent_stranger_is_cut_off() -> None:
             raw = await Raw.connect(serves.unix)
             assert (await raw.expect(Refused)).reason == "the handshake took too long"
             assert "took too long" in await serves.until("client refused")
+            assert serves.server.counters()["clients_refused_late"] == 1
             raw.close()
 
     asyncio.run(scenario())
@@ -389,6 +401,7 @@ def test_no_more_connections_than_configured() -> None:
                 async with reconvene.connect(serves.unix):
                     pass
             assert "its limit" in await serves.until("client refused")
+            assert serves.server.counters()["clients_refused_limit"] == 1
 
     asyncio.run(scenario())
 
@@ -663,6 +676,40 @@ def test_tls(tmp_path: Path, loop: Loop) -> None:
                 async with reconvene.connect(serves.tcp, key=keys, key_name="the-append", timeout=2):
                     pass
             assert "tls: " in await serves.until("client refused")
+            counts = serves.server.counters()
+            assert (counts["clients_refused_tls"], counts["clients_refused_key"]) == (2, 1)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(scenario())
+
+
+@LOOPS
+def test_certificates_read_again(tmp_path: Path, loop: Loop) -> None:
+    old, new = authority(tmp_path, "old"), authority(tmp_path, "new")
+    cert, key = certificate(tmp_path, old, "site", hours=1)
+
+    async def scenario() -> None:
+        tls = Tls(certificate=cert, key=key)
+        async with (
+            serving(Clients(tcp=LOOPBACK, tls=tls)) as serves,
+            reconvene.connect(serves.tcp, tls=old.file) as site,
+        ):
+            assert serves.server.ends["clients.tls.certificate"] == pytest.approx(time.time() + 3600, abs=60)
+            for old_file, file in zip((cert, key), certificate(tmp_path, new, "next", hours=48), strict=True):
+                old_file.write_bytes(file.read_bytes())
+            assert serves.server.reload_tls()
+            assert serves.server.ends["clients.tls.certificate"] == pytest.approx(time.time() + 48 * 3600, abs=60)
+            assert await site.health() == "primary", "a connected client stays connected"
+            with pytest.raises(Rejected, match="certificate does not hold"):
+                async with reconvene.connect(serves.tcp, tls=old.file):
+                    pass
+            async with reconvene.connect(serves.tcp, tls=new.file):
+                pass
+            cert.write_text("nonsense")
+            with pytest.raises(Rejected):
+                serves.server.reload_tls()
+            async with reconvene.connect(serves.tcp, tls=new.file):
+                pass
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(scenario())

@@ -129,7 +129,8 @@ red_messages = 10
 red_bytes = "100MiB"
 batch_bytes = "8KiB"
 retain_bytes = "1GiB"
-retain_age = "1440min"
+retain_age = "1d"
+staged_age = "2w"
 snapshot_bytes = "64MiB"
 sessions = 100
 [logging]
@@ -162,7 +163,8 @@ blocked = ["ship-1"]
     assert config.log == LogSettings(
         enabled=False, replicas=("ship-2", "ship-1"), max_bytes=4 << 30, red_messages=10, red_bytes=100 << 20,
         quorum={"kind": "weighted", "weights": {"ship-1": 1, "ship-2": 2}}, batch_bytes=8 << 10,
-        retain_bytes=1 << 30, retain_age_ns=86_400 * 10**9, snapshot_bytes=64 << 20, sessions=100,
+        retain_bytes=1 << 30, retain_age_ns=86_400 * 10**9, staged_age_ns=14 * 86_400 * 10**9,
+        snapshot_bytes=64 << 20, sessions=100,
     )  # fmt: skip
     assert config.replicas == ("ship-1", "ship-2")
     assert config.logging == Logging(level="debug", format="json")
@@ -332,6 +334,7 @@ def test_a_mistake_at_the_top(write: Write, old: str, new: str, says: str) -> No
         ("log", "batch_bytes = 100", "log.batch_bytes: expected 0 or 512 to 16777216, not 100"),
         ("log", 'batch_bytes = "17MiB"', "log.batch_bytes: expected a size such as"),
         ("log", 'retain_bytes = "65GiB"', "log.retain_bytes: expected at most max_bytes (64GiB), not 65GiB"),
+        ("log", 'retain_age = "367d"', "log.retain_age: expected a duration of a year at most"),
         ("log", "retain_age = 7", "log.retain_age: expected a duration such as"),
         ("log", 'snapshot_bytes = "1KiB"', "log.snapshot_bytes: expected a size such as"),
         ("log", "sessions = 0", "log.sessions: expected a whole number from 1 to 10000000, not 0"),

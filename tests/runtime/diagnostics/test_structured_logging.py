@@ -3,13 +3,15 @@
 import io
 import json
 import logging
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from reconvene.runtime.config.settings import Logging
 from reconvene.runtime.diagnostics import structured_logging as logs
-from reconvene.runtime.diagnostics.structured_logging import INFO, WARNING, event, logger
+from reconvene.runtime.diagnostics.structured_logging import DEBUG, ERROR, INFO, WARNING, audit, event, logger
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +114,37 @@ def test_what_repeats_is_told_sparingly(monkeypatch: pytest.MonkeyPatch) -> None
     clock[0] += logs.WINDOW_S
     event(logger("udp"), WARNING, "refused", number=2)
     assert "left_out" not in stream.getvalue().splitlines()[-1]
+
+
+def test_audit_lines_are_never_left_out() -> None:
+    stream = configured(level="error")
+    for number in range(2 * logs.BURST):
+        audit("faults injected", "ops@10.0.0.1:5000", number=number)
+    event(logger("site"), WARNING, "below the level")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2 * logs.BURST
+    assert lines[0].endswith('info audit "faults injected" by=ops@10.0.0.1:5000 number=0')
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_journal_gets_priorities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    with (tmp_path / "journal").open("w+") as stream:
+        found = os.fstat(stream.fileno())
+        monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+        logs.configure(Logging(level="debug", format=form), stream)
+        for level in (DEBUG, INFO, WARNING, ERROR):
+            event(logger("site"), level, "x")
+        audit("y", "me")
+        stream.seek(0)
+        lines = stream.read().splitlines()
+    assert [line[:3] for line in lines] == ["<7>", "<6>", "<4>", "<3>", "<5>"]
+    assert form == "text" or json.loads(lines[4][3:])["event"] == "y"
+
+
+def test_a_stream_that_is_not_the_journal_gets_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOURNAL_STREAM", "1:2")  # of the service that started a program with another stderr
+    with (tmp_path / "log").open("w+") as stream:
+        logs.configure(Logging(), stream)
+        event(logger("site"), INFO, "x")
+        stream.seek(0)
+        assert stream.read(1) == "2"

@@ -165,3 +165,20 @@ def test_a_thousand_of_each_are_durable_in_order(tmp_path: Path) -> None:
         store.close()
 
     asyncio.run(story())
+
+
+def test_how_long_writes_take_is_measured() -> None:
+    async def story() -> None:
+        store, told = Slow(OSError("full")), Told()
+        keeper = told.keeper(store)
+        assert keeper.writing_s() == 0
+        keeper.write([site(1, b"1")])
+        await until(lambda: keeper.writing_s() > 0.03)
+        store.go.set()
+        await until(lambda: told.all() == [1])
+        assert keeper.writing_s() == 0
+        assert keeper.commits.buckets()[-1] == ("+Inf", 1.0), "what was refused took no time that says something"
+        assert keeper.commits.sum_s < 10
+        await keeper.close()
+
+    asyncio.run(story())

@@ -2,6 +2,7 @@
 
 from reconvene.core.groups.events import Process
 from reconvene.errors import Rejected
+from reconvene.runtime.diagnostics.histogram import Histogram
 from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.site.history import History
@@ -21,6 +22,7 @@ class FakeEngine:
         self.above: Engine | None = None
         self.state = "primary"
         self.counts: dict[str, int] = {"turns": 5, "sent_messages": 3, "dropped_replay": 2, "dropped_bad_seal": 1}
+        self.times: dict[str, Histogram] = {}
         self.told: dict[str, object] = {
             "cluster": "shop",
             "name": "a",
@@ -61,6 +63,9 @@ class FakeEngine:
 
     def counters(self) -> dict[str, int]:
         return self.counts
+
+    def histograms(self) -> dict[str, Histogram]:
+        return self.times
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
         raise Rejected("no faults here")

@@ -1,14 +1,16 @@
 """A site's metrics, as Prometheus reads them."""
 
 import logging
+import time
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.runtime.http.fake_engine import FakeEngine
 
+from reconvene.runtime.diagnostics.histogram import Histogram
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
-from reconvene.runtime.http.metrics import COUNTERS, GAUGES, SiteMetrics
+from reconvene.runtime.http.metrics import COUNTERS, GAUGES, HISTOGRAMS, LABELLED, SiteMetrics
 
 OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"
 
@@ -108,6 +110,57 @@ def test_isis_is_in_it() -> None:
     assert value(metrics, "isis_kills_total") == 1
 
 
+def test_sites_that_were_removed_do_not_count() -> None:
+    engine = FakeEngine()
+    engine.told["list"] = {"sites": ["a", "c"]}
+    metrics = SiteMetrics(engine)
+    assert value(metrics, "sites") == 2
+    assert value(metrics, "member", site="a") == 1
+    assert value(metrics, "member", site="c") == 0
+    assert ("reconvene_member", (("site", "b"),)) not in samples(metrics)
+
+
+def test_the_store_is_in_it() -> None:
+    engine = FakeEngine()
+    engine.told["store"] = {
+        "used_bytes": 5, "limit_bytes": 10, "free_bytes": None, "disk_bytes": None, "writing_s": 1.5
+    }  # fmt: skip
+    metrics = SiteMetrics(engine)
+    assert value(metrics, "store_used_bytes") == 5
+    assert value(metrics, "store_limit_bytes") == 10
+    assert value(metrics, "store_writing_seconds") == 1.5
+    assert ("reconvene_disk_free_bytes", ()) not in samples(metrics), "what is not known is left out"
+    engine.told["store"] = {"free_bytes": 3, "disk_bytes": 4}
+    assert (value(metrics, "disk_free_bytes"), value(metrics, "disk_size_bytes")) == (3, 4)
+
+
+def test_refusals_have_their_reason() -> None:
+    metrics = SiteMetrics(FakeEngine(), more=lambda: {"clients_refused_key": 2, "http_refused_401": 3})
+    assert value(metrics, "clients_refused_total", reason="key") == 2
+    assert value(metrics, "http_refused_total", reason="401") == 3
+
+
+def test_the_ends_of_certificates_and_the_time_are_in_it() -> None:
+    metrics = SiteMetrics(FakeEngine(), ends=lambda: {"http.tls.certificate": 1.8e9})
+    assert value(metrics, "certificate_end_seconds", key="http.tls.certificate") == 1.8e9
+    assert abs(value(metrics, "time_seconds") - time.time()) < 60
+
+
+def test_histograms() -> None:
+    engine, times = FakeEngine(), Histogram()
+    engine.times = {"commit_seconds": times}
+    for seconds in (0.0004, 0.0005, 0.02, 60.0):
+        times.note(seconds)
+    metrics = SiteMetrics(engine)
+    assert value(metrics, "commit_seconds_bucket", le="0.0005") == 2, "a bound belongs to its bucket"
+    assert value(metrics, "commit_seconds_bucket", le="0.01") == 2
+    assert value(metrics, "commit_seconds_bucket", le="0.025") == 3
+    assert value(metrics, "commit_seconds_bucket", le="10.0") == 3
+    assert value(metrics, "commit_seconds_bucket", le="+Inf") == 4
+    assert value(metrics, "commit_seconds_count") == 4
+    assert value(metrics, "commit_seconds_sum") == pytest.approx(60.0209)
+
+
 def test_the_process_is_in_it() -> None:
     assert samples(SiteMetrics(FakeEngine()))["process_resident_memory_bytes", ()] > 1 << 20
 
@@ -149,6 +202,8 @@ def test_two_sites_in_one_program_do_not_mix() -> None:
 
 def test_every_metric_is_documented() -> None:
     page = OPERATIONS.read_text(encoding="utf-8")
-    names = [f"reconvene_{name}_total" for name in COUNTERS] + [f"reconvene_{name}" for name in GAUGES]
+    labelled = [name for name, _ in LABELLED.values()]
+    names = [f"reconvene_{name}_total" for name in (*COUNTERS, *labelled)]
+    names += [f"reconvene_{name}" for name in (*GAUGES, *HISTOGRAMS)]
     missing = [name for name in names if f"`{name}`" not in page]
     assert not missing

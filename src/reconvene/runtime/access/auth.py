@@ -26,7 +26,19 @@ from reconvene.wire.handshake import (
 from reconvene.wire.records import RecordSeal
 from reconvene.world import world
 
-__all__ = ["Admission", "Endpoint", "Role", "tcp_endpoint", "unix_endpoint"]
+__all__ = ["REFUSALS", "Admission", "Endpoint", "NotAdmitted", "Role", "tcp_endpoint", "unix_endpoint"]
+
+REFUSALS = ("key", "late", "limit", "protocol", "tls", "version")
+"""Why clients are refused, in one word each: no key or a wrong one; a handshake that took too long; too many
+connections; not what a client sends; a failed TLS handshake; another version of the protocol."""
+
+
+class NotAdmitted(Rejected):
+    """A client is refused: `reason` is one of `REFUSALS`."""
+
+    def __init__(self, reason: str, why: str) -> None:
+        super().__init__(why)
+        self.reason = reason
 
 
 class Role(IntEnum):
@@ -52,6 +64,7 @@ class Endpoint:
         """May be replaced; clients that are connected stay connected."""
         self.role = role
         self.tls = tls
+        """Likewise."""
 
 
 def unix_endpoint() -> Endpoint:
@@ -73,7 +86,8 @@ def tcp_endpoint(clients: Clients) -> Endpoint:
 
 
 class Admission:
-    """The site's side of one client's handshake. Raises Rejected, with the reason, if the client is refused."""
+    """The site's side of one client's handshake. Raises NotAdmitted if the client is refused, Rejected for what is no
+    handshake."""
 
     def __init__(self, endpoint: Endpoint, config: Config) -> None:
         self._endpoint = endpoint
@@ -99,18 +113,19 @@ class Admission:
             raise Rejected("a second hello on one connection")
         self._hello = hello
         if hello.major != MAJOR:
-            raise Rejected(
+            raise NotAdmitted(
+                "version",
                 f"the client speaks version {hello.major}.{hello.minor} of the client protocol, "
-                f"site {self._site} {MAJOR}.{MINOR}: the first number must be the same"
+                f"site {self._site} {MAJOR}.{MINOR}: the first number must be the same",
             )
         keys = self._endpoint.keys
         if keys is None:
             if hello.name:
-                raise Rejected(f"site {self._site} has no client keys: connect without one")
+                raise NotAdmitted("key", f"site {self._site} has no client keys: connect without one")
             self.role = self._endpoint.role
             return None
         if not hello.name:
-            raise Rejected(f"site {self._site} requires a client key, and the client has none")
+            raise NotAdmitted("key", f"site {self._site} requires a client key, and the client has none")
         # A client that names an unknown key is challenged like any other, so that names can't be guessed by trying.
         self._key = keys.get(hello.name)
         challenge = Challenge(MAJOR, MINOR, self._cluster, self._site, world().random_bytes(NONCE_BYTES))
@@ -124,7 +139,7 @@ class Admission:
         key = self._key
         expected = client_proof(world().random_bytes(32) if key is None else key.key, self._said)
         if not is_proof(proof.proof, expected) or key is None:
-            raise Rejected(f"client key {self.name!r} is unknown to site {self._site}, or differs there")
+            raise NotAdmitted("key", f"client key {self.name!r} is unknown to site {self._site}, or differs there")
         self.role = Role[key.role.upper()]
         return site_proof(key.key, self._said)
 

@@ -20,8 +20,8 @@ _BREATH_S = 0.1
 
 class Listener:
     """`start`, then `close`. `connect` makes the protocol of a connection. `why_not` returns why one more connection
-    from a host can't be accepted, besides the `arriving` ones. `refused` is called with the peer and the reason if a
-    connection is refused."""
+    from a host can't be accepted, besides the `arriving` ones. `refused` is called with the reason in one
+    word, `limit` or `tls`, the peer and an explanation if a connection is refused."""
 
     def __init__(
         self,
@@ -30,10 +30,11 @@ class Listener:
         handshake_s: float,
         why_not: Callable[[str], str | None],
         welcomed: Callable[[asyncio.Transport], None] | None = None,
-        refused: Callable[[str, str], None] | None = None,
+        refused: Callable[[str, str, str], None] | None = None,
     ) -> None:
         self._connect = connect
-        self._tls = tls
+        self.tls = tls
+        """May be replaced, for connections from then on."""
         self._handshake_s = handshake_s
         self._why_not = why_not
         self._welcomed = welcomed
@@ -50,7 +51,7 @@ class Listener:
 
     def displace(self, host: str) -> bool:
         """Ends the oldest TLS handshake of this host; returns whether there was one."""
-        if self._tls is not None:
+        if self.tls is not None:
             for task, other in self._handshakes.items():
                 if other == host:
                     del self._handshakes[task]
@@ -93,22 +94,23 @@ class Listener:
             why = self._why_not(peer[0])
             if why is not None:
                 arrived.close()
-                self._refuse(who, why)
+                self._refuse("limit", who, why)
                 continue
             task = self._begin(self._welcome(arrived, who))
             self._handshakes[task] = peer[0]
             task.add_done_callback(lambda done: self._handshakes.pop(done, None))
 
     async def _welcome(self, arrived: socket.socket, who: str) -> None:
-        patience = None if self._tls is None else self._handshake_s
+        tls = self.tls
+        patience = None if tls is None else self._handshake_s
         try:
             transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-                self._connect, arrived, ssl=self._tls, ssl_handshake_timeout=patience
+                self._connect, arrived, ssl=tls, ssl_handshake_timeout=patience
             )
         except OSError as error:
             arrived.close()
             why = error.reason if isinstance(error, ssl.SSLError) else str(error)
-            self._refuse(who, f"tls: {why or type(error).__name__}")
+            self._refuse("tls", who, f"tls: {why or type(error).__name__}")
             return
         except asyncio.CancelledError:
             arrived.close()
@@ -119,9 +121,9 @@ class Listener:
         if self._welcomed is not None:
             self._welcomed(transport)
 
-    def _refuse(self, who: str, why: str) -> None:
+    def _refuse(self, reason: str, who: str, why: str) -> None:
         if self._refused is not None:
-            self._refused(who, why)
+            self._refused(reason, who, why)
 
 
 def listen_at(address: Address) -> list[socket.socket]:

@@ -6,18 +6,20 @@ its window or breaks the protocol is refused. In each case its process leaves it
 
 import asyncio
 import logging
+import socket
+import struct
 from typing import assert_never, cast
 
 from reconvene.core.groups.events import GroupEvent
 from reconvene.errors import ReconveneError, Rejected, Unavailable
-from reconvene.runtime.access.auth import Admission, Endpoint, Role
+from reconvene.runtime.access.auth import Admission, Endpoint, NotAdmitted, Role
 from reconvene.runtime.clients.group_requests import WINDOW_BYTES, WINDOW_REQUESTS, ClientGroups
 from reconvene.runtime.clients.intake import Intake
 from reconvene.runtime.clients.isis_requests import ClientIsis
 from reconvene.runtime.clients.log_requests import ClientLog
 from reconvene.runtime.clients.output import ClientOutput
 from reconvene.runtime.clients.server_state import ServerState
-from reconvene.runtime.diagnostics.structured_logging import event
+from reconvene.runtime.diagnostics.structured_logging import audit, event
 from reconvene.runtime.domain.events import WideGroupEvent
 from reconvene.transports import abort
 from reconvene.wire.client_isis import IsisCast, IsisRequest
@@ -50,6 +52,8 @@ __all__ = ["SILENCE_S", "Connection"]
 SILENCE_S = 30.0
 """A TCP client that sends nothing for this long is cut off: clients ping more often. Unix sockets need no such timer,
 since the kernel closes them with the client."""
+_UCRED = struct.Struct("iII")
+"""pid, uid, gid"""
 _LINGER_S = 5.0
 """How long a refused client may take to read why."""
 
@@ -94,7 +98,7 @@ class Connection(asyncio.Protocol):
         self.host = _host_of(stream)
         why_not = state.why_not(self.endpoint, self.host)
         if why_not is not None:
-            self._refuse(Unavailable(why_not))
+            self._refuse(Unavailable(why_not), "limit")
             return
         state.connections[self] = None
         self._timer = self._loop.call_later(state.config.clients.handshake_ns / 1e9, self._handshake_late)
@@ -173,10 +177,14 @@ class Connection(asyncio.Protocol):
                         raise Rejected(f"site {self._state.config.name} is no gateway: see domain.gateways")
                     names = blocks.names
                     blocks.block(_ordinals(names, message.incoming), _ordinals(names, message.outgoing))
+                    audit(
+                        "faults injected", self._who, incoming=message.incoming, outgoing=message.outgoing,
+                        above=message.above or None,
+                    )  # fmt: skip
                     self._out.answer(message.request)
                 case Stop():
                     self._need(Role.ADMIN, "stop the site")
-                    event(self._state.log, logging.INFO, "a client stops the site", client=self._who)
+                    audit("site stopped", self._who)
                     self._out.answer(message.request)
                     self._state.stop()
                 case _:
@@ -195,7 +203,7 @@ class Connection(asyncio.Protocol):
                 return
             self._log = ClientLog(
                 port, self._out, self._need, config.log.red_messages, config.log.snapshot_bytes,
-                self._admission.minor,
+                self._admission.minor, who=self._who,
             )  # fmt: skip
         self._log.receive(message)
 
@@ -214,6 +222,7 @@ class Connection(asyncio.Protocol):
     def _need(self, role: Role, what: str) -> None:
         own = self._admission.role
         if own is None or own < role:
+            self._state.counts["requests_refused"] += 1
             event(
                 self._state.log, logging.WARNING, "request refused", client=self._who, what=what,
                 role=None if own is None else own.label, needed=role.label,
@@ -263,7 +272,7 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_later(self._silence_s, self._check_silence)
 
     def _handshake_late(self) -> None:
-        self._refuse(Rejected("the handshake took too long"))
+        self._refuse(Rejected("the handshake took too long"), "late")
 
     def _check_silence(self) -> None:
         assert self._silence_s is not None, "only TCP clients have an idle timer"
@@ -291,12 +300,11 @@ class Connection(asyncio.Protocol):
         self._close()
         abort(self._transport)
 
-    def _refuse(self, error: ReconveneError) -> None:
+    def _refuse(self, error: ReconveneError, reason: str = "protocol") -> None:
         if self._closed:
             return
-        state = self._state
-        state.counts["clients_refused"] += 1
-        event(state.log, logging.WARNING, "client refused", client=self._who, why=str(error))
+        reason = error.reason if isinstance(error, NotAdmitted) else reason
+        self._state.refused(reason, self._who, str(error))
         self._out.refuse(error)
         self._out.flush()
         self._close()
@@ -334,7 +342,22 @@ def _host_of(transport: asyncio.Transport) -> str | None:
 
 def _peer_name(transport: asyncio.Transport) -> str:
     peer = transport.get_extra_info("peername")
-    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) and len(peer) >= 2 else "unix"
+    if isinstance(peer, tuple) and len(peer) >= 2:
+        return f"{peer[0]}:{peer[1]}"
+    found = _credentials(transport)
+    return "unix" if found is None else f"unix:uid:{found[1]}:pid:{found[0]}"
+
+
+def _credentials(transport: asyncio.Transport) -> tuple[int, int] | None:
+    """Process and user at the other end of a Unix socket, as they were when it connected; None: not known."""
+    stream = transport.get_extra_info("socket")
+    if stream is None or not hasattr(socket, "SO_PEERCRED"):
+        return None
+    try:
+        process, user, _ = _UCRED.unpack(stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+    except OSError:
+        return None
+    return process, user
 
 
 def _ordinals(names: tuple[str, ...], sites: list[str]) -> frozenset[int]:

@@ -17,6 +17,7 @@ from reconvene.runtime.access.auth import Role
 from reconvene.runtime.clients.answers import LogAnswers, Overstepped
 from reconvene.runtime.clients.log_appends import ClientAppends
 from reconvene.runtime.clients.snapshot_uploads import SnapshotUploads
+from reconvene.runtime.diagnostics.structured_logging import audit
 from reconvene.runtime.log.interface import SiteLog
 from reconvene.runtime.log.transactions import collected, refuse_commits
 from reconvene.wire import client_log as wire
@@ -46,13 +47,17 @@ class ClientLog:
         snapshot_bytes: int,
         minor: int,
         trusted: bool = False,
+        *,
+        who: str,
     ) -> None:
         """`need` raises Rejected if the client lacks a role. `minor`: the client's minor version of the protocol.
-        `trusted`: the client is this very program, so neither a window nor MOST_WAITING applies."""
+        `trusted`: the client is this very program, so neither a window nor MOST_WAITING applies. `who`: the client,
+        for the log lines about what it changes."""
         self._port = port
         self._minor = minor
         self._out = out
         self._need = need
+        self._who = who
         self._most_waiting = UNBOUNDED if trusted else MOST_WAITING
         self.appends = ClientAppends(port, out, need, red_messages, trusted)
         self._ends: dict[int, Callable[[], object]] = {}
@@ -131,10 +136,16 @@ class ClientLog:
                 )
             case wire.DropSnapshot(request=request, name=name):
                 self._need(Role.ADMIN, "drop a snapshot of the log")
-                self._await(request, self._port.drop_snapshot(name), lambda _: self._out.answer(request))
+                dropped = self._port.drop_snapshot(name)
+                self._audit_when_done(dropped, "snapshot dropped", name=name)
+                self._await(request, dropped, lambda _: self._out.answer(request))
             case wire.ChangeReplicas(request=request):
                 self._need(Role.ADMIN, "change the log's replicas")
                 changed = self._port.change_replicas(add=message.add, remove=message.remove, quorum=message.quorum)
+                quorum = None if message.quorum is None else str(message.quorum)
+                self._audit_when_done(
+                    changed, "replicas changed", add=message.add, remove=message.remove, quorum=quorum
+                )
                 self._await(request, changed, lambda position: self._tell(request, position))
             case wire.Losses(request=request, lost=lost):
                 self._tell(request, self._port.losses(lost), 16 << 10)
@@ -143,16 +154,32 @@ class ClientLog:
             case wire.Init(request=request, without=without):
                 self._need(Role.ADMIN, "begin a log")
                 self._port.init(without)
-                self._out.answer(request)
+                self._answer_change(request, "log begun", without=without)
             case wire.ForceLost(request=request, lost=lost):
                 self._need(Role.ADMIN, "give up replicas of the log")
                 self._port.force_lost(lost)
-                self._out.answer(request)
+                self._answer_change(request, "replicas given up", lost=lost)
             case _:
                 assert_never(message)
 
     def _tell(self, request: int, document: object, size: int = _BATCH_BYTES) -> None:
         self._out.push(Told(request, document), size)
+
+    def _answer_change(self, request: int, what: str, **fields: object) -> None:
+        """An operator's change has succeeded."""
+        audit(what, self._who, **fields)
+        self._out.answer(request)
+
+    def _audit_when_done(self, future: "asyncio.Future[T]", what: str, **fields: object) -> None:
+        """A client that has gone does not wait for the end of its change, which may happen all the same."""
+
+        def note(done: "asyncio.Future[T]") -> None:
+            if done.cancelled():
+                audit(what, self._who, **fields, outcome="unknown: the client did not wait for it")
+            elif done.exception() is None:
+                audit(what, self._who, **fields)
+
+        future.add_done_callback(note)
 
     # -- waiting
 

@@ -16,8 +16,10 @@ from pathlib import Path
 
 from reconvene.errors import Unavailable
 from reconvene.runtime.access.auth import Endpoint, tcp_endpoint, unix_endpoint
+from reconvene.runtime.access.certificates import ends_of
 from reconvene.runtime.access.key_files import load_client_keys
 from reconvene.runtime.access.listener import Listener
+from reconvene.runtime.access.tls import server_tls
 from reconvene.runtime.clients.connection import SILENCE_S, Connection
 from reconvene.runtime.clients.server_state import ServerState
 from reconvene.runtime.config.settings import Config
@@ -49,6 +51,8 @@ class ClientServer:
         self._unix: tuple[Path, int] | None = None
         """The socket's path and inode. A file that replaced it since is not removed."""
         self._tcp_endpoint: Endpoint | None = None
+        self.ends: dict[str, float] = {}
+        """When the certificates that are in use end, by key of the site's file."""
         self.tcp: tuple[str, int] | None = None
         """The TCP address; if port 0 is configured, with the port that the system chose."""
 
@@ -89,11 +93,25 @@ class ClientServer:
                 if path.stat().st_ino == inode:
                     path.unlink()
 
-    def reload_keys(self) -> None:
-        """Reads the key file again, for clients that connect from now on. Raises Rejected or Malformed; then the old
-        keys stay."""
-        if self._tcp_endpoint is not None and self._config.clients.keys is not None:
-            self._tcp_endpoint.keys = load_client_keys(self._config.clients.keys, self._state.log)
+    def reload_keys(self) -> bool:
+        """Reads the key file again, for clients that connect from now on; returns whether there is one. Raises
+        Rejected or Malformed; then the old keys stay."""
+        if self._tcp_endpoint is None or self._config.clients.keys is None:
+            return False
+        self._tcp_endpoint.keys = load_client_keys(self._config.clients.keys, self._state.log)
+        return True
+
+    def reload_tls(self) -> bool:
+        """Reads the certificates again, for clients that connect from now on; returns whether there are any. Raises
+        Rejected; then the old ones stay."""
+        endpoint, tls = self._tcp_endpoint, self._config.clients.tls
+        if endpoint is None or tls is None:
+            return False
+        endpoint.tls = server_tls(tls)
+        self.ends = ends_of("clients.tls", tls)
+        if self._tls is not None:
+            self._tls.tls = endpoint.tls
+        return True
 
     def counters(self) -> dict[str, int]:
         """Counters: clients accepted, refused, cut off."""
@@ -118,6 +136,7 @@ class ClientServer:
     async def _open_tcp(self, endpoint: Endpoint) -> None:
         assert self._config.clients.tcp is not None, "the endpoint is for TCP"
         self._tcp_endpoint = endpoint
+        self.ends = ends_of("clients.tls", self._config.clients.tls)
         host, port = self._config.clients.tcp
         connect = partial(Connection, self._state, endpoint, SILENCE_S)
         loop = asyncio.get_running_loop()
@@ -129,7 +148,7 @@ class ClientServer:
             else:
                 # The event loop's own server does not report failed handshakes.
                 handshake_s = self._config.clients.handshake_ns / 1e9
-                self._tls = Listener(connect, endpoint.tls, handshake_s, self._why_not, refused=self._refused)
+                self._tls = Listener(connect, endpoint.tls, handshake_s, self._why_not, refused=self._state.refused)
                 bound = self._tls.start((host, port))
         except OSError as error:
             why = "in use" if error.errno == 98 else error.strerror or str(error)
@@ -144,10 +163,6 @@ class ClientServer:
         assert self._tcp_endpoint is not None, "its listener calls"
         assert self._tls is not None
         return self._state.why_not(self._tcp_endpoint, host, self._tls.arriving)
-
-    def _refused(self, who: str, why: str) -> None:
-        self._state.counts["clients_refused"] += 1
-        event(self._state.log, logging.WARNING, "client refused", client=who, why=why)
 
 
 def _bind_unix(path: Path, mode: int) -> socket.socket:

@@ -5,11 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from reconvene.runtime.access.auth import Endpoint
+from reconvene.runtime.access.auth import REFUSALS, Endpoint
 from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.structured_logging import WARNING, event
 from reconvene.runtime.site.interface import Engine
 
 __all__ = ["Connected", "ServerState"]
+
+_REFUSED = "clients_refused_"
 
 
 class Connected(Protocol):
@@ -36,8 +39,15 @@ class ServerState:
     connections: dict[Connected, None] = field(default_factory=dict)
     """In the order of their arrival."""
     counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("clients", "clients_refused", "clients_cut_off"), 0)
+        default_factory=lambda: dict.fromkeys(
+            ("clients", "clients_cut_off", "requests_refused", *(f"{_REFUSED}{reason}" for reason in REFUSALS)), 0
+        )
     )
+
+    def refused(self, reason: str, client: str, why: str) -> None:
+        """Counts and logs a client that is refused; `reason` is one of `REFUSALS`."""
+        self.counts[f"{_REFUSED}{reason}"] += 1
+        event(self.log, WARNING, "client refused", client=client, reason=reason, why=why)
 
     def why_not(self, endpoint: Endpoint, host: str | None, arriving: Sequence[str] = ()) -> str | None:
         """Why one more connection can't be accepted at this endpoint; None: it can.

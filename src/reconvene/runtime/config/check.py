@@ -426,7 +426,7 @@ def _shown(key: Key, value: Any) -> str:
 def _bound(key: Key, value: int) -> str:
     match key.kind:
         case Kind.DURATION:
-            return show_duration(value)
+            return show_duration(value, days=True)
         case Kind.SIZE:
             return exact_size(value)
         case _:

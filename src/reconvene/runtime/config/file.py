@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -103,7 +104,7 @@ class _Reader:
         return self._parsed(expected(key), value, place, parse_size) if isinstance(value, str) else value
 
     def _duration(self, key: Key, value: Any, place: str) -> int:
-        return self._parsed(expected(key), value, place, parse_duration)
+        return self._parsed(expected(key), value, place, partial(parse_duration, days=True))
 
     def _path(self, key: Key, value: Any, place: str) -> Path:
         if not isinstance(value, str) or not value or "\0" in value:

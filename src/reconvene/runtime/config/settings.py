@@ -140,7 +140,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Tls(Struct, frozen=True, kw_only=True):
-    """TLS for clients or for HTTP."""
+    """TLS for clients or for HTTP. SIGHUP reads the files again."""
 
     certificate: Path
     """This site's certificate chain, PEM."""

@@ -1,21 +1,38 @@
 """Structured logging: one line for each event, with named fields, on standard `logging`.
 
 Promised: an event is one line, whatever a field contains. An event that repeats is logged at most `BURST` times in
-`WINDOW_S`, and the next line of its kind says how many were left out.
+`WINDOW_S`, and the next line of its kind says how many were left out. Lines of the part `audit` are always logged:
+they say what an operator did, and no level and no limit leaves one out.
+
+Where stderr is the journal of systemd, each line begins with its priority, which the journal takes off: sd-daemon(3).
 """
 
 import json
 import logging
+import os
 import re
 import sys
 import time
 import traceback
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TextIO
 
 from reconvene.runtime.config.settings import Logging
 
-__all__ = ["BURST", "DEBUG", "ERROR", "INFO", "ROOT", "WARNING", "WINDOW_S", "configure", "event", "logger"]
+__all__ = [
+    "BURST",
+    "DEBUG",
+    "ERROR",
+    "INFO",
+    "ROOT",
+    "WARNING",
+    "WINDOW_S",
+    "audit",
+    "configure",
+    "event",
+    "logger",
+]
 
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 ROOT = "reconvene"
@@ -25,6 +42,10 @@ WINDOW_S = 10.0
 LONGEST_VALUE = 2_000
 """Most characters of a field; the rest is cut off."""
 
+_AUDIT = "audit"
+_NOTICE = 5
+_PRIORITIES = {logging.CRITICAL: 2, ERROR: 3, WARNING: 4, INFO: 6, DEBUG: 7}
+"""Syslog's, which the journal uses."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/+,@%*\[\]-]+", re.ASCII)
 
 
@@ -40,16 +61,24 @@ def event(log: logging.Logger, level: int, what: str, /, **fields: object) -> No
         log.log(level, "%s", what, extra={"fields": given}, stacklevel=2)
 
 
+def audit(what: str, by: str, /, **fields: object) -> None:
+    """Logs that an operator did something. `by`: who asked for it."""
+    event(logger(_AUDIT), INFO, what, by=by, **fields)
+
+
 def configure(log: Logging, stream: TextIO | None = None) -> None:
     """Sends the program's log lines to stderr, as configured, and nowhere else."""
-    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
-    handler.setFormatter(JsonLines() if log.format == "json" else TextLines())
+    stream = sys.stderr if stream is None else stream
+    handler = logging.StreamHandler(stream)
+    lines = JsonLines() if log.format == "json" else TextLines()
+    handler.setFormatter(JournalLines(lines) if _is_journal(stream) else lines)
     handler.addFilter(Sparing())
     root = logging.getLogger(ROOT)
     for old in list(root.handlers):
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(log.level.upper())
+    logger(_AUDIT).setLevel(INFO)
     root.propagate = False
 
 
@@ -63,6 +92,8 @@ class Sparing(logging.Filter):
         """When the current window of each kind began, and how many lines it had."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if _part(record) == _AUDIT:
+            return True
         kind = (record.name, record.levelno, record.getMessage())
         began, count = self._kinds.get(kind, (float("-inf"), 0))
         if record.created - began >= WINDOW_S:
@@ -95,6 +126,26 @@ class JsonLines(logging.Formatter):
         for name, value in _all_fields(record).items():
             line[f"{name}_" if name in line else name] = _plain(value)
         return json.dumps(line, ensure_ascii=True)
+
+
+class JournalLines(logging.Formatter):
+    """<4>, and then the line."""
+
+    def __init__(self, lines: logging.Formatter) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def format(self, record: logging.LogRecord) -> str:
+        priority = _NOTICE if _part(record) == _AUDIT else _PRIORITIES.get(record.levelno, _PRIORITIES[INFO])
+        return f"<{priority}>{self._lines.format(record)}"
+
+
+def _is_journal(stream: TextIO) -> bool:
+    """Whether systemd has connected this very stream with its journal: it says which file that is."""
+    with suppress(OSError, ValueError):
+        found = os.fstat(stream.fileno())
+        return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    return False
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

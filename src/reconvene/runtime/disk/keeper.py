@@ -10,11 +10,13 @@ wait for the loop. The callers bound what waits: a site has few writes outstandi
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import NamedTuple, Protocol
 
+from reconvene.runtime.diagnostics.histogram import Histogram
 from reconvene.stack.turn import Write
 from reconvene.storage.tables import Op
 
@@ -46,6 +48,9 @@ class Keeper:
     ) -> None:
         self.trouble: str | None = None
         """Why the last write failed, until one succeeds."""
+        self.commits = Histogram()
+        self._began_at: float | None = None
+        """When the write that is under way was first tried."""
         self._store = store
         self._synced = synced
         self._failed = failed
@@ -61,6 +66,10 @@ class Keeper:
             # Ending the process without closing is like a crash, which the store survives.
             self._thread = Thread(target=self._run, name="keeper", daemon=True)
             self._thread.start()
+
+    def writing_s(self) -> float:
+        began = self._began_at
+        return 0.0 if began is None else time.monotonic() - began
 
     async def close(self) -> None:
         """Ends the thread. Pending writes are still done, but not tried again if the disk refuses. No callback is
@@ -116,9 +125,13 @@ class Keeper:
 
     def _kept(self, job: _Job) -> bool:
         """Tries until the write is durable; False if the thread is closed meanwhile."""
+        self._began_at = time.monotonic()
         while True:
+            began = time.monotonic()
             try:
                 self._store.write(job.ops)
+                self.commits.note(time.monotonic() - began)
+                self._began_at = None
                 return True
             except Exception as error:
                 # Any exception counts: whatever the reason, the write is not durable, and the thread must not end

@@ -25,6 +25,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from reconvene.errors import Rejected, Unavailable
+from reconvene.runtime.access.certificates import ends_of
 from reconvene.runtime.access.key_files import ClientKey, load_client_keys
 from reconvene.runtime.access.listener import Listener
 from reconvene.runtime.access.tls import server_tls
@@ -46,6 +47,7 @@ LIFETIME_S = 10.0
 _LINE_BYTES = 4_096
 _HEADER_BYTES = 4_096
 _LONGEST_TOKEN = 256
+_REFUSED = "http_refused_"
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -71,12 +73,16 @@ class HttpServer:
         log: logging.Logger,
         lag: LoopLag | None = None,
         more: Callable[[], Mapping[str, int]] = dict,
+        ends: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
+        """`more`: counters of other parts. `ends`: when certificates end that other parts use."""
         self._config = config
         self._engine = engine
         self._log = log
         self._lag = lag
-        self._metrics = SiteMetrics(engine, lag, more)
+        self._counts = dict.fromkeys((f"{_REFUSED}{why}" for why in ("limit", "tls", "400", "401", "403", "404")), 0)
+        self._ends: dict[str, float] = {}
+        self._metrics = SiteMetrics(engine, lag, lambda: {**more(), **self._counts}, lambda: {**ends(), **self._ends})
         self._keys: tuple[ClientKey, ...] | None = None
         self._tls: ssl.SSLContext | None = None
         self._listener: Listener | None = None
@@ -97,7 +103,7 @@ class HttpServer:
         if not guarded and not is_loopback(http.address):
             raise Rejected(f"http.address: {show_address(http.address)} is not loopback; expected http.keys with it")
         self.reload_keys()
-        self._tls = None if http.tls is None else server_tls(http.tls)
+        self.reload_tls()
         app = web.Application(middlewares=[self._guard], client_max_size=1)
         app.router.add_get("/health", self._health)
         app.router.add_get("/metrics", self._get_metrics)
@@ -118,7 +124,9 @@ class HttpServer:
         )
         await self._runner.setup()
         assert self._runner.server is not None
-        self._listener = Listener(self._runner.server, self._tls, LIFETIME_S / 2, self._why_not, self._welcomed)
+        self._listener = Listener(
+            self._runner.server, self._tls, LIFETIME_S / 2, self._why_not, self._welcomed, self._turned_away
+        )
         try:
             self.address = self._listener.start(http.address)
         except OSError as error:
@@ -145,13 +153,28 @@ class HttpServer:
             abort(transport)
         self._open.clear()
 
-    def reload_keys(self) -> None:
-        """Raises Rejected or Malformed; then the old keys stay."""
+    def reload_keys(self) -> bool:
+        """Reads the key files again; returns whether there are any. Raises Rejected or Malformed; then the old keys
+        stay."""
         path = self._config.http.keys
         if path is not None:
             self._keys = tuple(load_client_keys(path, self._log).values())
         if self._dashboard is not None:
             self._dashboard.reload_key()
+        return path is not None or self._config.dashboard.key is not None
+
+    def reload_tls(self) -> bool:
+        """Reads the certificates again, for connections from now on; returns whether there are any. Raises Rejected;
+        then the old ones stay."""
+        tls, ca = self._config.http.tls, self._config.dashboard.ca
+        if tls is not None:
+            self._tls = server_tls(tls)
+            self._ends = ends_of("http.tls", tls)
+        if self._listener is not None:
+            self._listener.tls = self._tls
+        if self._dashboard is not None:
+            self._dashboard.reload_tls()
+        return tls is not None or ca is not None
 
     # -- connections
 
@@ -233,10 +256,19 @@ class HttpServer:
         except Exception:
             self._log.exception("fault in a request")
             response = refusal(500, "internal error of the site; see its log")
+        self._count_refusal(response.status)
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.force_close()
         return response
+
+    def _turned_away(self, reason: str, who: str, why: str) -> None:
+        self._counts[f"{_REFUSED}{reason}"] += 1
+
+    def _count_refusal(self, status: int) -> None:
+        if 400 <= status < 500:
+            name = f"{_REFUSED}{status}"
+            self._counts[name] = self._counts.get(name, 0) + 1
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         if self._keys is not None:
@@ -261,6 +293,12 @@ class HttpServer:
             return tls is None or tls.client_ca is None
         key = self._key_of(request)
         return key is not None and key.role == "admin"
+
+    def who(self, request: web.Request) -> str:
+        """The requester: the name of its key, if it has one, and its address."""
+        key = None if self._keys is None else self._key_of(request)
+        host = request.remote or "unknown"
+        return host if key is None else f"{key.name}@{host}"
 
     def _key_of(self, request: web.Request) -> ClientKey | None:
         """The key of the request, from a token or a password. It is compared with all keys, each in constant time."""

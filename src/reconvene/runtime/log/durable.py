@@ -9,7 +9,9 @@ from heapq import heappop, heappush
 from itertools import count
 
 from reconvene.errors import ReconveneError
+from reconvene.runtime.diagnostics.histogram import Histogram
 from reconvene.wire.client_log import Appended
+from reconvene.world import world
 
 __all__ = ["DurableWaiters"]
 
@@ -21,10 +23,13 @@ otherwise."""
 class DurableWaiters:
     def __init__(self, durable: int) -> None:
         """`durable`: the counter up to which own messages are on stable storage."""
+        self.times = Histogram()
+        """How long appends waited; not those that were durable already, as retries are."""
         self._durable = durable
+        self._now = world().monotonic_ns
         self._order = count()
-        self._waiting: list[tuple[int, int, Appended, Then]] = []
-        """A heap: (counter, order, append, then)."""
+        self._waiting: list[tuple[int, int, Appended, Then, int]] = []
+        """A heap: (counter, order, append, then, when it came)."""
 
     def when(self, appended: Appended, author: str, then: Then) -> None:
         """Calls `then` once those of the append's messages that are its author's own, and have no position, are on
@@ -36,13 +41,17 @@ class DurableWaiters:
         if counter <= self._durable:
             then(appended, None)
         else:
-            heappush(self._waiting, (counter, next(self._order), appended, then))
+            heappush(self._waiting, (counter, next(self._order), appended, then, self._now()))
 
     def reached(self, counter: int) -> None:
         """Own messages up to this counter are on stable storage."""
         self._durable = max(self._durable, counter)
+        if not self._waiting or self._waiting[0][0] > counter:
+            return
+        now, note = self._now(), self.times.note
         while self._waiting and self._waiting[0][0] <= counter:
-            _, _, appended, then = heappop(self._waiting)
+            _, _, appended, then, came = heappop(self._waiting)
+            note((now - came) / 1e9)
             then(appended, None)
 
     def restart(self, durable: int, error: ReconveneError) -> None:
@@ -50,5 +59,5 @@ class DurableWaiters:
         message becomes durable under the counters before."""
         waiting, self._waiting = self._waiting, []
         self._durable = durable
-        for _, _, appended, then in waiting:
+        for _, _, appended, then, _ in waiting:
             then(appended, error)

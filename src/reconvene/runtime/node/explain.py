@@ -7,7 +7,6 @@ import logging
 import os
 import socket
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from reconvene.core.options import Options
@@ -20,7 +19,7 @@ from reconvene.runtime.config.check import check, is_loopback
 from reconvene.runtime.config.check_domain import domains_above
 from reconvene.runtime.config.settings import Address, Clients, Config, Http, TransportSettings
 from reconvene.runtime.net.path import choose_frame_bytes, family_of, path_mtu, resolve
-from reconvene.runtime.node.preflight import load_secrets
+from reconvene.runtime.node.preflight import load_secrets, secret_warnings
 from reconvene.site_list import read_list
 from reconvene.units import show_address, show_duration, show_size
 
@@ -245,10 +244,7 @@ def _warn(config: Config, found: Explanation) -> None:
     warn = found.warnings.append
     if config.seal.insecure:
         warn("seal.insecure: anyone who can reach the port can act as a site and read everything")
-    secrets = (*config.seal.keys, config.clients.keys, config.http.keys, config.dashboard.key)
-    for path in (path for path in secrets if path is not None):
-        if _open_to_others(path):
-            warn(f"{path}: other users may read this key file: chmod 600 {path}")
+    found.warnings.extend(secret_warnings(config))
     http = config.http
     if http.address is not None and not is_loopback(http.address) and http.tls is None:
         warn("http.address: without http.tls keys are sent in clear text, and anyone who sees one can use it")
@@ -284,10 +280,6 @@ def _warn(config: Config, found: Explanation) -> None:
     taken = found.queue_bytes + 2 * found.window_bytes + found.inbox_bytes
     if memory is not None and taken > memory:
         warn(f"limits: one process that does not read takes {show_size(taken)}; the machine has {show_size(memory)}")
-
-
-def _open_to_others(path: Path) -> bool:
-    return bool(path.stat().st_mode & 0o077)
 
 
 def _memory_bytes() -> int | None:

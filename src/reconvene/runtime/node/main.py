@@ -2,7 +2,7 @@
 
 SIGTERM, SIGINT   clean stop: accepted messages are sent, the other sites are notified, the trace ends with `stop`
 a second signal   the process ends at once, as if it had crashed
-SIGHUP            reads the key files again
+SIGHUP            reads key files and certificates again; connections stay
 """
 
 import asyncio
@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from reconvene.errors import ReconveneError
+from reconvene.runtime.access.certificates import tls_warnings
 from reconvene.runtime.access.key_files import load_cluster_keys
 from reconvene.runtime.clients.server import ClientServer
 from reconvene.runtime.config.check import check
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics import structured_logging as logs
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
-from reconvene.runtime.diagnostics.structured_logging import ERROR, INFO, WARNING, event, logger
+from reconvene.runtime.diagnostics.structured_logging import ERROR, INFO, WARNING, audit, event, logger
 from reconvene.runtime.disk.crash_mark import CrashMark
 from reconvene.runtime.disk.directory import held
 from reconvene.runtime.disk.lmdb_disk import LmdbDisk
@@ -54,6 +55,7 @@ __all__ = [
     "run_site",
     "running",
     "start_http",
+    "warn_of_certificates",
 ]
 
 T = TypeVar("T")
@@ -76,13 +78,16 @@ class RunningSite:
     upper: Udp | None = None
     """Of a gateway, in the cluster above."""
 
-    def reload_keys(self, reload: Callable[[], Config], log: logging.Logger) -> None:
-        """A bad file is logged; the keys that were read from it before stay."""
-        _told(log, lambda: self._reload_seal(reload(), log))
-        reload_access(self.clients, self.http, log)
+    def reload(self, reload: Callable[[], Config], log: logging.Logger) -> None:
+        """A bad file is logged; what was read from it before stays."""
+        again = _ReadAgain(log)
+        again.attempt("seal.keys", lambda: self._reload_seal(reload(), log))
+        _reload_access(self.config, self.clients, self.http, again)
+        again.report()
 
-    def _reload_seal(self, told: Config, log: logging.Logger) -> None:
-        """The list of keys, and which one seals, changes when keys are replaced: see docs/seals.md."""
+    def _reload_seal(self, told: Config, log: logging.Logger) -> bool:
+        """The list of keys, and which one seals, changes when keys are replaced: see docs/seals.md. Returns whether
+        there are any."""
         if told.seal.keys:
             self.transport.reload_keys(load_cluster_keys(told.seal.keys, log))
         if self.upper is not None and told.domain is not None and told.domain.upper.keys:
@@ -94,13 +99,50 @@ class RunningSite:
             event(
                 log, WARNING, "configuration has changed", why="only [seal] is read again; the rest needs a restart"
             )
+        return bool(told.seal.keys)
 
 
-def reload_access(clients: ClientServer, http: "HttpServer | None", log: logging.Logger) -> None:
-    """Reads the keys of programs and of HTTP again. A bad file is logged; the keys that were read before stay."""
-    _told(log, clients.reload_keys)
+class _ReadAgain:
+    """What a SIGHUP reads again, and what became of each."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self.log = log
+        self._read: list[str] = []
+        self._kept: list[str] = []
+
+    def attempt(self, what: str, read: Callable[[], bool]) -> None:
+        """`read` returns whether there was anything to read. If it raises, what was there before stays."""
+        try:
+            if read():
+                self._read.append(what)
+        except ReconveneError as error:
+            self._kept.append(what)
+            event(self.log, ERROR, "not read again", what=what, why=str(error))
+
+    def report(self) -> None:
+        audit("reloaded", "SIGHUP", read=self._read or "nothing", kept_as_before=self._kept or None)
+
+
+def reload_access(config: Config, clients: ClientServer, http: "HttpServer | None", log: logging.Logger) -> None:
+    """Reads the keys and certificates for programs and for HTTP again. A bad file is logged; what was read before
+    stays."""
+    again = _ReadAgain(log)
+    _reload_access(config, clients, http, again)
+    again.report()
+
+
+def _reload_access(config: Config, clients: ClientServer, http: "HttpServer | None", again: _ReadAgain) -> None:
+    again.attempt("clients.keys", clients.reload_keys)
+    again.attempt("clients.tls", clients.reload_tls)
     if http is not None:
-        _told(log, http.reload_keys)
+        again.attempt("http.keys", http.reload_keys)
+        again.attempt("http.tls", http.reload_tls)
+    warn_of_certificates(config, again.log)
+
+
+def warn_of_certificates(config: Config, log: logging.Logger) -> None:
+    for warning in tls_warnings(config):
+        event(log, WARNING, "certificates", why=warning)
 
 
 @asynccontextmanager
@@ -123,6 +165,7 @@ async def _parts(
     check(config)
     preflight(config)
     load_modules(config)
+    warn_of_certificates(config, logger("site"))
     async with AsyncExitStack() as ends:
         ends.enter_context(held(config.dir, config.cluster, config.name))
         mark = ends.enter_context(closing(CrashMark(config.dir))) if alone else None
@@ -162,7 +205,7 @@ async def start_http(
         return None
     from reconvene.runtime.http.server import HttpServer
 
-    http = HttpServer(config, engine, logger("http"), lag, clients.counters)
+    http = HttpServer(config, engine, logger("http"), lag, clients.counters, lambda: clients.ends)
     await http.start()
     ends.push_async_callback(http.stop)
     return http
@@ -202,7 +245,7 @@ async def run(config: Config, reload: Callable[[], Config] | None = None, dial: 
         return _parts(config, stop, dial, alone=True)
 
     def again(parts: RunningSite) -> None:
-        parts.reload_keys(reload or (lambda: config), log)
+        parts.reload(reload or (lambda: config), log)
 
     return await foreground(log, SiteEngine.__module__, start, _addresses, again)
 
@@ -252,13 +295,6 @@ def _addresses(parts: RunningSite) -> dict[str, object]:
         "tcp": None if parts.clients.tcp is None else show_address(parts.clients.tcp),
         "http": None if parts.http is None or parts.http.address is None else show_address(parts.http.address),
     }
-
-
-def _told(log: logging.Logger, reload: Callable[[], None]) -> None:
-    try:
-        reload()
-    except ReconveneError as error:
-        event(log, ERROR, "keys not read", why=str(error))
 
 
 class _FaultHandler:

@@ -4,7 +4,8 @@ A start, `reconvene node --check` and `reconvene doctor` all use these checks, s
 
 Given: a configuration that passed `config.check.check`. Promised: `load_secrets` raises Rejected or Malformed, in one
 line, if a file of keys or certificates is bad. `place_problems` names what keeps the site from creating its files.
-Nothing is created or changed.
+Nothing is created or changed. `secret_warnings` names what works and should be improved: a start logs it, `--check`
+prints it, and neither fails for it.
 """
 
 import os
@@ -12,12 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconvene.errors import Rejected
+from reconvene.runtime.access.certificates import is_open_to_others, tls_warnings
 from reconvene.runtime.access.key_files import load_client_keys, load_cluster_keys, load_peer_key
 from reconvene.runtime.access.tls import peer_tls, server_tls
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.disk.directory import owner_problem
 
-__all__ = ["load_secrets", "place_problems", "preflight"]
+__all__ = ["load_secrets", "place_problems", "preflight", "secret_warnings"]
 
 
 def preflight(config: Config) -> None:
@@ -44,6 +46,16 @@ def load_secrets(config: Config) -> None:
     if config.dashboard.key is not None:
         load_peer_key(config.dashboard.key)
     peer_tls(config)
+
+
+def secret_warnings(config: Config) -> Iterator[str]:
+    """Key files that other users may read; certificates that have ended, or will soon."""
+    above = () if config.domain is None else config.domain.upper.keys
+    single = (config.clients.keys, config.http.keys, config.dashboard.key, config.log.follow_key)
+    for path in (*config.seal.keys, *above, *(path for path in single if path is not None)):
+        if is_open_to_others(path):
+            yield f"{path}: other users may read this key file: chmod 600 {path}"
+    yield from tls_warnings(config)
 
 
 def place_problems(config: Config) -> Iterator[str]:

@@ -19,7 +19,7 @@ from reconvene.runtime.isis.service import IsisService
 from reconvene.runtime.log.service import LogService
 from reconvene.runtime.log.status import Authors
 from reconvene.runtime.net.site_numbers import Numbers, numbers_in, store_bytes
-from reconvene.runtime.outside import Dial, Disk, Store, Transport
+from reconvene.runtime.outside import Dial, Disk, Transport
 from reconvene.runtime.site.follower_trace import FollowerTrace
 from reconvene.runtime.site.following import Sources
 from reconvene.runtime.site.processes import LocalProcesses
@@ -68,7 +68,6 @@ class SiteEngine(SiteState):
         self._timer_at = 0
         self._wall_offset_ns = self._world.time_ns() - self._now()
         self._loop: asyncio.AbstractEventLoop
-        self._store: Store
         self._state_changed = True
         """What `_report_state` logs may have changed since it last looked."""
         self._dial = dial

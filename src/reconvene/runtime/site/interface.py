@@ -11,6 +11,7 @@ from typing import Protocol
 from reconvene.core.groups.events import GroupEvent, Process
 from reconvene.ids import Service
 from reconvene.room import Room
+from reconvene.runtime.diagnostics.histogram import Histogram
 from reconvene.runtime.domain.events import WideGroupEvent
 from reconvene.runtime.isis.interface import SiteIsis
 from reconvene.runtime.log.interface import SiteLog
@@ -105,6 +106,9 @@ class Engine(Protocol):
 
     def counters(self) -> dict[str, int]:
         """All counters by name: of the core, of groups, of the transport."""
+
+    def histograms(self) -> dict[str, Histogram]:
+        """How long things took, by name of the metric."""
 
     def block(self, incoming: frozenset[int], outgoing: frozenset[int]) -> None:
         """Fault injection. Raises Rejected unless the configuration allows it."""

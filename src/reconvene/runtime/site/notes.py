@@ -23,6 +23,10 @@ class SiteNotes:
         """As last logged."""
         self.longest_turn_ns = 0
         """Since the start."""
+        self._members: frozenset[int] = frozenset()
+        """Of the last regular configuration that was logged."""
+        self._settled_health = ""
+        """The last one but *forming*."""
         self._refusing = False
         self._log_note: str | None = None
         self._refused: dict[str, str] = {}
@@ -54,8 +58,16 @@ class SiteNotes:
             self.history.installed(changed.conf, changed.members)
         if changed.kind is ConfKind.TRANSITIONAL:
             return
-        what = "configuration" if changed.kind is ConfKind.REGULAR else "hidden configuration"
-        event(self._log, logging.INFO, what, number=changed.conf, members=self._listed(changed.members))
+        if changed.kind is not ConfKind.REGULAR:
+            what = "hidden configuration"
+            event(self._log, logging.INFO, what, number=changed.conf, members=self._listed(changed.members))
+            return
+        lost = sorted(self._members.difference(changed.members))
+        self._members = frozenset(changed.members)
+        event(
+            self._log, logging.WARNING if lost else logging.INFO, "configuration", number=changed.conf,
+            members=self._listed(changed.members), lost=self._listed(lost) or None,
+        )  # fmt: skip
 
     def phase_of(self, site: Site) -> None:
         """Why another configuration is being formed: a member went silent, or a new site is heard."""
@@ -72,7 +84,10 @@ class SiteNotes:
         if health != self.health:
             self.health = health
             if health != "forming":
-                event(self._log, logging.INFO, "health", health=health, configuration=configuration)
+                lost = self._settled_health == "primary" and health == "minority"
+                level = logging.WARNING if lost else logging.INFO
+                event(self._log, level, "health", health=health, configuration=configuration)
+                self._settled_health = health
 
     def log_is(self, note: str | None) -> None:
         """Why the log accepts no appends here; None: it does."""

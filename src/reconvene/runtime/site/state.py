@@ -9,12 +9,14 @@ import os
 from reconvene.core.site import Site
 from reconvene.errors import Rejected
 from reconvene.runtime.config.settings import Config
+from reconvene.runtime.diagnostics.histogram import Histogram
+from reconvene.runtime.disk.store_status import store_status
 from reconvene.runtime.domain.parts import NO_WIDE_COUNTERS, Part
 from reconvene.runtime.isis.service import NO_ISIS_COUNTERS, IsisService
 from reconvene.runtime.log.service import NO_LOG_COUNTERS, LogService
 from reconvene.runtime.net.list_watch import ListWatch, refused
 from reconvene.runtime.net.site_numbers import Numbers
-from reconvene.runtime.outside import Keeping, Transport
+from reconvene.runtime.outside import Keeping, Store, Transport
 from reconvene.runtime.site.follower_trace import FollowerTrace
 from reconvene.runtime.site.history import History
 from reconvene.runtime.site.interface import Receiver
@@ -50,6 +52,7 @@ class SiteState:
         self._list = ListWatch(log, config.sites_version)
         self._blocked: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
         self._keeper: Keeping
+        self._store: Store
         self._stack: Stack
         self._processes: LocalProcesses
         self._service: LogService | None = None
@@ -147,6 +150,7 @@ class SiteState:
             },
             "trace": None if self._trace is None else self._trace.status(),
             "storage": self.storage(),
+            "store": store_status(self._store, self._keeper, self.config.log.max_bytes),
             "log": None if self.log is None else self.log.status(),
             "isis": None if self._isis is None else self._isis.status(),
             "domain": self._domain_status(),
@@ -155,6 +159,10 @@ class SiteState:
             "longest_turn_ms": self._notes.longest_turn_ns / 1e6,
             "counters": self.counters(),
         }
+
+    def histograms(self) -> dict[str, Histogram]:
+        log = {} if self._service is None else {"append_seconds": self._service.durable.times}
+        return {"commit_seconds": self._keeper.commits, **log}
 
     def _domain_status(self) -> dict[str, object] | None:
         found = None if self._part is None else self._part.status()

@@ -35,6 +35,10 @@ class Asking:
         """Raises Rejected or Malformed; then the old key stays. The new key is used from the next opened page on."""
         self._headers = _headers(self._config)
 
+    def reload_tls(self) -> None:
+        """Raises Rejected; then the old certificates stay."""
+        self._tls = peer_tls(self._config)
+
     def session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             headers=self._headers,

@@ -15,7 +15,7 @@ from aiohttp import web
 from reconvene.errors import Rejected
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
-from reconvene.runtime.diagnostics.structured_logging import WARNING, event
+from reconvene.runtime.diagnostics.structured_logging import audit
 from reconvene.runtime.http.answers import Refusal, json_answer
 from reconvene.runtime.http.dashboard.asking import ORDER_HEADER
 from reconvene.runtime.http.dashboard.sampler import Sampler
@@ -39,6 +39,9 @@ class HttpConnections(Protocol):
     def is_admin(self, request: web.Request) -> bool:
         """Whether the requester may inject faults, where they are allowed."""
 
+    def who(self, request: web.Request) -> str:
+        """The requester: the name of its key, if it has one, and its address."""
+
     def hold(self, request: web.Request) -> Callable[[], None]:
         """Exempts the request's connection from the time limit; returns a function that closes it at once."""
 
@@ -50,7 +53,6 @@ class Dashboard:
         """Raises Rejected or Malformed for a key or a certificate that can't be used."""
         self._config = config
         self._engine = engine
-        self._log = log
         self._sampler = Sampler(config, engine, lag)
         self._watchers = Watchers(config, self._sampler, log)
         self._connections = connections
@@ -68,6 +70,10 @@ class Dashboard:
     def reload_key(self) -> None:
         """Raises as `Asking.reload_key` does."""
         self._watchers.asking.reload_key()
+
+    def reload_tls(self) -> None:
+        """Raises as `Asking.reload_tls` does."""
+        self._watchers.asking.reload_tls()
 
     async def close(self) -> None:
         await self._watchers.close()
@@ -110,13 +116,13 @@ class Dashboard:
             raise Refusal(400, str(error)) from None
         if not lists or len(components) < 2:
             raise Refusal(400, "components: expected at least two lists of sites")
-        return await self._connect(Partition(components=components))
+        return await self._connect(Partition(components=components), self._connections.who(request))
 
     async def _heal(self, request: web.Request) -> web.Response:
         self._expect_order(request)
-        return await self._connect(Partition())
+        return await self._connect(Partition(), self._connections.who(request))
 
-    async def _connect(self, faults: Partition) -> web.Response:
+    async def _connect(self, faults: Partition, by: str) -> web.Response:
         """Sends every site the list of sites to block."""
         config = self._config
         if config.faults.record is not None:
@@ -125,7 +131,7 @@ class Dashboard:
             except OSError as error:
                 raise Refusal(503, f"{config.faults.record}: can't be written: {error.strerror}") from None
         shown = " | ".join(",".join(part) for part in faults.components) or "all connected"
-        event(self._log, WARNING, "partition set from the dashboard", sites=shown)
+        audit("partition set from the dashboard", by, sites=shown)
         blocked = {name: faults.blocked(name, config.names) for name in config.names if name != config.name}
         failed = await self._watchers.peers.order(
             {
@@ -147,6 +153,7 @@ class Dashboard:
             if name not in self._config.sites or name == self._config.name:
                 raise Refusal(400, "sites: expected other sites of this cluster")
         self._drop(sites)
+        audit("faults injected", self._connections.who(request), incoming=sites, outgoing=sites)
         return json_answer({"blocked": sites})
 
     def _drop(self, names: Sequence[str]) -> None:
