@@ -50,7 +50,7 @@ class Receiver:
         self.seen = Seen()
         self.opener = Opener(2, self.key.session("shop", self.sealer.salt), self.seen)
 
-    def open(self, packet: bytes) -> bytes:
+    def open(self, packet: bytes) -> bytes | None:
         return self.opener.open(memoryview(packet), parse(packet, TAG, sealed=True).counter)
 
 
@@ -64,14 +64,6 @@ def refusal(packet: bytes, sealed: bool = True) -> Reason:
         parse(packet, TAG, sealed)
     assert "\n" not in str(caught.value)
     return caught.value.reason
-
-
-def outcome(receiver: Receiver, packet: bytes) -> Reason | None:
-    try:
-        receiver.open(packet)
-    except Refused as refused:
-        return refused.reason
-    return None
 
 
 def test_a_refusal_is_malformed_data() -> None:
@@ -175,9 +167,7 @@ def test_a_datagram_opens_once(sealer: Sealer) -> None:
     for packet in [*packets[10:], *packets[:10]]:
         receiver.open(packet)
     for packet in packets:
-        with pytest.raises(Refused) as caught:
-            receiver.open(packet)
-        assert caught.value.reason is Reason.REPLAY
+        assert receiver.open(packet) is None
 
 
 def test_what_does_not_open_is_not_remembered(sealer: Sealer) -> None:
@@ -200,11 +190,11 @@ def test_the_window_against_a_set(steps: list[int]) -> None:
         counter = max(1, highest + step)
         sealer._counter = counter - 1
         packet = sealer.seal(b"")
-        if outcome(receiver, packet) is None:
+        if receiver.open(packet) is not None:
             assert counter not in taken
             taken.add(counter)
         else:
-            assert outcome(receiver, packet) is Reason.REPLAY
+            assert receiver.open(packet) is None
             assert counter in taken or counter <= max(taken) - WINDOW
         highest = max(highest, counter)
 
@@ -218,19 +208,14 @@ def test_the_counter_goes_on_when_the_key_changes(sealer: Sealer) -> None:
     assert parse(new, TAG, sealed=True)[5:] == (OTHER_KEY.id, sealer.salt, 2)
     second = Opener(2, OTHER_KEY.session("shop", sealer.salt), first.seen)
     assert second.open(memoryview(new), 2) == b"new"
-    with pytest.raises(Refused):
-        first.open(old)
+    assert first.open(old) is None
 
 
 def test_counters_up_to_a_floor_are_never_taken(sealer: Sealer) -> None:
     packets = [sealer.seal(b"") for _ in range(10)]
     opener = Opener(2, KEY.session("shop", sealer.salt), Seen(7))
     for counter, packet in enumerate(packets, start=1):
-        if counter <= 7:
-            with pytest.raises(Refused):
-                opener.open(memoryview(packet), counter)
-        else:
-            opener.open(memoryview(packet), counter)
+        assert opener.open(memoryview(packet), counter) == (None if counter <= 7 else b"")
 
 
 def test_not_sealed() -> None:

@@ -118,6 +118,8 @@ class Reason(StrEnum):
     SEND = "dropped_send"
     """A datagram that this site could not send: the operating system refused it."""
 
+    __hash__ = str.__hash__  # an enumeration's own is a function in Python, and a flood calls it for each datagram
+
 
 class Refused(Malformed):
     """A datagram is refused: `reason`, and an explanation in one line."""
@@ -231,11 +233,11 @@ class Opener:
         self._session = session
         self._highest = seen.highest
 
-    def open(self, packet: memoryview, counter: int) -> bytes:
-        """`counter`: as `parse` or `split` returns it."""
+    def open(self, packet: memoryview, counter: int) -> bytes | None:
+        """`counter`: as `parse` or `split` returns it. None: a replay, a packet that was opened before."""
         place = counter % WINDOW
         if counter <= self._highest[place]:
-            raise Refused(Reason.REPLAY, "a datagram that this site has already taken")
+            return None
         data = unseal(self._session, packet)
         self._highest[place] = counter
         return data

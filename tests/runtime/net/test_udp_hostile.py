@@ -17,6 +17,7 @@ from reconvene.runtime.net.refusals import EVERY_S, SOURCES, Refusals
 from reconvene.runtime.net.seal_sessions import (
     CHALLENGE_EVERY_S,
     CHALLENGE_LIFE_S,
+    REFUSED_PREFIXES,
     STRANGERS_A_SECOND,
     STRANGERS_A_SECOND_AND_SITE,
     SealSessions,
@@ -272,6 +273,45 @@ def introduce(one: Bench, other: Sealer) -> None:
     assert site == other.site
     assert sessions.open(memoryview(challenge), ("127.0.0.1", 8)) is None
     assert one.open(answers[0]) is None
+
+
+def test_a_refused_prefix_is_remembered_for_as_long_as_the_keys() -> None:
+    """Every datagram counts, each source is logged, and a new key changes the answer."""
+    bench, later = Bench(), ClusterKey(bytes(32))
+    stranger = Sealer("shop", 0, [later])
+    for number in range(3):
+        assert bench.open(stranger.seal(b"x"), ("127.0.0.1", number)) is None
+    assert bench.count(Reason.UNKNOWN_KEY) == 3
+    assert len(bench.lines.of(Reason.UNKNOWN_KEY)) == 3
+    bench.sessions.use([KEY, later])
+    introduce(bench, Sealer("shop", 0, [KEY]))
+    assert bench.open(stranger.seal(b"x")) is None
+    assert bench.count(Reason.UNKNOWN_KEY) == 3
+    assert bench.count(Reason.UNVERIFIED) >= 1
+
+
+def test_a_flood_of_new_prefixes_takes_no_more_memory() -> None:
+    bench = Bench()
+    for number in range(REFUSED_PREFIXES + 10):
+        packet = Sealer("other", 0, [KEY], salt=number.to_bytes(12)).seal(b"x")
+        assert bench.open(packet) is None
+    assert bench.count(Reason.FOREIGN_CLUSTER) == REFUSED_PREFIXES + 10
+    assert 0 < len(bench.sessions._refused) <= REFUSED_PREFIXES
+
+
+def test_what_passes_at_times_is_not_remembered_as_refused() -> None:
+    """A datagram that is blocked, repeated, damaged or not verified says nothing about the next one."""
+    bench = Bench()
+    site = Sealer("shop", 0, [KEY])
+    introduce(bench, site)
+    packet = site.seal(b"data")
+    damaged = packet[:-1] + bytes([packet[-1] ^ 1])
+    assert [bench.open(damaged), bench.open(packet), bench.open(packet)] == [None, b"data", None]
+    bench.sessions.deaf = frozenset({0})
+    assert bench.open(site.seal(b"lost")) is None
+    bench.sessions.deaf = frozenset()
+    assert bench.open(site.seal(b"more")) == b"more"
+    assert bench.count(Reason.REPLAY) == bench.count(Reason.BAD_SEAL) == bench.count(Reason.BLOCKED) == 1
 
 
 def test_a_challenge_is_asked_now_and_then_and_not_for_ever() -> None:

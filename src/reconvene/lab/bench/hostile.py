@@ -34,6 +34,9 @@ TELL_TIMEOUT_S = 30.0
 SETTLE_NS = 500_000_000
 """By then the flood has begun."""
 
+BAR = 0.9
+"""Of the throughput with a bare reader in the site's process: what rejecting may cost beyond reading."""
+
 ALONE = "no flood"
 BESIDE = "read and dropped by a process beside"
 READ = "read and dropped in a site's process"
@@ -107,7 +110,7 @@ def run(settings: Settings) -> Sheet:
             )
         ratio = rates_of[AT_SITE] / rates_of[READ]
         sheet.notes.append(
-            f"{rate:,} a second: the fall is no more than what reading costs: {verdict(ratio >= 1)} "
+            f"{rate:,} a second: at least {BAR:g} of what reading leaves: {verdict(ratio >= BAR)} "
             f"({ratio:.2f} of the throughput if the same process only reads and drops it)"
         )
     columns = (

@@ -49,6 +49,7 @@ __all__ = [
     "CHALLENGE_BYTES",
     "CHALLENGE_EVERY_S",
     "CHALLENGE_LIFE_S",
+    "REFUSED_PREFIXES",
     "STRANGERS_A_SECOND",
     "STRANGERS_A_SECOND_AND_SITE",
     "SealSessions",
@@ -65,9 +66,25 @@ STRANGERS_A_SECOND = 500
 together. Deriving a key costs several times as much as reading a packet, and a flood can have a new salt in each. A
 site that starts needs only a few, and a flood from other addresses can't use those up."""
 
+REFUSED_PREFIXES = 1_024
+"""How many prefixes are remembered as refused."""
+_LASTING = frozenset(
+    (
+        Reason.VERSION,
+        Reason.FOREIGN_CLUSTER,
+        Reason.UNSEALED,
+        Reason.SEALED,
+        Reason.UNKNOWN_KEY,
+        Reason.SAME_NAME,
+    )
+)
+"""Reasons that follow from a packet's prefix and this site's keys alone: the next packet with that prefix is refused
+for the same one."""
+
 _HASH_BYTES = 8
 """A digest of the names: all that a program of minor version 0 sends of its list."""
 _LENGTH_BYTES = 2
+_REPLAY = "a datagram that this site has already taken"
 
 
 class _Session:
@@ -139,6 +156,8 @@ class SealSessions:
         self._ways: dict[bytes, Opener | PlainOpener] = {}
         """By a packet's prefix: one lookup shows that the whole header is the one with which the session was
         accepted."""
+        self._refused: dict[bytes, tuple[Reason, str]] = {}
+        """By prefix: why its packets are refused. A flood costs one lookup each, and no error is made."""
         self._sessions: dict[int, _Session] = {}
         self._challenges: dict[int, _Challenge] = {}
         self._addresses = dict(addresses)
@@ -160,6 +179,7 @@ class SealSessions:
         self._key_names = ", ".join(key.id.hex() for key in keys)
         self._sealed = bool(keys)
         self._ways.clear()
+        self._refused.clear()
         for session in self._sessions.values():
             session.openers.clear()
 
@@ -177,15 +197,28 @@ class SealSessions:
                 opener = self._ways.get(prefix)
                 if opener is not None:
                     data = opener.open(packet, counter)
-                    if self.deaf:
+                    if data is None:
+                        self._refusals.note(Reason.REPLAY, source, _REPLAY)
+                    elif self.deaf:
                         self._check_blocked(opener.site)
                     return data
+                refused = self._refused.get(prefix)
+                if refused is not None:
+                    self._refusals.note(refused[0], source, refused[1])
+                    return None
                 if prefix == self._sealer.prefix:
                     raise Refused(Reason.OWN, "this site's own")
             return self._meet(packet, parse(packet, self._tag, self._sealed), source)
         except Refused as refusal:
             self._refusals.note(refusal.reason, source, str(refusal))
+            if refusal.reason in _LASTING and len(packet) >= HEADER_BYTES:
+                self._remember_refused(packet[:PREFIX_BYTES].tobytes(), refusal)
             return None
+
+    def _remember_refused(self, prefix: bytes, refusal: Refused) -> None:
+        if len(self._refused) >= REFUSED_PREFIXES:
+            self._refused.clear()
+        self._refused[prefix] = refusal.reason, str(refusal)
 
     def _meet(self, packet: memoryview, header: Header, source: Source) -> bytes | None:
         """Handles a packet that does not belong to an accepted session."""
@@ -248,6 +281,8 @@ class SealSessions:
         if opener is None:
             opener = Opener(site, key.session(self._cluster, header.salt), session.seen)
         data = opener.open(packet, header.counter)
+        if data is None:
+            raise Refused(Reason.REPLAY, _REPLAY)
         session.openers[key.id] = opener
         self._check_blocked(site)
         match header.kind:
