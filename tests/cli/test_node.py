@@ -546,6 +546,26 @@ def no_client_keys(site: Site) -> str:
     return '[clients]\nkeys = "keys"\n'
 
 
+def test_the_real_time_class_is_refused_where_the_system_does_not_allow_it(
+    make: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(pid: int, policy: int, param: os.sched_param) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    site = make(more="[scheduling]\nreal_time = 7\n")
+    line = refusal(capsys, site)
+    assert line == (
+        "scheduling.real_time: 7: the system refuses the real-time class: Operation not permitted; expected "
+        "CAP_SYS_NICE, or a limit of at least 7 (LimitRTPRIO= of systemd, ulimit -r)"
+    )
+    assert not (site.directory / "a" / "store").exists(), "nothing has been started"
+    for command in (("node", "--check"), ("doctor",)):
+        assert call(command[0], "--config", site.file, *command[1:]) in (1, 2)
+        captured = capsys.readouterr()
+        assert line in " ".join((captured.out + captured.err).split())
+
+
 @pytest.mark.parametrize(
     ("damage", "expected"),
     [

@@ -28,6 +28,7 @@ from reconvene.runtime.node.main import (
     warn_of_certificates,
 )
 from reconvene.runtime.node.preflight import preflight
+from reconvene.runtime.node.real_time import real_time
 from reconvene.units import show_address
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ async def running_outpost(config: Config, stop: Callable[[], None] = lambda: Non
     key, tls = find_key(config.log.follow_key, None), client_tls(config.log.follow_tls or False)
     async with AsyncExitStack() as ends:
         ends.enter_context(held(config.dir, config.cluster, config.name))
+        ends.enter_context(real_time(config))
         wrong = await check_sites(config.cluster, config.name, addresses, key, tls, _CHECK_S)
         if wrong is not None:
             raise Rejected(wrong)

@@ -31,6 +31,7 @@ __all__ = [
     "OneOf",
     "Order",
     "PassSettings",
+    "Scheduling",
     "Seal",
     "Timing",
     "Tls",
@@ -87,6 +88,14 @@ class TransportSettings(Struct, frozen=True, kw_only=True):
     """Requested from the system, which may grant less."""
     turn_datagrams: Annotated[int, Meta(ge=1, le=4096)] = 64
     """Most datagrams read in one turn."""
+
+
+class Scheduling(Struct, frozen=True, kw_only=True):
+    """How the operating system shares the processor between this site and other programs."""
+
+    real_time: Annotated[int, Meta(ge=0, le=99)] = 0
+    """Priority in the real-time class SCHED_RR, in which the site's threads run before all programs of the ordinary
+    class. 0: the ordinary class. A site that is refused the priority does not start. See operations.md."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -357,6 +366,7 @@ class Config(Struct, frozen=True, kw_only=True):
     """Directory for this site's storage and socket. Each site needs its own; it is created if it is missing."""
     seal: Seal = field(default_factory=Seal)
     transport: TransportSettings = field(default_factory=TransportSettings)
+    scheduling: Scheduling = field(default_factory=Scheduling)
     order: Order = field(default_factory=Order)
     timing: Timing = field(default_factory=Timing)
     limits: Limits = field(default_factory=Limits)

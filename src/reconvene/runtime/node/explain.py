@@ -20,6 +20,7 @@ from reconvene.runtime.config.check_domain import domains_above
 from reconvene.runtime.config.settings import Address, Clients, Config, Http, TransportSettings
 from reconvene.runtime.net.path import choose_frame_bytes, family_of, path_mtu, resolve
 from reconvene.runtime.node.preflight import load_secrets, secret_warnings
+from reconvene.runtime.node.real_time import check_real_time
 from reconvene.site_list import read_list
 from reconvene.units import show_address, show_duration, show_size
 
@@ -73,6 +74,8 @@ class Explanation:
     """Time from a crash to the next configuration: usually, and at most if nothing else happens."""
     merge_ns: tuple[int, int] = (0, 0)
     """Time from a heal to the common configuration: usually, and at most if nothing else happens."""
+    real_time: int = 0
+    """Priority in the real-time class; 0: the ordinary class."""
     mtus: dict[str, int | None] = field(default_factory=dict)
     """The MTU to each other site."""
     frame_bytes: int = 0
@@ -102,6 +105,7 @@ def explain(config: Config) -> Explanation:
     """Raises Malformed or Rejected if the configuration, or a file that it names, is bad."""
     check(config)
     load_secrets(config)
+    check_real_time(config)
     keys = load_cluster_keys(config.seal.keys)
     sites = read_list(None, config.sites_version, config.sites, config.numbers)
     found = Explanation(
@@ -112,6 +116,7 @@ def explain(config: Config) -> Explanation:
         sites={name: show_address(config.sites[name]) for name in config.names},
         quorum=len(config.sites) // 2 + 1,
         order=config.order.engine,
+        real_time=config.scheduling.real_time,
         seal=None if config.seal.insecure else [key.id.hex() for key in keys],
         queue_bytes=config.limits.queue_bytes + config.limits.message_bytes,
         inbox_bytes=config.limits.inbox_bytes,
@@ -317,6 +322,7 @@ def lines(found: Explanation) -> list[str]:
         ("send buffer", _asked(found.send_buffer_bytes)),
         ("window", f"{show_size(found.window_bytes)} under way in the whole configuration"),
         ("memory", f"up to {show_size(found.queue_bytes)} to be sent, twice the window, {_inbox(found)}"),
+        *([("scheduling", f"real-time class, priority {found.real_time}")] if found.real_time else []),
         ("log", _log_words(found)),
         *([] if found.domain is None else _domain_rows(found.domain)),
         ("trace", "none" if found.trace is None else f"{found.trace[0]}, up to {show_size(found.trace[1])}"),

@@ -36,6 +36,7 @@ from reconvene.runtime.net.site_numbers import read_numbers
 from reconvene.runtime.net.udp import Udp
 from reconvene.runtime.node.gateway import start_upper
 from reconvene.runtime.node.preflight import preflight
+from reconvene.runtime.node.real_time import real_time
 from reconvene.runtime.outside import Dial
 from reconvene.runtime.site.engine import SiteEngine
 from reconvene.runtime.site.interface import Engine
@@ -168,6 +169,7 @@ async def _parts(
     warn_of_certificates(config, logger("site"))
     async with AsyncExitStack() as ends:
         ends.enter_context(held(config.dir, config.cluster, config.name))
+        ends.enter_context(real_time(config))
         mark = ends.enter_context(closing(CrashMark(config.dir))) if alone else None
         crashed = mark is not None and mark.left
         if crashed:

@@ -18,6 +18,7 @@ from reconvene.runtime.access.key_files import load_client_keys, load_cluster_ke
 from reconvene.runtime.access.tls import peer_tls, server_tls
 from reconvene.runtime.config.settings import Config
 from reconvene.runtime.disk.directory import owner_problem
+from reconvene.runtime.node.real_time import check_real_time
 
 __all__ = ["load_secrets", "place_problems", "preflight", "secret_warnings"]
 
@@ -25,6 +26,7 @@ __all__ = ["load_secrets", "place_problems", "preflight", "secret_warnings"]
 def preflight(config: Config) -> None:
     """Raises Rejected or Malformed."""
     load_secrets(config)
+    check_real_time(config)
     for problem in place_problems(config):
         raise Rejected(problem)
 
