@@ -24,6 +24,8 @@ _REST_NS = 2 * SECOND
 _RATE = 2.0
 """Messages a second of each of the sixty sites."""
 _TAIL_NS = 2 * SECOND
+_GROWN_NS = 5 * SECOND
+"""From then on the times in a beacon, in ns, take as many bytes as in any later one."""
 
 
 @dataclass(slots=True)
@@ -73,7 +75,7 @@ def _tree_bytes(span_ns: int, seed: int) -> tuple[_Bytes, float]:
     """Of wide messages, and with traffic of cluster scope only."""
     lab = Tree(_LARGE, seed=seed)
     lab.meet()
-    lab.run_for(_REST_NS)
+    lab.run_for(_GROWN_NS)
     idle = _per_second(lab.measured(span_ns).bytes, span_ns)
     all_sending(lab, lambda node: lab.send(node, Service.AGREED, SIZE, "cluster"), _RATE, span_ns)
     local = _per_second(lab.measured(span_ns).bytes, span_ns)
