@@ -34,6 +34,7 @@ from reconvene.runtime.disk.lmdb_disk import LmdbDisk
 from reconvene.runtime.domain.parts import DomainPart
 from reconvene.runtime.net.site_numbers import read_numbers
 from reconvene.runtime.net.udp import Udp
+from reconvene.runtime.node.garbage import collect_rarely
 from reconvene.runtime.node.gateway import start_upper
 from reconvene.runtime.node.preflight import preflight
 from reconvene.runtime.node.real_time import real_time
@@ -278,6 +279,7 @@ async def foreground(
     loop.add_signal_handler(signal.SIGHUP, lambda: event(log, INFO, "not ready yet", signal="SIGHUP"))
     async with start(ending.set) as parts:
         loop.add_signal_handler(signal.SIGHUP, reload, parts)
+        collect_rarely()
         event(log, INFO, "ready", **addresses(parts))
         notify("READY=1")
         await ending.wait()
