@@ -1,5 +1,6 @@
 """A site's metrics in Prometheus' format. They are collected at each request, and cost nothing in between."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 
@@ -10,7 +11,7 @@ from prometheus_client.registry import Collector
 from reconvene.runtime.diagnostics.loop_lag import LoopLag
 from reconvene.runtime.site.interface import Engine
 
-__all__ = ["COUNTERS", "GAUGES", "SiteMetrics"]
+__all__ = ["COUNTERS", "GAUGES", "RequestCounts", "SiteMetrics"]
 
 HEALTHS = ("primary", "minority", "forming", "outpost")
 PHASES = ("operational", "gathering", "forming", "recovering")
@@ -155,15 +156,35 @@ _ISIS_FIELDS = {
 """Of status's `isis`."""
 
 
+_OUTCOMES = {408: "refused", 429: "no_room", 500: "failed", 503: "unavailable", 504: "unknown"}
+
+
+class RequestCounts:
+    """HTTP requests by route and outcome. Both are bounded: routes are patterns of paths, not paths."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def count(self, route: str, status: int, cut_off: bool) -> None:
+        outcome = _OUTCOMES.get(status, "answered" if status < 400 else "refused")
+        self.counts[route, "cut_off" if cut_off else outcome] += 1
+
+
 class SiteMetrics(Collector):
-    """Collects metrics from an engine; `more` are counters of other parts, and `lag` measures the loop."""
+    """Collects metrics from an engine; `more` are counters of other parts, `requests` those of HTTP, and `lag`
+    measures the loop."""
 
     def __init__(
-        self, engine: Engine, lag: LoopLag | None = None, more: Callable[[], Mapping[str, int]] = dict
+        self,
+        engine: Engine,
+        lag: LoopLag | None = None,
+        more: Callable[[], Mapping[str, int]] = dict,
+        requests: RequestCounts | None = None,
     ) -> None:
         self._engine = engine
         self._lag = lag
         self._more = more
+        self._requests = requests
         # A registry of its own, so that an embedding application's metrics stay separate.
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -190,6 +211,13 @@ class SiteMetrics(Collector):
             else:
                 yield CounterMetricFamily(f"reconvene_{name}", COUNTERS.get(name, name), value=value)
         yield dropped
+        if self._requests is not None:
+            asked = CounterMetricFamily(
+                "reconvene_http_requests", "Requests over HTTP, by route and outcome.", labels=["route", "outcome"]
+            )
+            for labels, value in sorted(self._requests.counts.items()):
+                asked.add_metric(labels, value)
+            yield asked
 
     def _gauges(self, status: Mapping[str, object]) -> Iterator[Metric]:
         info = {name: str(status.get(name, "")) for name in ("cluster", "seal")}
